@@ -1,0 +1,1 @@
+"""Certificates: issue, rotate, store, inject. Never imports webhook."""

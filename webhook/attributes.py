@@ -1,0 +1,88 @@
+"""What came in: the request of one AdmissionReview, in the API server's words.
+
+Knows nothing of policies or verdicts. Field meanings: k8s.io/api admission/v1/types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+JSON: TypeAlias = Any
+"""A decoded JSON value: dict, list, str, int, float, bool or None. Never mutated in place."""
+
+
+class Operation(StrEnum):
+    """The verb of an admission request."""
+
+    CREATE = "CREATE"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    CONNECT = "CONNECT"
+
+
+class Phase(StrEnum):
+    """The admission phase: `mutate` sees the object as submitted, `validate` as it will be stored."""
+
+    MUTATE = "mutate"
+    VALIDATE = "validate"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVersionKind:
+    """A kind with its group and version; group is "" for core."""
+
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        """`apps/v1`, or `v1` for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVersionResource:
+    """A resource (plural, lower case) with its group and version."""
+
+    group: str
+    version: str
+    resource: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserInfo:
+    """Who asks: authentication.k8s.io/v1 UserInfo."""
+
+    username: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attributes:
+    """One admission request. `object` is None on DELETE, `old_object` None on CREATE and CONNECT.
+
+    name is "" for generateName creates; namespace is "" for cluster-scoped objects; sub_resource is "" for the object
+    itself. request_kind and request_resource are what the client sent before any conversion.
+    """
+
+    uid: str
+    kind: GroupVersionKind
+    resource: GroupVersionResource
+    operation: Operation
+    sub_resource: str = ""
+    request_kind: GroupVersionKind
+    request_resource: GroupVersionResource
+    request_sub_resource: str = ""
+    name: str = ""
+    namespace: str = ""
+    user_info: UserInfo = UserInfo()
+    object: JSON = None
+    old_object: JSON = None
+    options: JSON = None
+    dry_run: bool = False

@@ -1,0 +1,1 @@
+"""The cel library room."""

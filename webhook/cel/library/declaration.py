@@ -1,0 +1,44 @@
+"""How a library declares a function: signatures, the version it came with, the Python that does it, what it costs.
+
+A library is one file with a module constant `FUNCTIONS: tuple[Overload, ...]`. The checker reads the signatures, the
+compiler the implementations, the meter the costs; `library/__init__.py` lists the files. Nothing registers itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from webhook.cel.types import Type
+
+Version: TypeAlias = tuple[int, int]
+"""A Kubernetes version: (1, 36)."""
+
+Cost: TypeAlias = Callable[..., int]
+"""Called with the result and then the argument values (target first); gives the call's cost in cel-go's units.
+
+Source of every formula: k8s.io/apiserver pkg/cel/library/cost.go CallCost, and cel-go interpreter/runtimecost.go
+costCall for the standard functions. Without one a call costs 1.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One signature of a function.
+
+    parameters include the target first when `member` is true. `implementation` takes the values in that order and
+    returns a value, raises EvaluationError, or NoSuchOverload when the runtime types do not fit. It is called only with
+    values whose Python classes fit the parameters (see values.py for the classes); list and map element types are not
+    checked. since: first Kubernetes version whose environment has it; until: first version that lacks it.
+    """
+
+    name: str
+    id: str
+    parameters: tuple[Type, ...]
+    result: Type
+    implementation: Callable[..., Any]
+    member: bool = False
+    since: Version = (1, 0)
+    until: Version | None = None
+    cost: Cost | None = None

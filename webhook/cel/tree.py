@@ -1,0 +1,123 @@
+"""The syntax tree of an expression. Every node knows its offset in the source, in characters from 0.
+
+Macros stay nodes of their own (they are not expanded to comprehensions): the compiler makes a loop of each, the checker
+types it, and the cost model counts what cel-go's expansion would have cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """null, bool, int, uint (values.UInt), double, string or bytes."""
+
+    offset: int
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Ident:
+    """A name; a leading dot (absolute reference) is kept in the name."""
+
+    offset: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """operand.field; optional is `operand.?field`; offset is that of the dot."""
+
+    offset: int
+    operand: Node
+    field: str
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Has:
+    """has(operand.field): the presence test."""
+
+    offset: int
+    operand: Node
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function or operator. Operators have cel-go's names: `_&&_ _||_ !_ -_ _+_ _[_] _[?_] _?_:_ @in _==_` …
+
+    target is None for global functions. offset is that of the operator or of the opening parenthesis.
+    """
+
+    offset: int
+    function: str
+    target: Node | None
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListNode:
+    """[a, ?b]: optional holds the indices of optional elements."""
+
+    offset: int
+    elements: tuple[Node, ...]
+    optional: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class MapEntry:
+    """key: value, or ?key: value."""
+
+    offset: int
+    key: Node
+    value: Node
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MapNode:
+    """{k: v, ?k: v}."""
+
+    offset: int
+    entries: tuple[MapEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldEntry:
+    """field: value inside Name{…}, or ?field: value."""
+
+    offset: int
+    field: str
+    value: Node
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StructNode:
+    """Name{field: value}: Object{}, Object.spec{}, JSONPatch{}."""
+
+    offset: int
+    name: str
+    entries: tuple[FieldEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """A comprehension macro: all, exists, exists_one, existsOne, map, filter, transformList, transformMap,
+    transformMapEntry, optMap, optFlatMap, sortBy.
+
+    variables has one or two names; arguments are the expressions after them (map and the transforms take an optional
+    filter first).
+    """
+
+    offset: int
+    name: str
+    operand: Node
+    variables: tuple[str, ...]
+    arguments: tuple[Node, ...]
+
+
+Node: TypeAlias = Literal | Ident | Select | Has | Call | ListNode | MapNode | StructNode | Macro

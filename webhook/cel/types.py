@@ -1,0 +1,82 @@
+"""CEL's static types, as the checker sees them. Knows no values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A CEL type: a name and its parameters. `list(int)` is Type("list", (INT,)).
+
+    kind is "param" for a type variable of an overload (T, K, V), "opaque" for kubernetes.Quantity and its like,
+    "object" for a declared structure whose fields are known to the environment, "" for the language's own types.
+    """
+
+    name: str
+    parameters: tuple[Type, ...] = ()
+    kind: str = ""
+
+    def __str__(self) -> str:
+        if not self.parameters:
+            return self.name
+        return f"{self.name}({', '.join(map(str, self.parameters))})"
+
+
+DYN = Type("dyn")
+ERROR = Type("*error*")
+NULL = Type("null_type")
+BOOL = Type("bool")
+INT = Type("int")
+UINT = Type("uint")
+DOUBLE = Type("double")
+STRING = Type("string")
+BYTES = Type("bytes")
+TIMESTAMP = Type("google.protobuf.Timestamp")
+DURATION = Type("google.protobuf.Duration")
+A = Type("A", kind="param")
+B = Type("B", kind="param")
+
+
+def list_of(element: Type) -> Type:
+    """list(element)."""
+    return Type("list", (element,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    """map(key, value)."""
+    return Type("map", (key, value))
+
+
+def optional_of(value: Type) -> Type:
+    """optional_type(value)."""
+    return Type("optional_type", (value,))
+
+
+def type_of(value: Type) -> Type:
+    """type(value): the type of a type."""
+    return Type("type", (value,))
+
+
+def opaque(name: str) -> Type:
+    """A type only its own functions can look into: kubernetes.Quantity, net.IP."""
+    return Type(name, kind="opaque")
+
+
+def object_type(name: str) -> Type:
+    """A declared structure; its fields are in Environment.structures."""
+    return Type(name, kind="object")
+
+
+LIST_DYN = list_of(DYN)
+MAP_DYN = map_of(DYN, DYN)
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """A declared structure. fields: name -> type. open: any field name is accepted, with type dyn."""
+
+    name: str
+    fields: Mapping[str, Type] = field(default_factory=dict)
+    open: bool = False

@@ -1,0 +1,81 @@
+"""What was decided, in the API server's closed vocabularies.
+
+A Decision is what one policy said; a Verdict is what is enforced. Audit reads decisions, the server reads the verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from webhook.attributes import JSON
+
+
+class ValidationAction(StrEnum):
+    """What a binding does with a failed validation (admissionregistration/v1)."""
+
+    DENY = "Deny"
+    WARN = "Warn"
+    AUDIT = "Audit"
+
+
+REASON_CODES: Mapping[str, int] = {
+    # k8s.io/apiserver pkg/admission/plugin/policy/validating/plugin.go, reasonToCode; BadRequest is this project's own
+    "Unauthorized": 401,
+    "Forbidden": 403,
+    "Invalid": 422,
+    "RequestEntityTooLarge": 413,
+    "BadRequest": 400,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What one validation of one policy, under one binding and param, said about one object or template.
+
+    `evaluation` is what the expression did: admit, deny, error, or unknown (it admits, but an object it needed was not
+    found; `message` names it). `action` is what that means under failurePolicy. `actions` are the binding's. `param` is
+    `namespace/name` or "". `index` is the validation's or mutation's, None for the policy as a whole. `path` is the
+    field path that the message is about: the template's path joined with the path the message starts with; "" is the
+    object itself. `message` is the policy's text, re-rooted to the object, without any prefix.
+    """
+
+    policy: str
+    binding: str
+    param: str = ""
+    index: int | None = None
+    path: str = ""
+    action: Literal["admit", "deny"]
+    evaluation: Literal["admit", "deny", "error", "unknown"]
+    actions: tuple[ValidationAction, ...] = ()
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    elapsed_s: float = 0.0
+    kind: Literal["validating", "mutating"] = "validating"
+    severity: str = ""
+    category: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """The metav1.Status of a denial: code and reason are always explicit and agree."""
+
+    code: int
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What is enforced. `patch` is a minimal RFC 6902 list against the object as sent, or () for no change."""
+
+    allowed: bool
+    decisions: tuple[Decision, ...] = ()
+    status: Status | None = None
+    warnings: tuple[str, ...] = ()
+    audit_annotations: Mapping[str, str] = field(default_factory=dict)
+    patch: tuple[Mapping[str, JSON], ...] = ()
+    patched_object: JSON = None

@@ -1,0 +1,117 @@
+"""The one tree of errors.
+
+    ClaimgateError
+    ├── InputError            unreadable file, YAML, JSON or fixture         -> exit 2
+    ├── ConfigurationError    a flag, setting or policy that cannot be used  -> exit 2, refuse to start
+    │   └── PolicyError       every problem of the policies, collected
+    ├── CallError             an unreadable call: carries its HTTP code      -> metav1.Status
+    ├── CelError
+    │   ├── CompileError      every issue of one expression, collected       -> the policy's failurePolicy
+    │   └── EvaluationError   a failed expression                            -> the policy's failurePolicy
+    │       └── BudgetExceeded    cost or deadline: cannot be absorbed by CEL's || and &&
+    ├── LookupFailed          an object that could not be looked up (absent is None, not this)
+    └── PatchError            a patch that does not apply
+
+Caught by class, never by message. Texts are lower case, name the path, and say what to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class ClaimgateError(Exception):
+    """The root: everything this project raises on purpose."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing wrong with outside data, at its place.
+
+    line and column count from 1; 0 means unknown. `excerpt` is a line of source with a caret line under it, or "".
+    """
+
+    message: str
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    path: str = ""
+    excerpt: str = ""
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+        text = ": ".join(part for part in (place, self.path, self.message) if part)
+        return f"{text}\n{self.excerpt}" if self.excerpt else text
+
+
+class InputError(ClaimgateError):
+    """Outside data that cannot be read: what, where, what was expected."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = problems
+
+
+class ConfigurationError(ClaimgateError):
+    """A flag, setting or policy that cannot be used."""
+
+
+class PolicyError(ConfigurationError):
+    """All problems of a set of policies, reported together."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = problems
+
+
+class CallError(ClaimgateError):
+    """A call that cannot be read. `code` is the HTTP code, `reason` the metav1.Status reason."""
+
+    def __init__(self, code: int, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+
+
+class CelError(ClaimgateError):
+    """Anything wrong with an expression."""
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One compile error: line counts from 1, column from 0, both in characters, as cel-go prints them."""
+
+    message: str
+    line: int
+    column: int
+
+
+class CompileError(CelError):
+    """All issues of one expression together, printed as cel-go prints them: a line and a caret each."""
+
+    def __init__(self, source: str, issues: tuple[Issue, ...]) -> None:
+        self.source = source
+        self.issues = issues
+        super().__init__("\n".join(self._show(issue) for issue in issues))
+
+    def _show(self, issue: Issue) -> str:
+        lines = self.source.split("\n")
+        text = lines[issue.line - 1] if 0 < issue.line <= len(lines) else ""
+        return f"ERROR: <input>:{issue.line}:{issue.column + 1}: {issue.message}\n | {text}\n | {'.' * issue.column}^"
+
+
+class EvaluationError(CelError):
+    """An expression failed on this input. The text is cel-go's wording: `no such key: x`."""
+
+
+class BudgetExceeded(EvaluationError):
+    """Cost limit or deadline reached; nothing in the expression may absorb it."""
+
+
+class LookupFailed(ClaimgateError):
+    """The view could not say whether the object exists: the answer is unknown."""
+
+
+class PatchError(ClaimgateError):
+    """A patch that cannot be read or does not apply; the text is evanphx/json-patch's."""
