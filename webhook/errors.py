@@ -8,6 +8,7 @@
     ├── CelError
     │   ├── CompileError      every issue of one expression, collected       -> the policy's failurePolicy
     │   └── EvaluationError   a failed expression                            -> the policy's failurePolicy
+    │       ├── NoSuchOverload    a function got values that none of its signatures takes
     │       └── BudgetExceeded    cost or deadline: cannot be absorbed by CEL's || and &&
     ├── LookupFailed          an object that could not be looked up (absent is None, not this)
     └── PatchError            a patch that does not apply
@@ -103,6 +104,13 @@ class CompileError(CelError):
 
 class EvaluationError(CelError):
     """An expression failed on this input. The text is cel-go's wording: `no such key: x`."""
+
+
+class NoSuchOverload(EvaluationError):
+    """A function got values that none of its signatures takes."""
+
+    def __init__(self, message: str = "no such overload") -> None:
+        super().__init__(message)
 
 
 class BudgetExceeded(EvaluationError):

@@ -1,0 +1,373 @@
+"""What CEL values are in Python, and when two of them are equal.
+
+JSON stays JSON: dict, list, str, int, float, bool and None are CEL's map, list, string, int, double, bool and null as
+they stand, without any conversion. The classes here are the rest. A value's CEL type follows from its exact Python
+class (`type(x)`, never isinstance), so that a dispatch is one dictionary look-up:
+
+    bool  bool          float  double       str    string     list    list               Timestamp  Duration  Optional
+    int   int           UInt   uint         bytes  bytes      dict    map, string keys   TypeValue
+    NoneType null_type                                        Map     map, any keys      Struct     Object{…}
+
+Classes of the libraries (Quantity, IP …) are opaque: they declare `cel_type: ClassVar[Type]`, define `__eq__` and
+`__hash__`, and `__str__` for people. Knows no functions. Source of the rules: cel-go v0.26.0 common/types.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, NoReturn
+
+from webhook.attributes import JSON
+from webhook.cel.types import DURATION, TIMESTAMP, Type
+from webhook.errors import EvaluationError, NoSuchOverload
+
+INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
+NANOSECONDS = 1_000_000_000
+
+
+class UInt(int):
+    """uint: an int of its own class. Arithmetic on it gives plain ints; wrap the result again."""
+
+    __slots__ = ()
+
+
+class Timestamp:
+    """A moment, in nanoseconds since 1970 UTC; years 1 to 9999."""
+
+    __slots__ = ("nanoseconds",)
+    cel_type: ClassVar[Type] = TIMESTAMP
+
+    def __init__(self, nanoseconds: int) -> None:
+        if not -62_135_596_800 * NANOSECONDS <= nanoseconds < 253_402_300_800 * NANOSECONDS:
+            raise EvaluationError("timestamp overflow")
+        self.nanoseconds = nanoseconds
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Timestamp and other.nanoseconds == self.nanoseconds
+
+    def __hash__(self) -> int:
+        return hash((Timestamp, self.nanoseconds))
+
+    def __repr__(self) -> str:
+        return f"Timestamp({self})"
+
+    def __str__(self) -> str:
+        """RFC 3339 in UTC with as many fractional digits as needed."""
+        seconds, fraction = divmod(self.nanoseconds, NANOSECONDS)
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+        digits = f".{fraction:09d}".rstrip("0") if fraction else ""
+        return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}{digits}Z"
+
+
+class Duration:
+    """A span of time in nanoseconds, within int64 as Go's time.Duration."""
+
+    __slots__ = ("nanoseconds",)
+    cel_type: ClassVar[Type] = DURATION
+
+    def __init__(self, nanoseconds: int) -> None:
+        if not INT_MIN <= nanoseconds <= INT_MAX:
+            raise EvaluationError("integer overflow")
+        self.nanoseconds = nanoseconds
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Duration and other.nanoseconds == self.nanoseconds
+
+    def __hash__(self) -> int:
+        return hash((Duration, self.nanoseconds))
+
+    def __repr__(self) -> str:
+        return f"Duration({self})"
+
+    def __str__(self) -> str:
+        """Seconds as cel-go prints them: the shortest decimal of the float, then `s`."""
+        whole, fraction = divmod(abs(self.nanoseconds), NANOSECONDS)
+        seconds = whole + fraction / NANOSECONDS
+        return f"{'-' if self.nanoseconds < 0 else ''}{plain_double(seconds)}s"
+
+
+class Optional:
+    """optional.of(value), or NONE. `present` says which; `value` of an absent one is None and means nothing."""
+
+    __slots__ = ("present", "value")
+
+    def __init__(self, value: Any, present: bool = True) -> None:
+        self.value = value
+        self.present = present
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Optional or self.present is not other.present:
+            return False
+        return not self.present or equal(self.value, other.value)
+
+    def __hash__(self) -> int:
+        return hash((Optional, self.present))
+
+    def __repr__(self) -> str:
+        return f"optional({self.value!r})" if self.present else "optional.none()"
+
+
+NONE = Optional(None, present=False)
+"""optional.none()."""
+
+
+class TypeValue:
+    """A type as a value: `type(1)`, `int`. Two are equal when their names are; parameters do not exist at run time."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is TypeValue and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash((TypeValue, self.name))
+
+    def __repr__(self) -> str:
+        return f"TypeValue({self.name})"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Struct(dict[str, Any]):
+    """An object built by an expression: Object{…}, Object.spec{…}, JSONPatch{…}. `name` is its type's name."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str, fields: Iterable[tuple[str, Any]] = ()) -> None:
+        super().__init__(fields)
+        self.name = name
+
+
+class Key:
+    """A map key that Python would take for another one: true for 1, 1u for 1, 1.0 for 1."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Key and type(other.value) is type(self.value) and bool(other.value == self.value)
+
+    def __hash__(self) -> int:
+        kind = type(self.value)
+        return hash((kind, id(self.value) if kind in UNHASHABLE else self.value))
+
+
+class Map(dict[Any, Any]):
+    """A map with any keys: strings and ints as they are, every other key inside a Key. Read it through map_items,
+    map_keys and map_find; make it with make_map.
+    """
+
+    __slots__ = ()
+
+
+MAPS = frozenset((dict, Map, Struct))
+NUMBERS = frozenset((int, float, UInt))
+UNHASHABLE = frozenset((list, dict, Map, Struct))
+TYPE_NAMES: dict[type, str] = {
+    bool: "bool",
+    int: "int",
+    UInt: "uint",
+    float: "double",
+    str: "string",
+    bytes: "bytes",
+    list: "list",
+    dict: "map",
+    Map: "map",
+    type(None): "null_type",
+    Timestamp: TIMESTAMP.name,
+    Duration: DURATION.name,
+    Optional: "optional_type",
+    TypeValue: "type",
+}
+
+
+def no_such_overload(*_: object) -> NoReturn:
+    """Raise cel-go's error for values that no overload takes."""
+    raise NoSuchOverload
+
+
+def type_name(value: Any) -> str:
+    """The name of a value's CEL type, as `type(value)` shows it."""
+    name = TYPE_NAMES.get(type(value))
+    if name is not None:
+        return name
+    if type(value) is Struct:
+        return value.name
+    declared: Type = value.cel_type
+    return declared.name
+
+
+def plain_double(value: float) -> str:
+    """A finite or infinite double in the fewest digits without an exponent, as Go's FormatFloat(x, 'f', -1, 64)."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    text = repr(value)
+    if "e" in text:
+        mantissa, _, exponent = text.partition("e")
+        text = shift_point(mantissa, int(exponent))
+    return text.removesuffix(".0")
+
+
+def shift_point(mantissa: str, places: int) -> str:
+    """Move the decimal point of a printed number: ("1.5", 3) -> "1500"."""
+    sign, digits = ("-", mantissa[1:]) if mantissa.startswith("-") else ("", mantissa)
+    whole, _, fraction = digits.partition(".")
+    if places >= 0:
+        moved = fraction.ljust(places, "0")
+        return f"{sign}{whole}{moved[:places]}.{moved[places:] or '0'}"
+    moved = whole.rjust(1 - places, "0")
+    return f"{sign}{moved[:places]}.{moved[places:]}{fraction}"
+
+
+# ---- maps
+
+
+def make_map(entries: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """A map of CEL keys and values; a plain dict when all keys are strings. A later entry replaces an earlier one."""
+    result: dict[Any, Any] = {}
+    plain = True
+    for key, value in entries:
+        if type(key) is not str:
+            plain = False
+        result[map_key(key)] = value
+    return result if plain else Map(result)
+
+
+def map_key(key: Any) -> Any:
+    """How a CEL key stands in a Map."""
+    kind = type(key)
+    return key if kind is str or kind is int else Key(key)
+
+
+def map_keys(value: dict[Any, Any]) -> list[Any]:
+    """The CEL keys of a map, in the order of its entries."""
+    if type(value) is Map:
+        return [key.value if type(key) is Key else key for key in value]
+    return list(value)
+
+
+def map_items(value: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """The CEL keys of a map with their values."""
+    return zip(map_keys(value), value.values(), strict=True)
+
+
+ABSENT: Any = object()
+
+
+def map_find(value: dict[Any, Any], key: Any) -> Any:
+    """The value of a key, or ABSENT. Numbers of equal value find each other, except double keys (cel-go map.go)."""
+    kind = type(key)
+    if kind is str:
+        return value.get(key, ABSENT)
+    if type(value) is not Map:
+        return ABSENT
+    found = value.get(map_key(key), ABSENT)
+    if found is not ABSENT or kind not in NUMBERS:
+        return found
+    if kind is float:
+        if not math.isfinite(key) or key != math.floor(key):
+            return ABSENT
+        key = int(key)
+    found = value.get(int(key), ABSENT) if kind is not int else ABSENT
+    if found is ABSENT and kind is not UInt and key >= 0:
+        found = value.get(Key(UInt(key)), ABSENT)
+    return found
+
+
+# ---- equality and order
+
+
+def equal(left: Any, right: Any) -> bool:
+    """CEL's heterogeneous equality: never an error, false between types, numbers by value, null only with null."""
+    kind = type(left)
+    other = type(right)
+    if kind is str or other is str:
+        return kind is other and bool(left == right)
+    if kind in NUMBERS:
+        return other in NUMBERS and numbers_equal(left, right)
+    if kind is bool or other is bool or left is None or right is None:
+        return left is right
+    if kind is list:
+        return other is list and len(left) == len(right) and all(map(equal, left, right))
+    if kind in MAPS:
+        return other in MAPS and len(left) == len(right) and _same_entries(left, right)
+    return kind is other and bool(left == right)
+
+
+def numbers_equal(left: Any, right: Any) -> bool:
+    """Equality of two numbers of any classes; an int meets a double as a double (cel-go compare.go)."""
+    if type(left) is not type(right) and (type(left) is float or type(right) is float):
+        return float(left) == float(right)
+    return bool(left == right)
+
+
+def _same_entries(left: dict[Any, Any], right: dict[Any, Any]) -> bool:
+    if type(left) is not Map and type(right) is not Map:
+        return all(key in right and equal(item, right[key]) for key, item in left.items())
+    for key, item in map_items(left):
+        found = map_find(right, key)
+        if found is ABSENT or not equal(item, found):
+            return False
+    return True
+
+
+def compare(left: Any, right: Any) -> int:
+    """-1, 0 or 1 for two values that have an order; otherwise `no such overload`, and an error for NaN."""
+    kind = type(left)
+    if kind in NUMBERS and type(right) in NUMBERS:
+        if math.isnan(left) or math.isnan(right):
+            raise EvaluationError("NaN values cannot be ordered")
+        if kind is not type(right) and (kind is float or type(right) is float):
+            left, right = float(left), float(right)
+    elif kind is type(right) and (kind is Timestamp or kind is Duration):
+        left, right = left.nanoseconds, right.nanoseconds
+    elif kind is not type(right) or (kind is not str and kind is not bytes and kind is not bool):
+        no_such_overload()
+    return int(left > right) - int(left < right)
+
+
+# ---- out of CEL
+
+
+def to_json(value: Any) -> JSON:
+    """A value as JSON: structures become objects, times and opaque values their text, bytes base64.
+
+    Raises:
+        EvaluationError: the value has no JSON form (a type, an absent optional, a NaN).
+
+    """
+    kind = type(value)
+    if kind in (str, bool, int) or value is None:
+        return value
+    if kind is UInt:
+        return int(value)
+    if kind is float:
+        if not math.isfinite(value):
+            raise EvaluationError(f"{plain_double(value)} cannot be written as JSON")
+        return value
+    if kind is list:
+        return [to_json(item) for item in value]
+    if kind in MAPS:
+        return {_json_key(key): to_json(item) for key, item in map_items(value)}
+    if kind is bytes:
+        return base64.b64encode(value).decode()
+    if kind is TypeValue or kind is Optional:
+        raise EvaluationError(f"a value of type {type_name(value)} cannot be written as JSON")
+    return str(value)
+
+
+def _json_key(key: Any) -> str:
+    if type(key) is bool:
+        return "true" if key else "false"
+    return plain_double(key) if type(key) is float else str(key)
