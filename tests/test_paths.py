@@ -1,0 +1,113 @@
+"""Field paths are printed, read and followed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook import paths
+
+KEYS = st.text(min_size=1, max_size=12) | st.sampled_from(["nvidia.com/gpu", "0", "a~b", "x-y", '"', "\\", "", "a]b"])
+PATHS = st.lists(KEYS | st.integers(0, 999), max_size=6).map(tuple)
+
+
+@pytest.mark.parametrize(
+    "path, text",
+    [
+        pytest.param((), "", id="the root is empty"),
+        pytest.param(("spec", "containers", 0, "image"), "spec.containers[0].image", id="words and indices"),
+        pytest.param(("limits", "nvidia.com/gpu"), 'limits["nvidia.com/gpu"]', id="other keys are quoted"),
+        pytest.param(("a", "0"), 'a["0"]', id="a key of digits is no index"),
+        pytest.param((0, "x"), "[0].x", id="a list at the root"),
+    ],
+)
+def test_a_path_prints_and_reads_back(path, text):
+    assert paths.render(path) == text
+    assert paths.parse(text) == path
+
+
+@given(PATHS)
+def test_every_printed_path_reads_back(path):
+    assert paths.parse(paths.render(path)) == path
+
+
+@pytest.mark.parametrize(
+    "text, path",
+    [
+        ("limits[nvidia.com/gpu]", ("limits", "nvidia.com/gpu")),
+        ("containers[*].image", ("containers", "*", "image")),
+        ('a["\\x"]', ("a", "\\x")),
+    ],
+)
+def test_keys_as_kubernetes_prints_them_are_read(text, path):
+    assert paths.parse(text) == path
+
+
+@pytest.mark.parametrize("text", [".spec", "spec.", "spec..x", "a b", "a[", "a[]", '["x', "[0]x"])
+def test_other_text_is_no_path(text):
+    with pytest.raises(ValueError, match="is not a field path"):
+        paths.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text, path, rest",
+    [
+        ("spec.x[0].y: text", ("spec", "x", 0, "y"), ": text"),
+        ("spec.x text", ("spec", "x"), " text"),
+        ("spec: text", ("spec",), ": text"),
+        ("spec.x", ("spec", "x"), ""),
+        ('spec.limits["a.b/c"]: bad', ("spec", "limits", "a.b/c"), ": bad"),
+        ("rules[0].verbs: bad", ("rules", 0, "verbs"), ": bad"),
+        ("spec text", (), "spec text"),
+        ("error: text", (), "error: text"),
+        ("gpu count", (), "gpu count"),
+        ("nvidia.com is not", (), "nvidia.com is not"),
+        ("nvidia.com/gpu: bad", (), "nvidia.com/gpu: bad"),
+        ("spec.x, text", (), "spec.x, text"),
+        ("spec.x:text", (), "spec.x:text"),
+        ("[0].x: text", (), "[0].x: text"),
+        ("", (), ""),
+    ],
+)
+def test_the_path_a_message_starts_with(text, path, rest):
+    assert paths.leading(text) == (path, rest)
+
+
+@given(PATHS, st.text(max_size=9))
+def test_a_message_is_whole_again_under_any_prefix(path, text):
+    message = f"{paths.render(('spec', *path))}: {text}"
+    assert paths.leading(message) == (("spec", *path), f": {text}")
+
+
+@pytest.mark.parametrize(
+    "path, text",
+    [((), ""), (("spec", "containers", 0), "/spec/containers/0"), (("a/b", "c~d", "-"), "/a~1b/c~0d/-"), (("",), "/")],
+)
+def test_json_pointers(path, text):
+    assert paths.pointer(path) == text
+    assert paths.from_pointer(text) == path
+
+
+def test_a_pointer_begins_with_a_slash():
+    with pytest.raises(ValueError, match="is not a JSON pointer"):
+        paths.from_pointer("spec")
+
+
+OBJECT = {"spec": {"containers": [{"name": "a"}], "none": None}}
+
+
+@pytest.mark.parametrize(
+    "path, value",
+    [
+        ((), OBJECT),
+        (("spec", "containers", 0, "name"), "a"),
+        (("spec", "containers", 1, "name"), "default"),
+        (("spec", "containers", -1), "default"),
+        (("spec", "containers", "name"), "default"),
+        (("spec", 0), "default"),
+        (("spec", "none"), "default"),
+        (("spec", "none", "x"), "default"),
+        (("absent",), "default"),
+    ],
+)
+def test_a_value_is_found_or_the_default(path, value):
+    assert paths.get(OBJECT, path, "default") == value

@@ -1,0 +1,135 @@
+"""Field paths: how people write them, how patches write them, and how a value is found by one.
+
+Knows no object kinds. The printed form is that of k8s.io/apimachinery pkg/util/validation/field/path.go with one
+difference: a key that is no plain word is quoted (`limits["nvidia.com/gpu"]`), so that a printed path can be read back.
+JSON Pointer is RFC 6901.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TypeAlias
+
+from webhook.attributes import JSON
+
+FieldPath: TypeAlias = tuple[str | int, ...]
+"""Keys and list indices from the root of an object: ("spec", "containers", 0)."""
+
+_WORD = r"[A-Za-z_$][A-Za-z0-9_$-]*"
+_PLAIN = re.compile(_WORD)
+_STEP = re.compile(
+    rf'\.?(?P<word>{_WORD})|\[(?:(?P<index>0|[1-9][0-9]*)|(?P<quoted>"(?:[^"\\]|\\.)*")|(?P<raw>[^\]"]+))\]'
+)
+_INDEX = re.compile(r"0|[1-9][0-9]*")
+_AFTER = re.compile(r":(?=\s|$)|\s|$")
+_ROOTS = frozenset(("apiVersion", "kind", "metadata", "spec", "status", "data", "stringData", "binaryData", "webhooks"))
+"""Words that begin a path even when nothing but a colon or a dot follows: `spec: …` is a path, `error: …` is not."""
+
+
+def render(path: FieldPath) -> str:
+    """Print a path as users know it: `spec.containers[0].resources.limits["nvidia.com/gpu"]`; the root is ""."""
+    return "".join(map(_render_step, path)).removeprefix(".")
+
+
+def _render_step(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if _PLAIN.fullmatch(step) else f"[{json.dumps(step, ensure_ascii=False)}]"
+
+
+def parse(text: str) -> FieldPath:
+    """Read a printed path; keys in brackets may also stand unquoted, as Kubernetes prints them (`limits[a.b/c]`).
+
+    Raises:
+        ValueError: the text is not a field path.
+    """
+    path, end = _steps(text)
+    if end != len(text):
+        raise ValueError(f'`{text}` is not a field path: expected `.name`, `[0]` or `["key"]` at character {end + 1}')
+    return path
+
+
+def _steps(text: str) -> tuple[FieldPath, int]:
+    """The longest path that the text starts with, and where it ends."""
+    path: list[str | int] = []
+    position = 0
+    while match := _STEP.match(text, position):
+        dotted = match[0].startswith(".")
+        if match["word"] is not None and dotted != bool(path):
+            break
+        path.append(_step(match))
+        position = match.end()
+    return tuple(path), position
+
+
+def _step(match: re.Match[str]) -> str | int:
+    if match["index"] is not None:
+        return int(match["index"])
+    if match["quoted"] is not None:
+        return _unquote(match["quoted"])
+    return match["word"] or match["raw"]
+
+
+def _unquote(quoted: str) -> str:
+    try:
+        return str(json.loads(quoted, strict=False))
+    except json.JSONDecodeError:
+        return quoted[1:-1]
+
+
+def leading(text: str) -> tuple[FieldPath, str]:
+    """The field path that a message starts with, and the rest of the message with its separator.
+
+    `spec.x[0].y: text` gives (("spec", "x", 0, "y"), ": text"), `spec.x text` gives (("spec", "x"), " text"), a message
+    that starts with no path gives ((), text). A path starts with a field every object has, or holds an index, so that
+    `nvidia.com is …` and `error: …` stay words. `render(prefix + path) + rest` is the message under a prefix.
+    """
+    path, end = _steps(text)
+    separator = _AFTER.match(text, end)
+    if not path or separator is None or not _is_rooted(path, separator[0] == ":"):
+        return (), text
+    return path, text[end:]
+
+
+def _is_rooted(path: FieldPath, colon: bool) -> bool:
+    if any(isinstance(step, int) for step in path[1:]):
+        return isinstance(path[0], str)
+    return path[0] in _ROOTS and (colon or len(path) > 1)
+
+
+def pointer(path: FieldPath) -> str:
+    """Write a path as JSON Pointer: `/spec/containers/0`; the root is ""."""
+    return "".join(f"/{_escape(step)}" if isinstance(step, str) else f"/{step}" for step in path)
+
+
+def _escape(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1") if "~" in key or "/" in key else key
+
+
+def from_pointer(text: str) -> FieldPath:
+    """Read a JSON Pointer. A token of digits is taken for an index; a pointer alone cannot tell it from a key.
+
+    Raises:
+        ValueError: the text is neither empty nor begins with a slash.
+    """
+    if text and not text.startswith("/"):
+        raise ValueError(f"`{text}` is not a JSON pointer: expected it to be empty or to start with `/`")
+    return tuple(
+        int(token) if _INDEX.fullmatch(token) else token.replace("~1", "/").replace("~0", "~")
+        for token in text.split("/")[1:]
+    )
+
+
+def get(value: JSON, path: FieldPath, default: JSON = None) -> JSON:
+    """The value at a path, or the default where a step is absent, null, or of another shape; null counts as absent."""
+    for step in path:
+        if isinstance(step, str):
+            value = value.get(step) if isinstance(value, dict) else None
+        elif isinstance(value, list) and 0 <= step < len(value):
+            value = value[step]
+        else:
+            value = None
+        if value is None:
+            return default
+    return default if value is None else value
