@@ -1,0 +1,183 @@
+"""From bytes, or JSON already parsed, to Attributes: the one reader of AdmissionReviews.
+
+Knows what of the envelope a review cannot do without, and refuses the rest with the path, what was found and what was
+expected. Never looks into the objects beyond metadata.name. Rules: k8s.io/api v0.36 admission/v1/types.go, and what
+kube-apiserver 1.36 sends.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from webhook.admission import wire
+from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo
+from webhook.errors import CallError
+
+MAX_DEPTH: Final = 200
+"""Levels of objects and lists in one body. Every walk over an object is at most three Python calls a level, which
+stays below the interpreter's 1,000; a CustomResourceDefinition that embeds a pod template has about 60."""
+
+_REVIEW: Final = msgspec.json.Decoder(wire.Review)
+_OPERATIONS: Final = {operation.value: operation for operation in Operation}
+_EXPECTED: Final = f"expected apiVersion `{wire.API_VERSION}` and kind `{wire.KIND}`"
+
+
+def decode(body: bytes) -> Attributes:
+    """The request of one AdmissionReview as it came over the wire.
+
+    Raises:
+        CallError: 400 when the body is not JSON, not an AdmissionReview of a known version, or lacks what every
+            request has.
+    """
+    bound_depth(body)
+    try:
+        review = _REVIEW.decode(body)
+    except msgspec.ValidationError as error:
+        raise _refuse(wire.explain(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _refuse(f"the body is not JSON: {_lower(error)}; {_EXPECTED}") from None
+    return _attributes(review)
+
+
+def decode_review(review: JSON) -> Attributes:
+    """The same for an AdmissionReview that is already parsed.
+
+    Raises:
+        CallError: 400, as `decode`.
+    """
+    try:
+        return _attributes(msgspec.convert(review, wire.Review))
+    except msgspec.ValidationError as error:
+        raise _refuse(wire.explain(error)) from None
+
+
+def decode_request(request: JSON) -> Attributes:
+    """The same for the bare `request` of an AdmissionReview, already parsed.
+
+    Raises:
+        CallError: 400, as `decode`.
+    """
+    try:
+        return _request(msgspec.convert(request, wire.Request))
+    except msgspec.ValidationError as error:
+        raise _refuse(wire.explain(error, root="request")) from None
+
+
+def bound_depth(body: bytes) -> None:
+    """Refuse JSON nested deeper than MAX_DEPTH before anything recurses into it.
+
+    Bodies with few brackets, nearly all of them, are settled by counting. Of the others only the brackets are kept,
+    and the innermost pairs taken away, one level in each round.
+
+    Raises:
+        CallError: 400 when it is nested too deeply, or when its brackets do not match.
+    """
+    if body.count(b"{") + body.count(b"[") <= MAX_DEPTH:
+        return
+    brackets = _brackets(body)
+    for _ in range(MAX_DEPTH):
+        inner, brackets = brackets, brackets.replace(b"[]", b"")
+        if len(brackets) == len(inner):
+            break
+    if brackets.startswith(b"[" * (MAX_DEPTH + 1)) or b"[]" in brackets:
+        raise _refuse(f"the body is nested deeper than {MAX_DEPTH} levels; {_EXPECTED}")
+    if brackets:
+        raise _refuse(f"the body is not JSON: its brackets do not match; {_EXPECTED}")
+
+
+_TO_SQUARE: Final = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b'{}[]"')
+
+
+def _brackets(body: bytes) -> bytes:
+    """The brackets of a body, all written square, without those in strings."""
+    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return b"".join(unescaped.translate(_TO_SQUARE, _NO_BRACKET).split(b'"')[::2])
+
+
+def _attributes(review: wire.Review) -> Attributes:
+    group, _, version = (review.api_version or "").rpartition("/")
+    if review.kind != wire.KIND or group != wire.GROUP:
+        found = f"apiVersion `{review.api_version or ''}` and kind `{review.kind or ''}`"
+        raise _refuse(f"the body is not an AdmissionReview: found {found}, {_EXPECTED}")
+    if version != "v1":
+        hint = "list `v1` in admissionReviewVersions of the webhook configuration"
+        raise _refuse(f"apiVersion: `{review.api_version}` is not served, expected `{wire.API_VERSION}`; {hint}")
+    if review.request is None:
+        raise _refuse("request: expected an object, found none; the body must carry the request to be reviewed")
+    return _request(review.request)
+
+
+def _request(request: wire.Request) -> Attributes:
+    if not request.uid:
+        raise _refuse("request.uid: expected a string, found none; the answer must echo it")
+    operation = _OPERATIONS.get(request.operation or "")
+    if operation is None:
+        known = ", ".join(_OPERATIONS)
+        raise _refuse(f"request.operation: expected one of {known}, found `{request.operation or ''}`")
+    kind = _kind(request.kind, "request.kind")
+    resource = _resource(request.resource, "request.resource")
+    sub_resource = request.sub_resource or ""
+    converted = request.request_resource is not None
+    return Attributes(
+        uid=request.uid,
+        kind=kind,
+        resource=resource,
+        operation=operation,
+        sub_resource=sub_resource,
+        request_kind=kind if request.request_kind is None else _kind(request.request_kind, "request.requestKind"),
+        request_resource=resource
+        if request.request_resource is None
+        else _resource(request.request_resource, "request.requestResource"),
+        request_sub_resource=(request.request_sub_resource or "") if converted else sub_resource,
+        name=request.name or _name(request, operation),
+        namespace=request.namespace or "",
+        user_info=_user(request.user_info),
+        object=request.object,
+        old_object=request.old_object,
+        options=request.options,
+        dry_run=bool(request.dry_run),
+    )
+
+
+def _name(request: wire.Request, operation: Operation) -> str:
+    """The name of a request without one: deletecollection names only the object that goes; generateName nothing yet."""
+    named = request.old_object if operation is Operation.DELETE else request.object
+    metadata = named.get("metadata") if named else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) and not request.sub_resource else ""
+
+
+def _kind(kind: wire.Kind | None, path: str) -> GroupVersionKind:
+    if kind is None or not kind.kind or not kind.version:
+        raise _refuse(f"{path}: expected group, version and kind, found none or empty ones")
+    return GroupVersionKind(kind.group or "", kind.version, kind.kind)
+
+
+def _resource(resource: wire.Resource | None, path: str) -> GroupVersionResource:
+    if resource is None or not resource.resource or not resource.version:
+        raise _refuse(f"{path}: expected group, version and resource, found none or empty ones")
+    return GroupVersionResource(resource.group or "", resource.version, resource.resource)
+
+
+def _user(user: wire.User | None) -> UserInfo:
+    if user is None:
+        return UserInfo()
+    extra = {key: tuple(values or ()) for key, values in (user.extra or {}).items()}
+    return UserInfo(
+        username=user.username or "",
+        uid=user.uid or "",
+        groups=tuple(user.groups or ()),
+        extra=extra,
+    )
+
+
+def _refuse(message: str) -> CallError:
+    return CallError(400, "BadRequest", message)
+
+
+def _lower(error: Exception) -> str:
+    text = str(error)
+    return text[:1].lower() + text[1:]

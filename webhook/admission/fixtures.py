@@ -1,0 +1,196 @@
+"""Reviews that did not come over the wire: AdmissionReviews, bare requests and plain objects as a person keeps them.
+
+Knows how to tell the three apart and what the API server would send for a plain object; the workload table gives the
+resource names and scopes that cannot be guessed. Reads no files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+from uuid import NAMESPACE_URL, uuid5
+
+from webhook.admission import wire
+from webhook.admission.decode import decode_request, decode_review
+from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
+from webhook.errors import CallError
+
+
+class KnownKind(Protocol):
+    """What the workload table knows of a kind."""
+
+    @property
+    def resource(self) -> str:
+        """The plural, lower case."""
+        ...
+
+    @property
+    def namespaced(self) -> bool:
+        """Whether its objects live in a namespace."""
+        ...
+
+
+RowOf = Callable[[str, str], KnownKind | None]
+"""From group and kind to what is known of it; `Table.row` is one."""
+
+CLUSTER_SCOPED: Mapping[str, str] = {
+    # kinds without a namespace by group: kubectl api-resources --namespaced=false (1.36), then the CRDs of each project
+    "": "Namespace Node PersistentVolume ComponentStatus",
+    "admissionregistration.k8s.io": "ValidatingWebhookConfiguration ValidatingAdmissionPolicy "
+    "ValidatingAdmissionPolicyBinding MutatingWebhookConfiguration MutatingAdmissionPolicy "
+    "MutatingAdmissionPolicyBinding",
+    "apiextensions.k8s.io": "CustomResourceDefinition",
+    "apiregistration.k8s.io": "APIService",
+    "certificates.k8s.io": "CertificateSigningRequest ClusterTrustBundle",
+    "flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
+    "networking.k8s.io": "IngressClass IPAddress ServiceCIDR",
+    "node.k8s.io": "RuntimeClass",
+    "rbac.authorization.k8s.io": "ClusterRole ClusterRoleBinding",
+    "resource.k8s.io": "DeviceClass ResourceSlice DeviceTaintRule",
+    "scheduling.k8s.io": "PriorityClass",
+    "storage.k8s.io": "StorageClass CSIDriver CSINode VolumeAttachment VolumeAttributesClass",
+    "kueue.x-k8s.io": "AdmissionCheck ClusterQueue Cohort MultiKueueCluster MultiKueueConfig "
+    "ProvisioningRequestConfig ResourceFlavor Topology WorkloadPriorityClass",
+    "nodeinfo.volcano.sh": "Numatopology",
+    "scheduling.volcano.sh": "Queue",
+    "shard.volcano.sh": "NodeShard",
+    "topology.volcano.sh": "HyperNode",
+    "trainer.kubeflow.org": "ClusterTrainingRuntime",
+    "wgpolicyk8s.io": "ClusterPolicyReport",
+    "openreports.io": "ClusterReport",
+}
+
+
+def is_review(value: JSON) -> bool:
+    """Whether this is an AdmissionReview: by its kind, whatever its version."""
+    return isinstance(value, dict) and value.get("kind") == wire.KIND
+
+
+def is_request(value: JSON) -> bool:
+    """Whether this is the bare `request` of a review: it has an operation and no apiVersion of its own."""
+    return isinstance(value, dict) and "operation" in value and "apiVersion" not in value
+
+
+def attributes(value: JSON, row: RowOf | None = None, *, operation: Operation = Operation.CREATE) -> Attributes:
+    """The attributes of one fixture document, whichever of the three it is.
+
+    Args:
+        value: an AdmissionReview, a bare request or a plain object, parsed.
+        row: what is known of kinds; without it plurals are guessed.
+        operation: what a plain object is taken for; a review keeps its own.
+
+    Raises:
+        CallError: 400 when it is none of the three, or one that cannot be read.
+    """
+    if is_review(value):
+        return decode_review(value)
+    if is_request(value):
+        return decode_request(_completed(value, row))
+    return attributes_of_object(value, row, operation=operation)
+
+
+def attributes_of_object(
+    value: JSON,
+    row: RowOf | None = None,
+    *,
+    operation: Operation = Operation.CREATE,
+    old_object: JSON = None,
+    namespace: str = "default",
+) -> Attributes:
+    """What the API server would send for this object, as far as the object tells.
+
+    The uid is derived from the object's name, so that the same fixture gives the same answer. On DELETE the object
+    goes into `old_object`.
+
+    Args:
+        value: an object with apiVersion and kind.
+        row: as in `attributes`.
+        operation: CREATE, UPDATE, DELETE or CONNECT.
+        old_object: what stands in the cluster, for UPDATE; without it the object itself.
+        namespace: where a namespaced object without a namespace goes.
+
+    Raises:
+        CallError: 400 when it has no apiVersion or kind.
+    """
+    kind = kind_of(value)
+    known = row(kind.group, kind.kind) if row else None
+    resource = GroupVersionResource(kind.group, kind.version, known.resource if known else plural(kind.kind))
+    metadata = value.get("metadata") if isinstance(value.get("metadata"), dict) else {}
+    name = _text(metadata, "name")
+    namespaced = known.namespaced if known else kind.kind not in CLUSTER_SCOPED.get(kind.group, "").split()
+    where = (_text(metadata, "namespace") or namespace) if namespaced else ""
+    if (kind.group, kind.kind) == ("", "Namespace"):
+        where = name
+    before = value if old_object is None else old_object
+    return Attributes(
+        uid=str(uuid5(NAMESPACE_URL, f"{operation}/{kind.api_version}/{kind.kind}/{where}/{name}")),
+        kind=kind,
+        resource=resource,
+        operation=operation,
+        request_kind=kind,
+        request_resource=resource,
+        name=name,
+        namespace=where,
+        object=None if operation is Operation.DELETE else value,
+        old_object=before if operation in (Operation.UPDATE, Operation.DELETE) else None,
+        options=_options(operation),
+    )
+
+
+def kind_of(value: JSON) -> GroupVersionKind:
+    """The kind of an object by its apiVersion and kind.
+
+    Raises:
+        CallError: 400 when one of them is missing.
+    """
+    if not isinstance(value, dict):
+        raise CallError(400, "BadRequest", "expected an AdmissionReview, a request or an object, found something else")
+    for key in ("apiVersion", "kind"):
+        if not isinstance(value.get(key), str) or not value[key]:
+            expected = "expected an AdmissionReview, a request with an operation, or an object with apiVersion and kind"
+            raise CallError(400, "BadRequest", f"{key}: expected a string, found none; {expected}")
+    group, _, version = value["apiVersion"].rpartition("/")
+    return GroupVersionKind(group, version, value["kind"])
+
+
+def plural(kind: str) -> str:
+    """The resource name that a kind most likely has: its English plural in lower case.
+
+    The rule is apimachinery's UnsafeGuessKindToResource (pkg/api/meta/restmapper.go, v0.36).
+
+    Examples:
+        Pod -> pods, NetworkPolicy -> networkpolicies, Ingress -> ingresses, Endpoints -> endpoints
+    """
+    singular = kind.lower()
+    if singular == "endpoints":
+        return singular
+    if singular.endswith("s"):
+        return f"{singular}es"
+    if singular.endswith("y"):
+        return f"{singular[:-1]}ies"
+    return f"{singular}s"
+
+
+def _completed(request: Mapping[str, Any], row: RowOf | None) -> Mapping[str, Any]:
+    """A hand-written request with what its object tells: kind, resource, namespace and a uid where they are missing."""
+    if all(request.get(key) for key in ("uid", "kind", "resource")):
+        return request
+    held = request.get("object") or request.get("oldObject")
+    if not isinstance(held, dict) or not isinstance(held.get("kind"), str):
+        return request
+    derived = attributes_of_object(held, row)
+    kind = {"group": derived.kind.group, "version": derived.kind.version, "kind": derived.kind.kind}
+    resource = {"group": kind["group"], "version": kind["version"], "resource": derived.resource.resource}
+    missing = {"uid": derived.uid, "kind": kind, "resource": resource, "namespace": derived.namespace}
+    return {**request, **{key: value for key, value in missing.items() if not request.get(key)}}
+
+
+def _options(operation: Operation) -> JSON:
+    if operation is Operation.CONNECT:
+        return None
+    return {"apiVersion": "meta.k8s.io/v1", "kind": f"{operation.title()}Options"}
+
+
+def _text(metadata: Mapping[str, Any], key: str) -> str:
+    value = metadata.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,98 @@
+"""The AdmissionReview envelope as it stands on the wire, and the wording of what is wrong with one.
+
+Knows the shape of admission.k8s.io/v1 (k8s.io/api v0.36 admission/v1/types.go) and nothing of what the fields mean.
+Unknown fields are allowed and null stands for absent, as Go's decoder has it; the objects inside stay plain JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+GROUP: Final = "admission.k8s.io"
+API_VERSION: Final = "admission.k8s.io/v1"
+KIND: Final = "AdmissionReview"
+
+
+class Kind(msgspec.Struct, gc=False):
+    """meta/v1 GroupVersionKind."""
+
+    group: str | None = None
+    version: str | None = None
+    kind: str | None = None
+
+
+class Resource(msgspec.Struct, gc=False):
+    """meta/v1 GroupVersionResource."""
+
+    group: str | None = None
+    version: str | None = None
+    resource: str | None = None
+
+
+class User(msgspec.Struct):
+    """authentication/v1 UserInfo."""
+
+    username: str | None = None
+    uid: str | None = None
+    groups: list[str] | None = None
+    extra: dict[str, list[str] | None] | None = None
+
+
+class Request(msgspec.Struct, rename="camel"):
+    """admission/v1 AdmissionRequest; object, oldObject and options stay plain JSON."""
+
+    uid: str | None = None
+    kind: Kind | None = None
+    resource: Resource | None = None
+    sub_resource: str | None = None
+    request_kind: Kind | None = None
+    request_resource: Resource | None = None
+    request_sub_resource: str | None = None
+    name: str | None = None
+    namespace: str | None = None
+    operation: str | None = None
+    user_info: User | None = None
+    object: dict[str, Any] | None = None
+    old_object: dict[str, Any] | None = None
+    dry_run: bool | None = None
+    options: dict[str, Any] | None = None
+
+
+class Review(msgspec.Struct, rename="camel"):
+    """admission/v1 AdmissionReview, the request side."""
+
+    api_version: str | None = None
+    kind: str | None = None
+    request: Request | None = None
+
+
+_SHAPE = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<found>[^`]+)`(?: - at `(?P<path>[^`]+)`)?")
+_WORDS: Mapping[str, str] = {
+    "str": "a string",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+
+
+def explain(error: msgspec.ValidationError, *, root: str = "") -> str:
+    """The path, what stands there and what was expected, in the words of JSON.
+
+    Args:
+        error: what msgspec found while decoding one of the structures above.
+        root: the path of the decoded value inside the review, such as `request`.
+    """
+    match = _SHAPE.search(str(error))
+    if match is None:
+        return f"{str(error)[:1].lower()}{str(error)[1:]}"
+    path = (root + (match["path"] or "$").removeprefix("$")).lstrip(".")
+    wanted = _WORDS.get(match["wanted"].removesuffix(" | null"), match["wanted"])
+    found = _WORDS.get(match["found"], match["found"])
+    return f"{path or 'the body'}: expected {wanted}, found {found}"
