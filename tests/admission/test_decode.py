@@ -1,0 +1,184 @@
+"""Reading AdmissionReviews: what is taken over, and what each refusal says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from webhook.admission.decode import MAX_DEPTH, decode, decode_request, decode_review
+from webhook.attributes import GroupVersionKind, GroupVersionResource, Operation
+from webhook.errors import CallError
+
+REVIEWS = sorted((Path(__file__).parents[1] / "data" / "reviews").glob("*.json"))
+
+
+def request(**changes: Any) -> dict[str, Any]:
+    base = {
+        "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "operation": "CREATE",
+        "object": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}},
+        "oldObject": None,
+    }
+    return {key: value for key, value in {**base, **changes}.items() if value is not ...}
+
+
+def review(**changes: Any) -> dict[str, Any]:
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request(**changes)}
+
+
+def body(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def nested(levels: int) -> str:
+    return "[" * levels + "]" * levels
+
+
+REFUSED = {
+    "empty body": (b"", "the body is not JSON: input data was truncated; expected apiVersion `admission.k8s.io/v1`"),
+    "text": (b"hello", "the body is not JSON: "),
+    "half a body": (b'{"apiVersion":"admission.k8s.io/v1"', "the body is not JSON: "),
+    "two values": (b"{}{}", "the body is not JSON: "),
+    "bytes that are no UTF-8": (b'{"kind":"\xff"}', "the body is not JSON: "),
+    "a list": (b"[]", "the body: expected an object, found a list"),
+    "an empty object": (
+        b"{}",
+        "the body is not an AdmissionReview: found apiVersion `` and kind ``, expected apiVersion",
+    ),
+    "a pod": (body({"apiVersion": "v1", "kind": "Pod"}), "found apiVersion `v1` and kind `Pod`"),
+    "another group": (body({**review(), "apiVersion": "x.io/v1"}), "found apiVersion `x.io/v1`"),
+    "v1beta1": (
+        body({**review(), "apiVersion": "admission.k8s.io/v1beta1"}),
+        "`admission.k8s.io/v1beta1` is not served, expected `admission.k8s.io/v1`; list `v1` in admissionReviewVersions",
+    ),
+    "v2": (body({**review(), "apiVersion": "admission.k8s.io/v2"}), "apiVersion: `admission.k8s.io/v2` is not served"),
+    "no request": (body({**review(), "request": None}), "request: expected an object, found none"),
+    "a list for request": (body({**review(), "request": []}), "request: expected an object, found a list"),
+    "no uid": (body(review(uid=...)), "request.uid: expected a string, found none"),
+    "empty uid": (body(review(uid="")), "request.uid: expected a string, found none"),
+    "number for uid": (body(review(uid=7)), "request.uid: expected a string, found an integer"),
+    "no operation": (
+        body(review(operation=...)),
+        "request.operation: expected one of CREATE, UPDATE, DELETE, CONNECT, found ``",
+    ),
+    "unknown operation": (body(review(operation="PATCH")), "found `PATCH`"),
+    "no kind": (body(review(kind=None)), "request.kind: expected group, version and kind, found none"),
+    "half a resource": (body(review(resource={"resource": "pods"})), "request.resource: expected group, version and"),
+    "string for object": (body(review(object="pod")), "request.object: expected an object, found a string"),
+    "list for groups entry": (
+        body(review(userInfo={"groups": ["a", 3]})),
+        "request.userInfo.groups[1]: expected a string, found an integer",
+    ),
+    "wrong extra": (
+        body(review(userInfo={"extra": {"k": "v"}})),
+        "request.userInfo.extra[...]: expected a list, found",
+    ),
+    "string for dryRun": (body(review(dryRun="no")), "request.dryRun: expected true or false, found a string"),
+    "number too large": (
+        body(review()).replace(b'"name"', b'"n": 1e999, "name"'),
+        "number out of range - at `$.request.object",
+    ),
+    "nested too deep": (
+        body(review(object={"x": json.loads(nested(MAX_DEPTH))})),
+        f"the body is nested deeper than {MAX_DEPTH} levels",
+    ),
+    "a tower of brackets": (b"[" * 100_000, f"the body is nested deeper than {MAX_DEPTH} levels"),
+    "brackets that do not match": (
+        b'{"a":' + b"[]," * 300 + b"]]",
+        "the body is not JSON: its brackets do not match",
+    ),
+}
+
+
+@pytest.mark.parametrize(("sent", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_unreadable_calls_are_refused_with_400_and_a_reason(sent: bytes, message: str) -> None:
+    with pytest.raises(CallError) as caught:
+        decode(sent)
+    assert (caught.value.code, caught.value.reason) == (400, "BadRequest")
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize("value", ["[" * 300 + "]" * 300, '\\" [{' * 300, "\\\\" * 300])
+def test_brackets_inside_strings_do_not_count_as_nesting(value: str) -> None:
+    sent = body(review(object={"kind": "ConfigMap", "data": {"text": value, "other": "[" * 300}}))
+    assert decode(sent).object["data"]["text"] == value
+
+
+def test_a_body_of_many_shallow_objects_is_no_deep_one() -> None:
+    many = [{"a": [{}]} for _ in range(2_000)]
+    assert decode(body(review(object={"items": many}))).object["items"] == many
+
+
+def test_nesting_up_to_the_bound_is_read() -> None:
+    inner = nested(MAX_DEPTH - 3)
+    assert decode(body(review(object={"x": json.loads(inner)}))).uid
+
+
+@pytest.mark.parametrize("path", REVIEWS, ids=lambda path: path.name)
+def test_every_recorded_review_is_read_as_it_was_sent(path: Path) -> None:
+    sent = json.loads(path.read_text())["request"]
+    read = decode(path.read_bytes())
+    assert read == decode_review(json.loads(path.read_text())) == decode_request(sent)
+    assert (read.uid, read.operation, read.dry_run) == (sent["uid"], sent["operation"], sent["dryRun"])
+    assert read.kind == GroupVersionKind(**sent["kind"])
+    assert read.resource == GroupVersionResource(**sent["resource"])
+    assert read.request_kind == GroupVersionKind(**sent["requestKind"])
+    assert read.request_resource == GroupVersionResource(**sent["requestResource"])
+    assert read.request_sub_resource == sent.get("requestSubResource", "")
+    assert read.sub_resource == sent.get("subResource", "")
+    assert read.namespace == sent.get("namespace", "")
+    assert (read.object, read.old_object, read.options) == (sent["object"], sent["oldObject"], sent["options"])
+    assert read.user_info.username == sent["userInfo"]["username"]
+    assert list(read.user_info.groups) == sent["userInfo"].get("groups", [])
+
+
+NAMES = {
+    "the request's own name": (request(name="given"), "given"),
+    "a create whose object is named": (request(), "p"),
+    "generateName has no name yet": (request(object={"metadata": {"generateName": "p-"}}), ""),
+    "deletecollection names only the old object": (
+        request(operation="DELETE", object=None, oldObject={"metadata": {"name": "gone"}}),
+        "gone",
+    ),
+    "a subresource object's name is not taken": (request(subResource="scale"), ""),
+    "metadata of the wrong type": (request(object={"metadata": ["p"]}), ""),
+    "a name of the wrong type": (request(object={"metadata": {"name": 5}}), ""),
+    "no object": (request(object=None), ""),
+}
+
+
+@pytest.mark.parametrize(("given", "name"), NAMES.values(), ids=NAMES.keys())
+def test_name_of_a_request(given: dict[str, Any], name: str) -> None:
+    assert decode_request(given).name == name
+
+
+def test_absent_request_kind_and_resource_are_those_of_the_object() -> None:
+    read = decode_request(request(subResource="status"))
+    assert read.request_kind == read.kind
+    assert read.request_resource == read.resource
+    assert read.request_sub_resource == "status"
+
+
+def test_a_bare_request_names_paths_under_request() -> None:
+    with pytest.raises(CallError, match=r"^request\.namespace: expected a string, found an integer$"):
+        decode_request(request(namespace=5))
+
+
+def test_a_parsed_review_is_refused_in_the_same_words() -> None:
+    with pytest.raises(CallError, match=r"^request\.name: expected a string, found a list$"):
+        decode_review(review(name=[]))
+
+
+def test_user_is_read_whole() -> None:
+    user = {"username": "u", "uid": "1", "groups": ["g"], "extra": {"k": ["v"], "n": None}}
+    read = decode_request(request(userInfo=user)).user_info
+    assert (read.username, read.uid, read.groups, read.extra) == ("u", "1", ("g",), {"k": ("v",), "n": ()})
+
+
+def test_operations_are_the_api_servers() -> None:
+    assert [decode_request(request(operation=verb)).operation for verb in Operation] == list(Operation)

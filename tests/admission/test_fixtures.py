@@ -1,0 +1,111 @@
+"""Fixtures as people keep them: reviews, bare requests and plain objects become the same attributes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from webhook.admission.fixtures import attributes, attributes_of_object, plural
+from webhook.attributes import GroupVersionKind, GroupVersionResource, Operation
+from webhook.errors import CallError
+
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ns"}}
+REQUEST = {
+    "uid": "U",
+    "kind": {"group": "", "version": "v1", "kind": "Pod"},
+    "resource": {"group": "", "version": "v1", "resource": "pods"},
+    "namespace": "ns",
+    "operation": "CREATE",
+    "object": POD,
+}
+
+
+@dataclass(frozen=True)
+class Known:
+    resource: str
+    namespaced: bool
+
+
+def test_the_three_shapes_say_the_same() -> None:
+    whole = attributes({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": REQUEST})
+    bare = attributes(REQUEST)
+    plain = attributes(POD)
+    assert whole == bare
+    for name in ("kind", "resource", "request_kind", "request_resource", "operation", "name", "namespace", "object"):
+        assert getattr(plain, name) == getattr(bare, name)
+
+
+def test_a_plain_object_has_a_stable_uid() -> None:
+    other = {**POD, "metadata": {"name": "q"}}
+    assert attributes(POD).uid == attributes(POD).uid != attributes(other).uid
+
+
+def test_a_hand_written_request_is_completed_from_its_object() -> None:
+    read = attributes({"operation": "DELETE", "oldObject": POD})
+    assert (read.kind, read.resource) == (GroupVersionKind("", "v1", "Pod"), GroupVersionResource("", "v1", "pods"))
+    assert (read.uid, read.namespace, read.name, read.object) == (attributes(POD).uid, "ns", "p", None)
+
+
+def test_a_request_that_nothing_completes_is_refused() -> None:
+    with pytest.raises(CallError, match=r"request\.uid: expected a string, found none"):
+        attributes({"operation": "CREATE", "object": {}})
+
+
+SCOPES: dict[str, tuple[dict[str, Any], str]] = {
+    "its own namespace": (POD, "ns"),
+    "no namespace is default": ({"apiVersion": "v1", "kind": "Pod"}, "default"),
+    "a namespace is its own": ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}, "n"),
+    "a device class has none": ({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass"}, ""),
+    "a runtime has none": ({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime"}, ""),
+    "metadata null": ({"apiVersion": "v1", "kind": "Pod", "metadata": None}, "default"),
+}
+
+
+@pytest.mark.parametrize(("value", "namespace"), SCOPES.values(), ids=SCOPES.keys())
+def test_namespace_of_a_plain_object(value: dict[str, Any], namespace: str) -> None:
+    assert attributes_of_object(value).namespace == namespace
+
+
+def test_the_table_knows_better_than_the_plural_rule() -> None:
+    rows = {("x.io", "Corps"): Known("corps", namespaced=False)}
+    read = attributes_of_object({"apiVersion": "x.io/v1", "kind": "Corps"}, lambda group, kind: rows.get((group, kind)))
+    assert (read.resource.resource, read.namespace) == ("corps", "")
+
+
+@pytest.mark.parametrize(
+    ("operation", "has_object", "has_old", "options"),
+    [
+        (Operation.CREATE, True, False, "CreateOptions"),
+        (Operation.UPDATE, True, True, "UpdateOptions"),
+        (Operation.DELETE, False, True, "DeleteOptions"),
+        (Operation.CONNECT, True, False, None),
+    ],
+)
+def test_operations_carry_what_the_api_server_sends(
+    operation: Operation, has_object: bool, has_old: bool, options: str | None
+) -> None:
+    read = attributes(POD, operation=operation)
+    assert (read.object is not None, read.old_object is not None) == (has_object, has_old)
+    assert read.options == (options and {"apiVersion": "meta.k8s.io/v1", "kind": options})
+
+
+def test_an_update_keeps_the_old_object_it_is_given() -> None:
+    assert attributes_of_object(POD, operation=Operation.UPDATE, old_object={}).old_object == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "resource"),
+    [("Pod", "pods"), ("NetworkPolicy", "networkpolicies"), ("Ingress", "ingresses"), ("Endpoints", "endpoints")],
+)
+def test_plurals(kind: str, resource: str) -> None:
+    assert plural(kind) == resource
+
+
+@pytest.mark.parametrize(
+    "value", [None, [], "x", {"kind": "Pod"}, {"apiVersion": "v1"}, {"apiVersion": 1, "kind": "P"}]
+)
+def test_anything_else_is_refused(value: Any) -> None:
+    with pytest.raises(CallError, match="expected an AdmissionReview, a request"):
+        attributes(value)
