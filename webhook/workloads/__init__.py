@@ -1,1 +1,7 @@
-"""The workloads room."""
+"""Which kinds carry pods, and where: one table, read as data.
+
+table     kinds.yaml and rows of a site's own -> Table of Rows
+podsets   object + Table -> PodSets: name, path, template, count
+
+Knows no policies, no clusters and no facts about what is inside a template.
+"""

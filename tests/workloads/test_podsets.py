@@ -1,0 +1,229 @@
+"""Pod sets: right templates, paths, names and counts for every kind, on published manifests and on odd objects."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from webhook import paths
+from webhook.workloads.podsets import fragments, podsets
+from webhook.workloads.table import Factor, PodSetRule, Row, Table, load
+
+DATA = Path(__file__).parents[1] / "data" / "manifests"
+TABLE = load()
+POD = {"spec": {"containers": [{"name": "c"}]}}
+
+COMPUTED = [
+    pytest.param(folder, row, id=f"{row['file']}#{row['doc']}")
+    for folder in ("kueue", "volcano")
+    for row in json.loads((DATA / folder / "podsets.json").read_text())
+]
+
+
+@pytest.mark.parametrize(("folder", "expected"), COMPUTED)
+def test_published_manifests_have_the_computed_pod_sets(folder: str, expected: dict) -> None:
+    obj = list(yaml.safe_load_all((DATA / folder / expected["file"]).read_text()))[expected["doc"]]
+    found = podsets(obj, TABLE)
+    assert [(p.name, p.count, paths.render(p.path) or "$") for p in found] == [
+        (p["name"], p["count"], p["path"]) for p in expected["podSets"]
+    ]
+    for podset in found:
+        assert paths.get(obj, podset.path) == podset.template
+
+
+def workload(api_version: str, kind: str, **spec: object) -> dict:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, "spec": spec}
+
+
+CASES = [
+    ("a pod is its own template", {"apiVersion": "v1", "kind": "Pod", **POD}, [("main", "", 1)]),
+    (
+        "a pod template makes nobody knows how many",
+        {"apiVersion": "v1", "kind": "PodTemplate", "template": POD},
+        [("main", "template", None)],
+    ),
+    ("daemon sets follow the nodes", workload("apps/v1", "DaemonSet", template=POD), [("main", "spec.template", None)]),
+    ("replicas count", workload("apps/v1", "Deployment", replicas=3, template=POD), [("main", "spec.template", 3)]),
+    ("a job is one pod by default", workload("batch/v1", "Job", template=POD), [("main", "spec.template", 1)]),
+    ("parallelism 4", workload("batch/v1", "Job", parallelism=4, template=POD), [("main", "spec.template", 4)]),
+    (
+        "completions bound parallelism",
+        workload("batch/v1", "Job", parallelism=4, completions=2, template=POD),
+        [("main", "spec.template", 2)],
+    ),
+    (
+        "completions without parallelism",
+        workload("batch/v1", "Job", completions=9, template=POD),
+        [("main", "spec.template", 1)],
+    ),
+    ("a paused job", workload("batch/v1", "Job", parallelism=0, template=POD), [("main", "spec.template", 0)]),
+    (
+        "multi-host ray workers",
+        workload(
+            "ray.io/v1",
+            "RayCluster",
+            headGroupSpec={"template": POD},
+            workerGroupSpecs=[{"groupName": "g", "replicas": 2, "numOfHosts": 4, "template": POD}],
+        ),
+        [("head", "spec.headGroupSpec.template", 1), ("g", "spec.workerGroupSpecs[0].template", 8)],
+    ),
+    (
+        "a leader without a template is a worker",
+        workload(
+            "leaderworkerset.x-k8s.io/v1",
+            "LeaderWorkerSet",
+            replicas=2,
+            leaderWorkerTemplate={"size": 4, "workerTemplate": POD},
+        ),
+        [("main", "spec.leaderWorkerTemplate.workerTemplate", 4)],
+    ),
+    (
+        "executors are none by default",
+        workload(
+            "sparkoperator.k8s.io/v1beta2", "SparkApplication", driver={"template": POD}, executor={"template": POD}
+        ),
+        [("driver", "spec.driver.template", 1), ("executor", "spec.executor.template", 0)],
+    ),
+    (
+        "an appwrapper says itself where templates are",
+        workload(
+            "workload.codeflare.dev/v1beta2",
+            "AppWrapper",
+            components=[
+                {
+                    "template": {"kind": "Odd", "spec": {"deep": POD}},
+                    "podSets": [{"path": "template.spec.deep", "replicas": 7}],
+                },
+                {
+                    "template": {"kind": "Odd"},
+                    "podSets": [{"path": "..."}, {"path": "other.spec"}, {"path": "template.spec.none"}, None],
+                },
+            ],
+        ),
+        [("x-0", "spec.components[0].template.spec.deep", 7)],
+    ),
+    (
+        "map keys are names in lower case",
+        workload(
+            "kubeflow.org/v1",
+            "PyTorchJob",
+            pytorchReplicaSpecs={"Master": {"template": POD}, "Worker": {"replicas": 2, "template": POD}},
+        ),
+        [
+            ("master", "spec.pytorchReplicaSpecs.Master.template", 1),
+            ("worker", "spec.pytorchReplicaSpecs.Worker.template", 2),
+        ],
+    ),
+    (
+        "a count that is no number is the default",
+        workload("apps/v1", "Deployment", replicas="3", template=POD),
+        [("main", "spec.template", 1)],
+    ),
+    (
+        "a negative count is none",
+        workload("apps/v1", "Deployment", replicas=-3, template=POD),
+        [("main", "spec.template", 0)],
+    ),
+    ("no template", workload("apps/v1", "Deployment"), []),
+    ("a null template", workload("sandbox.opensandbox.io/v1alpha1", "BatchSandbox", replicas=1, template=None), []),
+    ("a null spec", {"apiVersion": "apps/v1", "kind": "Deployment", "spec": None}, []),
+    (
+        "null elements",
+        workload("batch.volcano.sh/v1alpha1", "Job", tasks=[None, {"template": None}, {"template": POD}]),
+        [("2", "spec.tasks[2].template", 1)],
+    ),
+    (
+        "a list where a map belongs",
+        workload("kubeflow.org/v1", "PyTorchJob", pytorchReplicaSpecs=[{"template": POD}]),
+        [],
+    ),
+    ("a map where a list belongs", workload("batch.volcano.sh/v1alpha1", "Job", tasks={"a": {"template": POD}}), []),
+    ("a kind without pods", {"apiVersion": "v1", "kind": "ConfigMap"}, []),
+    ("another group's job", workload("example.org/v1", "Job", template=POD), []),
+    ("no object", [], []),
+    ("odd type fields", {"apiVersion": 1, "kind": None}, []),
+]
+
+
+@pytest.mark.parametrize(("obj", "expected"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
+def test_pod_sets(obj: object, expected: list) -> None:
+    assert [(p.name, paths.render(p.path), p.count) for p in podsets(obj, TABLE)] == expected
+
+
+def test_groups_multiply_pods() -> None:
+    lws = workload(
+        "leaderworkerset.x-k8s.io/v1",
+        "LeaderWorkerSet",
+        replicas=3,
+        leaderWorkerTemplate={"size": 4, "leaderTemplate": POD, "workerTemplate": POD},
+    )
+    leader, worker = podsets(lws, TABLE)
+    assert (leader.count, leader.groups, leader.pods) == (1, 3, 3)
+    assert (worker.count, worker.groups, worker.pods) == (3, 3, 9)
+
+
+def test_unknown_counts_stay_unknown() -> None:
+    (podset,) = podsets(workload("apps/v1", "DaemonSet", template=POD), TABLE)
+    assert podset.pods is None
+
+
+def test_a_bare_pod_spec_is_wrapped_and_located() -> None:
+    service = workload("serving.kserve.io/v1beta1", "InferenceService", predictor={**POD["spec"], "minReplicas": 2})
+    (podset,) = podsets(service, TABLE)
+    assert podset.template == {"spec": service["spec"]["predictor"]}
+    assert (podset.count, podset.bare) == (2, True)
+    assert paths.render(podset.locate(("spec", "containers", 0))) == "spec.predictor.containers[0]"
+    assert paths.render(podset.locate(("metadata", "labels"))) == "spec.predictor"
+
+
+def test_a_template_is_located_as_it_stands() -> None:
+    (podset,) = podsets(workload("apps/v1", "Deployment", template=POD), TABLE)
+    assert paths.render(podset.locate(("spec", "containers", 0))) == "spec.template.spec.containers[0]"
+
+
+def test_wrapping_ends() -> None:
+    """An object wrapped deeper than anybody means is left alone."""
+    obj: dict = workload("apps/v1", "Deployment", template=POD)
+    for _ in range(3):
+        obj = workload("workload.codeflare.dev/v1beta2", "AppWrapper", components=[{"template": obj}])
+    assert len(podsets(obj, TABLE)) == 1
+    for _ in range(10):
+        obj = workload("workload.codeflare.dev/v1beta2", "AppWrapper", components=[{"template": obj}])
+    assert podsets(obj, TABLE) == ()
+
+
+def test_fragments_are_partial_templates() -> None:
+    patch = {
+        "spec": {
+            "replicatedJobs": [
+                {"name": "node", "template": {"spec": {"template": {"spec": {"tolerations": []}}}}},
+                None,
+            ]
+        }
+    }
+    job = workload(
+        "trainer.kubeflow.org/v1alpha1", "TrainJob", runtimePatches=[{"trainingRuntimeSpec": {"template": patch}}, None]
+    )
+    (fragment,) = fragments(job, TABLE)
+    assert fragment.template == {"spec": {"tolerations": []}}
+    assert fragment.of == "runtime"
+    assert paths.render(fragment.path) == (
+        "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template"
+    )
+    shards = workload("sandbox.opensandbox.io/v1alpha1", "BatchSandbox", shardPatches=[{"spec": {}}, None, "x"])
+    assert [paths.render(f.path) for f in fragments(shards, TABLE)] == ["spec.shardPatches[0]"]
+    assert fragments({"kind": "ConfigMap"}, TABLE) == ()
+
+
+def test_old_overrides_are_bare_pod_specs() -> None:
+    job = workload("trainer.kubeflow.org/v1alpha1", "TrainJob", podSpecOverrides=[{"nodeSelector": {"a": "b"}}])
+    (fragment,) = fragments(job, TABLE)
+    assert fragment.template == {"spec": {"nodeSelector": {"a": "b"}}}
+
+
+def test_a_table_made_by_hand() -> None:
+    rule = PodSetRule(template="spec.a[].b{}", name="n", count=("r", Factor(path="s", default=5, less=1, floor=2)))
+    table = Table((Row(group="g", versions=("v1",), kind="K", resource="ks", templates="mutable", podSets=(rule,)),))
+    obj = {"apiVersion": "g/v1", "kind": "K", "spec": {"a": [{"b": {"X": {"r": 2, "spec": {}}, "Y": None}}]}}
+    assert [(p.name, p.count, paths.render(p.path)) for p in podsets(obj, table)] == [("n", 8, "spec.a[0].b.X")]

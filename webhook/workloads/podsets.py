@@ -1,0 +1,230 @@
+"""Pod sets: which pod templates an object holds, where they stand and how many pods each makes.
+
+Takes any JSON, null at every level included (controllers written without omitempty store nulls, and a fixture may hold
+anything); what has not the expected shape holds no pods. Counts are what the object asks for, never what is running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from webhook import paths
+from webhook.attributes import JSON
+from webhook.paths import FieldPath
+from webhook.workloads.table import Declared, Embeds, Factor, PodSetRule, Row, Table
+
+_DEEPEST = 4  # objects wrapped in objects: an AppWrapper in an AppWrapper is odd, a loop is impossible, a bomb is not
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSet:
+    """One pod template of an object.
+
+    template is `{metadata, spec}` as it stands in the object. path is where it stands; where the object holds a bare
+    PodSpec there (`bare`), the template is made around it and `locate` leaves the `spec` out. count is the pods of one
+    group, None where nobody can know; groups is how many such groups the object makes (LeaderWorkerSet replicas).
+    """
+
+    name: str
+    path: FieldPath
+    template: JSON
+    count: int | None = 1
+    groups: int = 1
+    bare: bool = False
+
+    @property
+    def pods(self) -> int | None:
+        """How many pods of this template the object makes in all."""
+        return None if self.count is None else self.count * self.groups
+
+    def locate(self, path: FieldPath) -> FieldPath:
+        """Where a field of the template stands in the object: ("spec", "x") -> ("spec", "template", "spec", "x")."""
+        if not self.bare:
+            return self.path + path
+        return self.path + path[1:] if path[:1] == ("spec",) else self.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fragment:
+    """A partial pod template that a controller merges into `of`: a field path of the object, `runtime`, or a kind."""
+
+    path: FieldPath
+    template: JSON
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A value a template path leads to, with the innermost element on the way and that element's own name."""
+
+    path: FieldPath
+    value: JSON
+    element: JSON
+    key: str
+
+
+def group_kind(obj: JSON) -> tuple[str, str]:
+    """Group and kind of an object: `apps/v1` Deployment -> ("apps", "Deployment"); ("", "") for what is no object."""
+    if not isinstance(obj, dict):
+        return "", ""
+    version, kind = obj.get("apiVersion"), obj.get("kind")
+    group = version.rpartition("/")[0] if isinstance(version, str) else ""
+    return group, kind if isinstance(kind, str) else ""
+
+
+def podsets(obj: JSON, table: Table) -> tuple[PodSet, ...]:
+    """Every pod template of an object, in the order of its row and then of the object.
+
+    A kind that is not in the table, or a template that is absent or null, gives none.
+    """
+    row = table.row(*group_kind(obj))
+    return tuple(_of_row(obj, row, table, depth=0)) if row else ()
+
+
+def fragments(obj: JSON, table: Table) -> tuple[Fragment, ...]:
+    """Every partial pod template of an object: TrainJob runtimePatches, BatchSandbox shardPatches."""
+    row = table.row(*group_kind(obj))
+    return tuple(
+        Fragment(path=place.path, template=_as_template(place.value, rule.embeds), of=rule.of)
+        for rule in (row.fragments if row else ())
+        for place in _places(obj, rule.template, "")
+        if isinstance(place.value, dict)
+    )
+
+
+def _of_row(obj: JSON, row: Row, table: Table, depth: int) -> Iterator[PodSet]:
+    wrapped = 0
+    for rule in row.podSets:
+        for place in _places(obj, rule.template, rule.named):
+            if not _applies(place, rule):
+                continue
+            if rule.embeds != "object":
+                yield _podset(place, rule)
+                continue
+            for inner in _wrapped(place, rule, table, depth):
+                yield _renamed(inner, f"{_name(obj)}-{wrapped}", place.path)
+                wrapped += 1
+
+
+def _applies(place: _Place, rule: PodSetRule) -> bool:
+    if not isinstance(place.value, dict):
+        return False
+    if rule.when and _field(place.element, rule.when) is None:
+        return False
+    return not rule.unless or _field(place.element, rule.unless) is None
+
+
+def _podset(place: _Place, rule: PodSetRule) -> PodSet:
+    return PodSet(
+        name=rule.name or place.key,
+        path=place.path,
+        template=_as_template(place.value, rule.embeds),
+        count=None if rule.count is None else _product(place.element, rule.count),
+        groups=_product(place.element, rule.groups),
+        bare=rule.embeds == "podSpec",
+    )
+
+
+def _as_template(value: JSON, embeds: Embeds) -> JSON:
+    return {"spec": value} if embeds == "podSpec" else value
+
+
+def _wrapped(place: _Place, rule: PodSetRule, table: Table, depth: int) -> Iterator[PodSet]:
+    """Pod sets of an object inside another: as the element declares them, else as the object's own row has them."""
+    if rule.declared and (items := _field(place.element, rule.declared.items)) and isinstance(items, list):
+        yield from _declared(place, rule.declared, items)
+    elif depth < _DEEPEST and (row := table.row(*group_kind(place.value))):
+        yield from _of_row(place.value, row, table, depth + 1)
+
+
+def _declared(place: _Place, declared: Declared, items: Sequence[JSON]) -> Iterator[PodSet]:
+    """Templates that an element lists itself; their paths are relative to the element, the object's parent."""
+    for item in items:
+        text = _field(item, declared.path)
+        try:
+            path = paths.parse(text) if isinstance(text, str) else ()
+        except ValueError:
+            continue
+        if path[:1] != place.path[-1:]:
+            continue
+        template = paths.get(place.value, path[1:])
+        if isinstance(template, dict):
+            yield PodSet(name="", path=path[1:], template=template, count=_number(_field(item, declared.count), 1))
+
+
+def _renamed(inner: PodSet, name: str, prefix: FieldPath) -> PodSet:
+    return PodSet(
+        name=name,
+        path=prefix + inner.path,
+        template=inner.template,
+        count=inner.count,
+        groups=inner.groups,
+        bare=inner.bare,
+    )
+
+
+def _name(obj: JSON) -> str:
+    metadata = _field(obj, "metadata") or {}
+    return str(_field(metadata, "name") or _field(metadata, "generateName") or "")
+
+
+def _places(obj: JSON, template: str, named: str) -> Iterator[_Place]:
+    """Every place that a template path leads to, absent ones left out."""
+    yield from _walk(_Place((), obj, obj, ""), _steps(template), named)
+
+
+def _walk(place: _Place, steps: tuple[str, ...], named: str) -> Iterator[_Place]:
+    value, path = place.value, place.path
+    for index, step in enumerate(steps):
+        if step in _EACH:
+            for inner in _elements(path, value, step, named):
+                yield from _walk(inner, steps[index + 1 :], named)
+            return
+        if not isinstance(value, dict) or (value := value.get(step)) is None:
+            return
+        path = (*path, step)
+    yield _Place(path, value, place.element, place.key)
+
+
+_EACH: frozenset[Literal["[]", "{}"]] = frozenset(("[]", "{}"))
+
+
+def _elements(path: FieldPath, value: JSON, step: str, named: str) -> Iterator[_Place]:
+    if step == "[]" and isinstance(value, list):
+        for index, element in enumerate(value):
+            yield _Place((*path, index), element, element, str(_field(element, named) or index))
+    elif step == "{}" and isinstance(value, dict):
+        for key, element in value.items():
+            yield _Place((*path, key), element, element, key.lower())
+
+
+@lru_cache(maxsize=1024)
+def _steps(path: str) -> tuple[str, ...]:
+    """`spec.tasks[].template` -> ("spec", "tasks", "[]", "template")."""
+    return tuple(step for step in path.replace("[]", ".[]").replace("{}", ".{}").split(".") if step)
+
+
+def _field(value: JSON, path: str) -> JSON:
+    return paths.get(value, _steps(path))
+
+
+def _product(element: JSON, factors: Sequence[str | Factor]) -> int:
+    product = 1
+    for factor in factors:
+        product *= _factor(element, Factor(path=factor) if isinstance(factor, str) else factor)
+    return product
+
+
+def _factor(element: JSON, factor: Factor) -> int:
+    first, *others = factor.fields
+    numbers = [_number(_field(element, first), factor.default)]
+    numbers += [_number(value, factor.default) for path in others if (value := _field(element, path)) is not None]
+    return max(0, factor.floor, min(numbers) - factor.less)
+
+
+def _number(value: JSON, default: int) -> int:
+    """An integer as written; a text or a truth value in its place is no count, so the default stands."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else default

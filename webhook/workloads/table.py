@@ -1,0 +1,200 @@
+"""The workload table: rows of kinds.yaml and of `--workloads` files, checked and indexed by group and kind.
+
+What a row may say stands at the top of kinds.yaml. A row of a site's own file replaces the shipped row of the same
+group and kind. Knows no objects: podsets.py applies a row to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from webhook import paths, yamlfile
+from webhook.attributes import GroupVersionKind
+from webhook.errors import InputError, Problem
+
+SHIPPED = Path(__file__).with_name("kinds.yaml")
+
+Embeds: TypeAlias = Literal["template", "podSpec", "object"]
+Change: TypeAlias = Literal["mutable", "suspended", "immutable"]
+
+_STRICT = {"extra": "forbid", "strict": True}
+_UNKNOWN = "is no field of a workload row: the top of webhook/workloads/kinds.yaml says which are"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factor:
+    """One factor of a count: a field, or the smallest of several; `default` stands for the first where it is unset."""
+
+    path: str = ""
+    least: tuple[str, ...] = ()
+    default: int = 1
+    less: int = 0
+    floor: int = 0
+
+    __pydantic_config__ = _STRICT
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields whose smallest value is the factor."""
+        return self.least or (self.path,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """Where an element lists the templates inside it: a list of items, each with a field path and a count."""
+
+    items: str
+    path: str
+    count: str
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSetRule:
+    """One place of pod templates. `count` is None where nobody can know how many pods there will be."""
+
+    template: str
+    name: str = ""
+    named: str = "name"
+    embeds: Embeds = "template"
+    when: str = ""
+    unless: str = ""
+    count: tuple[str | Factor, ...] | None = ()
+    groups: tuple[str | Factor, ...] = ()
+    declared: Declared | None = None
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FragmentRule:
+    """One place of partial templates, merged by a controller into `of`: a field path, `runtime`, or a kind."""
+
+    template: str
+    of: str
+    embeds: Embeds = "template"
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """An object that pods come from: the field that names it, and the kinds it may be, the first by default.
+
+    Kinds are of the row's own group. `kind` is the field that chooses another of them.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    kind: str = ""
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One kind that carries pods. `templates` says whether a pod template may change after create."""
+
+    group: str
+    versions: tuple[str, ...]
+    kind: str
+    resource: str
+    namespaced: bool = True
+    templates: Change
+    podSets: tuple[PodSetRule, ...] = ()  # noqa: N815  the file's own spelling
+    fragments: tuple[FragmentRule, ...] = ()
+    references: tuple[Reference, ...] = ()
+
+    __pydantic_config__ = _STRICT
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        """The kind at its preferred version, the first of the row."""
+        return GroupVersionKind(self.group, self.versions[0], self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """All rows, in the order of their files; immutable."""
+
+    rows: tuple[Row, ...]
+    _index: Mapping[tuple[str, str], Row] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_index", {(row.group, row.kind): row for row in self.rows})
+
+    def row(self, group: str, kind: str) -> Row | None:
+        """The row of a kind, or None: the table keys by group and kind, whatever the version."""
+        return self._index.get((group, kind))
+
+
+def load(extra: Sequence[Path] = ()) -> Table:
+    """Read the shipped table and the rows of a site's own files, which win.
+
+    Raises:
+        InputError: every problem of every file, each with file, line and column.
+    """
+    rows: dict[tuple[str, str], Row] = {}
+    problems: list[Problem] = []
+    for path in (SHIPPED, *extra):
+        for document in yamlfile.read(path):
+            found = _check(document, problems)
+            problems.extend(_twice(document, found))
+            rows.update({(row.group, row.kind): row for row in found})
+    if problems:
+        raise InputError(*problems)
+    table = Table(tuple(rows.values()))
+    if dangling := [Problem(message=text, path=path) for path, text in _dangling(table)]:
+        raise InputError(*dangling)
+    return table
+
+
+def _check(document: yamlfile.Document, problems: list[Problem]) -> tuple[Row, ...]:
+    """The rows of one document, or none and its problems."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(tuple[Row, ...]).validate_json(_as_json(document.value))
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        problems.extend(_problem(document, detail["loc"], detail["type"], detail["msg"]) for detail in found)
+        return ()
+
+
+def _as_json(value: Any) -> str:
+    import json
+
+    return json.dumps(value)
+
+
+def _problem(document: yamlfile.Document, place: tuple[int | str, ...], kind: str, text: str) -> Problem:
+    line, column = document.position(place)
+    words = {"missing": "is required", "unexpected_keyword_argument": _UNKNOWN}
+    return Problem(
+        message=words.get(kind, text[:1].lower() + text[1:]),
+        file=document.file,
+        line=line,
+        column=column,
+        path=paths.render(place),
+    )
+
+
+def _twice(document: yamlfile.Document, rows: Sequence[Row]) -> Iterator[Problem]:
+    seen: set[tuple[str, str]] = set()
+    for index, row in enumerate(rows):
+        if (row.group, row.kind) in seen:
+            line, column = document.position((index,))
+            text = f"`{row.kind}` of group `{row.group}` stands twice in this file: keep one row"
+            yield Problem(message=text, file=document.file, line=line, column=column)
+        seen.add((row.group, row.kind))
+
+
+def _dangling(table: Table) -> Iterator[tuple[str, str]]:
+    for row in table.rows:
+        for kind in (kind for reference in row.references for kind in reference.kinds):
+            if table.row(row.group, kind) is None:
+                yield f"{row.kind}.references", f"kind `{kind}` of group `{row.group}` has no row: add one"
