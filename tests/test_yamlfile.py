@@ -1,0 +1,271 @@
+"""Files become objects as kubectl reads them, and every path of an object has its line."""
+
+import io
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook import paths, yamlfile, yamlscalar
+from webhook.errors import InputError
+from webhook.yamlfile import Document, discover, dump, load, read
+
+JSONS = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8)
+    | st.sampled_from(["yes", "y", "1e3", "0o7", "1_0", "12:30", "2020-01-01", "null", "~", ".inf", "<<", "=", "a\nb"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=9,
+)
+
+
+@pytest.mark.parametrize(
+    "text, value",
+    [
+        ("yes", True),
+        ("y", True),
+        ("Off", False),
+        ("~", None),
+        ("", None),
+        ("017", 15),
+        ("0o17", 15),
+        ("0x1F", 31),
+        ("-0b101", -5),
+        ("08", 8),
+        ("1_000", 1000),
+        ("+3", 3),
+        ("1.0", 1),
+        ("1e3", 1000),
+        (".5", 0.5),
+        ("-1.5", -1.5),
+        ("9223372036854775808", 9223372036854775808.0),
+        ("1e30", 1e30),
+        ("9" * 500, "9" * 500),
+        ("1e999", "1e999"),
+        ("12:30:45", "12:30:45"),
+        ("2020-01-01", "2020-01-01"),
+        ("1.2.3", "1.2.3"),
+        ("+", "+"),
+        (".", "."),
+        ("._5", "._5"),
+        ("nvidia", "nvidia"),
+    ],
+)
+def test_plain_scalars_mean_what_kubectl_takes_them_for(text, value):
+    result = yamlscalar.resolve(text)
+    assert (result, type(result)) == (value, type(value))
+
+
+@pytest.mark.parametrize("text", [".inf", "-.Inf", ".nan"])
+def test_numbers_json_cannot_hold_are_refused(text):
+    with pytest.raises(ValueError, match="JSON can hold"):
+        yamlscalar.resolve(text)
+
+
+@pytest.mark.parametrize(
+    "text, values",
+    [
+        ("a: 1\n---\n---\nb: 2\n", [{"a": 1}, {"b": 2}]),
+        ("# nothing\n", []),
+        ("\ufeffa: 1", [{"a": 1}]),
+        ('{"a": 1}\n{"a": 2}\n', [{"a": 1}, {"a": 2}]),
+        ("{a: 1}", [{"a": 1}]),
+        ('{"a": 1}\n---\nb: 2', [{"a": 1}, {"b": 2}]),
+        ("- 1\n- 'yes'\n- !!str 1\n- !!float 1\n- !!int '2'\n- !custom x", [[1, "yes", "1", 1.0, 2, "x"]]),
+        ("a: !!binary aGk=", [{"a": "hi"}]),
+        ("1: a\ntrue: b\n1.5: c", [{"1": "a", "true": "b", "1.5": "c"}]),
+        ("a: &x {b: 1}\nc:\n  <<: *x\n  d: 2", [{"a": {"b": 1}, "c": {"b": 1, "d": 2}}]),
+        ("a: &x {b: 1}\nc:\n  b: 2\n  <<: [*x, {e: 3}]", [{"a": {"b": 1}, "c": {"b": 2, "e": 3}}]),
+        ("'<<': 1", [{"<<": 1}]),
+        ("a: &x 1\nb: *x", [{"a": 1, "b": 1}]),
+        ('{"a": "\\ud83d\\ude00 \\ud83d", "b": ["\\u0041"], "c": 1.0}', [{"a": "😀 \ufffd", "b": ["A"], "c": 1.0}]),
+        ('{"a": 9223372036854775808}', [{"a": 9223372036854775808.0}]),
+    ],
+)
+def test_texts_become_objects(text, values):
+    documents = load(text, "f")
+    assert [document.value for document in documents] == values
+    assert [document.index for document in documents] == list(range(len(values)))
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("a: 1\na: 2", "f:2:1: key `a` appears twice in one mapping; expected it once"),
+        ("a: {b: [1, {c: 1, c: 2}]}", "f:1:19: a.b[1]: key `c` appears twice"),
+        ('{"a":1,\n "b":{"a":1, "a":2}}', "f:2:14: key `a` appears twice in one object"),
+        ('{"a": NaN}', "f:1:1: `NaN` is not a number that JSON can hold"),
+        ('{"a": 1}\n{"a": }', "f:2:7: not JSON: expecting value"),
+        ("a: *x", "f:1:4: a: unknown alias `*x`; expected an anchor `&x` before it"),
+        ("a: &x [*x]", "f:1:8: a[0]: alias `*x` contains itself"),
+        ("? [a]\n: b", "f:1:3: a mapping or list cannot be a key"),
+        ("null: 1", "f:1:1: null cannot be a key"),
+        ("<<: 1", "`<<` needs a mapping or a list of mappings"),
+        ("a: .inf", "f:1:4: a: `.inf` is not a number that JSON can hold"),
+        ("a: !!int x", "f:1:4: a: `x` is not what its tag `!!int` says"),
+        ("a: !!binary x", "f:1:4: a: "),
+        ("a: [1", "f:2:1: not YAML: did not find expected ',' or ']'"),
+        ("a: b: c", "f:1:5: not YAML: mapping values are not allowed in this context"),
+        ("a: 1\nb: \x01", "f:2: not YAML: a character that text cannot hold"),
+        ("- " * 201, "f:1:401: nested more than 200 levels deep"),
+        ("[" * 3000, "f:1:1: nested too many levels deep"),
+    ],
+)
+def test_unreadable_text_is_reported_with_its_place(text, message):
+    with pytest.raises(InputError) as raised:
+        load(text, "f")
+    assert message in str(raised.value)
+
+
+def test_a_file_named_json_must_be_json():
+    with pytest.raises(InputError, match=r"x.json:1:2: not JSON: expecting property name"):
+        load("{a: 1}", "x.json")
+
+
+def test_aliases_cannot_blow_a_file_up():
+    bomb = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
+    with pytest.raises(InputError, match="aliases add more than 100000 values"):
+        load(bomb)
+
+
+YAML = """\
+# comment
+kind: A
+spec:
+  base: &base
+    gpu: 1
+  "nvidia.com/gpu": 2
+  list:
+    - name: a
+      merged:
+        <<: *base
+        own: 3
+      both:
+        <<: [{x: 1}, *base]
+    - true: b
+---
+second:
+  - [1, 2]
+"""
+
+
+@pytest.mark.parametrize(
+    "index, path, place",
+    [
+        (0, "", (2, 1)),
+        (0, "spec", (3, 1)),
+        (0, 'spec["nvidia.com/gpu"]', (6, 3)),
+        (0, "spec.list[0]", (8, 7)),
+        (0, "spec.list[0].merged.own", (11, 9)),
+        (0, "spec.list[0].merged.gpu", (5, 5)),
+        (0, "spec.list[0].both.gpu", (5, 5)),
+        (0, "spec.list[0].merged.absent", (9, 7)),
+        (0, "spec.list[1].true", (14, 7)),
+        (0, "spec.list[2].name", (7, 3)),
+        (0, "kind.deeper", (2, 1)),
+        (1, "second[0][1]", (17, 9)),
+    ],
+)
+def test_every_path_has_its_place_in_yaml(index, path, place):
+    assert load(YAML)[index].position(paths.parse(path)) == place
+
+
+@pytest.mark.parametrize(
+    "index, path, place",
+    [
+        (0, "", (1, 1)),
+        (1, "", (2, 2)),
+        (1, "b[1].c", (3, 2)),
+        (1, "b[1]", (2, 12)),
+        (1, "b[7]", (2, 3)),
+        (1, "d.e", (4, 2)),
+    ],
+)
+def test_every_path_has_its_place_in_json(index, path, place):
+    text = '{"a": 1}\n {"b": [1, {\n "c": 2}],\n "d": {}, "s": "}\\"{"}'
+    assert load(text)[index].position(paths.parse(path)) == place
+
+
+def leaves(value, path=()):
+    yield path, value
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, (*path, key))
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from leaves(item, (*path, index))
+
+
+@given(JSONS.filter(lambda value: isinstance(value, dict | list)))
+def test_the_place_of_a_path_is_where_its_key_stands(value):
+    for text in (dump(value), json.dumps(value), json.dumps(value, indent=1, ensure_ascii=False)):
+        (document,) = load(text)
+        lines = text.split("\n")
+        for path, _ in leaves(value):
+            line, column = document.position(path)
+            rest = lines[line - 1][column - 1 :]
+            if path and isinstance(path[-1], str) and path[-1].isascii() and path[-1].isalnum():
+                assert path[-1].startswith(rest.lstrip("\"'?| ")[:1])
+
+
+@given(JSONS.filter(lambda value: value is not None))
+def test_what_is_dumped_is_read_back(value):
+    (document,) = load(f"---\n{dump([value])}")
+    assert document.value == [value]
+
+
+def test_dump_keeps_order_and_repeats_instead_of_aliasing():
+    shared = {"b": "x\ny\n", "a": [1.5, None, True]}
+    assert dump({"one": shared, "two": shared}).count("x") == 2
+    assert dump({"z": 1, "a": "yes"}) == 'z: 1\na: "yes"\n'
+
+
+def test_a_value_without_text_has_no_place():
+    assert Document({"a": 1}).position(("a",)) == (0, 0)
+
+
+def test_folders_are_listed_in_order_without_hidden_files(tmp_path):
+    for name in ("b.yaml", "a.json", "sub/c.yml", "sub/d.ndjson", ".git/x.yaml", ".e.yaml", "notes.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("a: 1")
+    (tmp_path / "..data").mkdir()
+    (tmp_path / "..data/f.yaml").write_text("a: 1")
+    (tmp_path / "f.yaml").symlink_to("..data/f.yaml")
+    found = discover([tmp_path, tmp_path / "notes.txt", tmp_path / "b.yaml", "-"])
+    names = [str(path.relative_to(tmp_path)) if path.is_absolute() else str(path) for path in found]
+    assert names == ["a.json", "b.yaml", "f.yaml", "sub/c.yml", "sub/d.ndjson", "notes.txt", "-"]
+
+
+def test_absent_places_are_reported_together(tmp_path):
+    with pytest.raises(InputError, match=r"x: no such file or folder\n.*y: no such"):
+        discover([tmp_path / "x", tmp_path / "y"])
+
+
+def test_files_are_read(tmp_path, monkeypatch):
+    file = tmp_path / "a.yaml"
+    file.write_text("a: 1")
+    (document,) = read(file)
+    assert (document.value, document.file) == ({"a": 1}, str(file))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a: 2")))
+    (document,) = read("-")
+    assert (document.value, document.file) == ({"a": 2}, "<stdin>")
+
+
+def test_unreadable_files_are_reported(tmp_path, monkeypatch):
+    (tmp_path / "latin.yaml").write_bytes(b"a: 1\nb: \xe9")
+    with pytest.raises(InputError, match=r"latin.yaml:2: is not UTF-8 text"):
+        read(tmp_path / "latin.yaml")
+    with pytest.raises(InputError, match=r"absent.yaml: cannot be read: no such file or directory"):
+        read(tmp_path / "absent.yaml")
+    monkeypatch.setattr(yamlfile, "MAX_BYTES", 5)
+    with pytest.raises(InputError, match="larger than 5 bytes"):
+        read(tmp_path / "latin.yaml")
+
+
+def test_floats_survive():
+    assert load(dump([math.pi, 1e-300, 1e300]))[0].value == [math.pi, 1e-300, 1e300]

@@ -1,0 +1,126 @@
+"""JSON text with places: one value, several in a row, or one a line.
+
+Knows no files. Stricter than the standard library's reader where Kubernetes is: a key may stand only once in an object,
+NaN and Infinity are refused, numbers outside int64 become doubles (k8s.io/apimachinery v0.36.1 pkg/util/json).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import NoReturn
+
+from webhook.attributes import JSON
+from webhook.paths import FieldPath
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+', re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_INT64 = range(-(2**63), 2**63)
+
+
+class JsonError(ValueError):
+    """Text that JSON allows and Kubernetes does not, or that is too deep; `offset` is its place."""
+
+    def __init__(self, message: str, offset: int = 0) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+
+def values(text: str) -> Iterator[tuple[JSON, int]]:
+    """Every value of the text with its offset.
+
+    Raises:
+        json.JSONDecodeError: not JSON.
+        JsonError: a key appears twice in one object, NaN or Infinity, or nesting beyond the decoder's limit.
+    """
+    decoder = json.JSONDecoder(object_pairs_hook=_object, parse_int=_int, parse_constant=_refuse)
+    offset = _skip(text, 0)
+    while offset < len(text):
+        try:
+            value, end = decoder.raw_decode(text, offset)
+        except JsonError as error:
+            raise JsonError(str(error), _second(text, offset)) from None
+        except RecursionError:
+            raise JsonError("nested too many levels deep", offset) from None
+        yield (_without_surrogates(value) if "\\u" in text[offset:end] else value), offset
+        offset = _skip(text, end)
+
+
+def _skip(text: str, offset: int) -> int:
+    match = _SPACE.match(text, offset)
+    assert match is not None
+    return match.end()
+
+
+def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise JsonError(f"key `{twice}` appears twice in one object; expected it once")
+    return result
+
+
+def _int(text: str) -> int | float:
+    value = int(text) if len(text) < 30 else None
+    return value if value is not None and value in _INT64 else float(text)
+
+
+def _refuse(text: str) -> NoReturn:
+    raise JsonError(f"`{text}` is not a number that JSON can hold")
+
+
+def _without_surrogates(value: JSON) -> JSON:
+    """Half of a surrogate pair becomes U+FFFD, as in Go."""
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    return value
+
+
+def locate(text: str, offset: int, path: FieldPath) -> int:
+    """The offset of the key or item at a path inside the value at `offset`, or of its nearest existing ancestor."""
+    best, matched = offset, 0
+    for steps, place in _places(text, offset):
+        if matched == len(path):
+            break
+        if len(steps) > matched and tuple(steps) == path[: len(steps)]:
+            best, matched = place, len(steps)
+    return best
+
+
+def _second(text: str, offset: int) -> int:
+    """The offset where a path comes for the second time, or that of the value."""
+    seen = set()
+    for steps, place in _places(text, offset):
+        path = tuple(steps)
+        if path in seen:
+            return place
+        seen.add(path)
+    return offset
+
+
+def _places(text: str, offset: int) -> Iterator[tuple[list[str | int], int]]:
+    """Every key and item of the value at `offset`, in order, as its path and its offset."""
+    steps: list[str | int] = []  # one for each open bracket
+    opened: list[str] = []
+    expects_step = False
+    for token in _TOKEN.finditer(text, offset):  # pragma: no branch - a value that was read closes its brackets
+        mark = token[0]
+        if expects_step and mark not in ("]", "}"):
+            steps[-1] = json.loads(mark, strict=False) if opened[-1] == "{" else int(steps[-1]) + 1
+            yield steps, token.start()
+        expects_step = mark in ("{", "[", ",")
+        if mark in ("{", "["):
+            opened.append(mark)
+            steps.append(-1)
+        elif mark in ("]", "}"):
+            opened.pop()
+            steps.pop()
+        if not opened:
+            return
