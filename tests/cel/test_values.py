@@ -43,7 +43,9 @@ from webhook.errors import EvaluationError, NoSuchOverload
         (Optional(1), Optional(1.0), True),
         (NONE, Optional(None), False),
         (9007199254740993, 9007199254740992.0, True),
-        (Struct("Object", [("a", 1)]), {"a": 1}, True),
+        (Struct("Object", [("a", 1)]), {"a": 1}, False),
+        (Struct("Object", [("a", [1])]), Struct("Object", [("a", [1])]), True),
+        (Struct("Object", [("a", 1)]), Struct("Object", [("a", 1.0)]), False),
         (b"a", "a", False),
     ],
 )
@@ -100,6 +102,17 @@ def test_json_of_values():
         to_json(NONE)
 
 
+def test_a_timestamp_prints_in_the_zone_it_was_written_in():
+    assert str(Timestamp(0, 3600)) == "1970-01-01T01:00:00+01:00"
+    assert str(Timestamp(-62_135_596_800_000_000_000, -3600)) == "0000-12-31T23:00:00-01:00"
+
+
 def test_type_names():
-    names = [type_name(value) for value in (1, UInt(1), 1.0, "", b"", [], {}, None, True, NONE, Struct("Object"))]
-    assert names == "int uint double string bytes list map null_type bool optional_type Object".split()
+    values = (1, UInt(1), 1.0, "", b"", [], {}, None, True, NONE, Timestamp(0))
+    names = " ".join(map(type_name, values))
+    assert names == ("int uint double string bytes list map null_type bool optional_type google.protobuf.Timestamp")
+
+
+def test_an_unset_field_of_a_structure_is_null():
+    assert Struct("Object")["a"] is None
+    assert "a" not in Struct("Object")

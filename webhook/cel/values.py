@@ -17,7 +17,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import date
 from typing import Any, ClassVar, NoReturn
 
 from webhook.attributes import JSON
@@ -35,15 +35,19 @@ class UInt(int):
 
 
 class Timestamp:
-    """A moment, in nanoseconds since 1970 UTC; years 1 to 9999."""
+    """A moment, in nanoseconds since 1970 UTC; years 1 to 9999.
 
-    __slots__ = ("nanoseconds",)
+    `offset` is the zone it was written in, in seconds east of UTC: it shows when printed and has no other meaning.
+    """
+
+    __slots__ = ("nanoseconds", "offset")
     cel_type: ClassVar[Type] = TIMESTAMP
 
-    def __init__(self, nanoseconds: int) -> None:
+    def __init__(self, nanoseconds: int, offset: int = 0) -> None:
         if not -62_135_596_800 * NANOSECONDS <= nanoseconds < 253_402_300_800 * NANOSECONDS:
             raise EvaluationError("timestamp overflow")
         self.nanoseconds = nanoseconds
+        self.offset = offset
 
     def __eq__(self, other: object) -> bool:
         return type(other) is Timestamp and other.nanoseconds == self.nanoseconds
@@ -55,11 +59,13 @@ class Timestamp:
         return f"Timestamp({self})"
 
     def __str__(self) -> str:
-        """RFC 3339 in UTC with as many fractional digits as needed."""
-        seconds, fraction = divmod(self.nanoseconds, NANOSECONDS)
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+        """RFC 3339 in the zone it was written in, with as many fractional digits as needed (Go's RFC3339Nano)."""
+        year, month, day, hour, minute, second = civil(self.nanoseconds // NANOSECONDS + self.offset)
+        fraction = self.nanoseconds % NANOSECONDS
         digits = f".{fraction:09d}".rstrip("0") if fraction else ""
-        return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}{digits}Z"
+        minutes = abs(self.offset) // 60
+        zone = f"{'-' if self.offset < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}" if self.offset else "Z"
+        return f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}{digits}{zone}"
 
 
 class Duration:
@@ -136,13 +142,19 @@ class TypeValue:
 
 
 class Struct(dict[str, Any]):
-    """An object built by an expression: Object{…}, Object.spec{…}, JSONPatch{…}. `name` is its type's name."""
+    """An object built by an expression: Object{…}, Object.spec{…}, JSONPatch{…}. `name` is its type's name.
+
+    A field that was not set reads as null (k8s.io/apiserver pkg/cel/mutation/dynamic/objects.go).
+    """
 
     __slots__ = ("name",)
 
     def __init__(self, name: str, fields: Iterable[tuple[str, Any]] = ()) -> None:
         super().__init__(fields)
         self.name = name
+
+    def __missing__(self, field: str) -> None:
+        return None
 
 
 class Key:
@@ -169,7 +181,7 @@ class Map(dict[Any, Any]):
     __slots__ = ()
 
 
-MAPS = frozenset((dict, Map, Struct))
+MAPS = frozenset((dict, Map))
 NUMBERS = frozenset((int, float, UInt))
 UNHASHABLE = frozenset((list, dict, Map, Struct))
 TYPE_NAMES: dict[type, str] = {
@@ -190,18 +202,30 @@ TYPE_NAMES: dict[type, str] = {
 }
 
 
+def civil(seconds: int) -> tuple[int, int, int, int, int, int]:
+    """Year, month, day, hour, minute and second of Unix seconds; years 0 and 10000 too, where a zone reaches them."""
+    day, rest = divmod(seconds, 86_400)
+    shift = 0
+    if not -719_162 <= day <= 2_932_896:
+        # datetime ends at years 1 and 9999; the Gregorian calendar repeats after 146,097 days, 400 years
+        shift = 400 if day < 0 else -400
+        day += 146_097 * (shift // 400)
+    moment = date.fromordinal(719_163 + day)
+    return moment.year - shift, moment.month, moment.day, rest // 3600, rest // 60 % 60, rest % 60
+
+
 def no_such_overload(*_: object) -> NoReturn:
     """Raise cel-go's error for values that no overload takes."""
     raise NoSuchOverload
 
 
 def type_name(value: Any) -> str:
-    """The name of a value's CEL type, as `type(value)` shows it."""
+    """The name of a value's CEL type, as `type(value)` shows it (of every Object{…} it is `type`, as upstream)."""
     name = TYPE_NAMES.get(type(value))
     if name is not None:
         return name
     if type(value) is Struct:
-        return value.name
+        return "type"
     declared: Type = value.cel_type
     return declared.name
 
@@ -302,7 +326,20 @@ def equal(left: Any, right: Any) -> bool:
         return other is list and len(left) == len(right) and all(map(equal, left, right))
     if kind in MAPS:
         return other in MAPS and len(left) == len(right) and _same_entries(left, right)
+    if kind is Struct:
+        return other is Struct and left.name == right.name and identical(left, right)
     return kind is other and bool(left == right)
+
+
+def identical(left: Any, right: Any) -> bool:
+    """Equality without any conversion, as Go's reflect.DeepEqual has it: the fields of two structures."""
+    if type(left) is not type(right):
+        return False
+    if type(left) is list:
+        return len(left) == len(right) and all(map(identical, left, right))
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(identical(item, right[key]) for key, item in left.items())
+    return bool(left == right)
 
 
 def numbers_equal(left: Any, right: Any) -> bool:
@@ -358,7 +395,7 @@ def to_json(value: Any) -> JSON:
         return value
     if kind is list:
         return [to_json(item) for item in value]
-    if kind in MAPS:
+    if kind in MAPS or kind is Struct:
         return {_json_key(key): to_json(item) for key, item in map_items(value)}
     if kind is bytes:
         return base64.b64encode(value).decode()
