@@ -1,0 +1,61 @@
+"""Logs are JSON lines."""
+
+import io
+import json
+import logging
+
+import pytest
+
+from webhook.logs import LEVELS, Log, capture
+
+
+def lines(stream):
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_line_has_time_level_message_and_fields():
+    stream = io.StringIO()
+    Log(stream=stream, clock=lambda: 1.5).info("review", uid="a", name=None, path=("x",), message="kept out")
+    expected = '{"time": "1970-01-01T00:00:01.500Z", "level": "info", "message": "review", "uid": "a", "path": ["x"]}\n'
+    assert stream.getvalue() == expected
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_lines_below_the_level_are_left_out(level):
+    stream = io.StringIO()
+    log = Log(level, stream)
+    for name in LEVELS:
+        getattr(log, name)("said")
+    assert [line["level"] for line in lines(stream)] == list(LEVELS[LEVELS.index(level) :])
+
+
+def test_the_default_stream_is_stderr(capsys):
+    Log().warning("to stderr", odd=object)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert json.loads(captured.err)["odd"] == "<class 'object'>"
+
+
+def test_an_error_keeps_its_traceback():
+    stream = io.StringIO()
+    Log(stream=stream).failed("broken", ValueError("why"), phase="mutate")
+    (line,) = lines(stream)
+    assert (line["error"], line["phase"]) == ("why", "mutate")
+    assert "ValueError: why" in line["traceback"]
+
+
+def test_library_logs_become_lines():
+    stream = io.StringIO()
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    try:
+        capture(Log("info", stream))
+        logging.getLogger("library").warning("said %s", "x")
+        logging.getLogger("library").debug("unheard")
+        logging.getLogger("library").critical("failed", exc_info=ValueError("why"))
+        logging.getLogger("library").log(5, "unheard")
+    finally:
+        root.handlers, root.level = before
+    first, second = lines(stream)
+    assert (first["level"], first["message"], first["logger"]) == ("warning", "said x", "library")
+    assert (second["level"], second["traceback"]) == ("error", "ValueError: why\n")

@@ -1,0 +1,87 @@
+"""Log lines: one JSON object a line, a constant message and fields. Knows nothing of what is logged.
+
+Never log objects, params or patches: an object holds secrets, and a log is read by more people than the cluster.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TextIO, TypeAlias, get_args
+
+Level: TypeAlias = Literal["debug", "info", "warning", "error"]
+LEVELS: Final[tuple[Level, ...]] = get_args(Level)
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """Writes lines at or above its level. Thread-safe: a line is one write. stream None is stderr, at each write."""
+
+    level: Level = "info"
+    stream: TextIO | None = None
+    clock: Callable[[], float] = time.time
+
+    def debug(self, message: str, /, **fields: Any) -> None:
+        """What only a developer wants to know."""
+        self.write("debug", message, fields)
+
+    def info(self, message: str, /, **fields: Any) -> None:
+        """What happened."""
+        self.write("info", message, fields)
+
+    def warning(self, message: str, /, **fields: Any) -> None:
+        """What somebody should look at."""
+        self.write("warning", message, fields)
+
+    def error(self, message: str, /, **fields: Any) -> None:
+        """What somebody must look at."""
+        self.write("error", message, fields)
+
+    def failed(self, message: str, error: BaseException, /, **fields: Any) -> None:
+        """An unexpected error with its traceback."""
+        lines = traceback.format_exception(error)
+        self.write("error", message, {**fields, "error": str(error), "traceback": "".join(lines)})
+
+    def write(self, level: Level, message: str, fields: dict[str, Any]) -> None:
+        """One line with time, level, message and the fields that are not None."""
+        if LEVELS.index(level) < LEVELS.index(self.level):
+            return
+        line = {"time": _timestamp(self.clock()), "level": level, "message": message}
+        line.update((name, value) for name, value in fields.items() if value is not None and name not in line)
+        stream = self.stream or sys.stderr
+        stream.write(f"{json.dumps(line, ensure_ascii=False, default=str)}\n")
+        stream.flush()
+
+
+def _timestamp(seconds: float) -> str:
+    """RFC 3339 in UTC with milliseconds."""
+    milliseconds = int(seconds * 1000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(milliseconds // 1000))}.{milliseconds % 1000:03d}Z"
+
+
+def capture(log: Log) -> None:
+    """Send what libraries log through the standard library to `log`; called once, by the command that serves."""
+    handler = _Handler(log)
+    logging.basicConfig(level=log.level.upper(), handlers=[handler], force=True)
+
+
+class _Handler(logging.Handler):
+    """The standard library's records as lines."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__()
+        self.log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        level: Level = "debug"
+        for name in LEVELS:
+            level = name if record.levelno >= logging.getLevelNamesMapping()[name.upper()] else level
+        fields: dict[str, Any] = {"logger": record.name}
+        if record.exc_info and record.exc_info[1]:
+            fields["traceback"] = "".join(traceback.format_exception(record.exc_info[1]))
+        self.log.write(level, record.getMessage(), fields)
