@@ -1,1 +1,1 @@
-"""The commands room."""
+"""The verbs, one file each: a command reads its input, calls the rooms below and writes what came out."""

@@ -1,1 +1,1 @@
-"""The report room."""
+"""What was found, and one file per format that it is written in."""

@@ -1,0 +1,215 @@
+"""Reports: what each decision is called, and that every format says the same."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from webhook import yamlfile
+from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
+from webhook.decisions import Decision, ValidationAction
+from webhook.errors import Problem
+from webhook.report import finding, policyreport, text
+from webhook.report import json as json_report
+from webhook.report.finding import Foreign, Place, Report, Result, Subject
+
+DENY, WARN, AUDIT = ValidationAction.DENY, ValidationAction.WARN, ValidationAction.AUDIT
+POD = Subject(api_version="v1", kind="Pod", namespace="team", name="p", uid="u-1")
+NODE = Subject(api_version="v1", kind="Node", namespace="", name="n")
+CRDS = Path(__file__).parents[1] / "data" / "reports" / "crds"
+
+
+def decided(policy="gpu", evaluation="deny", actions=(DENY,), **more):
+    more.setdefault("action", "admit" if evaluation in {"admit", "unknown"} else "deny")
+    return Decision(policy=policy, binding=f"{policy}-binding", evaluation=evaluation, actions=actions, **more)
+
+
+def place(path):
+    return Place(file="pod.yaml", line=7 if path else 1, column=1)
+
+
+def made(*decisions, subject=POD):
+    return finding.findings(((Phase.VALIDATE, decision) for decision in decisions), subject, place)
+
+
+@pytest.mark.parametrize(
+    ("decision", "expected"),
+    [
+        pytest.param(decided(), Result.FAIL, id="a denying binding fails"),
+        pytest.param(decided(actions=(WARN,)), Result.WARN, id="a warning binding warns"),
+        pytest.param(decided(actions=(AUDIT,)), Result.WARN, id="an auditing binding enforces nothing either"),
+        pytest.param(decided(actions=(DENY, AUDIT)), Result.FAIL, id="deny and audit fails"),
+        pytest.param(decided(actions=(), kind="mutating"), Result.FAIL, id="a refusing mutation fails"),
+        pytest.param(decided(evaluation="admit"), Result.PASS, id="an admitting validation passes"),
+        pytest.param(decided(evaluation="error"), Result.ERROR, id="what failed to evaluate is an error"),
+        pytest.param(decided(evaluation="error", action="admit"), Result.ERROR, id="an ignored error is an error"),
+        pytest.param(decided(evaluation="unknown"), Result.SKIP, id="what lacked an object is skipped"),
+    ],
+)
+def test_result_words(decision, expected):
+    assert finding.result(decision) is expected
+
+
+def test_a_content_policy_passes_once_and_a_speaking_one_never():
+    found = made(
+        decided("a", "admit"),
+        decided("a", "admit", index=1),
+        decided("b", "admit"),
+        decided("b", message="no", index=1),
+    )
+    assert [(one.decision.policy, one.result) for one in found] == [("b", Result.FAIL), ("a", Result.PASS)]
+
+
+def test_mutations_that_apply_are_no_result():
+    assert made(decided(kind="mutating", evaluation="admit")) == ()
+
+
+def test_what_both_phases_say_is_said_once():
+    said = decided(message="spec.x: no", path="spec.x")
+    found = finding.findings([(Phase.MUTATE, said), (Phase.VALIDATE, said)], POD, place)
+    assert [one.phase for one in found] == [Phase.MUTATE]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        pytest.param({"object": {"metadata": {"uid": "u"}}, "name": "p"}, ("p", "u"), id="the object on create"),
+        pytest.param(
+            {"object": {"metadata": {"generateName": "p-"}}}, ("p-", ""), id="generateName before a name is there"
+        ),
+        pytest.param(
+            {"old_object": {"metadata": {"uid": "u"}}, "name": "p"}, ("p", "u"), id="the old object on delete"
+        ),
+        pytest.param({"object": {"metadata": None}, "name": "p"}, ("p", ""), id="null metadata"),
+    ],
+)
+def test_subject(changes, expected):
+    kind, resource = GroupVersionKind("", "v1", "Pod"), GroupVersionResource("", "v1", "pods")
+    attributes = Attributes(
+        uid="1",
+        kind=kind,
+        resource=resource,
+        operation=Operation.CREATE,
+        request_kind=kind,
+        request_resource=resource,
+        namespace="team",
+        **changes,
+    )
+    about = finding.subject(attributes)
+    assert (about.name, about.uid) == expected
+    assert str(about) == f"Pod team/{expected[0]}"
+
+
+def report():
+    return Report(
+        findings=(
+            *made(
+                decided(
+                    message="spec.x: is bad\nreally",
+                    path="spec.x",
+                    index=2,
+                    severity="high",
+                    category="GPU",
+                    param="team/p",
+                ),
+                decided("quiet", "admit", path="spec.y"),
+            ),
+            *made(decided(evaluation="unknown", message="not evaluated: x not found", severity="odd"), subject=NODE),
+        ),
+        objects=2,
+        files=1,
+        foreign=(Foreign(place=Place(file="values.yaml", line=3), why="kind: expected a string, found none"),),
+        unreadable=(Problem(message="not YAML: oops", file="broken.yaml", line=4, column=2),),
+    )
+
+
+def test_text_is_a_line_per_finding_and_the_sums():
+    assert text.write(report()) == (
+        "pod.yaml:7: fail: spec.x: is bad really (Pod team/p, policy gpu)\n"
+        "pod.yaml:1: skip: not evaluated: x not found (Node n, policy gpu)\n"
+        "values.yaml:3: not audited: kind: expected a string, found none\n"
+        "\n"
+        "2 objects in 1 file: 1 pass, 1 fail, 0 warn, 0 error, 1 skip;"
+        " 1 document without a Kubernetes object; 1 file unreadable\n"
+    )
+
+
+def test_text_of_nothing_found_is_the_sums_alone():
+    assert text.write(Report(findings=(), objects=1, files=1)) == (
+        "1 object in 1 file: 0 pass, 0 fail, 0 warn, 0 error, 0 skip\n"
+    )
+
+
+def test_json_has_everything():
+    document = json.loads(json_report.write(report()))
+    assert document["summary"] == {"pass": 1, "fail": 1, "warn": 0, "error": 0, "skip": 1}
+    first = document["findings"][0]
+    assert (first["result"], first["policy"], first["path"], first["line"]) == ("fail", "gpu", "spec.x", 7)
+    assert first["object"] == {"apiVersion": "v1", "kind": "Pod", "namespace": "team", "name": "p"}
+    assert document["notKubernetes"][0]["file"] == "values.yaml"
+    assert document["unreadable"] == [{"file": "broken.yaml", "line": 4, "column": 2, "reason": "not YAML: oops"}]
+
+
+def test_policyreport_is_one_object_per_namespace_and_one_for_the_cluster():
+    objects = [document.value for document in yamlfile.load(policyreport.write(report()))]
+    assert [(one["kind"], one["metadata"].get("namespace")) for one in objects] == [
+        ("PolicyReport", "team"),
+        ("ClusterPolicyReport", None),
+    ]
+    fail, passed = objects[0]["results"]
+    assert objects[0]["summary"] == {"pass": 1, "fail": 1, "warn": 0, "error": 0, "skip": 0}
+    assert (fail["rule"], fail["severity"], fail["category"], fail["result"]) == (
+        "validations[2]",
+        "high",
+        "GPU",
+        "fail",
+    )
+    assert fail["resources"] == [
+        {"apiVersion": "v1", "kind": "Pod", "namespace": "team", "name": "p", "uid": "u-1", "fieldPath": "spec.x"}
+    ]
+    assert fail["properties"] == {
+        "binding": "gpu-binding",
+        "param": "team/p",
+        "phase": "validate",
+        "file": "pod.yaml",
+        "line": "7",
+    }
+    assert "fieldPath" not in passed["resources"][0]
+    assert "rule" not in passed
+    assert "severity" not in objects[1]["results"][0]
+
+
+def test_policyreport_of_nothing_is_empty():
+    assert policyreport.write(Report(findings=(), objects=0, files=0)) == ""
+
+
+@pytest.mark.parametrize("kind", ["policyreports", "clusterpolicyreports"])
+def test_policyreports_fit_their_crd(kind):
+    [crd] = yamlfile.read(CRDS / f"wgpolicyk8s.io_{kind}.yaml")
+    [version] = [one for one in crd.value["spec"]["versions"] if one["name"] == "v1alpha2"]
+    wanted = crd.value["spec"]["names"]["kind"]
+    [manifest] = [one for one in policyreport.objects(report().findings) if one["kind"] == wanted]
+    assert manifest["apiVersion"] == f"{crd.value['spec']['group']}/v1alpha2"
+    schema = version["schema"]["openAPIV3Schema"]
+    schema["properties"]["metadata"] = {}  # ObjectMeta, which a CRD leaves to the API server
+    assert list(misfits(manifest, schema, "")) == []
+
+
+def misfits(value, schema, path):
+    """What the API server would refuse or prune: unknown fields, wrong types, values out of an enum, missing fields."""
+    types = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
+    if "type" in schema and not isinstance(value, types[schema["type"]]):
+        yield f"{path}: {value!r} is no {schema['type']}"
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{path}: {value!r} is none of {schema['enum']}"
+    if isinstance(value, dict) and "type" in schema:
+        yield from (f"{path}.{name}: missing" for name in schema.get("required", ()) if name not in value)
+        for name, inner in value.items():
+            inner_schema = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
+            if inner_schema is None:
+                yield f"{path}.{name}: unknown field"
+            else:
+                yield from misfits(inner, inner_schema, f"{path}.{name}")
+    if isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from misfits(inner, schema["items"], f"{path}[{index}]")

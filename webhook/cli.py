@@ -1,0 +1,168 @@
+"""The command line: which verbs there are and what their exit codes mean. Knows nothing of evaluation.
+
+A verb's module is imported when the verb is used, never for `--help` or for another verb: start-up time is part of
+what replay promises. Every error a person can cause ends here as one form on stderr, never as a traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from webhook import __version__
+from webhook.errors import ClaimgateError
+
+VERBS = {
+    "serve": "Answer AdmissionReviews of an API server over HTTPS.",
+    "replay": "Say what the webhook would answer to recorded reviews or plain objects.",
+    "audit": "Report every finding about the objects of folders, files or stdin.",
+    "test": "Run the suites beside policies.",
+    "policies": "List, check and export policies.",
+    "certs": "Issue and inspect serving certificates.",
+    "webhook-config": "Print the webhook configurations for exactly what the policies match.",
+    "cel": "Evaluate one CEL expression.",
+    "demo": "Issue a certificate, serve, send sample reviews, audit sample manifests, stop.",
+}
+"""Every verb with its one-line summary; `webhook-config` lives in commands/webhook_config.py."""
+
+EXIT_CODES = {
+    0: "clean: everything allowed, nothing found, all tests passed",
+    1: "findings, denials or mismatches",
+    2: "bad usage, configuration, policy or input",
+    3: "could not decide: a look-up or an expression failed under a policy that admits",
+}
+"""The one table of exit codes, printed by --help."""
+
+_INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+_BROKEN_PIPE = 141  # 128 + SIGPIPE: the reader of stdout went away, so nobody has the whole answer
+_UNDECIDED = 3
+
+
+class _Verbs(TyperGroup):
+    """The group of verbs: names and summaries are known, the commands behind them are imported on first use."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the signature is typer's
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        if cmd_name not in VERBS:
+            return None
+        module = import_module(f"webhook.commands.{cmd_name.replace('-', '_')}")
+        return typer.main.get_command(_application(cmd_name, module))
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+def _application(verb: str, module: Any) -> typer.Typer:
+    """The verb's own application: a group `app`, or the one function `command`."""
+    application = getattr(module, "app", None)
+    if not isinstance(application, typer.Typer):
+        application = typer.Typer(add_completion=False)
+        application.command(verb, no_args_is_help=False)(module.command)
+    application.rich_markup_mode = None
+    application.info.name = verb
+    return application
+
+
+def _exit_table() -> str:
+    rows = [f"  {code}  {meaning}" for code, meaning in EXIT_CODES.items()]
+    return "\b\nExit codes:\n" + "\n".join(rows)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"claimgate {__version__}")
+        raise typer.Exit
+
+
+def application() -> typer.Typer:
+    """The Typer application with every verb."""
+    app = typer.Typer(name="claimgate", cls=_Verbs, rich_markup_mode=None, no_args_is_help=True, epilog=_exit_table())
+
+    @app.callback()
+    def claimgate(
+        _version: bool = typer.Option(
+            False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ) -> None:
+        """Admission webhook for AI and GPU workloads on Kubernetes: CEL policies, served, replayed, audited."""
+
+    return app
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; every expected error is printed on stderr.
+
+    Args:
+        arguments: what follows the program's name.
+
+    """
+    try:
+        code = application()(list(arguments), prog_name="claimgate", standalone_mode=False)
+        sys.stdout.flush()
+    except typer.TyperException as error:
+        return _usage(error)
+    except ClaimgateError as error:
+        return _complain(str(error))
+    except (KeyboardInterrupt, typer.Abort):
+        return _INTERRUPTED
+    except SystemExit as stop:  # how typer ends a program whose reader went away
+        if not isinstance(stop.__context__, BrokenPipeError):
+            raise
+        return _unread()
+    except BrokenPipeError:
+        return _unread()
+    except OSError as error:
+        return _complain(_system(error))
+    return code if isinstance(code, int) else 0
+
+
+def _unread() -> int:
+    """The reader of stdout went away: say nothing, and let the flush at exit go nowhere too."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - it lives until the process ends
+    return _BROKEN_PIPE
+
+
+def _usage(error: typer.TyperException) -> int:
+    """A usage error: what was wrong, and where to read on."""
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(error.format_message(), err=True)
+        return 2
+    text = error.format_message().rstrip(".")
+    path = context.command_path if context is not None else "claimgate"
+    return _complain(f"{text[:1].lower()}{text[1:]} (see `{path} --help`)")
+
+
+def _system(error: OSError) -> str:
+    """An operating system's error with the file it is about."""
+    text = (error.strerror or str(error)).lower()
+    return f"{error.filename}: {text}" if error.filename else text
+
+
+def _complain(text: str) -> int:
+    """Print an error, one `error:` per line that starts a problem, and give exit code 2."""
+    for line in text.splitlines() or [""]:
+        is_excerpt = line.startswith((" ", "\t"))
+        sys.stderr.write(f"{line}\n" if is_excerpt else f"error: {line}\n")
+    return 2
+
+
+def guarded(start: Callable[[], int]) -> int:
+    """Run `start`; a fault of our own ends as exit code 3 with its traceback, never as a verdict's code."""
+    try:
+        return start()
+    except Exception:  # noqa: BLE001 - the last frame: whatever comes here is a bug, and its traceback is the report
+        import traceback
+
+        traceback.print_exc()
+        sys.stderr.write("error: this is a fault of claimgate itself; the lines above say where\n")
+        return _UNDECIDED

@@ -1,0 +1,165 @@
+"""Findings: decisions put beside the object and the line they are about.
+
+Knows the result words of wgpolicyk8s.io/v1alpha2 and what each decision is in them; knows no output format and
+evaluates nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from webhook.attributes import Attributes, Phase
+from webhook.decisions import Decision, ValidationAction
+from webhook.errors import Problem
+
+
+class Result(StrEnum):
+    """The outcome of one policy for one object, in the words and the order of a policy report's summary."""
+
+    PASS = "pass"  # noqa: S105 - a report's word, no password
+    FAIL = "fail"
+    WARN = "warn"
+    ERROR = "error"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """The object a finding is about. namespace is "" for cluster-scoped objects."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {place}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in the input a finding is: line and column count from 1, 0 is unknown."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+Locate: TypeAlias = Callable[[str], Place]
+"""From a printed field path to its place in the input."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One result. `path` is the field it is about, "" for the object; `decision` is what it was made from."""
+
+    result: Result
+    subject: Subject
+    place: Place
+    phase: Phase
+    decision: Decision
+
+    @property
+    def path(self) -> str:
+        """The field path inside the object."""
+        return self.decision.path
+
+    @property
+    def message(self) -> str:
+        """The policy's text; it begins with the field path where there is one."""
+        return self.decision.message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreign:
+    """A document that is no Kubernetes object: named and counted, never judged."""
+
+    place: Place
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything one audit found, in the order of its input."""
+
+    findings: tuple[Finding, ...]
+    objects: int
+    files: int
+    foreign: tuple[Foreign, ...] = ()
+    unreadable: tuple[Problem, ...] = ()
+
+    @property
+    def summary(self) -> Mapping[Result, int]:
+        """How many results of each kind, every kind named."""
+        counts = Counter(finding.result for finding in self.findings)
+        return {result: counts[result] for result in Result}
+
+
+def result(decision: Decision) -> Result:
+    """The report's word for a decision.
+
+    A failed validation is `fail` where its binding denies and `warn` where it only warns or audits; what could not be
+    evaluated is `error`, what lacked an object to look at is `skip`.
+    """
+    if decision.evaluation == "error":
+        return Result.ERROR
+    if decision.evaluation == "unknown":
+        return Result.SKIP
+    if decision.evaluation == "admit":
+        return Result.PASS
+    enforced = decision.kind == "mutating" or ValidationAction.DENY in decision.actions
+    return Result.FAIL if enforced else Result.WARN
+
+
+def subject(attributes: Attributes) -> Subject:
+    """The object of a request: the one that is, or on DELETE was, there."""
+    held = attributes.object if attributes.object is not None else attributes.old_object
+    metadata = held.get("metadata") if isinstance(held, dict) else None
+    named = metadata if isinstance(metadata, dict) else {}
+    return Subject(
+        api_version=attributes.kind.api_version,
+        kind=attributes.kind.kind,
+        namespace=attributes.namespace,
+        name=attributes.name or str(named.get("generateName") or ""),
+        uid=str(named.get("uid") or ""),
+    )
+
+
+def findings(decisions: Iterable[tuple[Phase, Decision]], about: Subject, locate: Locate) -> tuple[Finding, ...]:
+    """The findings of one object: every decision that says something, and one pass for each policy that is content.
+
+    Args:
+        decisions: what was decided, with the phase it was decided in.
+        about: the object.
+        locate: from a field path to its place in the input.
+    """
+    kept: list[Finding] = []
+    passed: dict[str, Finding] = {}
+    for phase, decision in decisions:
+        outcome = result(decision)
+        found = Finding(result=outcome, subject=about, place=locate(decision.path), phase=phase, decision=decision)
+        if outcome is not Result.PASS:
+            kept.append(found)
+        elif decision.kind == "validating":
+            passed.setdefault(decision.policy, found)
+    spoke = {found.decision.policy for found in kept}
+    return (*_distinct(kept), *(found for policy, found in passed.items() if policy not in spoke))
+
+
+def _distinct(found: Iterable[Finding]) -> Iterable[Finding]:
+    """Without repetitions: a policy that speaks in both phases says the same thing once."""
+    seen = set()
+    for one in found:
+        key = (one.result, one.decision.policy, one.decision.path, one.message, one.decision.param)
+        if key not in seen:
+            seen.add(key)
+            yield one

@@ -1,0 +1,103 @@
+"""A report as the PolicyReport and ClusterPolicyReport objects of wgpolicyk8s.io/v1alpha2.
+
+Knows the schema of kubernetes-sigs/wg-policy-prototypes policy-report/crd/v1alpha2 and the conventions of its other
+producers (one report per namespace when it does not belong to one object, managed-by label, strings in properties).
+No timestamp: the schema does not demand one, and the same input gives the same text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from webhook import yamlfile
+from webhook.attributes import JSON
+from webhook.report.finding import Finding, Report, Result
+
+API_VERSION: Final = "wgpolicyk8s.io/v1alpha2"
+NAME: Final = "claimgate"
+SEVERITIES: Final = frozenset({"critical", "high", "medium", "low", "info"})
+"""The schema's closed set; a policy's other words stay out of the report."""
+
+
+def write(report: Report) -> str:
+    """The objects as one YAML stream that `kubectl apply -f` takes; empty when no policy said anything."""
+    return "---\n".join(yamlfile.dump(manifest) for manifest in objects(report.findings))
+
+
+def objects(findings: Iterable[Finding]) -> tuple[JSON, ...]:
+    """One PolicyReport per namespace in their order, then the ClusterPolicyReport of cluster-scoped objects."""
+    placed: dict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        placed[finding.subject.namespace].append(finding)
+    return tuple(
+        _object(namespace, placed[namespace]) for namespace in sorted(placed, key=lambda name: (not name, name))
+    )
+
+
+def _object(namespace: str, findings: Sequence[Finding]) -> JSON:
+    metadata: dict[str, Any] = {"name": NAME, "labels": {"app.kubernetes.io/managed-by": NAME}}
+    if namespace:
+        metadata["namespace"] = namespace
+    counts = Counter(finding.result for finding in findings)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "PolicyReport" if namespace else "ClusterPolicyReport",
+        "metadata": metadata,
+        "summary": {str(result): counts[result] for result in Result},
+        "results": [_result(finding) for finding in findings],
+    }
+
+
+def _result(finding: Finding) -> dict[str, Any]:
+    decision = finding.decision
+    optional = {
+        "rule": _rule(finding),
+        "category": decision.category,
+        "severity": decision.severity if decision.severity in SEVERITIES else "",
+        "message": finding.message,
+    }
+    return {
+        "source": NAME,
+        "policy": decision.policy,
+        **{key: value for key, value in optional.items() if value},
+        "result": str(finding.result),
+        "scored": finding.result is not Result.WARN,
+        "resources": [_reference(finding)],
+        "properties": _properties(finding),
+    }
+
+
+def _rule(finding: Finding) -> str:
+    """Which part of the policy: `validations[0]`; a pass is about the whole policy."""
+    index = finding.decision.index
+    if index is None or finding.result is Result.PASS:
+        return ""
+    return f"{'mutations' if finding.decision.kind == 'mutating' else 'validations'}[{index}]"
+
+
+def _reference(finding: Finding) -> dict[str, str]:
+    about = finding.subject
+    reference = {
+        "apiVersion": about.api_version,
+        "kind": about.kind,
+        "namespace": about.namespace,
+        "name": about.name,
+        "uid": about.uid,
+        "fieldPath": "" if finding.result is Result.PASS else finding.path,
+    }
+    return {key: value for key, value in reference.items() if value}
+
+
+def _properties(finding: Finding) -> dict[str, str]:
+    """What the schema has no field for; all values are strings there."""
+    properties = {
+        "binding": finding.decision.binding,
+        "param": finding.decision.param,
+        "reason": finding.decision.reason,
+        "phase": str(finding.phase),
+        "file": finding.place.file,
+        "line": str(finding.place.line or ""),
+    }
+    return {key: value for key, value in properties.items() if value}
