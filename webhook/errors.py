@@ -10,6 +10,7 @@
     │   └── EvaluationError   a failed expression                            -> the policy's failurePolicy
     │       ├── NoSuchOverload    a function got values that none of its signatures takes
     │       └── BudgetExceeded    cost or deadline: cannot be absorbed by CEL's || and &&
+    ├── BindingError          a binding that cannot be used on a request     -> the policy's failurePolicy
     ├── LookupFailed          an object that could not be looked up (absent is None, not this)
     └── PatchError            a patch that does not apply
 
@@ -81,7 +82,10 @@ class CelError(ClaimgateError):
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One compile error: line counts from 1, column from 0, both in characters, as cel-go prints them."""
+    """One compile error: line counts from 1, column from 0, both in characters, as cel-go prints them.
+
+    Line 0 is the expression as a whole (its type, its planning); -1 is cel-go's word for no place (a limit).
+    """
 
     message: str
     line: int
@@ -97,9 +101,16 @@ class CompileError(CelError):
         super().__init__("\n".join(self._show(issue) for issue in issues))
 
     def _show(self, issue: Issue) -> str:
+        if issue.line == 0:
+            return issue.message
+        head = f"ERROR: <input>:{issue.line}:{issue.column + 1}: {issue.message}"
         lines = self.source.split("\n")
-        text = lines[issue.line - 1] if 0 < issue.line <= len(lines) else ""
-        return f"ERROR: <input>:{issue.line}:{issue.column + 1}: {issue.message}\n | {text}\n | {'.' * issue.column}^"
+        if not 0 < issue.line <= len(lines):
+            return head
+        text = lines[issue.line - 1].replace("\t", " ")
+        dots = "".join("." if character.isascii() else "\uff0e" for character in text[: issue.column])
+        caret = "^" if text[issue.column : issue.column + 1].isascii() else "\uff3e"
+        return f"{head}\n | {text}\n | {dots}{caret}"
 
 
 class EvaluationError(CelError):
@@ -115,6 +126,10 @@ class NoSuchOverload(EvaluationError):
 
 class BudgetExceeded(EvaluationError):
     """Cost limit or deadline reached; nothing in the expression may absorb it."""
+
+
+class BindingError(ClaimgateError):
+    """A policy or binding cannot be used on this request: no such namespace, no parameters. The API server's text."""
 
 
 class LookupFailed(ClaimgateError):

@@ -49,7 +49,8 @@ class Has:
 class Call:
     """A function or operator. Operators have cel-go's names: `_&&_ _||_ !_ -_ _+_ _[_] _[?_] _?_:_ @in _==_` …
 
-    target is None for global functions. offset is that of the operator or of the opening parenthesis.
+    target is None for global functions. offset is that of the operator or of the opening parenthesis. A chain
+    `a && b && c` (or `||`) without parentheses is one call with all its operands as arguments.
     """
 
     offset: int
@@ -107,10 +108,10 @@ class StructNode:
 @dataclass(frozen=True, slots=True)
 class Macro:
     """A comprehension macro: all, exists, exists_one, existsOne, map, filter, transformList, transformMap,
-    transformMapEntry, optMap, optFlatMap, sortBy.
+    transformMapEntry, optMap, optFlatMap, sortBy; bind (cel.bind, where that extension is on).
 
     variables has one or two names; arguments are the expressions after them (map and the transforms take an optional
-    filter first).
+    filter first). offset is that of the opening parenthesis. The operand of bind is the value it names.
     """
 
     offset: int
@@ -121,3 +122,22 @@ class Macro:
 
 
 Node: TypeAlias = Literal | Ident | Select | Has | Call | ListNode | MapNode | StructNode | Macro
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes directly below, in the order of the source."""
+    match node:
+        case Literal() | Ident():
+            return ()
+        case Select() | Has():
+            return (node.operand,)
+        case Call():
+            return node.arguments if node.target is None else (node.target, *node.arguments)
+        case ListNode():
+            return node.elements
+        case MapNode():
+            return tuple(part for entry in node.entries for part in (entry.key, entry.value))
+        case StructNode():
+            return tuple(entry.value for entry in node.entries)
+        case Macro():
+            return (node.operand, *node.arguments)

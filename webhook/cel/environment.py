@@ -1,0 +1,132 @@
+"""What an expression may use: variables, structures, and the functions and syntax of one Kubernetes version.
+
+Which library came when: k8s.io/apiserver v0.36.1 pkg/cel/environment/base.go, carried by each Overload's `since` and
+`until`; the versions of the macros stand here. Knows no values and compiles nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+
+from webhook.cel import library
+from webhook.cel.library.declaration import Overload, Version
+from webhook.cel.types import DYN, STRING, Structure, Type
+
+DEFAULT_VERSION: Version = (1, 36)
+
+_ALWAYS: Version = (1, 0)
+_MACROS: Mapping[tuple[str, int, bool], Version] = {
+    ("has", 1, False): _ALWAYS,
+    ("all", 2, True): _ALWAYS,
+    ("exists", 2, True): _ALWAYS,
+    ("exists_one", 2, True): _ALWAYS,
+    ("map", 2, True): _ALWAYS,
+    ("map", 3, True): _ALWAYS,
+    ("filter", 2, True): _ALWAYS,
+    ("optMap", 2, True): (1, 28),
+    ("optFlatMap", 2, True): (1, 28),
+    ("all", 3, True): (1, 32),
+    ("exists", 3, True): (1, 32),
+    ("existsOne", 3, True): (1, 32),
+    ("exists_one", 3, True): (1, 32),
+    ("transformList", 3, True): (1, 32),
+    ("transformList", 4, True): (1, 32),
+    ("transformMap", 3, True): (1, 32),
+    ("transformMap", 4, True): (1, 32),
+    ("transformMapEntry", 3, True): (1, 32),
+    ("transformMapEntry", 4, True): (1, 32),
+    ("sortBy", 2, True): (1, 34),
+}
+_EXTENSION_MACROS: Mapping[str, tuple[tuple[str, int, bool], ...]] = {"bindings": (("bind", 3, True),)}
+
+_EXTENSION_MODULES: Mapping[str, str] = {
+    "math": "webhook.cel.library.math",
+    "encoders": "webhook.cel.library.encoders",
+}
+
+JSON_PATCH = Structure("JSONPatch", {"op": STRING, "from": STRING, "path": STRING, "value": DYN})
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Environment:
+    """Everything the front end and the compiler know about the world of an expression. Immutable; compared by identity.
+
+    Args:
+        version: the Kubernetes version whose functions and macros are on offer.
+        variables: name -> type. A dotted name (`authorizer.requestResource`) is one variable, found before the fields
+            of a shorter one.
+        structures: name of an object type -> its fields.
+        container: the namespace in which unqualified names are looked up first; Kubernetes always has "".
+        functions: functions beside the libraries.
+        mutation: offers `Object{…}`, `Object.spec{…}` and `JSONPatch{…}` with jsonpatch.escapeKey, as mutating policies
+            have them.
+        extensions: libraries of cel-go that Kubernetes leaves out: `math`, `encoders`, `bindings`, `strings`.
+        escaped_fields: accept a.`b-c`; no Kubernetes version up to 1.36 does (apiserver v0.36.1 never sets cel-go's
+            EnableIdentifierEscapeSyntax).
+        homogeneous: refuse list and map literals with elements of several types, as Kubernetes does.
+    """
+
+    version: Version = DEFAULT_VERSION
+    variables: Mapping[str, Type] = field(default_factory=dict)
+    structures: Mapping[str, Structure] = field(default_factory=dict)
+    container: str = ""
+    functions: tuple[Overload, ...] = ()
+    mutation: bool = False
+    extensions: frozenset[str] = frozenset()
+    escaped_fields: bool = False
+    homogeneous: bool = True
+
+    def overloads(self, name: str) -> tuple[Overload, ...]:
+        """All signatures of a function (of both call styles) at this version; () when there is no such function."""
+        found = _table(self.version, self.mutation, self.extensions).get(name, ())
+        return (*found, *(each for each in self.functions if each.name == name)) if self.functions else found
+
+    def has_macro(self, name: str, arguments: int, *, member: bool) -> bool:
+        """Whether a call of this shape is a macro at this version."""
+        since = _MACROS.get((name, arguments, member))
+        if since is not None:
+            return since <= self.version
+        return bool(self.extensions) and (name, arguments, member) in {
+            shape for extension in self.extensions for shape in _EXTENSION_MACROS.get(extension, ())
+        }
+
+    @property
+    def optional_syntax(self) -> bool:
+        """Whether `a.?b`, `a[?b]`, `[?a]` and `{?k: v}` are there."""
+        return self.version >= (1, 28)
+
+    def structure(self, name: str) -> Structure | None:
+        """The structure of that name. With mutation, `Object` and everything under it accepts any field."""
+        found = self.structures.get(name)
+        if found is None and self.mutation:
+            if name == JSON_PATCH.name:
+                return JSON_PATCH
+            if name == "Object" or name.startswith("Object."):
+                return Structure(name, open=True)
+        return found
+
+    def extend(
+        self,
+        *,
+        variables: Mapping[str, Type] = MappingProxyType({}),
+        structures: Mapping[str, Structure] = MappingProxyType({}),
+    ) -> Environment:
+        """The same environment with more variables and structures; equal names are replaced."""
+        return replace(self, variables={**self.variables, **variables}, structures={**self.structures, **structures})
+
+
+@cache
+def _table(version: Version, mutation: bool, extensions: frozenset[str]) -> Mapping[str, tuple[Overload, ...]]:
+    table: dict[str, list[Overload]] = {}
+    for overload in library.functions_of(version):
+        if mutation or not overload.name.startswith("jsonpatch."):
+            table.setdefault(overload.name, []).append(overload)
+    for extension in sorted(extensions):
+        if module := _EXTENSION_MODULES.get(extension):
+            for overload in import_module(module).FUNCTIONS:
+                table.setdefault(overload.name, []).append(overload)
+    return {name: tuple(overloads) for name, overloads in table.items()}

@@ -1,0 +1,127 @@
+"""One open bracket of an expression being read: operands waiting for their operators, items, ternaries.
+
+Precedence is settled here, and nodes are built from what a bracket held. Knows no tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from webhook.cel.tree import Call, FieldEntry, ListNode, MapEntry, MapNode, Node, StructNode
+
+CALC, RELATION, AND, OR = 4, 3, 2, 1
+UNARY = 9
+BINARY = {
+    "||": (OR, "_||_"),
+    "&&": (AND, "_&&_"),
+    **{sign: (RELATION, f"_{sign}_") for sign in ("==", "!=", "<", "<=", ">", ">=")},
+    "in": (RELATION, "@in"),
+    "+": (CALC, "_+_"),
+    "-": (CALC, "_-_"),
+    "*": (CALC + 1, "_*_"),
+    "/": (CALC + 1, "_/_"),
+    "%": (CALC + 1, "_%_"),
+}
+"""Operator -> how tightly it binds, and its function."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """What has been read in one bracket so far.
+
+    shape is `start` (the whole expression), `group`, `call`, `index`, `list`, `map` or `struct`. items are finished
+    expressions (a map's keys and values alternate); operators and operands are the two stacks of the one being read,
+    conditions its ternaries: offset, condition, and the first branch once that was read. nesting counts the `relation`
+    and `calc` rules of the grammar that are open, this frame's own included.
+    """
+
+    shape: str
+    closing: str
+    offset: int
+    name: str = ""
+    target: Node | None = None
+    items: list[Node] = field(default_factory=list)
+    operands: list[Node] = field(default_factory=list)
+    operators: list[tuple[int, str, int]] = field(default_factory=list)
+    conditions: list[tuple[int, Node, Node | None]] = field(default_factory=list)
+    optional: set[int] = field(default_factory=set)
+    colons: list[int] = field(default_factory=list)
+    fields: list[str] = field(default_factory=list)
+    nesting: tuple[int, int] = (1, 1)
+
+    def rules(self) -> tuple[int, int]:
+        """How many `relation` and `calc` rules are open at this point of the reading."""
+        relations, calculations = self.nesting
+        for precedence, _, _ in self.operators:
+            relations += precedence == RELATION
+            calculations += CALC <= precedence < UNARY
+        return relations, calculations
+
+    def at_item(self) -> bool:
+        """Whether nothing has been read of the current item."""
+        return not (self.operands or self.operators or self.conditions)
+
+    def is_empty(self) -> bool:
+        """Whether nothing has been read at all."""
+        return self.at_item() and not self.items and not self.optional
+
+    def may_close_empty(self) -> bool:
+        """Whether the bracket may close where an item could begin: it is empty, or a comma trails."""
+        if not self.at_item() or len(self.items) in self.optional:
+            return False
+        return not self.items if self.shape == "call" else self.shape == "list" or self.wants_key()
+
+    def wants_key(self) -> bool:
+        """Whether a map's key is being read."""
+        return self.shape == "map" and len(self.items) % 2 == 0
+
+    def wants_branch(self) -> bool:
+        """Whether a ternary's first branch is being read."""
+        return bool(self.conditions) and self.conditions[-1][2] is None
+
+    def reduce(self, precedence: int) -> None:
+        """Apply the waiting operators that bind at least as tightly."""
+        operators, operands = self.operators, self.operands
+        while operators and operators[-1][0] >= precedence:
+            found, function, offset = operators.pop()
+            count = 1 if found == UNARY else 2
+            while found <= AND and operators and operators[-1][0] == found:
+                offset = operators.pop()[2]
+                count += 1
+            arguments = tuple(operands[-count:])
+            del operands[-count:]
+            operands.append(Call(offset, function, None, arguments))
+
+    def finish_item(self) -> int:
+        """Make one item of all that was read of it. Returns the number of ternaries in it."""
+        self.reduce(0)
+        node = self.operands.pop()
+        count = len(self.conditions)
+        while self.conditions:
+            offset, condition, branch = self.conditions.pop()
+            assert branch is not None
+            node = Call(offset, "_?_:_", None, (condition, branch, node))
+        self.items.append(node)
+        return count
+
+    def build(self) -> Node:
+        """The node of a closed bracket; of a call as if it were no macro."""
+        items = tuple(self.items)
+        match self.shape:
+            case "call":
+                return Call(self.offset, self.name, self.target, items)
+            case "index":
+                assert self.target is not None
+                return Call(self.offset, self.name, None, (self.target, items[0]))
+            case "list":
+                return ListNode(self.offset, items, frozenset(self.optional))
+            case "map":
+                triples = zip(self.colons, items[::2], items[1::2], strict=True)
+                pairs = (MapEntry(*each, 2 * index in self.optional) for index, each in enumerate(triples))
+                return MapNode(self.offset, tuple(pairs))
+            case "struct":
+                named = zip(self.colons, self.fields, items, strict=True)
+                fields = (FieldEntry(*each, index in self.optional) for index, each in enumerate(named))
+                return StructNode(self.offset, self.name, tuple(fields))
+            case _:
+                return items[0]

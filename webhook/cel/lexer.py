@@ -1,0 +1,80 @@
+"""Text to tokens. Knows the spelling of CEL, not its grammar.
+
+The tokens are those of cel-go's CEL.g4 (v0.26): hexadecimal only after a lower-case `0x`, a `b` before an `r` in
+prefixes, escapes checked while reading. A character that begins no token is one issue, and reading goes on behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from webhook.errors import Issue
+
+_ESCAPE = r"""\\(?:[abfnrtv"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"""
+_TEXT = (
+    rf'"""(?:[^\\]|{_ESCAPE})*?"""'
+    rf"|'''(?:[^\\]|{_ESCAPE})*?'''"
+    rf'|"(?:[^\\"\n\r]|{_ESCAPE})*"'
+    rf"|'(?:[^\\'\n\r]|{_ESCAPE})*'"
+    r'|[rR](?:"""(?s:.)*?"""|\'\'\'(?s:.)*?\'\'\'|"[^"\n\r]*"|\'[^\'\n\r]*\')'
+)
+_TOKEN = re.compile(
+    r"(?P<space>(?:[ \t\r\n\f]+|//[^\n]*)+)"
+    rf"|(?P<bytes>[bB](?:{_TEXT}))"
+    rf"|(?P<string>{_TEXT})"
+    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
+    r"|(?P<double>[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<uint>(?:0x[0-9a-fA-F]+|[0-9]+)[uU])"
+    r"|(?P<int>0x[0-9a-fA-F]+|[0-9]+)"
+    r"|(?P<operator>&&|\|\||==|!=|<=|>=|[-+*/%<>!?:.,\[\]{}()])"
+    r"|(?P<escaped>`[A-Za-z0-9_.\-/ ]+`)"
+    rf"|(?P<bad>[&|=](?s:.)?|\"(?:[^\\\"\n\r]|{_ESCAPE})*\\?(?s:.)?|'(?:[^\\'\n\r]|{_ESCAPE})*\\?(?s:.)?|(?s:.))"
+)
+KEYWORDS = frozenset({"in", "true", "false", "null"})
+END = "<EOF>"
+"""The kind of the last token, and how messages call it."""
+
+
+@dataclass(slots=True)
+class Tokens:
+    """The tokens of one source, as three parallel columns that end with an END token.
+
+    kinds hold the token's spelling for operators and keywords, else `name`, `int`, `uint`, `double`, `string`,
+    `bytes`, `escaped`; texts its spelling in the source; offsets its first character, from 0.
+    """
+
+    kinds: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    issues: list[Issue] = field(default_factory=list)
+
+
+def tokenize(source: str) -> Tokens:
+    """Cut the source into tokens; what is no token becomes an issue."""
+    tokens = Tokens()
+    kinds, texts, offsets = tokens.kinds, tokens.texts, tokens.offsets
+    for match in _TOKEN.finditer(source):
+        kind = match.lastgroup
+        if kind == "space":
+            continue
+        text = match.group()
+        if kind == "operator" or (kind == "name" and text in KEYWORDS):
+            kind = text
+        elif kind == "bad":
+            line, column = position(source, match.start())
+            tokens.issues.append(Issue(f"Syntax error: token recognition error at: '{text}'", line, column))
+            continue
+        assert kind is not None
+        kinds.append(kind)
+        texts.append(text)
+        offsets.append(match.start())
+    kinds.append(END)
+    texts.append(END)
+    offsets.append(len(source))
+    return tokens
+
+
+def position(source: str, offset: int) -> tuple[int, int]:
+    """Line from 1 and column from 0 of a character offset."""
+    return source.count("\n", 0, offset) + 1, offset - (source.rfind("\n", 0, offset) + 1)

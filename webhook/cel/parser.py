@@ -1,0 +1,412 @@
+"""Tokens to tree. Knows the grammar and the macros' shapes; no types, no functions.
+
+The grammar is cel-go's CEL.g4 (v0.26). Brackets are kept on a stack of their own instead of Python's, so that no
+expression can exhaust the interpreter's. The two limits on depth are cel-go's (parser/parser.go), both 250:
+
+- while reading: nested `expr`, `relation` and `calc` rules; brackets and ternaries nest `expr`, the right side of a
+  comparison nests `relation`, the right side of arithmetic `calc`;
+- in the tree: ternaries, comparisons, arithmetic, selections, method calls and indexes below each other (depth.py).
+
+A syntax error ends the reading. What is grammatical but wrong (a reserved name, a number out of range, a macro's
+arguments) is collected.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from webhook.cel import lexer
+from webhook.cel.constants import LITERALS
+from webhook.cel.depth import is_deeper_than
+from webhook.cel.environment import Environment
+from webhook.cel.frames import AND, BINARY, RELATION, UNARY, Frame
+from webhook.cel.lexer import END
+from webhook.cel.macros import MacroError, expand
+from webhook.cel.tree import Ident, Literal, Node, Select
+from webhook.errors import CompileError, Issue
+
+SIZE_LIMIT = 100_000
+"""Code points of an expression: cel-go's default expressionSizeCodePointLimit, which Kubernetes leaves as it is."""
+DEPTH_LIMIT = 250
+"""cel-go's default maxRecursionDepth, which Kubernetes leaves as it is."""
+
+RESERVED = frozenset(
+    {
+        "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
+        "package", "namespace", "null", "return", "true", "var", "void", "while",
+    }
+)  # fmt: skip
+_STARTS = (
+    "'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
+)
+_STARTING = frozenset({"name", "(", "[", "{", "!", "-", *LITERALS})
+
+
+def parse(source: str, environment: Environment | None = None) -> Node:
+    """Read an expression.
+
+    Args:
+        source: the text of the expression.
+        environment: decides which macros and which syntax there are; the default version's when not given.
+
+    Raises:
+        CompileError: with all issues found, in order of their place.
+    """
+    if not source.isascii():
+        # a lone surrogate cannot come from valid UTF-8; Go reads the broken bytes as U+FFFD
+        source = source.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if len(source) > SIZE_LIMIT:
+        message = f"expression code point size exceeds limit: size: {len(source)}, limit {SIZE_LIMIT}"
+        raise CompileError(source, (Issue(message, -1, -1),))
+    return _Parser(source, environment or _DEFAULT).parse()
+
+
+_DEFAULT = Environment()
+
+
+class _SyntaxError(Exception):
+    """Reading cannot go on; the issue has been recorded."""
+
+
+class _Parser:
+    """One reading of one source. `_expecting` says whether an operand must come next."""
+
+    def __init__(self, source: str, environment: Environment) -> None:
+        self._source = source
+        self._environment = environment
+        tokens = lexer.tokenize(source)
+        self._kinds, self._texts, self._offsets = tokens.kinds, tokens.texts, tokens.offsets
+        self._issues = tokens.issues
+        self._next = 0
+        self._depth = 1
+        self._frame = Frame("start", END, 0)
+        self._outer: list[Frame] = []
+        self._expecting = True
+        self._plain = False
+
+    def parse(self) -> Node:
+        node = None
+        try:
+            while node is None:
+                if self._expecting:
+                    self._operand()
+                else:
+                    node = self._operator()
+            if len(self._kinds) > DEPTH_LIMIT and is_deeper_than(node, DEPTH_LIMIT):
+                self._issues.append(Issue("max recursion depth exceeded", -1, -1))
+        except _SyntaxError:
+            pass
+        if self._issues or node is None:
+            issues = sorted(self._issues, key=lambda issue: (issue.line, issue.column))
+            raise CompileError(self._source, tuple(issues))
+        return node
+
+    # Operands
+
+    def _operand(self) -> None:
+        kind, offset, frame = self._kinds[self._next], self._offsets[self._next], self._frame
+        if kind == "name":
+            self._identifier("", offset)
+        elif kind in LITERALS:
+            self._literal("", offset)
+        elif kind == "(":
+            self._open("group", ")", offset)
+        elif kind == "[":
+            self._open("list", "]", offset)
+        elif kind == "{":
+            self._open("map", "}", offset)
+        elif kind in ("!", "-"):
+            self._unary(kind, offset)
+        elif kind == "." and self._kinds[self._next + 1] == "name":
+            self._next += 1
+            self._identifier(".", offset)
+        elif kind == "?" and (frame.shape == "list" or frame.wants_key()) and self._may_be_optional():
+            self._next += 1
+            frame.optional.add(len(frame.items))
+        elif kind == frame.closing and frame.may_close_empty():
+            self._close()
+        elif kind == "," and frame.shape in ("list", "map") and frame.is_empty():
+            self._trailing_comma()
+        else:
+            self._expected_operand()
+
+    def _push(self, node: Node, *, plain: bool = False) -> None:
+        self._frame.operands.append(node)
+        self._expecting = False
+        self._plain = plain
+
+    def _identifier(self, dot: str, offset: int) -> None:
+        text = self._texts[self._next]
+        if text in RESERVED and not self._names_a_message():
+            self._report(f"reserved identifier: {text}", offset)
+        self._next += 1
+        if self._kinds[self._next] == "(":
+            self._open("call", ")", self._offsets[self._next], name=dot + text)
+        else:
+            self._push(Ident(self._offsets[self._next - 1], dot + text), plain=True)
+
+    def _names_a_message(self) -> bool:
+        index = self._next + 1
+        while self._kinds[index] == "." and self._kinds[index + 1] == "name":
+            index += 2
+        return self._kinds[index] == "{"
+
+    def _literal(self, sign: str, offset: int) -> None:
+        value: object = None
+        try:
+            value = LITERALS[self._kinds[self._next]](sign + self._texts[self._next])
+        except ValueError as error:
+            self._report(str(error), offset)
+        self._next += 1
+        self._push(Literal(offset, value))
+
+    def _unary(self, sign: str, offset: int) -> None:
+        """Read a run of one sign. cel-go drops pairs, and a number takes a single minus into itself."""
+        count = 0
+        while self._kinds[self._next] == sign:
+            self._next += 1
+            count += 1
+        kind, minus = self._kinds[self._next], self._offsets[self._next]
+        if sign == "-" and count == 1 and kind in ("int", "double"):
+            self._literal("-", offset)
+            return
+        if count % 2:
+            self._frame.operators.append((UNARY, f"{sign}_", offset))
+        if kind == "-" and self._kinds[self._next + 1] in ("int", "double"):
+            self._next += 1
+            self._literal("-", minus)
+        elif kind not in _STARTING | {"."} or kind in ("!", "-"):
+            self._expected_operand()
+
+    def _may_be_optional(self) -> bool:
+        self._needs_optional_syntax("'?'", self._offsets[self._next])
+        return self._frame.at_item() and len(self._frame.items) not in self._frame.optional
+
+    # After an operand
+
+    def _operator(self) -> Node | None:
+        """Take one token after an operand; the tree when it ended the expression."""
+        kind, offset = self._kinds[self._next], self._offsets[self._next]
+        binary = BINARY.get(kind)
+        if kind == ".":
+            self._member(offset)
+        elif binary is not None:
+            self._binary(*binary, offset)
+        elif kind == "[":
+            self._index(offset)
+        elif kind in (self._frame.closing, ","):
+            return self._end_of_item(kind)
+        elif kind == "?":
+            self._condition(offset)
+        elif kind == ":":
+            self._colon(offset)
+        elif kind == "{" and self._plain:
+            self._message(offset)
+        else:
+            self._unexpected()
+        return None
+
+    def _member(self, offset: int) -> None:
+        self._next += 1
+        optional = self._kinds[self._next] == "?"
+        if optional:
+            self._next += 1
+            self._needs_optional_syntax("'.?'", offset)
+        kind, text = self._kinds[self._next], self._texts[self._next]
+        if kind not in ("name", "escaped"):
+            self._expected_field(kind, text, offset)
+        self._next += 1
+        operand = self._frame.operands.pop()
+        if kind == "name" and not optional and self._kinds[self._next] == "(":
+            self._open("call", ")", self._offsets[self._next], name=text, target=operand)
+            return
+        name = self._escaped(text) if kind == "escaped" else text
+        self._push(Select(offset, operand, name, optional), plain=self._plain and kind == "name" and not optional)
+
+    def _escaped(self, text: str) -> str:
+        if not self._environment.escaped_fields:
+            self._report("unsupported syntax: '`'", self._offsets[self._next - 1])
+        return text[1:-1]
+
+    def _index(self, offset: int) -> None:
+        optional = self._kinds[self._next + 1] == "?"
+        self._open("index", "]", offset, name="_[?_]" if optional else "_[_]", target=self._frame.operands.pop())
+        if optional:
+            self._next += 1
+            self._needs_optional_syntax("'[?'", offset)
+
+    def _binary(self, precedence: int, function: str, offset: int) -> None:
+        # a chain of && or || stays open, to become one call
+        self._frame.reduce(precedence + 1 if precedence <= AND else precedence)
+        self._frame.operators.append((precedence, function, offset))
+        self._next += 1
+        self._expecting = True
+        if precedence >= RELATION:
+            self._check_rules()
+
+    def _condition(self, offset: int) -> None:
+        frame = self._frame
+        if frame.wants_branch():
+            self._fail("mismatched input '?' expecting ':'")
+        frame.reduce(0)
+        frame.conditions.append((offset, frame.operands.pop(), None))
+        self._next += 1
+        self._expecting = True
+
+    def _colon(self, offset: int) -> None:
+        frame = self._frame
+        if frame.wants_branch():
+            frame.reduce(0)
+            where, condition, _ = frame.conditions[-1]
+            frame.conditions[-1] = (where, condition, frame.operands.pop())
+            self._depth += 1
+            self._check_rules()
+        elif frame.wants_key():
+            self._depth -= frame.finish_item()
+            frame.colons.append(offset)
+        else:
+            self._unexpected()
+        self._next += 1
+        self._expecting = True
+
+    def _end_of_item(self, kind: str) -> Node | None:
+        frame = self._frame
+        if frame.wants_branch() or frame.wants_key() or (kind == "," and frame.shape in ("start", "group", "index")):
+            self._unexpected()
+        self._depth -= frame.finish_item()
+        if frame.shape == "start":
+            return frame.items[0]
+        if kind != ",":
+            self._close()
+            return None
+        self._next += 1
+        self._expecting = True
+        if frame.shape == "struct":
+            self._field()
+        return None
+
+    # Brackets
+
+    def _open(self, shape: str, closing: str, offset: int, *, name: str = "", target: Node | None = None) -> None:
+        self._next += 1
+        relations, calculations = self._frame.rules()
+        self._outer.append(self._frame)
+        self._frame = Frame(shape, closing, offset, name, target, nesting=(relations + 1, calculations + 1))
+        self._expecting = True
+        self._depth += 1
+        if self._kinds[self._next] != closing:
+            self._check_rules()
+
+    def _close(self) -> None:
+        frame = self._frame
+        self._next += 1
+        self._depth -= 1
+        self._frame = self._outer.pop()
+        self._push(self._call(frame) if frame.shape == "call" else frame.build())
+
+    def _call(self, frame: Frame) -> Node:
+        if self._environment.has_macro(frame.name, len(frame.items), member=frame.target is not None):
+            try:
+                node = expand(frame.offset, frame.name, frame.target, tuple(frame.items))
+            except MacroError as error:
+                self._report(error.message, error.offset)
+                node = Literal(frame.offset, None)
+            if node is not None:
+                return node
+        return frame.build()
+
+    def _message(self, offset: int) -> None:
+        self._open("struct", "}", offset, name=_qualified(self._frame.operands.pop()))
+        if self._kinds[self._next] == ",":
+            self._trailing_comma()
+        else:
+            self._field()
+
+    def _field(self) -> None:
+        """Read `field:` or the end of a message."""
+        frame = self._frame
+        if self._kinds[self._next] == "}":
+            self._close()
+            return
+        if self._kinds[self._next] == "?":
+            self._needs_optional_syntax("'?'", self._offsets[self._next])
+            frame.optional.add(len(frame.items))
+            self._next += 1
+        kind, text = self._kinds[self._next], self._texts[self._next]
+        if kind not in ("name", "escaped"):
+            self._fail(f"mismatched input '{text}' expecting {{'}}', '?', IDENTIFIER, ESC_IDENTIFIER}}")
+        self._next += 1
+        frame.fields.append(self._escaped(text) if kind == "escaped" else text)
+        if self._kinds[self._next] != ":":
+            self._missing("':'")
+        frame.colons.append(self._offsets[self._next])
+        self._next += 1
+
+    def _trailing_comma(self) -> None:
+        self._next += 1
+        if self._kinds[self._next] != self._frame.closing:
+            self._unexpected()
+        self._close()
+
+    # Limits and complaints
+
+    def _check_rules(self) -> None:
+        if self._depth > DEPTH_LIMIT or max(self._frame.rules()) > DEPTH_LIMIT:
+            self._issues.append(Issue(f"expression recursion limit exceeded: {DEPTH_LIMIT}", -1, -1))
+            raise _SyntaxError
+
+    def _needs_optional_syntax(self, what: str, offset: int) -> None:
+        if not self._environment.optional_syntax:
+            self._report(f"unsupported syntax {what}", offset)
+
+    def _report(self, message: str, offset: int) -> None:
+        self._issues.append(Issue(message, *lexer.position(self._source, offset)))
+
+    def _fail(self, message: str, index: int | None = None) -> NoReturn:
+        self._report(f"Syntax error: {message}", self._offsets[self._next if index is None else index])
+        raise _SyntaxError
+
+    def _expected_operand(self) -> NoReturn:
+        text, shape = self._texts[self._next], self._frame.shape
+        if self._kinds[self._next] == "." and self._kinds[self._next + 1] != END:
+            self._fail(f"no viable alternative at input '.{self._texts[self._next + 1]}'", self._next + 1)
+        follows = self._kinds[min(self._next + 1, len(self._kinds) - 1)]
+        fault = "extraneous" if follows in _STARTING else "mismatched"
+        expected = _STARTS
+        if shape == "call" and self._frame.is_empty():
+            expected = _STARTS.replace("'.'", "')', '.'")
+        elif shape == "index" and self._frame.is_empty() and self._kinds[self._next - 1] != "?":
+            expected = _STARTS.replace("'!'", "'!', '?'")
+        self._fail(f"{fault} input '{text}' expecting {{{expected}}}")
+
+    def _expected_field(self, kind: str, text: str, offset: int) -> NoReturn:
+        if kind in lexer.KEYWORDS:
+            self._fail(f"mismatched input '{text}' expecting IDENTIFIER")
+        seen = "." if kind == END else self._source[offset : self._offsets[self._next] + len(text)]
+        self._fail(f"no viable alternative at input '{seen}'")
+
+    def _missing(self, what: str) -> NoReturn:
+        text = self._texts[self._next]
+        if self._kinds[self._next] in _STARTING:
+            self._fail(f"missing {what} at '{text}'")
+        self._fail(f"mismatched input '{text}' expecting {what}")
+
+    def _unexpected(self) -> NoReturn:
+        """Complain of a token after an operand that nothing takes."""
+        frame, text, kind = self._frame, self._texts[self._next], self._kinds[self._next]
+        if frame.wants_branch() or frame.wants_key():
+            self._missing("':'")
+        expected = {"start": END, "list": "{']', ','}", "map": "{'}', ','}"}.get(frame.shape, f"'{frame.closing}'")
+        if kind == END and frame.shape in ("group", "index", "call"):
+            self._fail(f"missing '{frame.closing}' at '{END}'")
+        fault = "extraneous" if self._kinds[self._next + 1 : self._next + 2] == [frame.closing] else "mismatched"
+        self._fail(f"{fault} input '{text}' expecting {expected}")
+
+
+def _qualified(node: Node) -> str:
+    parts = []
+    while isinstance(node, Select):
+        parts.append(node.field)
+        node = node.operand
+    assert isinstance(node, Ident)
+    return ".".join([node.name, *reversed(parts)])
