@@ -1,1 +1,52 @@
-"""The cel library room."""
+"""The functions of the language, one file per library, each gated by the Kubernetes version that brought it.
+
+A library is a module with `FUNCTIONS: tuple[Overload, ...]`, after k8s.io/apiserver and cel-go libraries of the same
+name. Which exists since when: k8s.io/apiserver v0.36.1 pkg/cel/environment/base.go. Its docstring shows each function's
+signature with examples that a test evaluates: `expression // value`, or `expression // error: how its text begins`.
+
+Modules are imported on first use: a program that only prints its help pays nothing for them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from webhook.cel.library.declaration import Overload, Version
+
+LIBRARIES = (
+    "standard",
+    "lists",
+    "strings",
+    "regex",
+    "ip",
+    "cidr",
+    "quantity",
+    "semver",
+    "sets",
+    "optional",
+    "jsonpatch",
+)
+"""Module names, in the order in which their overloads of one name are tried."""
+
+TYPES = ("net.IP", "net.CIDR")
+"""Opaque types whose names are values of their own in an expression (`type(x) == net.IP`), both since 1.30; the others'
+are undeclared names there, as in the API server.
+"""
+
+
+@cache
+def functions() -> tuple[Overload, ...]:
+    """Every overload of every library and version."""
+    modules = (import_module(f"{__name__}.{name}") for name in LIBRARIES)
+    return tuple(overload for module in modules for overload in module.FUNCTIONS)
+
+
+@cache
+def functions_of(version: Version) -> tuple[Overload, ...]:
+    """The overloads that the environment of one Kubernetes version has."""
+    return tuple(
+        overload
+        for overload in functions()
+        if overload.since <= version and (overload.until is None or version < overload.until)
+    )

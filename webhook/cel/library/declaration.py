@@ -18,8 +18,9 @@ Version: TypeAlias = tuple[int, int]
 Cost: TypeAlias = Callable[..., int]
 """Called with the result and then the argument values (target first); gives the call's cost in cel-go's units.
 
-Source of every formula: k8s.io/apiserver pkg/cel/library/cost.go CallCost, and cel-go interpreter/runtimecost.go
-costCall for the standard functions. Without one a call costs 1.
+The result is None when the call failed: a failed call costs too. Source of every formula: k8s.io/apiserver v0.36.1
+pkg/cel/library/cost.go CallCost, cel-go v0.26.0 ext/lists.go and ext/sets.go, and interpreter/runtimecost.go costCall
+for the standard functions. Without one a call costs 1.
 """
 
 
@@ -31,6 +32,9 @@ class Overload:
     returns a value, raises EvaluationError, or NoSuchOverload when the runtime types do not fit. It is called only with
     values whose Python classes fit the parameters (see values.py for the classes); list and map element types are not
     checked. since: first Kubernetes version whose environment has it; until: first version that lacks it.
+
+    resolved_cost takes the place of cost where the checker left this overload as the only candidate: cel-go knows some
+    costs by overload, and a call on dyn values that several overloads could take has no overload before it runs.
     """
 
     name: str
@@ -42,3 +46,4 @@ class Overload:
     since: Version = (1, 0)
     until: Version | None = None
     cost: Cost | None = None
+    resolved_cost: Cost | None = None

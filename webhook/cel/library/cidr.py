@@ -1,0 +1,229 @@
+"""Network ranges: kubernetes.net.cidr, since 1.30.
+
+Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/cidr.go, Go net/netip.
+
+cidr(string) -> net.CIDR
+    Reads an address with a prefix length. Bits behind the prefix may be set.
+
+    cidr('192.168.0.0/16') == cidr('192.168.0.0/16') // true
+    cidr('192.168.0.0/33') // error: network address parse error during conversion from string:
+
+isCIDR(string) -> bool
+
+    isCIDR('fd00::/8') // true
+    isCIDR('10.0.0.0') // false
+    isCIDR(dyn(1)) // error: no such overload
+
+string(net.CIDR) -> string
+
+    string(cidr('10.1.2.3/8')) // '10.1.2.3/8'
+    string(dyn({})) // error: no such overload
+
+net.CIDR.containsIP(net.IP) -> bool
+    The same with a string that holds the address.
+
+    cidr('192.168.0.0/24').containsIP(ip('192.168.0.1')) // true
+    cidr('192.168.0.0/24').containsIP('192.168.1.1') // false
+    cidr('192.168.0.0/24').containsIP('no') // error: no such overload
+
+net.CIDR.containsCIDR(net.CIDR) -> bool
+    The same with a string that holds the range.
+
+    cidr('192.168.0.0/16').containsCIDR(cidr('192.168.10.0/24')) // true
+    cidr('192.168.0.0/16').containsCIDR('192.0.0.0/8') // false
+    cidr('192.168.0.0/24').containsCIDR(dyn(1)) // error: no such overload
+
+net.CIDR.ip() -> net.IP
+    The address, with the bits behind the prefix.
+
+    cidr('192.168.1.5/24').ip() == ip('192.168.1.5') // true
+    dyn('::/0').ip() // error: no such overload
+
+net.CIDR.masked() -> net.CIDR
+    The range without the bits behind the prefix.
+
+    cidr('192.168.1.5/24').masked() == cidr('192.168.1.0/24') // true
+    dyn('::/0').masked() // error: no such overload
+
+net.CIDR.prefixLength() -> int
+
+    cidr('192.168.0.0/24').prefixLength() // 24
+    dyn('::/0').prefixLength() // error: no such overload
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from ipaddress import IPv6Address
+from math import ceil
+from typing import Any, ClassVar
+
+from webhook.cel.library import costs
+from webhook.cel.library.declaration import Cost, Overload
+from webhook.cel.library.ip import IP, IP_TYPE, Address, parse_address
+from webhook.cel.library.ip import parse as parse_ip
+from webhook.cel.types import BOOL, INT, STRING, Type, opaque
+from webhook.errors import EvaluationError, NoSuchOverload
+
+CIDR_TYPE = opaque("net.CIDR")
+_PREFIX = "network address parse error during conversion from string: "
+_BITS = re.compile(r"0|[1-9][0-9]*")
+
+
+class CIDR:
+    """An address and a prefix length."""
+
+    __slots__ = ("address", "bits")
+    cel_type: ClassVar[Type] = CIDR_TYPE
+
+    def __init__(self, address: Address, bits: int) -> None:
+        self.address = address
+        self.bits = bits
+
+    @property
+    def cel_size(self) -> int:
+        """Bytes of the prefix, as costs count them."""
+        return ceil(self.bits / 8)
+
+    def network(self, bits: int) -> int:
+        """The first bits of the address."""
+        return int(self.address) >> (self.address.max_prefixlen - bits)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is CIDR and (self.address, self.bits) == (other.address, other.bits)
+
+    def __hash__(self) -> int:
+        return hash((self.address, self.bits))
+
+    def __str__(self) -> str:
+        return f"{self.address}/{self.bits}"
+
+    def __repr__(self) -> str:
+        return f"CIDR({self})"
+
+
+def parse(text: str) -> CIDR:
+    """Read an address with a prefix length.
+
+    Raises:
+        EvaluationError: not a range, or one of a form that is not allowed.
+
+    """
+    try:
+        address, bits = _parse_prefix(text)
+    except ValueError as error:
+        raise EvaluationError(f'{_PREFIX}{_PREFIX}netip.ParsePrefix("{text}"): {error}') from None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        raise EvaluationError(f'{_PREFIX}IPv4-mapped IPv6 address "{text}" is not allowed')
+    return CIDR(address, bits)
+
+
+def _parse_prefix(text: str) -> tuple[Address, int]:
+    front, slash, length = text.rpartition("/")
+    if not slash:
+        raise ValueError("no '/'")
+    if "%" in front:
+        raise ValueError("IPv6 zones cannot be present in a prefix")
+    address = parse_address(front)
+    if not _BITS.fullmatch(length):
+        raise ValueError(f'bad bits after slash: "{length}"')
+    if len(length) > 3 or int(length) > address.max_prefixlen:
+        raise ValueError("prefix length out of range")
+    return address, int(length)
+
+
+def is_cidr(text: str) -> bool:
+    """The text is a range that cidr takes."""
+    try:
+        parse(text)
+    except EvaluationError:
+        return False
+    return True
+
+
+def contains_ip(range_: CIDR, value: IP) -> bool:
+    """The address is in the range; never when one is IPv4 and the other IPv6."""
+    address = value.address
+    if address.version != range_.address.version:
+        return False
+    return range_.network(range_.bits) == int(address) >> (address.max_prefixlen - range_.bits)
+
+
+def contains_ip_text(range_: CIDR, text: str) -> bool:
+    """The address in the text is in the range. A text that is none is no overload's, as upstream has it."""
+    try:
+        value = parse_ip(text)
+    except EvaluationError:
+        raise NoSuchOverload from None
+    return contains_ip(range_, value)
+
+
+def contains_cidr(range_: CIDR, other: CIDR) -> bool:
+    """Every address of the other range is in this one."""
+    return (
+        other.address.version == range_.address.version
+        and range_.bits <= other.bits
+        and range_.network(range_.bits) == other.network(range_.bits)
+    )
+
+
+def contains_cidr_text(range_: CIDR, text: str) -> bool:
+    """Every address of the range in the text is in this one."""
+    return contains_cidr(range_, parse(text))
+
+
+def masked(range_: CIDR) -> CIDR:
+    """The range with the bits behind its prefix cleared."""
+    behind = range_.address.max_prefixlen - range_.bits
+    cleared = int(range_.address) >> behind << behind
+    return CIDR(type(range_.address)(cleared), range_.bits)
+
+
+def _cost_ip(_: Any, range_: Any, __: Any) -> int:
+    return ceil((costs.size(range_) + costs.size(range_)) * costs.STRING)
+
+
+def _cost_cidr(_: Any, range_: Any, other: Any) -> int:
+    return _cost_ip(_, range_, other) + costs.walk(range_) + 1
+
+
+def _reading(cost: Cost) -> Cost:
+    """The cost of a question whose argument is a text that must be read first."""
+    return lambda result, range_, text: cost(result, range_, text) + costs.walk(text)
+
+
+def _contains(
+    name: str, id_: str, argument: Type, implementation: Callable[..., bool], costs_: tuple[Cost, Cost]
+) -> Overload:
+    return Overload(
+        name,
+        id_,
+        (CIDR_TYPE, argument),
+        BOOL,
+        implementation,
+        member=True,
+        since=(1, 30),
+        cost=costs_[0],
+        resolved_cost=costs_[1],
+    )
+
+
+def _asks(name: str, id_: str, result: Type, implementation: Callable[[CIDR], Any]) -> Overload:
+    return Overload(name, id_, (CIDR_TYPE,), result, implementation, member=True, since=(1, 30))
+
+
+FUNCTIONS = (
+    Overload("cidr", "string_to_cidr", (STRING,), CIDR_TYPE, parse, since=(1, 30), cost=costs.walk_target),
+    Overload("isCIDR", "is_cidr", (STRING,), BOOL, is_cidr, since=(1, 30), cost=costs.walk_target),
+    Overload("string", "cidr_to_string", (CIDR_TYPE,), STRING, str, since=(1, 30)),
+    _contains("containsIP", "cidr_contains_ip_string", STRING, contains_ip_text, (_cost_ip, _reading(_cost_ip))),
+    _contains("containsIP", "cidr_contains_ip_ip", IP_TYPE, contains_ip, (_cost_ip, _cost_ip)),
+    _contains(
+        "containsCIDR", "cidr_contains_cidr_string", STRING, contains_cidr_text, (_cost_cidr, _reading(_cost_cidr))
+    ),
+    _contains("containsCIDR", "cidr_contains_cidr", CIDR_TYPE, contains_cidr, (_cost_cidr, _cost_cidr)),
+    _asks("ip", "cidr_ip", IP_TYPE, lambda range_: IP(range_.address)),
+    _asks("prefixLength", "cidr_prefix_length", INT, lambda range_: range_.bits),
+    _asks("masked", "cidr_masked", CIDR_TYPE, masked),
+)

@@ -1,0 +1,217 @@
+"""IP addresses: kubernetes.net.ip, since 1.30. Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/ip.go, Go net/netip.
+
+ip(string) -> net.IP
+    Reads an IPv4 or IPv6 address. Zones and IPv4 inside IPv6 (`::ffff:1.2.3.4`) are refused.
+
+    ip('192.168.0.1') == ip('192.168.0.1') // true
+    ip('::ffff:1.2.3.4') // error: IPv4-mapped IPv6 address "::ffff:1.2.3.4" is not allowed
+    ip('fe80::1%eth0') // error: IP address "fe80::1%eth0" with zone value is not allowed
+
+isIP(string) -> bool
+
+    isIP('2001:db8::1') // true
+    isIP('127.0.0.01') // false
+    isIP(dyn(1)) // error: no such overload
+
+ip.isCanonical(string) -> bool
+    The address is written the one recommended way.
+
+    ip.isCanonical('2001:db8::abcd') // true
+    ip.isCanonical('2001:DB8::ABCD') // false
+    ip.isCanonical('2001:db8:0:0:0:0:0:abcd') // false
+    ip.isCanonical('no') // error: IP Address "no" parse error during conversion from string:
+
+string(net.IP) -> string
+
+    string(ip('2001:DB8::0:1')) // '2001:db8::1'
+    string(dyn({})) // error: no such overload
+
+net.IP.family() -> int
+    4 or 6.
+
+    ip('127.0.0.1').family() // 4
+    ip('::1').family() // 6
+    dyn('::1').family() // error: no such overload
+
+net.IP.isUnspecified() -> bool
+
+    ip('0.0.0.0').isUnspecified() // true
+    ip('::1').isUnspecified() // false
+    dyn('::').isUnspecified() // error: no such overload
+
+net.IP.isLoopback() -> bool
+
+    ip('127.1.2.3').isLoopback() // true
+    ip('::2').isLoopback() // false
+    dyn('::1').isLoopback() // error: no such overload
+
+net.IP.isLinkLocalMulticast() -> bool
+
+    ip('224.0.0.1').isLinkLocalMulticast() // true
+    ip('224.0.1.1').isLinkLocalMulticast() // false
+    dyn('ff02::1').isLinkLocalMulticast() // error: no such overload
+
+net.IP.isLinkLocalUnicast() -> bool
+
+    ip('169.254.169.254').isLinkLocalUnicast() // true
+    ip('fd80::1').isLinkLocalUnicast() // false
+    dyn('fe80::1').isLinkLocalUnicast() // error: no such overload
+
+net.IP.isGlobalUnicast() -> bool
+    Neither unspecified, loopback, multicast, link-local nor broadcast; private addresses are global here.
+
+    ip('10.0.0.1').isGlobalUnicast() // true
+    ip('255.255.255.255').isGlobalUnicast() // false
+    dyn('8.8.8.8').isGlobalUnicast() // error: no such overload
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from typing import ClassVar, TypeAlias
+
+from webhook.cel.library import costs
+from webhook.cel.library.declaration import Overload
+from webhook.cel.types import BOOL, INT, STRING, Type, opaque
+from webhook.errors import EvaluationError
+
+IP_TYPE = opaque("net.IP")
+
+Address: TypeAlias = IPv4Address | IPv6Address
+_BROADCAST = IPv4Address("255.255.255.255")
+_LINK_LOCAL_MULTICAST_4 = IPv4Network("224.0.0.0/24")
+_LINK_LOCAL_4 = IPv4Network("169.254.0.0/16")
+_LINK_LOCAL_6 = IPv6Network("fe80::/10")
+_LOOPBACK_4 = IPv4Network("127.0.0.0/8")
+
+
+class IP:
+    """An address."""
+
+    __slots__ = ("address",)
+    cel_type: ClassVar[Type] = IP_TYPE
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+
+    @property
+    def cel_size(self) -> int:
+        """Bytes, as costs count them."""
+        return 4 if self.address.version == 4 else 16
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is IP and self.address == other.address
+
+    def __hash__(self) -> int:
+        return hash(self.address)
+
+    def __str__(self) -> str:
+        return str(self.address)
+
+    def __repr__(self) -> str:
+        return f"IP({self})"
+
+
+def parse_address(text: str) -> Address:
+    """Read an address as Go's netip.ParseAddr does, a zone apart.
+
+    Raises:
+        ValueError: not an address.
+
+    """
+    try:
+        return IPv6Address(text) if ":" in text.partition(".")[0] else IPv4Address(text)
+    except AddressValueError:
+        raise ValueError("unable to parse IP") from None
+
+
+def parse(text: str) -> IP:
+    """Read an address as the ip function takes it.
+
+    Raises:
+        EvaluationError: not an address, or one of a form that is not allowed.
+
+    """
+    address, percent, zone = text.partition("%")
+    try:
+        parsed = parse_address(address if zone else text)
+    except ValueError as error:
+        raise EvaluationError(
+            f'IP Address "{text}" parse error during conversion from string: ParseAddr("{text}"): {error}'
+        ) from None
+    if percent:
+        raise EvaluationError(f'IP address "{text}" with zone value is not allowed')
+    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
+        raise EvaluationError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
+    return IP(parsed)
+
+
+def is_ip(text: str) -> bool:
+    """The text is an address that ip takes."""
+    try:
+        parse(text)
+    except EvaluationError:
+        return False
+    return True
+
+
+def is_canonical(text: str) -> bool:
+    """The address is written as it would be printed."""
+    return str(parse(text)) == text
+
+
+def is_loopback(value: IP) -> bool:
+    """127.0.0.0/8 or ::1."""
+    address = value.address
+    return address in _LOOPBACK_4 if isinstance(address, IPv4Address) else int(address) == 1
+
+
+def is_unspecified(value: IP) -> bool:
+    """0.0.0.0 or ::."""
+    return int(value.address) == 0
+
+
+def is_link_local_multicast(value: IP) -> bool:
+    """224.0.0.0/24 or ff02::/16 with any flags."""
+    address = value.address
+    if isinstance(address, IPv4Address):
+        return address in _LINK_LOCAL_MULTICAST_4
+    return int(address) >> 112 & 0xFF0F == 0xFF02
+
+
+def is_link_local_unicast(value: IP) -> bool:
+    """169.254.0.0/16 or fe80::/10."""
+    address = value.address
+    return address in (_LINK_LOCAL_4 if isinstance(address, IPv4Address) else _LINK_LOCAL_6)
+
+
+def is_global_unicast(value: IP) -> bool:
+    """None of the special ones: Go's netip.Addr.IsGlobalUnicast."""
+    return not (
+        is_unspecified(value)
+        or value.address == _BROADCAST
+        or is_loopback(value)
+        or value.address.is_multicast
+        or is_link_local_unicast(value)
+    )
+
+
+def _asks(name: str, id_: str, implementation: Callable[[IP], bool | int], result: Type = BOOL) -> Overload:
+    return Overload(name, id_, (IP_TYPE,), result, implementation, member=True, since=(1, 30))
+
+
+FUNCTIONS = (
+    Overload("ip", "string_to_ip", (STRING,), IP_TYPE, parse, since=(1, 30), cost=costs.walk_target),
+    Overload("isIP", "is_ip", (STRING,), BOOL, is_ip, since=(1, 30), cost=costs.walk_target),
+    Overload(
+        "ip.isCanonical", "ip_is_canonical", (STRING,), BOOL, is_canonical, since=(1, 30), cost=costs.walk_target_twice
+    ),
+    Overload("string", "ip_to_string", (IP_TYPE,), STRING, str, since=(1, 30)),
+    _asks("family", "ip_family", lambda value: value.address.version, INT),
+    _asks("isUnspecified", "ip_is_unspecified", is_unspecified),
+    _asks("isLoopback", "ip_is_loopback", is_loopback),
+    _asks("isLinkLocalMulticast", "ip_is_link_local_multicast", is_link_local_multicast),
+    _asks("isLinkLocalUnicast", "ip_is_link_local_unicast", is_link_local_unicast),
+    _asks("isGlobalUnicast", "ip_is_global_unicast", is_global_unicast),
+)

@@ -1,0 +1,55 @@
+"""Fast membership under CEL's equality: which values could be equal at all, sorted into buckets.
+
+Two equal values always share a bucket: numbers by their value as a double, texts and bytes by themselves, lists and
+maps by their length, everything else by its class. Inside a bucket CEL's own equality decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from webhook.cel.library.costs import MAX_ELEMENTS, bounded
+from webhook.cel.values import MAPS, NUMBERS, equal
+
+_PLAIN = NUMBERS | {str, bytes, bool}
+
+
+def bucket(value: Any) -> Any:
+    """The bucket of a value: hashable, and the same for values that are equal."""
+    kind = type(value)
+    if kind in NUMBERS:
+        return ("number", float(value))
+    if kind is str or kind is bytes or kind is bool:
+        return (kind, value)
+    if kind is list or kind in MAPS:
+        return ("list" if kind is list else "map", len(value))
+    return kind
+
+
+class Members:
+    """A collection that knows what it contains, in about the order of one step per question.
+
+    Comparisons are counted: no more are made than the API server's cost limit would pay for.
+    """
+
+    __slots__ = ("_buckets", "_comparisons")
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        self._buckets: dict[Any, list[Any]] = {}
+        self._comparisons = 0
+        for value in values:
+            self.add(value)
+
+    def add(self, value: Any) -> None:
+        """Take one more value in; texts and numbers are kept once."""
+        kind = type(value)
+        held = self._buckets.setdefault(bucket(value), [])
+        if kind not in _PLAIN or not any(type(other) is kind and other == value for other in held):
+            held.append(value)
+
+    def __contains__(self, value: Any) -> bool:
+        held = self._buckets.get(bucket(value), ())
+        self._comparisons += len(held)
+        bounded(self._comparisons, MAX_ELEMENTS)
+        return any(equal(value, other) for other in held)

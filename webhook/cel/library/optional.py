@@ -1,0 +1,184 @@
+"""Values that may be absent: cel-go's optional library, since 1.28; first, last and unwrap since 1.33.
+
+Sources: cel-go v0.26.0 cel/library.go and common/types/optional.go, v0.28.0 for `or` on what is no optional. The syntax
+`a.?b`, `a[?k]`, `{?k: v}`, `[?e]` and the macros optMap and optFlatMap belong to the language. `or` and `orValue`
+evaluate their argument only when they need it: the compiler sees to that, the implementations here are what is left.
+
+optional.of(T) -> optional_type(T)
+
+    optional.of(1).value() // 1
+    optional.of(1 / 0) // error: division by zero
+
+optional.ofNonZeroValue(T) -> optional_type(T)
+    Absent for zero, false, null, the empty text, list or map.
+
+    optional.ofNonZeroValue('') // optional.none()
+    optional.ofNonZeroValue('a') // optional.of('a')
+    optional.ofNonZeroValue(1 / 0) // error: division by zero
+
+optional.none() -> optional_type(T)
+
+    optional.none().hasValue() // false
+    optional.none().value() // error: optional.none() dereference
+
+optional_type(T).hasValue() -> bool
+
+    optional.of(null).hasValue() // true
+    dyn(1).hasValue() // error: no such overload
+
+optional_type(T).value() -> T
+
+    optional.of([1]).value() // [1]
+    {'a': 1}.?b.value() // error: optional.none() dereference
+
+optional_type(T).or(optional_type(T)) -> optional_type(T)
+    The first that has a value. Up to 1.36 a value that is no optional is given back as it is.
+
+    optional.none().or(optional.of(2)).value() // 2
+    optional.of(1).or(optional.of(1 / 0)).value() // 1
+    optional.none().or(optional.of(1 / 0)) // error: division by zero
+
+optional_type(T).orValue(T) -> T
+    The value, or another one. Up to 1.36 a value that is no optional is given back as it is.
+
+    {'a': 1}.?b.orValue(7) // 7
+    {'a': 1}.?a.orValue(1 / 0) // 1
+    optional.none().orValue(1 / 0) // error: division by zero
+
+list(T).first() -> optional_type(T)
+
+    [1, 2].first().value() // 1
+    [].first().hasValue() // false
+    dyn({}).first() // error: no such overload
+
+list(T).last() -> optional_type(T)
+
+    [1, 2].last().value() // 2
+    [].last() // optional.none()
+    dyn('ab').last() // error: no such overload
+
+optional.unwrap(list(optional_type(T))) -> list(T)
+    The values of those that have one.
+
+    optional.unwrap([optional.of(1), optional.none(), optional.of(3)]) // [1, 3]
+    optional.unwrap(dyn([1])) // error: value 1 is not optional
+
+list(optional_type(T)).unwrapOpt() -> list(T)
+    The same as a member.
+
+    [optional.of(1), optional.none()].unwrapOpt() // [1]
+    dyn([1]).unwrapOpt() // error: value 1 is not optional
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from webhook.cel.library.declaration import Overload, Version
+from webhook.cel.types import BOOL, A, Type, list_of, optional_of
+from webhook.cel.values import MAPS, NONE, Duration, Optional, Timestamp, UInt, type_name
+from webhook.errors import EvaluationError, NoSuchOverload
+
+_OPTIONAL = optional_of(A)
+_YEAR_ONE = Timestamp(-62_135_596_800_000_000_000)
+_WITH_ZERO = frozenset((bool, int, UInt, float, str, bytes, list, *MAPS))
+
+
+def is_zero(value: Any) -> bool:
+    """The value is its type's zero; types without one have none."""
+    kind = type(value)
+    if kind in _WITH_ZERO:
+        return not value
+    if kind is Duration:
+        return bool(value.nanoseconds == 0)
+    return value is None or (kind is Timestamp and value == _YEAR_ONE)
+
+
+def of_non_zero_value(value: Any) -> Optional:
+    """The value, unless it is zero or empty."""
+    return NONE if is_zero(value) else Optional(value)
+
+
+def value_of(optional: Optional) -> Any:
+    """The value inside."""
+    if not optional.present:
+        raise EvaluationError("optional.none() dereference")
+    return optional.value
+
+
+def or_else(optional: Any, other: Any) -> Any:
+    """The optional if it has a value, or is no optional; the other one otherwise."""
+    return other if type(optional) is Optional and not optional.present else optional
+
+
+def or_value(optional: Any, other: Any) -> Any:
+    """The value if there is one; what is no optional is its own value."""
+    if type(optional) is not Optional:
+        return optional
+    return optional.value if optional.present else other
+
+
+def or_else_strict(optional: Any, other: Any) -> Any:
+    """Since 1.37: only optionals have an alternative."""
+    if type(optional) is not Optional:
+        raise NoSuchOverload
+    return or_else(optional, other)
+
+
+def or_value_strict(optional: Any, other: Any) -> Any:
+    """Since 1.37: only optionals have an alternative."""
+    if type(optional) is not Optional:
+        raise NoSuchOverload
+    return or_value(optional, other)
+
+
+def first(values: list[Any]) -> Optional:
+    """The first element, if there is one."""
+    return Optional(values[0]) if values else NONE
+
+
+def last(values: list[Any]) -> Optional:
+    """The last element, if there is one."""
+    return Optional(values[-1]) if values else NONE
+
+
+def unwrap(optionals: list[Any]) -> list[Any]:
+    """The values of those that have one."""
+    for item in optionals:
+        if type(item) is not Optional:
+            shown = item if type(item) in (int, str) else type_name(item)
+            raise EvaluationError(f"value {shown} is not optional")
+    return [item.value for item in optionals if item.present]
+
+
+def _member(
+    name: str,
+    id_: str,
+    types: tuple[tuple[Type, ...], Type],
+    implementation: Callable[..., Any],
+    *,
+    since: Version = (1, 28),
+    until: Version | None = None,
+) -> Overload:
+    return Overload(name, id_, *types, implementation, member=True, since=since, until=until)
+
+
+_LIST = list_of(A)
+_OPTIONALS = list_of(_OPTIONAL)
+
+FUNCTIONS = (
+    Overload("optional.of", "optional_of", (A,), _OPTIONAL, Optional, since=(1, 28)),
+    Overload("optional.ofNonZeroValue", "optional_ofNonZeroValue", (A,), _OPTIONAL, of_non_zero_value, since=(1, 28)),
+    Overload("optional.none", "optional_none", (), _OPTIONAL, lambda: NONE, since=(1, 28)),
+    _member("value", "optional_value", ((_OPTIONAL,), A), value_of),
+    _member("hasValue", "optional_hasValue", ((_OPTIONAL,), BOOL), lambda optional: optional.present),
+    _member("or", "optional_or_optional", ((_OPTIONAL, _OPTIONAL), _OPTIONAL), or_else, until=(1, 37)),
+    _member("or", "optional_or_optional", ((_OPTIONAL, _OPTIONAL), _OPTIONAL), or_else_strict, since=(1, 37)),
+    _member("orValue", "optional_orValue_value", ((_OPTIONAL, A), A), or_value, until=(1, 37)),
+    _member("orValue", "optional_orValue_value", ((_OPTIONAL, A), A), or_value_strict, since=(1, 37)),
+    _member("first", "list_first", ((_LIST,), _OPTIONAL), first, since=(1, 33)),
+    _member("last", "list_last", ((_LIST,), _OPTIONAL), last, since=(1, 33)),
+    Overload("optional.unwrap", "optional_unwrap", (_OPTIONALS,), _LIST, unwrap, since=(1, 33)),
+    _member("unwrapOpt", "optional_unwrapOpt", ((_OPTIONALS,), _LIST), unwrap, since=(1, 33)),
+)

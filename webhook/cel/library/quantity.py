@@ -1,0 +1,181 @@
+"""Resource quantities: kubernetes.quantity, since 1.28.
+
+Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/quantity.go and pkg/cel/quantity.go. The arithmetic is
+webhook/quantity.py's.
+
+quantity(string) -> kubernetes.Quantity
+    Reads a quantity. A JSON number is none: write quantity(string(x)).
+
+    quantity('1.5Gi') == quantity('1536Mi') // true
+    quantity('1000m') == quantity('1') // true
+    quantity('10 Gi') // error: quantities must match the regular expression '^([+-]?[0-9.]+)
+
+isQuantity(string) -> bool
+
+    isQuantity('1.3G') // true
+    isQuantity('10M i') // false
+    isQuantity(dyn(1)) // error: no such overload
+
+sign(kubernetes.Quantity) -> int
+    -1, 0 or 1; a function, not a member.
+
+    sign(quantity('-5')) // -1
+    sign(quantity('0')) // 0
+    sign(dyn('5')) // error: no such overload
+
+kubernetes.Quantity.isGreaterThan(kubernetes.Quantity) -> bool
+
+    quantity('200M').isGreaterThan(quantity('0.1G')) // true
+    quantity('1').isGreaterThan(quantity('1')) // false
+    quantity('1').isGreaterThan(dyn(1)) // error: no such overload
+
+kubernetes.Quantity.isLessThan(kubernetes.Quantity) -> bool
+
+    quantity('50M').isLessThan(quantity('100M')) // true
+    quantity('1').isLessThan(dyn(1)) // error: no such overload
+
+kubernetes.Quantity.compareTo(kubernetes.Quantity) -> int
+    -1, 0 or 1.
+
+    quantity('200M').compareTo(quantity('0.2G')) // 0
+    quantity('50M').compareTo(quantity('50Mi')) // -1
+    quantity('1').compareTo(dyn(1)) // error: no such overload
+
+kubernetes.Quantity.asApproximateFloat() -> double
+
+    quantity('50.703k').asApproximateFloat() // 50703.0
+    dyn(1).asApproximateFloat() // error: no such overload
+
+kubernetes.Quantity.asInteger() -> int
+
+    quantity('50k').asInteger() // 50000
+    quantity('1500m').asInteger() // error: cannot convert value to integer
+
+kubernetes.Quantity.isInteger() -> bool
+    asInteger() would succeed: false for '1000m', whatever its value.
+
+    quantity('50k').isInteger() // true
+    quantity('1000m').isInteger() // false
+    dyn(1).isInteger() // error: no such overload
+
+kubernetes.Quantity.add(kubernetes.Quantity) -> kubernetes.Quantity
+    The same with an int. Up to 1.36 a sum may stand on the left of `==` but not on its right.
+
+    quantity('50k').add(quantity('20k')) == quantity('70k') // true
+    quantity('50k').add(20) == quantity('50020') // true
+    quantity('1').add(dyn('1')) // error: no such overload
+
+kubernetes.Quantity.sub(kubernetes.Quantity) -> kubernetes.Quantity
+    The same with an int.
+
+    quantity('50k').sub(quantity('20k')) == quantity('30k') // true
+    quantity('50k').sub(20) == quantity('49980') // true
+    quantity('1').sub(dyn('1')) // error: no such overload
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from webhook import quantity as resource
+from webhook.cel.library import costs
+from webhook.cel.library.declaration import Overload
+from webhook.cel.types import BOOL, DOUBLE, INT, STRING, Type, opaque
+from webhook.errors import EvaluationError
+
+QUANTITY = opaque("kubernetes.Quantity")
+
+
+class Quantity:
+    """A resource.Quantity as a CEL value."""
+
+    __slots__ = ("amount",)
+    cel_type: ClassVar[Type] = QUANTITY
+
+    def __init__(self, amount: resource.Quantity) -> None:
+        self.amount = amount
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Quantity and self.amount == other.amount
+
+    def __hash__(self) -> int:
+        return hash(self.amount)
+
+    def __str__(self) -> str:
+        return str(self.amount)
+
+    def __repr__(self) -> str:
+        return f"Quantity({self})"
+
+
+def quantity(text: str) -> Quantity:
+    """Read a quantity."""
+    try:
+        return Quantity(resource.parse(text))
+    except ValueError as error:
+        raise EvaluationError(str(error)) from None
+
+
+def is_quantity(text: str) -> bool:
+    """The text is a quantity."""
+    try:
+        resource.parse(text)
+    except ValueError:
+        return False
+    return True
+
+
+def as_integer(value: Quantity) -> int:
+    """The whole number that Go holds."""
+    try:
+        return value.amount.as_integer()
+    except ValueError as error:
+        raise EvaluationError(str(error)) from None
+
+
+def add(left: Quantity, right: Quantity) -> Quantity:
+    """The sum."""
+    return Quantity(left.amount.add(right.amount))
+
+
+def add_int(left: Quantity, right: int) -> Quantity:
+    """The sum with a whole number."""
+    return Quantity(left.amount.add(resource.from_int(right)))
+
+
+def sub(left: Quantity, right: Quantity) -> Quantity:
+    """The difference."""
+    return Quantity(left.amount.sub(right.amount))
+
+
+def sub_int(left: Quantity, right: int) -> Quantity:
+    """The difference with a whole number."""
+    return Quantity(left.amount.sub(resource.from_int(right)))
+
+
+def _reads(name: str, id_: str, result: Type, implementation: Callable[[str], Any]) -> Overload:
+    return Overload(name, id_, (STRING,), result, implementation, since=(1, 28), cost=costs.walk_target)
+
+
+def _asks(name: str, id_: str, result: Type, implementation: Callable[..., Any], *more: Type) -> Overload:
+    return Overload(
+        name, f"quantity_{id_}", (QUANTITY, *more), result, implementation, member=name != "sign", since=(1, 28)
+    )
+
+
+FUNCTIONS = (
+    _reads("quantity", "string_to_quantity", QUANTITY, quantity),
+    _reads("isQuantity", "is_quantity_string", BOOL, is_quantity),
+    _asks("sign", "sign", INT, lambda value: value.amount.sign()),
+    _asks("isGreaterThan", "is_greater_than", BOOL, lambda a, b: a.amount.compare(b.amount) > 0, QUANTITY),
+    _asks("isLessThan", "is_less_than", BOOL, lambda a, b: a.amount.compare(b.amount) < 0, QUANTITY),
+    _asks("compareTo", "compare_to", INT, lambda a, b: a.amount.compare(b.amount), QUANTITY),
+    _asks("asApproximateFloat", "get_float", DOUBLE, lambda value: value.amount.as_approximate_float()),
+    _asks("asInteger", "get_int", INT, as_integer),
+    _asks("isInteger", "is_integer", BOOL, lambda value: value.amount.is_integer()),
+    _asks("add", "add", QUANTITY, add, QUANTITY),
+    _asks("add", "add_int", QUANTITY, add_int, INT),
+    _asks("sub", "sub", QUANTITY, sub, QUANTITY),
+    _asks("sub", "sub_int", QUANTITY, sub_int, INT),
+)

@@ -1,0 +1,237 @@
+"""Semantic versions: kubernetes.Semver v1, since 1.33. Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/semverlib.go,
+github.com/blang/semver/v4 semver.go.
+
+semver(string) -> kubernetes.Semver
+    Reads a version by semver.org's rules: three numbers, then `-` pre-release and `+` build, both optional.
+
+    semver('1.2.3-rc.1') == semver('1.2.3-rc.1+build5') // true
+    semver('v1.0.0') // error: Invalid character(s) found in major number "v1"
+    semver('1.0') // error: No Major.Minor.Patch elements found
+
+semver(string, bool) -> kubernetes.Semver
+    With true it is also lenient: a leading `v`, leading zeros and missing numbers are forgiven.
+
+    semver('v1.01', true) == semver('1.1.0') // true
+    semver('v1.0', false) // error: No Major.Minor.Patch elements found
+
+isSemver(string) -> bool
+
+    isSemver('1.0.0') // true
+    isSemver('hello') // false
+    isSemver(dyn(1)) // error: no such overload
+
+isSemver(string, bool) -> bool
+
+    isSemver('v1', true) // true
+    isSemver('v1', false) // false
+    isSemver('1', dyn('true')) // error: no such overload
+
+kubernetes.Semver.major() -> int
+
+    semver('1.2.3').major() // 1
+    dyn('1.2.3').major() // error: no such overload
+
+kubernetes.Semver.minor() -> int
+
+    semver('1.2.3').minor() // 2
+    dyn('1.2.3').minor() // error: no such overload
+
+kubernetes.Semver.patch() -> int
+
+    semver('1.2.3').patch() // 3
+    dyn('1.2.3').patch() // error: no such overload
+
+kubernetes.Semver.isGreaterThan(kubernetes.Semver) -> bool
+
+    semver('1.0.0').isGreaterThan(semver('1.0.0-rc.1')) // true
+    semver('1.0.0').isGreaterThan(dyn('0.1.0')) // error: no such overload
+
+kubernetes.Semver.isLessThan(kubernetes.Semver) -> bool
+
+    semver('1.9.0').isLessThan(semver('1.10.0')) // true
+    semver('1.0.0').isLessThan(dyn('2.0.0')) // error: no such overload
+
+kubernetes.Semver.compareTo(kubernetes.Semver) -> int
+    -1, 0 or 1; the build does not count.
+
+    semver('1.0.0-alpha').compareTo(semver('1.0.0-1')) // 1
+    semver('1.2.3+a').compareTo(semver('1.2.3+b')) // 0
+    semver('1.0.0').compareTo(dyn('2.0.0')) // error: no such overload
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from webhook.cel.library import costs
+from webhook.cel.library.declaration import Overload
+from webhook.cel.types import BOOL, INT, STRING, Type, opaque
+from webhook.cel.values import UINT_MAX
+from webhook.errors import EvaluationError
+
+SEMVER = opaque("kubernetes.Semver")
+_IDENTIFIER = re.compile(r"[A-Za-z0-9-]+")
+_DIGITS = re.compile(r"[0-9]+")
+
+
+class Semver:
+    """A version: numbers, pre-release identifiers (ints and texts), build identifiers."""
+
+    __slots__ = ("build", "numbers", "prerelease")
+    cel_type: ClassVar[Type] = SEMVER
+
+    def __init__(
+        self, numbers: tuple[int, int, int], prerelease: tuple[int | str, ...] = (), build: tuple[str, ...] = ()
+    ) -> None:
+        self.numbers = numbers
+        self.prerelease = prerelease
+        self.build = build
+
+    def order(self) -> tuple[Any, ...]:
+        """A key that sorts versions: a release after its pre-releases, numbers before texts, the build apart."""
+        parts = tuple((type(part) is str, part) for part in self.prerelease)
+        return (self.numbers, not self.prerelease, parts)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Semver and self.order() == other.order()
+
+    def __hash__(self) -> int:
+        return hash(self.order())
+
+    def __str__(self) -> str:
+        text = ".".join(map(str, self.numbers))
+        if self.prerelease:
+            text += "-" + ".".join(map(str, self.prerelease))
+        return f"{text}+{'.'.join(self.build)}" if self.build else text
+
+    def __repr__(self) -> str:
+        return f"Semver({self})"
+
+
+def parse(text: str) -> Semver:
+    """Read a version strictly.
+
+    Raises:
+        ValueError: not a version.
+
+    """
+    if not text:
+        raise ValueError("Version string empty")
+    parts = text.split(".", 2)
+    if len(parts) != 3:
+        raise ValueError("No Major.Minor.Patch elements found")
+    patch, plus, build = parts[2].partition("+")
+    patch, dash, prerelease = patch.partition("-")
+    numbers = (_number("major", parts[0]), _number("minor", parts[1]), _number("patch", patch))
+    return Semver(
+        numbers,
+        tuple(map(_prerelease, prerelease.split("."))) if dash else (),
+        tuple(map(_build, build.split("."))) if plus else (),
+    )
+
+
+def _number(which: str, text: str) -> int:
+    if text.strip("0123456789"):
+        raise ValueError(f'Invalid character(s) found in {which} number "{text}"')
+    if len(text) > 1 and text.startswith("0"):
+        raise ValueError(f'{which.capitalize()} number must not contain leading zeroes "{text}"')
+    return _unsigned(text)
+
+
+def _unsigned(text: str) -> int:
+    if not text:
+        raise ValueError('strconv.ParseUint: parsing "": invalid syntax')
+    if len(text) > 20 or int(text) > UINT_MAX:
+        raise ValueError(f'strconv.ParseUint: parsing "{text}": value out of range')
+    return int(text)
+
+
+def _prerelease(text: str) -> int | str:
+    if not text:
+        raise ValueError("Prerelease is empty")
+    if _DIGITS.fullmatch(text):
+        if len(text) > 1 and text.startswith("0"):
+            raise ValueError(f'Numeric PreRelease version must not contain leading zeroes "{text}"')
+        return _unsigned(text)
+    if not _IDENTIFIER.fullmatch(text):
+        raise ValueError(f'Invalid character(s) found in prerelease "{text}"')
+    return text
+
+
+def _build(text: str) -> str:
+    if not text:
+        raise ValueError("Build meta data is empty")
+    if not _IDENTIFIER.fullmatch(text):
+        raise ValueError(f'Invalid character(s) found in build meta data "{text}"')
+    return text
+
+
+def parse_lenient(text: str) -> Semver:
+    """Read a version after removing a leading `v` and leading zeros, and adding missing numbers.
+
+    Raises:
+        ValueError: still not a version.
+
+    """
+    parts = [_without_zeros(part) for part in text.removeprefix("v").split(".", 2)]
+    if len(parts) < 3:
+        if set("+-") & set(parts[-1]):
+            raise ValueError("short version cannot contain PreRelease/Build meta data")
+        parts += ["0"] * (3 - len(parts))
+    return parse(".".join(parts))
+
+
+def _without_zeros(part: str) -> str:
+    if len(part) < 2:
+        return part
+    rest = part.lstrip("0")
+    return rest if rest[:1] and rest[0] in "0123456789" else "0" + rest
+
+
+def _read(text: str, is_lenient: bool = False) -> Semver:
+    try:
+        return parse_lenient(text) if is_lenient else parse(text)
+    except ValueError as error:
+        raise EvaluationError(str(error)) from None
+
+
+def _is_semver(text: str, is_lenient: bool = False) -> bool:
+    try:
+        _read(text, is_lenient)
+    except EvaluationError:
+        return False
+    return True
+
+
+def _signed(number: int) -> int:
+    """A uint64 as the int64 that upstream makes of it."""
+    return number - 2**64 if number >= 2**63 else number
+
+
+def _compare(left: Semver, right: Semver) -> int:
+    mine, theirs = left.order(), right.order()
+    return int(mine > theirs) - int(mine < theirs)
+
+
+def _reads(name: str, id_: str, result: Type, implementation: Callable[..., Any], *more: Type) -> Overload:
+    return Overload(name, id_, (STRING, *more), result, implementation, since=(1, 33), cost=costs.walk_target)
+
+
+def _asks(name: str, id_: str, result: Type, implementation: Callable[..., Any], *more: Type) -> Overload:
+    return Overload(name, f"semver_{id_}", (SEMVER, *more), result, implementation, member=True, since=(1, 33))
+
+
+FUNCTIONS = (
+    _reads("semver", "string_to_semver", SEMVER, _read),
+    _reads("semver", "string_bool_to_semver", SEMVER, _read, BOOL),
+    _reads("isSemver", "is_semver_string", BOOL, _is_semver),
+    _reads("isSemver", "is_semver_string_bool", BOOL, _is_semver, BOOL),
+    _asks("isGreaterThan", "is_greater_than", BOOL, lambda a, b: a.order() > b.order(), SEMVER),
+    _asks("isLessThan", "is_less_than", BOOL, lambda a, b: a.order() < b.order(), SEMVER),
+    _asks("compareTo", "compare_to", INT, _compare, SEMVER),
+    _asks("major", "major", INT, lambda version: _signed(version.numbers[0])),
+    _asks("minor", "minor", INT, lambda version: _signed(version.numbers[1])),
+    _asks("patch", "patch", INT, lambda version: _signed(version.numbers[2])),
+)

@@ -1,0 +1,370 @@
+r"""Texts: ext.Strings v2. `format` is in format_string.py.
+
+Source: cel-go v0.26.0 ext/strings.go, and v0.22.0 and v0.29 where the functions behave differently. Places count
+characters from 0.
+
+string.charAt(int) -> string
+
+    'tacocat'.charAt(3) // 'o'
+    'abc'.charAt(3) // ''
+    'abc'.charAt(4) // error: index out of range: 4
+
+string.indexOf(string) -> int
+    The place of the first occurrence, -1 if there is none.
+
+    'hello mellow'.indexOf('ello') // 1
+    'hello'.indexOf('') // 0
+    'hello'.indexOf('jello') // -1
+    'a'.indexOf(dyn(1)) // error: no such overload
+
+string.indexOf(string, int) -> int
+    The same from a place on. Before 1.32 a place behind the text is an error.
+
+    'hello mellow'.indexOf('ello', 2) // 7
+    'hello'.indexOf('o', 20) // -1
+    'hello'.indexOf('o', -1) // error: index out of range: -1
+
+string.lastIndexOf(string) -> int
+    The place of the last occurrence, -1 if there is none.
+
+    'hello mellow'.lastIndexOf('ello') // 7
+    'hello'.lastIndexOf('') // 5
+    'hello'.lastIndexOf('hello mellow') // -1
+    'a'.lastIndexOf(dyn(1)) // error: no such overload
+
+string.lastIndexOf(string, int) -> int
+    The same, of those that begin not behind a place.
+
+    'hello mellow'.lastIndexOf('ello', 6) // 1
+    'hello mellow'.lastIndexOf('ello', 20) // -1
+    'hello'.lastIndexOf('h', -1) // error: index out of range: -1
+
+list(string).join() -> string
+
+    ['a', 'b'].join() // 'ab'
+    [].join() // ''
+    ['a', dyn(1)].map(x, dyn(x)).join() // error: join: invalid input: 1
+
+list(string).join(string) -> string
+
+    ['a', 'b'].join(', ') // 'a, b'
+    ['a'].join('-') // 'a'
+    dyn([1]).join('-') // error: no such overload
+
+string.lowerAscii() -> string
+    ASCII letters only.
+
+    'TacoCÆt'.lowerAscii() // 'tacocÆt'
+    dyn(1).lowerAscii() // error: no such overload
+
+string.upperAscii() -> string
+    ASCII letters only.
+
+    'TacoCæt'.upperAscii() // 'TACOCæT'
+    dyn(1).upperAscii() // error: no such overload
+
+string.replace(string, string) -> string
+
+    'hello hello'.replace('he', 'we') // 'wello wello'
+    'ab'.replace('', '-') // '-a-b-'
+    'a'.replace('a', dyn(1)) // error: no such overload
+
+string.replace(string, string, int) -> string
+    As many times at most; a negative number means every time.
+
+    'hello hello'.replace('he', 'we', 1) // 'wello hello'
+    'hello hello'.replace('he', 'we', -1) // 'wello wello'
+    'a'.replace('a', 'b', dyn('1')) // error: no such overload
+
+string.split(string) -> list(string)
+
+    'a,b,c'.split(',') // ['a', 'b', 'c']
+    'abc'.split('') // ['a', 'b', 'c']
+    ''.split(',') // ['']
+    'a'.split(dyn(1)) // error: no such overload
+
+string.split(string, int) -> list(string)
+    Into as many parts at most; a negative number means all, 0 none.
+
+    'a,b,c'.split(',', 2) // ['a', 'b,c']
+    'a,b,c'.split(',', 0) // []
+    'a,b,c'.split(',', -1) // ['a', 'b', 'c']
+    'a'.split(',', dyn('1')) // error: no such overload
+
+string.substring(int) -> string
+    From a place on.
+
+    'tacocat'.substring(4) // 'cat'
+    'abc'.substring(3) // ''
+    'abc'.substring(4) // error: index out of range: 4
+
+string.substring(int, int) -> string
+    From the first place up to, not including, the second.
+
+    'tacocat'.substring(0, 4) // 'taco'
+    'abc'.substring(2, 1) // error: invalid substring range. start: 2, end: 1
+    'abc'.substring(0, 9) // error: index out of range: 9
+
+string.trim() -> string
+    Without white space at both ends, as Unicode defines it.
+
+    '  \n abc \t'.trim() // 'abc'
+    dyn(1).trim() // error: no such overload
+
+strings.quote(string) -> string
+    In double quotes, special characters escaped.
+
+    strings.quote('say "hi"') // '"say \\"hi\\""'
+    strings.quote('a\nb') // '"a\\nb"'
+    strings.quote(dyn(1)) // error: no such overload
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from webhook.cel.library import costs
+from webhook.cel.library.declaration import Cost, Overload, Version
+from webhook.cel.types import INT, STRING, Type, list_of
+from webhook.cel.values import plain_double, type_name
+from webhook.errors import EvaluationError
+
+_LOWER = {ord(upper): ord(upper) + 32 for upper in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+_UPPER = {lower: upper for upper, lower in _LOWER.items()}
+_QUOTED = str.maketrans(
+    {
+        "\a": "\\a",
+        "\b": "\\b",
+        "\f": "\\f",
+        "\n": "\\n",
+        "\r": "\\r",
+        "\t": "\\t",
+        "\v": "\\v",
+        "\\": "\\\\",
+        '"': '\\"',
+        **{chr(code): "\ufffd" for code in range(0xD800, 0xE000)},
+    }
+)
+_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""Go's unicode.IsSpace; Python's strip() also takes the separators U+001C to U+001F."""
+
+
+def _out_of_range(place: int) -> EvaluationError:
+    return EvaluationError(f"index out of range: {place}")
+
+
+def char_at(text: str, place: int) -> str:
+    """The character at a place, '' directly behind the text."""
+    if not 0 <= place <= len(text):
+        raise _out_of_range(place)
+    return text[place : place + 1]
+
+
+def index_of(text: str, part: str, start: int = 0) -> int:
+    """Since 1.32: where the part is first found from start on."""
+    if not part:
+        return start
+    if start < 0:
+        raise _out_of_range(start)
+    return text.find(part, start)
+
+
+def index_of_strict(text: str, part: str, start: int = 0) -> int:
+    """Before 1.32: the start must be a place in the text, so that even ''.indexOf('a') is an error."""
+    if part and not 0 <= start < len(text):
+        raise _out_of_range(start)
+    return index_of(text, part, start)
+
+
+def index_of_clamped(text: str, part: str, start: int = 0) -> int:
+    """Since 1.37: the empty part, too, is only found inside the text or at its end."""
+    if start < 0:
+        raise _out_of_range(start)
+    return index_of(text, part, start) if part else min(start, len(text))
+
+
+def last_index_of(text: str, part: str) -> int:
+    """Where the part is last found."""
+    return text.rfind(part)
+
+
+def last_index_of_strict(text: str, part: str) -> int:
+    """Before 1.34: nothing but the empty text is looked for in an empty text."""
+    if not text and part:
+        raise _out_of_range(-1)
+    return text.rfind(part)
+
+
+def last_index_from(text: str, part: str, last: int) -> int:
+    """Since 1.32: where the part is found, beginning at last and going left."""
+    if not part:
+        return last
+    if last < 0:
+        raise _out_of_range(last)
+    return text.rfind(part, 0, last + len(part)) if last < len(text) else -1
+
+
+def last_index_from_strict(text: str, part: str, last: int) -> int:
+    """Before 1.32: the place must be in the text."""
+    if part and not 0 <= last < len(text):
+        raise _out_of_range(last)
+    return last_index_from(text, part, last)
+
+
+def last_index_from_clamped(text: str, part: str, last: int) -> int:
+    """Since 1.37: the empty part, too, is only found inside the text or at its end."""
+    if last < 0:
+        raise _out_of_range(last)
+    return last_index_from(text, part, last) if part else min(last, len(text))
+
+
+def join(parts: list[Any], separator: str = "") -> str:
+    """The texts with a separator between them."""
+    for part in parts:
+        if type(part) is not str:
+            raise EvaluationError(f"join: invalid input: {_shown(part)}")
+    length = sum(map(len, parts)) + len(separator) * max(len(parts) - 1, 0)
+    costs.bounded(length, costs.MAX_CHARACTERS)
+    return separator.join(parts)
+
+
+def _shown(value: Any) -> str:
+    kind = type(value)
+    if kind is float:
+        return plain_double(value)
+    return str(value) if kind is int else type_name(value)
+
+
+def lower_ascii(text: str) -> str:
+    """ASCII letters in lower case."""
+    return text.lower() if text.isascii() else text.translate(_LOWER)
+
+
+def upper_ascii(text: str) -> str:
+    """ASCII letters in upper case."""
+    return text.upper() if text.isascii() else text.translate(_UPPER)
+
+
+def replace(text: str, old: str, new: str, limit: int = -1) -> str:
+    """Occurrences replaced, the first `limit` of them or all."""
+    longer = len(new) - len(old)
+    if longer > 0:
+        times = text.count(old) if limit < 0 else min(limit, text.count(old))
+        costs.bounded(len(text) + longer * times, costs.MAX_CHARACTERS)
+    return text.replace(old, new, max(limit, -1))
+
+
+def split(text: str, separator: str, limit: int = -1) -> list[str]:
+    """The parts between separators, `limit` of them at most."""
+    if limit == 0:
+        return []
+    if separator:
+        return text.split(separator, limit - 1 if limit > 0 else -1)
+    if 0 < limit < len(text):
+        return [*text[: limit - 1], text[limit - 1 :]]
+    return list(text)
+
+
+def substring(text: str, start: int) -> str:
+    """The text from a place on."""
+    if not 0 <= start <= len(text):
+        raise _out_of_range(start)
+    return text[start:]
+
+
+def substring_between(text: str, start: int, end: int) -> str:
+    """The text between two places."""
+    if start > end:
+        raise EvaluationError(f"invalid substring range. start: {start}, end: {end}")
+    for place in (start, end):
+        if not 0 <= place <= len(text):
+            raise _out_of_range(place)
+    return text[start:end]
+
+
+def trim(text: str) -> str:
+    """The text without white space at its ends."""
+    return text.strip(_SPACE)
+
+
+def quote(text: str) -> str:
+    """The text in double quotes, special characters escaped."""
+    return f'"{text.translate(_QUOTED)}"'
+
+
+def _member(
+    name: str,
+    suffix: str,
+    implementation: Callable[..., Any],
+    *more: Type,
+    result: Type = STRING,
+    cost: Cost | None = None,
+    since: Version = (1, 0),
+    until: Version | None = None,
+) -> Overload:
+    return Overload(
+        name,
+        f"string_{suffix}",
+        (STRING, *more),
+        result,
+        implementation,
+        member=True,
+        cost=cost,
+        since=since,
+        until=until,
+    )
+
+
+def _search(
+    name: str, suffix: str, by_version: tuple[tuple[Callable[..., int], Version, Version | None], ...]
+) -> list[Overload]:
+    """The functions indexOf or lastIndexOf, without and with a place, as each range of versions has it."""
+    more = (STRING, INT) if suffix.endswith("_int") else (STRING,)
+    return [
+        _member(name, suffix, implementation, *more, result=INT, cost=costs.traverse_target, since=since, until=until)
+        for implementation, since, until in by_version
+    ]
+
+
+def _twice_result(result: Any, *_: Any) -> int:
+    return costs.walk(result, 2 * costs.STRING)
+
+
+_STRINGS = list_of(STRING)
+
+FUNCTIONS = (
+    _member("charAt", "char_at_int", char_at, INT),
+    *_search("indexOf", "index_of_string", ((index_of_strict, (1, 0), (1, 32)), (index_of, (1, 32), None))),
+    *_search(
+        "indexOf",
+        "index_of_string_int",
+        ((index_of_strict, (1, 0), (1, 32)), (index_of, (1, 32), (1, 37)), (index_of_clamped, (1, 37), None)),
+    ),
+    *_search(
+        "lastIndexOf",
+        "last_index_of_string",
+        ((last_index_of_strict, (1, 0), (1, 34)), (last_index_of, (1, 34), None)),
+    ),
+    *_search(
+        "lastIndexOf",
+        "last_index_of_string_int",
+        (
+            (last_index_from_strict, (1, 0), (1, 32)),
+            (last_index_from, (1, 32), (1, 37)),
+            (last_index_from_clamped, (1, 37), None),
+        ),
+    ),
+    Overload("join", "list_join", (_STRINGS,), STRING, join, member=True, cost=_twice_result),
+    Overload("join", "list_join_string", (_STRINGS, STRING), STRING, join, member=True, cost=_twice_result),
+    _member("lowerAscii", "lower_ascii", lower_ascii, cost=costs.walk_target),
+    _member("upperAscii", "upper_ascii", upper_ascii, cost=costs.walk_target),
+    _member("replace", "replace_string_string", replace, STRING, STRING, cost=costs.walk_target_twice),
+    _member("replace", "replace_string_string_int", replace, STRING, STRING, INT, cost=costs.walk_target_twice),
+    _member("split", "split_string", split, STRING, result=_STRINGS, cost=costs.walk_target_twice),
+    _member("split", "split_string_int", split, STRING, INT, result=_STRINGS, cost=costs.walk_target_twice),
+    _member("substring", "substring_int", substring, INT, cost=costs.walk_target),
+    _member("substring", "substring_int_int", substring_between, INT, INT, cost=costs.walk_target),
+    _member("trim", "trim", trim, cost=costs.walk_target),
+    Overload("strings.quote", "strings_quote", (STRING,), STRING, quote, since=(1, 29), cost=costs.walk_target),
+)
