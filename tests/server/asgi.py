@@ -1,0 +1,82 @@
+"""A serving process in memory: the real door, desk and application around a reviewer that a test gives."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from webhook.attributes import Attributes, Phase
+from webhook.decisions import Verdict
+from webhook.logs import Log
+from webhook.server.door import Limits
+from webhook.server.process import process
+from webhook.server.readiness import Readiness
+from webhook.server.tally import Tally
+
+Review = Callable[[Attributes, Phase, float], Verdict]
+
+
+def allow(_attributes: Attributes, _phase: Phase, _deadline: float) -> Verdict:
+    """Admit everything."""
+    return Verdict(allowed=True)
+
+
+def review_of(uid: str = "U", **request: Any) -> dict[str, Any]:
+    """A small AdmissionReview."""
+    base = {
+        "uid": uid,
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "operation": "CREATE",
+        "object": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}},
+    }
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {**base, **request}}
+
+
+@dataclass
+class Running:
+    """A process, its log, and a client that calls it without a socket."""
+
+    reviewer: Review = allow
+    limits: Limits = field(default_factory=Limits)
+    readiness: Readiness = field(default_factory=Readiness)
+    tally: Tally = field(default_factory=Tally)
+    stream: io.StringIO = field(default_factory=io.StringIO)
+
+    def __post_init__(self) -> None:
+        made = process(
+            self.reviewer,
+            Log(stream=self.stream, clock=lambda: 0.0),
+            self.limits,
+            tally=self.tally,
+            readiness=self.readiness,
+            gauges={"policies": ("Policies in service.", lambda: 3.0)},
+            about={"kubernetes": "1.36"},
+        )
+        self.app = made.door
+
+    def call(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """One call."""
+
+        async def one() -> httpx.Response:
+            transport = httpx.ASGITransport(app=self.app)
+            async with httpx.AsyncClient(transport=transport, base_url="https://test") as client:
+                return await client.request(method, path, **options)
+
+        return asyncio.run(one())
+
+    def post(self, path: str, value: Any, **options: Any) -> httpx.Response:
+        """One review, sent the way an API server does."""
+        headers = {"content-type": "application/json", **options.pop("headers", {})}
+        body = value if isinstance(value, bytes) else json.dumps(value).encode()
+        return self.call("POST", path, content=body, headers=headers, **options)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What was logged."""
+        return [json.loads(line) for line in self.stream.getvalue().splitlines()]

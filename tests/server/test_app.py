@@ -1,0 +1,143 @@
+"""What people and probes meet: health, readiness, metrics, version, documentation."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.server.asgi import Running, review_of
+from webhook import __version__
+from webhook.decisions import Decision, Status, ValidationAction, Verdict
+from webhook.server.readiness import Readiness
+
+POLICY = {"policy": "p", "policy_binding": "b"}
+
+
+def samples(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    families = text_string_to_metric_families(text)
+    return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
+
+
+def test_healthz() -> None:
+    answer = Running().call("GET", "/healthz")
+    assert (answer.status_code, answer.text) == (200, "ok")
+
+
+READY = {
+    "no checks": (Readiness(), 200, "ok", "[+]shutdown ok\nreadyz check passed\n"),
+    "all hold": (
+        Readiness(checks={"policies": lambda: ""}),
+        200,
+        "ok",
+        "[+]policies ok\n[+]shutdown ok\nreadyz check passed\n",
+    ),
+    "one fails": (
+        Readiness(checks={"policies": lambda: "", "cluster": lambda: "Pod not synced"}),
+        503,
+        "[+]policies ok\n[-]cluster failed: Pod not synced\n[+]shutdown ok\nreadyz check failed\n",
+        "[+]policies ok\n[-]cluster failed: Pod not synced\n[+]shutdown ok\nreadyz check failed\n",
+    ),
+    "a remark is no failure": (
+        Readiness(remarks={"reload": lambda: "broken file", "quiet": lambda: ""}),
+        200,
+        "ok",
+        "[+]shutdown ok\n[!]reload: broken file\nreadyz check passed\n",
+    ),
+    "stopping": (
+        Readiness(draining=True),
+        503,
+        "[-]shutdown failed: the process is stopping\nreadyz check failed\n",
+        "[-]shutdown failed: the process is stopping\nreadyz check failed\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("readiness", "code", "text", "verbose"), READY.values(), ids=READY.keys())
+def test_readyz(readiness: Readiness, code: int, text: str, verbose: str) -> None:
+    running = Running(readiness=readiness)
+    answer = running.call("GET", "/readyz")
+    assert (answer.status_code, answer.text) == (code, text)
+    answer = running.call("GET", "/readyz?verbose")
+    assert (answer.status_code, answer.text) == (code, verbose)
+
+
+def test_version() -> None:
+    version = Running().call("GET", "/version").json()
+    assert (version["name"], version["version"], version["kubernetes"]) == ("claimgate", __version__, "1.36")
+
+
+def test_unknown_paths_and_methods_fail_in_the_form_of_the_api() -> None:
+    running = Running()
+    answer = running.call("GET", "/nowhere")
+    assert (answer.status_code, answer.json()["kind"], answer.json()["reason"]) == (404, "Status", "NotFound")
+    answer = running.call("POST", "/healthz")
+    assert (answer.status_code, answer.json()["reason"]) == (405, "MethodNotAllowed")
+    assert answer.headers["allow"] == "GET"
+
+
+def test_openapi_has_the_paths_of_the_door_and_resolves() -> None:
+    document = Running().call("GET", "/openapi.json").json()
+    assert {"/validate", "/mutate", "/healthz", "/readyz", "/metrics", "/version"} <= document["paths"].keys()
+    assert set(document["paths"]["/validate"]["post"]["responses"]) == {"200", "400", "405", "413", "415", "500"}
+    references = [part.split('"')[0] for part in str(document).replace("'", '"').split("#/components/schemas/")[1:]]
+    assert set(references) <= document["components"]["schemas"].keys()
+
+
+def test_docs_are_served() -> None:
+    assert Running().call("GET", "/docs").status_code == 200
+
+
+def test_a_fault_in_the_application_is_a_status_too() -> None:
+    running = Running(readiness=Readiness(checks={"broken": lambda: str(1 / 0)}))
+    with pytest.raises(ZeroDivisionError):
+        running.call("GET", "/readyz")
+
+
+def test_metrics_count_reviews_as_the_api_server_names_them() -> None:
+    decisions = (
+        Decision(policy="p", binding="b", action="admit", evaluation="admit", elapsed_s=0.0004),
+        Decision(policy="p", binding="b", action="deny", evaluation="deny", actions=(ValidationAction.WARN,)),
+        Decision(policy="p", binding="b", action="deny", evaluation="deny", actions=(ValidationAction.AUDIT,)),
+        Decision(policy="p", binding="b", action="deny", evaluation="error", actions=(ValidationAction.DENY,)),
+        Decision(policy="p", binding="b", action="admit", evaluation="unknown"),
+        Decision(policy="m", binding="b", action="admit", evaluation="admit", kind="mutating", elapsed_s=0.02),
+    )
+    status = Status(code=422, reason="Invalid", message="m")
+    running = Running(lambda *_: Verdict(allowed=False, decisions=decisions, status=status))
+    running.post("/validate", review_of())
+    running.post("/mutate", b"{")
+    found = samples(running.call("GET", "/metrics").text)
+
+    def value(name: str, **labels: str) -> float:
+        return found[f"claimgate_{name}", frozenset(labels.items())]
+
+    request = {"operation": "CREATE", "rejected": "true"}
+    assert value("admission_webhook_request_total", type="validating", code="200", **request) == 1
+    assert value("admission_webhook_request_total", type="admit", operation="", code="400", rejected="true") == 1
+    assert value("admission_webhook_admission_duration_seconds_count", type="validating", **request) == 1
+    for error_type, action in [
+        ("no_error", "allow"),
+        ("no_error", "warn"),
+        ("no_error", "audit"),
+        ("invalid_error", "deny"),
+        ("unknown", "allow"),
+    ]:
+        name = "validating_admission_policy_check_total"
+        assert value(name, **POLICY, error_type=error_type, enforcement_action=action) == 1
+    bucket = {"policy": "m", "policy_binding": "b", "error_type": "no_error"}
+    assert value("mutating_admission_policy_check_total", **bucket) == 1
+    assert value("mutating_admission_policy_check_duration_seconds_bucket", le="0.01", **bucket) == 0
+    assert value("mutating_admission_policy_check_duration_seconds_bucket", le="0.1", **bucket) == 1
+    assert value("mutating_admission_policy_check_duration_seconds_sum", **bucket) == 0.02
+    assert value("policies") == 3
+    assert value("build_info", version=__version__) == 1
+
+
+def test_metrics_count_faults() -> None:
+    def fail(*_: object) -> Verdict:
+        raise ValueError
+
+    running = Running(fail)
+    running.post("/validate", review_of())
+    found = samples(running.call("GET", "/metrics").text)
+    assert found["claimgate_uncaught_faults_total", frozenset({("type", "ValueError")})] == 1

@@ -1,0 +1,89 @@
+"""The counts of the process in the exposition format: the one file with prometheus_client, imported when asked.
+
+Names and labels are the API server's own for its webhooks and admission policies (kube-apiserver v1.36,
+admission/metrics/metrics.go and plugin/policy/*/metrics), with `claimgate` in front where it says `apiserver`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+from webhook.server.tally import Distribution, Labels, Tally
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
+
+_REQUEST: Final = ("type", "operation", "code", "rejected")
+_DURATION: Final = ("type", "operation", "rejected")
+_MUTATING: Final = ("policy", "policy_binding", "error_type")
+_VALIDATING: Final = (*_MUTATING, "enforcement_action")
+
+Gauges = Mapping[str, tuple[str, Callable[[], float]]]
+"""By name: what it says, and how to read it now."""
+
+
+class Exposition:
+    """One registry of its own, so that two servers in one process do not share their numbers."""
+
+    def __init__(self, tally: Tally, gauges: Gauges, *, version: str) -> None:
+        from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
+        self._tally = tally
+        self._gauges = gauges
+        self._version = version
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self._registry)
+
+    def text(self) -> tuple[bytes, str]:
+        """The exposition and its media type."""
+        from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+        return generate_latest(self._registry), CONTENT_TYPE_LATEST
+
+    def collect(self) -> Iterable[Metric]:
+        """What prometheus_client calls when it is asked for the text."""
+        tally = self._tally
+        from prometheus_client.metrics_core import GaugeMetricFamily, InfoMetricFamily
+
+        yield InfoMetricFamily("claimgate_build", "What runs here.", value={"version": self._version})
+        yield _counter("admission_webhook_request", "Calls answered, by HTTP code.", _REQUEST, tally.requests)
+        name = "admission_webhook_admission_duration_seconds"
+        yield _histogram(name, "Seconds from the whole body to the whole answer.", _DURATION, tally.durations)
+        yield from _policies("validating", _VALIDATING, tally.validating)
+        yield from _policies("mutating", _MUTATING, tally.mutating)
+        yield _counter("reloads", "Changed files taken up, or not.", ("what", "outcome"), tally.reloads)
+        yield _counter("uncaught_faults", "Faults of our own, by type.", ("type",), tally.uncaught)
+        for gauge, (documentation, read) in self._gauges.items():
+            yield GaugeMetricFamily(f"claimgate_{gauge}", documentation, value=read())
+
+
+def _policies(kind: str, labels: Labels, checks: Mapping[Labels, Distribution]) -> Iterable[Metric]:
+    prefix = f"{kind}_admission_policy_check"
+    counts = {key: sum(distribution.counts) for key, distribution in checks.items()}
+    yield _counter(prefix, f"Checks by {kind} admission policies.", labels, counts)
+    yield _histogram(f"{prefix}_duration_seconds", f"Seconds of one check of a {kind} policy.", labels, checks)
+
+
+def _counter(name: str, documentation: str, labels: Labels, counts: Mapping[Labels, int]) -> Metric:
+    from prometheus_client.metrics_core import CounterMetricFamily
+
+    family = CounterMetricFamily(f"claimgate_{name}", documentation, labels=labels)
+    for key, count in counts.items():
+        family.add_metric(key, count)
+    return family
+
+
+def _histogram(name: str, documentation: str, labels: Labels, found: Mapping[Labels, Distribution]) -> Metric:
+    from prometheus_client.metrics_core import HistogramMetricFamily
+    from prometheus_client.utils import floatToGoString
+
+    family = HistogramMetricFamily(f"claimgate_{name}", documentation, labels=labels)
+    for key, distribution in found.items():
+        bounds = [*map(floatToGoString, distribution.buckets), "+Inf"]
+        buckets = list(zip(bounds, accumulate(distribution.counts), strict=True))
+        family.add_metric(key, buckets, sum_value=distribution.total)
+    return family

@@ -1,0 +1,97 @@
+"""Values made from files, made again when the files change: the policies and the context of a running server.
+
+Knows files and when they are quiet; what is made of them is the caller's. A value is made beside the serving one and
+swapped whole; files that cannot be used leave the last good value in service, and say so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from webhook.errors import ClaimgateError
+
+Value = TypeVar("Value")
+
+
+class Reloaded(Generic[Value]):
+    """A value and the files it comes from. `current` may be read from any thread; one thread reloads.
+
+    Attributes:
+        current: the last value that could be made.
+        error: why the files as they are now cannot be used, or "".
+        reloads, failures: how often files were taken up, and how often they could not be.
+    """
+
+    def __init__(self, make: Callable[[], Value], mark: Callable[[], Hashable]) -> None:
+        """Make the first value.
+
+        Args:
+            make: reads the files.
+            mark: what the files are right now, without reading them.
+
+        Raises:
+            ClaimgateError: it cannot be made: refuse to start.
+        """
+        self._make = make
+        self._mark = mark
+        self._taken = self._seen = mark()
+        self.current = make()
+        self.error = ""
+        self.reloads = self.failures = 0
+
+    def poll(self) -> bool:
+        """Take up a change once two polls in a row saw the same files: half-written ones are not tried.
+
+        Returns:
+            Whether something was tried; `error` says how it went.
+        """
+        try:
+            return self._poll()
+        except ClaimgateError as error:
+            self.error = str(error)
+        except Exception as error:  # noqa: BLE001 - the watch must outlive any one file; what it says reaches /readyz
+            self.error = f"claimgate failed on these files ({type(error).__name__})"
+        self.failures += 1
+        return True
+
+    def _poll(self) -> bool:
+        mark = self._mark()
+        quiet, self._seen = mark == self._seen, mark
+        if mark == self._taken or not quiet:
+            return False
+        self._taken = mark
+        self.current = self._make()
+        self.error = ""
+        self.reloads += 1
+        return True
+
+
+async def watch(reloaded: Reloaded[Value], period_s: float, tell: Callable[[Reloaded[Value]], None]) -> None:
+    """Poll for ever, in a thread so that reviews go on; call `tell` on the event loop after each try."""
+    while True:
+        await asyncio.sleep(period_s)
+        if await asyncio.to_thread(reloaded.poll):
+            tell(reloaded)
+
+
+def marks(files: Callable[[], list[Path]]) -> Callable[[], Hashable]:
+    """The marks of all files that `files` lists: modification time, size, inode, behind links.
+
+    A ConfigMap volume swaps one link to a new folder: names stay, inodes change. A file that goes away between listing
+    and looking is left out; the next poll sees the folder without it.
+    """
+
+    def mark() -> Hashable:
+        found = []
+        for path in files():
+            try:
+                state = path.stat()
+            except FileNotFoundError:
+                continue
+            found.append((str(path), state.st_mtime_ns, state.st_size, state.st_ino))
+        return tuple(found)
+
+    return mark

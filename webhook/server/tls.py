@@ -1,0 +1,111 @@
+"""The certificate that the server shows, changed while it runs.
+
+Knows what makes a TLS context and when its files changed; knows nothing of HTTP or of who issues certificates.
+
+A context that took a mismatched pair is broken for everybody, and one that holds an ECDSA pair goes on serving it when
+an RSA pair is loaded over it. So a changed pair always gets a context of its own, which is proven before it is used,
+and the listening context hands every handshake over to the newest proven one.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from webhook.errors import ConfigurationError
+
+Mark: TypeAlias = tuple[tuple[int, int, int], ...]
+"""Modification time, size and inode of each file: what tells that one changed, also behind a swapped link."""
+
+_ALPN: Final = ["http/1.1"]
+"""An API server offers only this to Services, and uvicorn's httptools speaks nothing else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """Where the serving pair stands, and whom clients must be signed by; without client_ca anyone may call."""
+
+    certificate: Path
+    key: Path
+    client_ca: Path | None = None
+
+    def mark(self) -> Mark:
+        """What the files are right now.
+
+        Raises:
+            OSError: one of them is not there.
+        """
+        paths = [self.certificate, self.key] + ([self.client_ca] if self.client_ca else [])
+        states = [path.stat() for path in paths]
+        return tuple((state.st_mtime_ns, state.st_size, state.st_ino) for state in states)
+
+
+def context(files: Files) -> ssl.SSLContext:
+    """A server context of TLS 1.2 or later with this pair, proven to be one.
+
+    Raises:
+        ConfigurationError: a file is missing or unreadable, or key and certificate do not belong together.
+    """
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.set_alpn_protocols(_ALPN)
+    try:
+        made.load_cert_chain(files.certificate, files.key, password=_no_password)
+        if files.client_ca:
+            made.load_verify_locations(files.client_ca)
+            made.verify_mode = ssl.CERT_REQUIRED
+    except OSError as error:  # ssl.SSLError is one
+        raise ConfigurationError(_explain(files, error)) from None
+    return made
+
+
+class Certificates:
+    """The listening context and the pair behind it. `reload` may be called from any thread, one at a time."""
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self.listening = context(files)
+        self._newest = self.listening
+        self._mark = files.mark()
+        self.listening.sni_callback = self._hand_over
+
+    def reload(self) -> bool:
+        """Serve what the files hold now, if they changed since the last time; new handshakes see it at once.
+
+        Returns:
+            Whether there was a change.
+
+        Raises:
+            ConfigurationError: the changed files are no usable pair; the last one stays in service.
+        """
+        try:
+            mark = self.files.mark()
+        except OSError as error:
+            raise ConfigurationError(_explain(self.files, error)) from None
+        if mark == self._mark:
+            return False
+        self._newest = context(self.files)
+        self._mark = mark
+        return True
+
+    def _hand_over(self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _old: ssl.SSLContext) -> None:
+        connection.context = self._newest
+
+
+def _no_password() -> str:
+    """Instead of OpenSSL's prompt on the terminal, which would stop the start for ever."""
+    raise ConfigurationError("the private key is encrypted; store it without a passphrase")
+
+
+def _explain(files: Files, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        missing = [path for path in (files.certificate, files.key, files.client_ca) if path and not path.exists()]
+        names = ", ".join(f"`{path}`" for path in missing) or "a certificate file"
+        return f"{names}: no such file; issue a pair with `claimgate certs issue`"
+    if isinstance(error, ssl.SSLError):
+        if error.reason == "KEY_VALUES_MISMATCH":
+            return f"the key `{files.key}` does not belong to the certificate `{files.certificate}`"
+        return f"`{files.certificate}` and `{files.key}` are no PEM certificate and key: {error.reason or error}"
+    return f"`{error.filename or files.certificate}`: {(error.strerror or str(error)).lower()}"
