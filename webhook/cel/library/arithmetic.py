@@ -1,0 +1,225 @@
+"""The arithmetic operators. int and uint are 64 bits wide and never wrap. Source: cel-go v0.26.0 common/types.
+
+1 + 2                                   // 3
+9223372036854775807 + 1                 // error: integer overflow
+1u - 2u                                 // error: unsigned integer overflow
+-7 / 2                                  // -3
+-7 % 2                                  // -1
+1 / 0                                   // error: division by zero
+1 % 0                                   // error: modulus by zero
+1.0 / 0.0 > 1.0                         // true
+'a' + 'b'                               // 'ab'
+[1] + [2]                               // [1, 2]
+duration('1m') + duration('1s')         // duration('61s')
+timestamp(60) - timestamp(0)            // duration('60s')
+timestamp(0) - duration('1s')           // timestamp(-1)
+-(1 - 2)                                // 1
+dyn(1) + dyn(1.0)                       // error: no such overload
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from webhook.cel.library import costs
+from webhook.cel.library.declaration import Cost, Overload
+from webhook.cel.types import BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, A, Type, list_of
+from webhook.cel.values import INT_MAX, INT_MIN, NANOSECONDS, UINT_MAX, Duration, Timestamp, UInt
+from webhook.errors import EvaluationError
+
+
+def to_int64(value: int) -> int:
+    """The number itself, or an error outside int64."""
+    if INT_MIN <= value <= INT_MAX:
+        return value
+    raise EvaluationError("integer overflow")
+
+
+def to_uint64(value: int) -> UInt:
+    """The number as a uint, or an error outside uint64."""
+    if 0 <= value <= UINT_MAX:
+        return UInt(value)
+    raise EvaluationError("unsigned integer overflow")
+
+
+def add_int(left: int, right: int) -> int:
+    """Int + int."""
+    return to_int64(left + right)
+
+
+def add_uint(left: int, right: int) -> UInt:
+    """Uint + uint."""
+    return to_uint64(int(left) + int(right))
+
+
+def add_plain(left: Any, right: Any) -> Any:
+    """Double + double."""
+    return left + right
+
+
+def add_text(left: Any, right: Any) -> Any:
+    """String + string, bytes + bytes; a text that no budget could pay to read is not made."""
+    costs.bounded(len(left) + len(right), costs.MAX_CHARACTERS)
+    return left + right
+
+
+def add_list(left: list[Any], right: list[Any]) -> list[Any]:
+    """List + list. cel-go counts 1 for any lists, so their size is bounded here."""
+    costs.bounded(len(left) + len(right), costs.MAX_ELEMENTS)
+    return left + right
+
+
+def add_duration(left: Duration, right: Duration) -> Duration:
+    """Duration + duration."""
+    return Duration(left.nanoseconds + right.nanoseconds)
+
+
+def add_timestamp_duration(left: Timestamp, right: Duration) -> Timestamp:
+    """Timestamp + duration, in the timestamp's zone."""
+    return Timestamp(left.nanoseconds + right.nanoseconds, left.offset)
+
+
+def add_duration_timestamp(left: Duration, right: Timestamp) -> Timestamp:
+    """Duration + timestamp."""
+    return add_timestamp_duration(right, left)
+
+
+def subtract_int(left: int, right: int) -> int:
+    """Int - int."""
+    return to_int64(left - right)
+
+
+def subtract_uint(left: int, right: int) -> UInt:
+    """Uint - uint."""
+    return to_uint64(int(left) - int(right))
+
+
+def subtract_double(left: float, right: float) -> float:
+    """Double - double."""
+    return left - right
+
+
+def subtract_duration(left: Duration, right: Duration) -> Duration:
+    """Duration - duration."""
+    return Duration(left.nanoseconds - right.nanoseconds)
+
+
+def subtract_timestamp(left: Timestamp, right: Timestamp) -> Duration:
+    """Timestamp - timestamp. Go scales the whole seconds first, so those may overflow alone."""
+    to_int64((left.nanoseconds // NANOSECONDS - right.nanoseconds // NANOSECONDS) * NANOSECONDS)
+    return Duration(left.nanoseconds - right.nanoseconds)
+
+
+def subtract_timestamp_duration(left: Timestamp, right: Duration) -> Timestamp:
+    """Timestamp - duration, in the timestamp's zone."""
+    to_int64(-right.nanoseconds)
+    return Timestamp(left.nanoseconds - right.nanoseconds, left.offset)
+
+
+def multiply_int(left: int, right: int) -> int:
+    """Int * int."""
+    return to_int64(left * right)
+
+
+def multiply_uint(left: int, right: int) -> UInt:
+    """Uint * uint."""
+    return to_uint64(int(left) * int(right))
+
+
+def multiply_double(left: float, right: float) -> float:
+    """Double * double."""
+    return left * right
+
+
+def divide_int(left: int, right: int) -> int:
+    """Int / int, toward zero."""
+    if right == 0:
+        raise EvaluationError("division by zero")
+    quotient = abs(left) // abs(right)
+    return to_int64(quotient if (left < 0) == (right < 0) else -quotient)
+
+
+def divide_uint(left: int, right: int) -> UInt:
+    """Uint / uint."""
+    if right == 0:
+        raise EvaluationError("division by zero")
+    return UInt(int(left) // int(right))
+
+
+def divide_double(left: float, right: float) -> float:
+    """Double / double, by IEEE 754."""
+    if right != 0:
+        return left / right
+    if left == 0 or math.isnan(left):
+        return math.nan
+    return math.copysign(math.inf, left) * math.copysign(1.0, right)
+
+
+def modulo_int(left: int, right: int) -> int:
+    """Int % int, with the sign of the left."""
+    if right == 0:
+        raise EvaluationError("modulus by zero")
+    if left == INT_MIN and right == -1:
+        raise EvaluationError("integer overflow")
+    rest = abs(left) % abs(right)
+    return -rest if left < 0 else rest
+
+
+def modulo_uint(left: int, right: int) -> UInt:
+    """Uint % uint."""
+    if right == 0:
+        raise EvaluationError("modulus by zero")
+    return UInt(int(left) % int(right))
+
+
+def negate_int(value: int) -> int:
+    """-int."""
+    return to_int64(-value)
+
+
+def negate_double(value: float) -> float:
+    """-double."""
+    return -value
+
+
+def add_text_cost(_: Any, left: Any, right: Any) -> int:
+    """Both texts are copied (cel-go runtimecost.go, AddString)."""
+    return math.ceil((costs.size(left) + costs.size(right)) * costs.STRING)
+
+
+def _binary(
+    sign: str, name: str, types: tuple[Type, Type], result: Type, implementation: Callable[..., Any]
+) -> Overload:
+    resolved: Cost | None = add_text_cost if name in ("add_string", "add_bytes") else None
+    return Overload(f"_{sign}_", name, types, result, implementation, resolved_cost=resolved)
+
+
+FUNCTIONS = (
+    _binary("+", "add_bytes", (BYTES, BYTES), BYTES, add_text),
+    _binary("+", "add_double", (DOUBLE, DOUBLE), DOUBLE, add_plain),
+    _binary("+", "add_duration_duration", (DURATION, DURATION), DURATION, add_duration),
+    _binary("+", "add_duration_timestamp", (DURATION, TIMESTAMP), TIMESTAMP, add_duration_timestamp),
+    _binary("+", "add_timestamp_duration", (TIMESTAMP, DURATION), TIMESTAMP, add_timestamp_duration),
+    _binary("+", "add_int64", (INT, INT), INT, add_int),
+    _binary("+", "add_list", (list_of(A), list_of(A)), list_of(A), add_list),
+    _binary("+", "add_string", (STRING, STRING), STRING, add_text),
+    _binary("+", "add_uint64", (UINT, UINT), UINT, add_uint),
+    _binary("-", "subtract_double", (DOUBLE, DOUBLE), DOUBLE, subtract_double),
+    _binary("-", "subtract_duration_duration", (DURATION, DURATION), DURATION, subtract_duration),
+    _binary("-", "subtract_int64", (INT, INT), INT, subtract_int),
+    _binary("-", "subtract_timestamp_duration", (TIMESTAMP, DURATION), TIMESTAMP, subtract_timestamp_duration),
+    _binary("-", "subtract_timestamp_timestamp", (TIMESTAMP, TIMESTAMP), DURATION, subtract_timestamp),
+    _binary("-", "subtract_uint64", (UINT, UINT), UINT, subtract_uint),
+    _binary("*", "multiply_double", (DOUBLE, DOUBLE), DOUBLE, multiply_double),
+    _binary("*", "multiply_int64", (INT, INT), INT, multiply_int),
+    _binary("*", "multiply_uint64", (UINT, UINT), UINT, multiply_uint),
+    _binary("/", "divide_double", (DOUBLE, DOUBLE), DOUBLE, divide_double),
+    _binary("/", "divide_int64", (INT, INT), INT, divide_int),
+    _binary("/", "divide_uint64", (UINT, UINT), UINT, divide_uint),
+    _binary("%", "modulo_int64", (INT, INT), INT, modulo_int),
+    _binary("%", "modulo_uint64", (UINT, UINT), UINT, modulo_uint),
+    Overload("-_", "negate_double", (DOUBLE,), DOUBLE, negate_double),
+    Overload("-_", "negate_int64", (INT,), INT, negate_int),
+)

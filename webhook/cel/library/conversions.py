@@ -1,0 +1,244 @@
+"""Conversions between the language's types: int() uint() double() bool() string() bytes() timestamp() duration()
+type() dyn(). Source: cel-go v0.26.0 common/types ConvertToType, common/stdlib/standard.go.
+
+int('42')                               // 42
+int(1.9)                                // 1
+int('x')                                // error: type conversion error from 'string' to 'int'
+int(timestamp('1970-01-01T00:01:00Z'))  // 60
+uint(1)                                 // 1u
+uint(-1)                                // error: unsigned integer overflow
+double('1.5')                           // 1.5
+bool('true')                            // true
+bool('yes')                             // error: type conversion error from 'string' to 'bool'
+string(1.5)                             // '1.5'
+string(true)                            // 'true'
+string(duration('90s'))                 // '90s'
+bytes('a')                              // b'a'
+type(1) == int                          // true
+dyn(1) == 1                             // true
+int(dyn(null))                          // error: no such overload
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from webhook.cel.library import costs
+from webhook.cel.library.arithmetic import to_uint64
+from webhook.cel.library.declaration import Overload
+from webhook.cel.library.moments import parse_duration, parse_timestamp
+from webhook.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, UINT, A, Type, type_of
+from webhook.cel.values import (
+    INT_MAX,
+    INT_MIN,
+    NANOSECONDS,
+    UINT_MAX,
+    Duration,
+    Timestamp,
+    TypeValue,
+    UInt,
+    plain_double,
+    type_name,
+)
+from webhook.errors import EvaluationError
+
+_TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
+_FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
+_DIGITS = re.compile(r"[0-9]{1,40}")
+_DECIMAL = re.compile(
+    r"[+-]?(?:[0-9]+(?:_[0-9]+)*(?:\.(?:[0-9]+(?:_[0-9]+)*)?)?|\.[0-9]+(?:_[0-9]+)*)(?:[eE][+-]?[0-9]+)?"
+)
+_HEXADECIMAL = re.compile(r"[+-]?0[xX]_?(?:[0-9a-fA-F_]+(?:\.[0-9a-fA-F_]*)?|\.[0-9a-fA-F_]+)[pP][+-]?[0-9]+")
+_INFINITE = re.compile(r"[+-]?inf(?:inity)?|nan", re.IGNORECASE)
+
+
+def conversion_error(source: str, target: str) -> EvaluationError:
+    """cel-go's error for a value that does not convert."""
+    return EvaluationError(f"type conversion error from '{source}' to '{target}'")
+
+
+def identity(value: Any) -> Any:
+    """The value itself."""
+    return value
+
+
+def uint_to_int(value: int) -> int:
+    """A uint as an int."""
+    if value > INT_MAX:
+        raise EvaluationError("integer overflow")
+    return int(value)
+
+
+def double_to_int(value: float) -> int:
+    """A double as an int, toward zero; the two ends of int64 are out of range (doubleToInt64Checked)."""
+    if math.isnan(value) or not -(2.0**63) < value < 2.0**63:
+        raise EvaluationError("integer overflow")
+    return int(value)
+
+
+def double_to_uint(value: float) -> UInt:
+    """A double as a uint, toward zero."""
+    if math.isnan(value) or not 0 <= value < 2.0**64:
+        raise EvaluationError("unsigned integer overflow")
+    return UInt(int(value))
+
+
+def string_to_int(text: str) -> int:
+    """Decimal digits with an optional sign, as Go's ParseInt."""
+    if _DIGITS.fullmatch(text[1:] if text[:1] in ("+", "-") and len(text) > 1 else text):
+        value = int(text)
+        if INT_MIN <= value <= INT_MAX:
+            return value
+    raise conversion_error("string", "int")
+
+
+def string_to_uint(text: str) -> UInt:
+    """Decimal digits, as Go's ParseUint."""
+    if _DIGITS.fullmatch(text) and int(text) <= UINT_MAX:
+        return UInt(int(text))
+    raise conversion_error("string", "uint")
+
+
+def string_to_double(text: str) -> float:
+    """What Go's ParseFloat takes: decimal, hexadecimal, `Inf`, `NaN`; a number out of range is an error."""
+    if _DECIMAL.fullmatch(text):
+        value = float(text)
+    elif _HEXADECIMAL.fullmatch(text) and "__" not in text:
+        value = _hexadecimal(text)
+    elif _INFINITE.fullmatch(text):
+        return float(text)
+    else:
+        raise conversion_error("string", "double")
+    if math.isinf(value):
+        raise conversion_error("string", "double")
+    return value
+
+
+def _hexadecimal(text: str) -> float:
+    try:
+        return float.fromhex(text.replace("_", ""))
+    except (ValueError, OverflowError) as error:
+        raise conversion_error("string", "double") from error
+
+
+def string_to_bool(text: str) -> bool:
+    """What Go's ParseBool takes."""
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
+    raise conversion_error("string", "bool")
+
+
+def timestamp_to_int(value: Timestamp) -> int:
+    """Seconds since 1970."""
+    return value.nanoseconds // NANOSECONDS
+
+
+def duration_to_int(value: Duration) -> int:
+    """Nanoseconds."""
+    return value.nanoseconds
+
+
+def int_to_timestamp(seconds: int) -> Timestamp:
+    """Seconds since 1970 as a timestamp."""
+    return Timestamp(seconds * NANOSECONDS)
+
+
+def bool_to_string(value: bool) -> str:
+    """`true` or `false`."""
+    return "true" if value else "false"
+
+
+def int_to_string(value: int) -> str:
+    """Decimal digits."""
+    return int.__repr__(value)
+
+
+def double_to_string(value: float) -> str:
+    """A double as Go's %g prints it: the fewest digits; with an exponent below 1e-4 and from 1e6 on."""
+    if math.isinf(value) or math.isnan(value):
+        return plain_double(value)
+    if value == 0 or 1e-4 <= abs(value) < 1e6:
+        return plain_double(value)
+    digits = len(repr(value).partition("e")[0].strip("-").replace(".", "").strip("0"))
+    mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+    return f"{mantissa}e{exponent}"
+
+
+def bytes_to_string(value: bytes) -> str:
+    """UTF-8 as a string."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
+
+
+def string_to_bytes(text: str) -> bytes:
+    """A string as UTF-8; a lone surrogate, which JSON can carry, becomes U+FFFD as in Go."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def type_value(value: Any) -> TypeValue:
+    """The type of a value."""
+    return TypeValue(type_name(value))
+
+
+def show(value: Any) -> str:
+    """A key or index as an error names it, Go's %v."""
+    kind = type(value)
+    if kind is bool:
+        return bool_to_string(value)
+    if kind is float:
+        return double_to_string(value)
+    return "null" if value is None else str(value)
+
+
+def _conversion(
+    name: str, overload: str, source: Type, result: Type, implementation: Callable[..., Any], *, walks: bool = False
+) -> Overload:
+    return Overload(
+        name, overload, (source,), result, implementation, resolved_cost=costs.walk_target if walks else None
+    )
+
+
+FUNCTIONS = (
+    _conversion("type", "type", A, type_of(A), type_value),
+    _conversion("dyn", "to_dyn", A, DYN, identity),
+    _conversion("bool", "bool_to_bool", BOOL, BOOL, identity),
+    _conversion("bool", "string_to_bool", STRING, BOOL, string_to_bool),
+    _conversion("bytes", "bytes_to_bytes", BYTES, BYTES, identity),
+    _conversion("bytes", "string_to_bytes", STRING, BYTES, string_to_bytes, walks=True),
+    _conversion("double", "double_to_double", DOUBLE, DOUBLE, identity),
+    _conversion("double", "int64_to_double", INT, DOUBLE, float),
+    _conversion("double", "string_to_double", STRING, DOUBLE, string_to_double),
+    _conversion("double", "uint64_to_double", UINT, DOUBLE, float),
+    _conversion("duration", "duration_to_duration", DURATION, DURATION, identity),
+    _conversion("duration", "int64_to_duration", INT, DURATION, Duration),
+    _conversion("duration", "string_to_duration", STRING, DURATION, parse_duration),
+    _conversion("int", "int64_to_int64", INT, INT, identity),
+    _conversion("int", "double_to_int64", DOUBLE, INT, double_to_int),
+    _conversion("int", "duration_to_int64", DURATION, INT, duration_to_int),
+    _conversion("int", "string_to_int64", STRING, INT, string_to_int),
+    _conversion("int", "timestamp_to_int64", TIMESTAMP, INT, timestamp_to_int),
+    _conversion("int", "uint64_to_int64", UINT, INT, uint_to_int),
+    _conversion("string", "string_to_string", STRING, STRING, identity),
+    _conversion("string", "bool_to_string", BOOL, STRING, bool_to_string),
+    _conversion("string", "bytes_to_string", BYTES, STRING, bytes_to_string, walks=True),
+    _conversion("string", "double_to_string", DOUBLE, STRING, double_to_string),
+    _conversion("string", "duration_to_string", DURATION, STRING, str),
+    _conversion("string", "int64_to_string", INT, STRING, int_to_string),
+    _conversion("string", "timestamp_to_string", TIMESTAMP, STRING, str),
+    _conversion("string", "uint64_to_string", UINT, STRING, int_to_string),
+    _conversion("timestamp", "timestamp_to_timestamp", TIMESTAMP, TIMESTAMP, identity),
+    _conversion("timestamp", "int64_to_timestamp", INT, TIMESTAMP, int_to_timestamp),
+    _conversion("timestamp", "string_to_timestamp", STRING, TIMESTAMP, parse_timestamp),
+    _conversion("uint", "uint64_to_uint64", UINT, UINT, identity),
+    _conversion("uint", "double_to_uint64", DOUBLE, UINT, double_to_uint),
+    _conversion("uint", "int64_to_uint64", INT, UINT, to_uint64),
+    _conversion("uint", "string_to_uint64", STRING, UINT, string_to_uint),
+)

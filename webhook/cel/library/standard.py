@@ -1,0 +1,226 @@
+"""The language's own operators and functions: cel-go v0.26.0 common/stdlib/standard.go.
+
+The logical operators, `? :`, `==`, `!=` and the index operators are declared here for the checker; the compiler makes
+code of its own for them, since they absorb errors or take values of any type.
+
+!true                                   // false
+true && false                           // false
+false || true                           // true
+true ? 1 : 2                            // 1
+1 == 1                                  // true
+1 != 1                                  // false
+1 < 2.5                                 // true
+'a' < 'b'                               // true
+dyn(1) < dyn('a')                       // error: no such overload
+[1, 2][0]                               // 1
+[1, 2][2]                               // error: index out of bounds: 2
+{'a': 1}['a']                           // 1
+{'a': 1}['b']                           // error: no such key: b
+1 in [1, 2]                             // true
+'a' in {'a': 1}                         // true
+size('häh')                            // 3
+[1, 2].size()                           // 2
+size(dyn(1))                            // error: no such overload
+'training'.contains('rain')             // true
+'training'.startsWith('train')          // true
+'training'.endsWith('ing')              // true
+'training'.matches('^tr')                // true
+'a'.startsWith(dyn(1))                  // error: no such overload
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from webhook.cel.library import arithmetic, conversions, costs, moments, regex
+from webhook.cel.library.declaration import Cost, Overload
+from webhook.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    A,
+    B,
+    Type,
+    list_of,
+    map_of,
+)
+from webhook.cel.values import (
+    ABSENT,
+    MAPS,
+    Map,
+    compare,
+    equal,
+    map_find,
+    no_such_overload,
+    type_name,
+)
+from webhook.errors import EvaluationError
+
+_NUMBERS = {"int64": INT, "uint64": UINT, "double": DOUBLE}
+
+
+def less(left: Any, right: Any) -> bool:
+    """The operator `<`."""
+    return compare(left, right) < 0
+
+
+def less_equals(left: Any, right: Any) -> bool:
+    """The operator `<=`."""
+    return compare(left, right) <= 0
+
+
+def greater(left: Any, right: Any) -> bool:
+    """The operator `>`."""
+    return compare(left, right) > 0
+
+
+def greater_equals(left: Any, right: Any) -> bool:
+    """The operator `>=`."""
+    return compare(left, right) >= 0
+
+
+def negate(value: bool) -> bool:
+    """!value."""
+    return not value
+
+
+def contains_element(value: Any, container: list[Any]) -> bool:
+    """Value in list."""
+    return any(equal(value, item) for item in container)
+
+
+def contains_key(value: Any, container: dict[Any, Any]) -> bool:
+    """Key in map."""
+    return map_find(container, value) is not ABSENT
+
+
+def contains(value: Any, container: Any) -> bool:
+    """Value in list or map."""
+    kind = type(container)
+    if kind is list:
+        if type(value) is str:
+            return value in container
+        return any(equal(value, item) for item in container)
+    if kind is dict:
+        return type(value) is str and value in container
+    if kind is Map:
+        return contains_key(value, container)
+    return no_such_overload()
+
+
+def index(container: Any, key: Any) -> Any:
+    """container[key], for a list or a map."""
+    kind = type(container)
+    if kind is list:
+        position = list_index(key)
+        if 0 <= position < len(container):
+            return container[position]
+        raise EvaluationError(f"index out of bounds: {position}")
+    if kind in MAPS:
+        found = map_find(container, key)
+        if found is not ABSENT:
+            return found
+    raise EvaluationError(f"no such key: {conversions.show(key)}")
+
+
+def list_index(key: Any) -> int:
+    """A list's index from a number of any class; a double only when it is whole (types.IndexOrError)."""
+    kind = type(key)
+    if kind is int or (kind is not bool and isinstance(key, int)):
+        return int(key)
+    if kind is float:
+        if key == key // 1:
+            return int(key)
+        raise EvaluationError(f"unsupported index value {conversions.show(key)} in list")
+    raise EvaluationError(f"unsupported index type '{type_name(key)}' in list")
+
+
+def size(value: Any) -> int:
+    """Characters of a string, bytes, elements of a list, entries of a map."""
+    return len(value)
+
+
+def text_contains(text: str, part: str) -> bool:
+    """Part in text."""
+    return part in text
+
+
+def _compare_cost(_: Any, left: Any, right: Any) -> int:
+    return -(-min(costs.size(left), costs.size(right)) // 10)
+
+
+def _contains_cost(_: Any, text: Any, part: Any) -> int:
+    return costs.walk(text) * costs.walk(part)
+
+
+def _in_list_cost(_: Any, __: Any, container: Any) -> int:
+    return costs.size(container)
+
+
+def _comparison(name: str, words: str, implementation: Callable[[Any, Any], bool]) -> tuple[Overload, ...]:
+    def one(suffix: str, left: Type, right: Type, cost: Cost | None = None) -> Overload:
+        return Overload(name, f"{words}_{suffix}", (left, right), BOOL, implementation, resolved_cost=cost)
+
+    mixed = [
+        one(left if left == right else f"{left}_{right}", _NUMBERS[left], _NUMBERS[right])
+        for left in _NUMBERS
+        for right in _NUMBERS
+    ]
+    return (
+        one("bool", BOOL, BOOL),
+        *mixed,
+        one("string", STRING, STRING, _compare_cost),
+        one("bytes", BYTES, BYTES, _compare_cost),
+        one("timestamp", TIMESTAMP, TIMESTAMP),
+        one("duration", DURATION, DURATION),
+    )
+
+
+def _text(name: str, overload: str, implementation: Callable[[str, str], bool], cost: Cost) -> Overload:
+    return Overload(name, overload, (STRING, STRING), BOOL, implementation, member=True, resolved_cost=cost)
+
+
+def _logic(*_: Any) -> bool:
+    raise AssertionError("the logical operators are compiled, not called")
+
+
+_LIST, _MAP = list_of(A), map_of(A, B)
+
+FUNCTIONS = (
+    Overload("_?_:_", "conditional", (BOOL, A, A), A, _logic),
+    Overload("_&&_", "logical_and", (BOOL, BOOL), BOOL, _logic),
+    Overload("_||_", "logical_or", (BOOL, BOOL), BOOL, _logic),
+    Overload("!_", "logical_not", (BOOL,), BOOL, negate),
+    Overload("_==_", "equals", (A, A), BOOL, equal, cost=_compare_cost),
+    Overload("_!=_", "not_equals", (A, A), BOOL, lambda left, right: not equal(left, right), cost=_compare_cost),
+    *_comparison("_<_", "less", less),
+    *_comparison("_<=_", "less_equals", less_equals),
+    *_comparison("_>_", "greater", greater),
+    *_comparison("_>=_", "greater_equals", greater_equals),
+    *arithmetic.FUNCTIONS,
+    Overload("_[_]", "index_list", (_LIST, INT), A, index),
+    Overload("_[_]", "index_map", (_MAP, A), B, index),
+    Overload("@in", "in_list", (A, _LIST), BOOL, contains_element, resolved_cost=_in_list_cost),
+    Overload("@in", "in_map", (A, _MAP), BOOL, contains_key),
+    Overload("size", "size_bytes", (BYTES,), INT, size),
+    Overload("size", "bytes_size", (BYTES,), INT, size, member=True),
+    Overload("size", "size_list", (_LIST,), INT, size),
+    Overload("size", "list_size", (_LIST,), INT, size, member=True),
+    Overload("size", "size_map", (_MAP,), INT, size),
+    Overload("size", "map_size", (_MAP,), INT, size, member=True),
+    Overload("size", "size_string", (STRING,), INT, size),
+    Overload("size", "string_size", (STRING,), INT, size, member=True),
+    _text("contains", "contains_string", text_contains, _contains_cost),
+    _text("endsWith", "ends_with_string", str.endswith, costs.walk_target),
+    _text("startsWith", "starts_with_string", str.startswith, costs.walk_target),
+    Overload("matches", "matches", (STRING, STRING), BOOL, regex.matches),
+    _text("matches", "matches_string", regex.matches, costs.apply_pattern),
+    *conversions.FUNCTIONS,
+    *moments.FUNCTIONS,
+)
