@@ -1,0 +1,144 @@
+"""Views of files, layered views and records answer lookups."""
+
+import pytest
+
+from webhook import yamlfile
+from webhook.attributes import GroupVersionKind
+from webhook.cluster import Cluster
+from webhook.cluster.files import FilesCluster, read, unlisted
+from webhook.cluster.layered import LayeredCluster
+from webhook.cluster.lookup import describe
+from webhook.cluster.record import Lookup, Recorded, Recorder
+from webhook.errors import InputError, LookupFailed
+
+POD = GroupVersionKind("", "v1", "Pod")
+RUNTIME = GroupVersionKind("trainer.kubeflow.org", "v1alpha1", "ClusterTrainingRuntime")
+
+
+def pod(name, namespace=None, **more):
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata} | more
+
+
+RUNTIMES = {
+    "apiVersion": "trainer.kubeflow.org/v1beta1",
+    "kind": "ClusterTrainingRuntime",
+    "metadata": {"name": "torch"},
+}
+
+
+class Unsynced:
+    """A view that cannot say anything."""
+
+    def get(self, gvk, namespace, name):
+        raise LookupFailed("not synced yet")
+
+    def list(self, gvk, namespace):
+        raise LookupFailed("not synced yet")
+
+    def synced(self, gvk):
+        return False
+
+
+def test_files_find_objects_of_any_version():
+    view: Cluster = FilesCluster([pod("a", "team"), RUNTIMES])
+    assert view.get(POD, "team", "a") == pod("a", "team")
+    assert view.get(POD, "team", "b") is None
+    assert view.get(POD, "other", "a") is None
+    assert view.get(RUNTIME, "", "torch") is RUNTIMES
+    assert view.get(GroupVersionKind("", "v1", "ClusterTrainingRuntime"), "", "torch") is None
+    assert view.synced(POD)
+
+
+def test_an_object_without_namespace_is_in_default():
+    view = FilesCluster([pod("a"), pod("b", "default"), pod("c", "team")])
+    for namespace in ("", "default"):
+        assert view.get(POD, namespace, "a") == pod("a")
+        assert [found["metadata"]["name"] for found in view.list(POD, namespace)] == ["a", "b"]
+    assert [found["metadata"]["name"] for found in view.list(POD, None)] == ["a", "b", "c"]
+    assert view.list(RUNTIME, None) == []
+
+
+def test_the_first_of_two_equal_names_stays():
+    assert FilesCluster([pod("a", spec=1), pod("a", "default", spec=2)]).get(POD, "", "a")["spec"] == 1
+
+
+@pytest.mark.parametrize(
+    "value, kinds",
+    [
+        ({"kind": "List", "items": [pod("a"), {"kind": "List", "items": [pod("b")]}]}, ["Pod", "Pod"]),
+        ({"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {}}]}, ["Pod"]),
+        ({"kind": "AllowList", "spec": {}}, ["AllowList"]),
+        ({"kind": "List", "items": [None]}, []),
+        ("text", []),
+    ],
+)
+def test_lists_are_taken_apart(value, kinds):
+    assert [found["kind"] for found in unlisted(value)] == kinds
+
+
+def test_files_are_read_from_folders(tmp_path):
+    (tmp_path / "a.yaml").write_text(yamlfile.dump(pod("a")))
+    (tmp_path / "b.json").write_text(
+        '{"kind": "List", "items": [{"apiVersion": "v1", "kind": "Pod", "metadata": null}]}'
+    )
+    view = read([tmp_path])
+    assert view.get(POD, "", "a") == pod("a")
+    assert view.get(POD, "", "") is not None
+    with pytest.raises(InputError):
+        read([tmp_path / "absent"])
+
+
+def test_the_upper_layer_hides_the_lower():
+    view = LayeredCluster(FilesCluster([pod("a", "n", spec=1)]), FilesCluster([pod("a", "n", spec=2), pod("b", "n")]))
+    assert view.get(POD, "n", "a")["spec"] == 1
+    assert view.get(POD, "n", "b") == pod("b", "n")
+    assert view.get(POD, "n", "c") is None
+    assert [(found["metadata"]["name"], found.get("spec")) for found in view.list(POD, "n")] == [("a", 1), ("b", None)]
+    assert view.synced(POD)
+
+
+def test_a_layer_that_cannot_say_fails_the_lookup():
+    view = LayeredCluster(FilesCluster([pod("a", "n")]), Unsynced())
+    assert view.get(POD, "n", "a") == pod("a", "n")
+    assert not view.synced(POD)
+    with pytest.raises(LookupFailed):
+        view.get(POD, "n", "b")
+    with pytest.raises(LookupFailed):
+        view.list(POD, "n")
+
+
+def test_a_record_replays_what_was_answered():
+    recorder = Recorder(FilesCluster([pod("a", "n")]))
+    assert recorder.synced(POD)
+    assert recorder.get(POD, "n", "a") == pod("a", "n")
+    assert recorder.get(POD, "n", "b") is None
+    assert recorder.get(POD, "n", "b") is None
+    assert recorder.list(POD, None) == (pod("a", "n"),)
+    assert recorder.list(POD, "n") == (pod("a", "n"),)
+    assert list(map(str, recorder.lookups)) == ["Pod n/a", "Pod n/b not found", "Pod list", "Pod list in n"]
+    replayed = Recorded(recorder.lookups)
+    assert replayed.get(POD, "n", "a") == pod("a", "n")
+    assert replayed.get(POD, "n", "b") is None
+    assert replayed.list(POD, "n") == (pod("a", "n"),)
+    assert replayed.synced(POD)
+    assert not replayed.synced(RUNTIME)
+    with pytest.raises(LookupFailed, match="ClusterTrainingRuntime torch: not in the record"):
+        replayed.get(RUNTIME, "", "torch")
+
+
+def test_a_record_replays_failures():
+    recorder = Recorder(Unsynced())
+    for ask in (lambda view: view.get(POD, "n", "a"), lambda view: view.list(POD, "n")):
+        with pytest.raises(LookupFailed, match="not synced yet"):
+            ask(recorder)
+        with pytest.raises(LookupFailed, match="not synced yet"):
+            ask(Recorded(recorder.lookups))
+    assert not Recorded(recorder.lookups).synced(POD)
+    assert list(map(str, recorder.lookups)) == ["Pod n/a: not synced yet", "Pod list in n: not synced yet"]
+
+
+def test_only_a_named_object_can_be_absent():
+    assert Lookup(gvk=POD, namespace="n", name="a").is_absent
+    assert not Lookup(gvk=POD, namespace="n", name=None, answer=()).is_absent
+    assert describe(RUNTIME, "", "torch") == "ClusterTrainingRuntime torch"

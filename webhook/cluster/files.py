@@ -1,0 +1,73 @@
+"""A cluster view of objects from files: what is not there is known to be absent.
+
+An object without a namespace is in `default`, where kubectl would put it; a cluster-scoped one is found there too, for
+no kind has both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from webhook import yamlfile
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.paths import get as at
+
+
+class FilesCluster:
+    """Objects by group, kind, namespace and name. Where two have the same, the first stays."""
+
+    def __init__(self, objects: Iterable[JSON] = ()) -> None:
+        self._objects: dict[tuple[str, str], dict[tuple[str, str], JSON]] = {}
+        for item in objects:
+            for found in unlisted(item.value if isinstance(item, yamlfile.Document) else item):
+                kind = _group(found), str(found.get("kind", ""))
+                place = _namespace(at(found, ("metadata", "namespace"), "")), str(at(found, ("metadata", "name"), ""))
+                self._objects.setdefault(kind, {}).setdefault(place, found)
+
+    def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
+        """The object, or None: files hold everything there is."""
+        return self._objects.get((gvk.group, gvk.kind), {}).get((_namespace(namespace), name))
+
+    def list(self, gvk: GroupVersionKind, namespace: str | None) -> Sequence[JSON]:
+        """The objects of a kind, by namespace and name."""
+        objects = self._objects.get((gvk.group, gvk.kind), {})
+        wanted = None if namespace is None else _namespace(namespace)
+        return [
+            found for place, found in sorted(objects.items(), key=lambda item: item[0]) if wanted in (None, place[0])
+        ]
+
+    def synced(self, gvk: GroupVersionKind) -> bool:  # noqa: ARG002 - files hold every kind
+        """True: files hold everything there is."""
+        return True
+
+
+def read(places: Iterable[str | Path]) -> FilesCluster:
+    """The view of files and folders.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    return FilesCluster(document for file in yamlfile.discover(places) for document in yamlfile.read(file))
+
+
+def unlisted(value: JSON) -> Iterator[JSON]:
+    """The objects of a value: itself, or the items of a `List` as kubectl prints it, or of a `PodList` and its like."""
+    if not isinstance(value, dict):
+        return
+    kind, items = value.get("kind"), value.get("items")
+    if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
+        yield value
+        return
+    typed = {} if kind == "List" else {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix("List")}
+    for item in items:
+        yield from unlisted({**typed, **item} if isinstance(item, dict) else item)
+
+
+def _group(found: JSON) -> str:
+    group, slash, _ = str(found.get("apiVersion") or "").partition("/")
+    return group if slash else ""
+
+
+def _namespace(namespace: str) -> str:
+    return namespace or "default"

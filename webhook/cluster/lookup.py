@@ -1,0 +1,41 @@
+"""The one question an evaluation may ask about other objects. Implementations: files, layered, record, watch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from webhook.attributes import JSON, GroupVersionKind
+
+
+class Cluster(Protocol):
+    """A view of the cluster. Answers come from memory: an evaluation never waits for the network.
+
+    Kinds are told apart by group and kind; the version only says how an object would be written. Objects are shared and
+    must not be changed.
+    """
+
+    def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
+        """The object, or None when it is known to be absent. namespace is "" for cluster-scoped kinds.
+
+        Raises:
+            LookupFailed: nobody can say.
+        """
+        ...
+
+    def list(self, gvk: GroupVersionKind, namespace: str | None) -> Sequence[JSON]:
+        """The objects of a namespace, or of all with None, by namespace and name.
+
+        Raises:
+            LookupFailed: nobody can say.
+        """
+        ...
+
+    def synced(self, gvk: GroupVersionKind) -> bool:
+        """Whether lookups of this kind are answered."""
+        ...
+
+
+def describe(gvk: GroupVersionKind, namespace: str, name: str) -> str:
+    """A lookup in words: `ResourceClaimTemplate team-a/x`."""
+    return f"{gvk.kind} {namespace}/{name}" if namespace else f"{gvk.kind} {name}"
