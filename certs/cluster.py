@@ -1,0 +1,80 @@
+"""A live cluster, for the Secret and the webhook configurations. The kubernetes package is imported here, when needed.
+
+Knows how to find the cluster and how its refusals read; knows nothing of certificates.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from certs.errors import CertificateError
+
+
+@contextmanager
+def refused(what: str) -> Iterator[None]:
+    """Say in one line why the cluster would not do something with `what`.
+
+    Raises:
+        CertificateError: it answered with an error, or not at all.
+    """
+    from kubernetes.client.exceptions import ApiException
+    from urllib3.exceptions import HTTPError
+
+    try:
+        yield
+    except ApiException as error:
+        raise CertificateError(f"{what}: {_message(error)}") from None
+    except HTTPError as error:
+        raise CertificateError(f"{what}: the cluster cannot be reached: {error}") from None
+
+
+def absent(call: Callable[[], Any]) -> Any:
+    """What the call returns, or None when there is no such object."""
+    from kubernetes.client.exceptions import ApiException
+
+    try:
+        return call()
+    except ApiException as error:
+        if error.status == 404:
+            return None
+        raise
+
+
+def client(kubeconfig: str | None) -> Any:
+    """A client of the cluster: that of the file, else of the Pod we run in, else of the default kubeconfig.
+
+    Raises:
+        CertificateError: there is none.
+    """
+    from kubernetes import config
+    from kubernetes.config.config_exception import ConfigException
+
+    load: Any = config.new_client_from_config
+    try:
+        if kubeconfig is None:
+            try:
+                return _in_cluster()
+            except ConfigException:
+                pass
+        return load(config_file=kubeconfig)
+    except (ConfigException, OSError) as error:
+        raise CertificateError(f"no cluster: {error}; name a kubeconfig with --kubeconfig") from None
+
+
+def _in_cluster() -> Any:
+    from kubernetes import client, config
+
+    load: Any = config.load_incluster_config
+    configuration = client.Configuration()
+    load(client_configuration=configuration)
+    return client.ApiClient(configuration)
+
+
+def _message(error: Any) -> str:
+    try:
+        return str(json.loads(error.body)["message"])
+    except (TypeError, ValueError, KeyError):
+        return f"the cluster answered {error.status} {error.reason}"

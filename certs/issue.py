@@ -1,0 +1,221 @@
+"""Making and reading certificates: a small authority and what it signs. ECDSA P-256, nothing else.
+
+Knows X.509; knows neither files, clusters nor the clock: the time is an argument.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from certs.errors import CertificateError
+
+CA_DAYS: Final = 3650
+SERVING_DAYS: Final = 365
+BACKDATED: Final = timedelta(minutes=5)
+"""How long before now a certificate is valid already: the clocks of a cluster's machines differ."""
+_COMMON_NAME_MAX: Final = 64
+"""RFC 5280, upper bound of a common name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A certificate and its private key, PEM. `certificate` may hold further certificates after its own."""
+
+    certificate: bytes
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a certificate says of itself."""
+
+    subject: str
+    issuer: str
+    names: tuple[str, ...]
+    not_before: datetime
+    not_after: datetime
+    is_authority: bool
+    fingerprint: str
+
+    @property
+    def lifetime(self) -> timedelta:
+        """How long it is valid in all."""
+        return self.not_after - self.not_before
+
+
+def authority(name: str, *, now: datetime, days: int = CA_DAYS) -> Pair:
+    """A new self-signed authority that may sign serving certificates only."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = _name(name)
+    builder = _builder(subject, subject, key, now, days)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    builder = builder.add_extension(_usage(signs=True), critical=True)
+    builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    return _pair(builder.sign(key, hashes.SHA256()), key)
+
+
+def serving(ca: Pair, names: Sequence[str], *, now: datetime, days: int = SERVING_DAYS) -> Pair:
+    """A new serving certificate for these DNS names and IP addresses, signed by the authority.
+
+    Args:
+        ca: the authority; its first certificate signs.
+        names: at least one; every one becomes a subject alternative name.
+        now: the certificate is valid from five minutes before it.
+        days: how long it is valid, at most as long as the authority.
+
+    Raises:
+        CertificateError: no names, a name that is none, or an authority that cannot sign.
+    """
+    if not names:
+        raise CertificateError("a serving certificate needs at least one DNS name or IP address")
+    signer, signer_key = _certificates(ca.certificate)[0], _key(ca.key)
+    if signer.public_key() != signer_key.public_key():
+        raise CertificateError("the authority's key does not belong to its certificate")
+    key = ec.generate_private_key(ec.SECP256R1())
+    days = min(days, (signer.not_valid_after_utc - now).days)
+    if days < 1:
+        raise CertificateError("the authority expires within a day; rotate it first")
+    builder = _builder(_name(names[0][:_COMMON_NAME_MAX]), signer.subject, key, now, days)
+    alternatives = x509.SubjectAlternativeName([_alternative(name) for name in dict.fromkeys(names)])
+    identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer_key.public_key())
+    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+    builder = builder.add_extension(alternatives, critical=False)
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    builder = builder.add_extension(_usage(signs=False), critical=True)
+    builder = builder.add_extension(usage, critical=False)
+    builder = builder.add_extension(identifier, critical=False)
+    return _pair(builder.sign(signer_key, hashes.SHA256()), key)
+
+
+def read(certificate: bytes) -> tuple[Facts, ...]:
+    """What each certificate of a PEM text says.
+
+    Raises:
+        CertificateError: it holds none, or something that is no certificate.
+    """
+    return tuple(_facts(one) for one in _certificates(certificate))
+
+
+def is_signed_by(certificate: bytes, ca: bytes) -> bool:
+    """Whether the first certificate was signed by the first of the authority's.
+
+    Raises:
+        CertificateError: one of them is no certificate.
+    """
+    signed, signer = _certificates(certificate)[0], _certificates(ca)[0]
+    try:
+        signed.verify_directly_issued_by(signer)
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True
+
+
+def belongs(pair: Pair) -> bool:
+    """Whether key and first certificate belong together.
+
+    Raises:
+        CertificateError: one of them cannot be read.
+    """
+    return bool(_certificates(pair.certificate)[0].public_key() == _key(pair.key).public_key())
+
+
+def service_names(service: str, namespace: str) -> tuple[str, ...]:
+    """The names by which an API server and Pods reach a Service; the first is the one in clientConfig.service."""
+    return f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local", f"{service}.{namespace}", service
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime, days: int
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - BACKDATED)
+        .not_valid_after(now + timedelta(days=days))
+    )
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+def _alternative(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        pass
+    labels = name.removeprefix("*.").split(".")
+    if not all(label.isascii() and label.replace("-", "").isalnum() and label.strip("-") == label for label in labels):
+        raise CertificateError(f"`{name}` is neither a DNS name nor an IP address")
+    return x509.DNSName(name)
+
+
+def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
+    form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    private = key.private_bytes(serialization.Encoding.PEM, *form)
+    return Pair(certificate.public_bytes(serialization.Encoding.PEM), private)
+
+
+def _key(text: bytes) -> ec.EllipticCurvePrivateKey:
+    try:
+        key = serialization.load_pem_private_key(text, password=None)
+    except (ValueError, TypeError):
+        raise CertificateError("the private key is no unencrypted PEM key") from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise CertificateError("the private key is no ECDSA key; issue a new pair")
+    return key
+
+
+def _certificates(text: bytes) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(text)
+    except ValueError:
+        raise CertificateError("no PEM certificate found; expected `-----BEGIN CERTIFICATE-----`") from None
+
+
+def _facts(certificate: x509.Certificate) -> Facts:
+    try:
+        alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        alternatives = x509.SubjectAlternativeName([])
+    try:
+        is_authority = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except x509.ExtensionNotFound:
+        is_authority = False
+    names = [str(name.value) for name in alternatives if isinstance(name, x509.DNSName | x509.IPAddress)]
+    return Facts(
+        subject=certificate.subject.rfc4514_string(),
+        issuer=certificate.issuer.rfc4514_string(),
+        names=tuple(names),
+        not_before=certificate.not_valid_before_utc,
+        not_after=certificate.not_valid_after_utc,
+        is_authority=is_authority,
+        fingerprint=certificate.fingerprint(hashes.SHA256()).hex(),
+    )

@@ -1,0 +1,113 @@
+"""Bringing a store to what is wanted: issue for the first time, or carry out a plan of rotation.
+
+Knows the order of the steps; the plan itself is made in rotate.py, the certificates in issue.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from certs.errors import CertificateError
+from certs.issue import CA_DAYS, SERVING_DAYS, Pair, authority, belongs, is_signed_by, read, serving
+from certs.rotate import Plan, State, plan
+from certs.store import CA, CA_KEY, SERVING, SERVING_KEY, Store
+
+AUTHORITY_NAME: Final = "claimgate CA"
+_END: Final = b"-----END CERTIFICATE-----\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Days:
+    """How long new certificates are valid."""
+
+    serving: int = SERVING_DAYS
+    authority: int = CA_DAYS
+
+
+def issue(store: Store, names: Sequence[str], *, now: datetime, days: Days, replace: bool = False) -> None:
+    """A new authority and a serving pair, into a store that has none.
+
+    Raises:
+        CertificateError: the store has certificates and they are not to be replaced; or names that are none.
+    """
+    if not replace and (found := sorted(store.read())):
+        raise CertificateError(f"{', '.join(found)} exist already; use rotate, or --replace to start anew")
+    ca = authority(AUTHORITY_NAME, now=now, days=days.authority)
+    pair = serving(ca, names, now=now, days=days.serving)
+    store.write({CA: ca.certificate, CA_KEY: ca.key, SERVING: pair.certificate, SERVING_KEY: pair.key})
+
+
+def state(files: Mapping[str, bytes]) -> State:
+    """What a store's files amount to; an authority without its key cannot sign and counts as none.
+
+    Raises:
+        CertificateError: one of them cannot be read.
+    """
+    bundle = split(files.get(CA, b""))
+    authorities = tuple(read(one)[0] for one in bundle) if files.get(CA_KEY) else ()
+    pair = Pair(files.get(SERVING, b""), files.get(SERVING_KEY, b""))
+    if not pair.certificate or not pair.key or not belongs(pair):
+        return State(authorities=authorities)
+    signers = [is_signed_by(pair.certificate, one) for one in bundle]
+    return State(
+        authorities=authorities,
+        serving=read(pair.certificate)[0],
+        signed_by_newest=signers[:1] == [True],
+        signed_by_any=any(signers),
+    )
+
+
+def rotate(
+    store: Store, names: Sequence[str], *, now: datetime, days: Days, pretend: bool = False
+) -> tuple[Plan, bytes]:
+    """Renew what is due.
+
+    Args:
+        store: where the certificates are.
+        names: of the serving certificate; empty means those it has.
+        now: the time.
+        days: how long new certificates are valid.
+        pretend: plan only.
+
+    Returns:
+        What was done (or would be), and the bundle as it is afterwards.
+
+    Raises:
+        CertificateError: there is nothing to go by, or something cannot be read or written.
+    """
+    files = store.read()
+    current = state(files)
+    wanted = tuple(names) or (current.serving.names if current.serving else ())
+    if not wanted:
+        raise CertificateError("no serving certificate to take the names from; give them with --name or --service")
+    todo = plan(current, wanted, now=now)
+    changed = _carry_out(todo, files, wanted, now, days)
+    if changed and not pretend:
+        store.write(changed)
+    return todo, (files if pretend else {**files, **changed}).get(CA, b"")
+
+
+def split(bundle: bytes) -> list[bytes]:
+    """The certificates of a bundle, one by one."""
+    return [part + _END for part in bundle.replace(b"\r\n", b"\n").split(_END)[:-1]] if bundle else []
+
+
+def _carry_out(
+    todo: Plan, files: Mapping[str, bytes], names: Sequence[str], now: datetime, days: Days
+) -> dict[str, bytes]:
+    changed: dict[str, bytes] = {}
+    kept = [one for one in split(files.get(CA, b"")) if read(one)[0].fingerprint not in todo.drop]
+    if todo.new_authority:
+        ca = authority(AUTHORITY_NAME, now=now, days=days.authority)
+        kept.insert(0, ca.certificate)
+        changed[CA_KEY] = ca.key
+    if todo.new_authority or todo.drop:
+        changed[CA] = b"".join(kept)
+    if todo.new_serving:
+        signer = Pair(kept[0], changed.get(CA_KEY) or files[CA_KEY])
+        pair = serving(signer, names, now=now, days=days.serving)
+        changed.update({SERVING: pair.certificate, SERVING_KEY: pair.key})
+    return changed

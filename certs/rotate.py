@@ -1,0 +1,108 @@
+"""What has to be renewed now: a plan, made of facts and the time, carried out by whoever asked for it.
+
+An authority is renewed in two steps, because an API server must trust the new one before anybody shows a certificate
+signed by it: first the new authority joins the bundle in front of the old one, and only after `SETTLE`, in which the
+bundle is injected, the serving certificate is signed by it. The old one stays in the bundle until it expires. A serving
+certificate that is of no use at all (none, expired, wrong names) is not waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from certs.issue import Facts
+
+SETTLE: Final = timedelta(hours=1)
+RENEW_AT: Final = 3
+"""A certificate is renewed in the last third of its life: one of 90 days when 30 are left, as is customary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What is stored. `authorities` newest first; `serving` None when there is none or its key does not fit.
+
+    `signed_by_newest`: whether the serving certificate was signed by the first of the authorities.
+    """
+
+    authorities: tuple[Facts, ...] = ()
+    serving: Facts | None = None
+    signed_by_newest: bool = False
+    signed_by_any: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to do, and why. `drop` are the authorities to leave out of the bundle, by fingerprint."""
+
+    new_authority: bool = False
+    new_serving: bool = False
+    drop: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def changes_anything(self) -> bool:
+        """Whether there is something to do."""
+        return self.new_authority or self.new_serving or bool(self.drop)
+
+
+def plan(state: State, names: Sequence[str], *, now: datetime) -> Plan:
+    """What to renew.
+
+    Args:
+        state: what is stored.
+        names: what the serving certificate must be valid for.
+        now: the time.
+    """
+    authority = _authority_reason(state, now)
+    serving = _serving_reason(state, names, now, new_authority=bool(authority))
+    expired = tuple(one for one in state.authorities if one.not_after <= now)
+    reasons = [authority, serving, *(f"authority {one.subject} expired on {_day(one.not_after)}" for one in expired)]
+    return Plan(
+        new_authority=bool(authority),
+        new_serving=bool(serving),
+        drop=tuple(one.fingerprint for one in expired),
+        reasons=tuple(reason for reason in reasons if reason),
+    )
+
+
+def _authority_reason(state: State, now: datetime) -> str:
+    if not state.authorities:
+        return "there is no authority"
+    newest = state.authorities[0]
+    if is_due(newest, now):
+        return f"the authority expires on {_day(newest.not_after)}"
+    return ""
+
+
+def _serving_reason(state: State, names: Sequence[str], now: datetime, *, new_authority: bool) -> str:
+    serving = state.serving
+    if serving is None:
+        return "there is no serving certificate with its key"
+    if serving.not_after <= now:
+        return f"the serving certificate expired on {_day(serving.not_after)}"
+    if not state.signed_by_any:
+        return "the serving certificate was signed by none of the authorities"
+    if missing := sorted(set(names) - set(serving.names)):
+        return f"the serving certificate lacks {', '.join(missing)}"
+    if new_authority or _is_settling(state, now):
+        return ""
+    if is_due(serving, now):
+        return f"the serving certificate expires on {_day(serving.not_after)}"
+    return "" if state.signed_by_newest else "the serving certificate was signed by an earlier authority"
+
+
+def _is_settling(state: State, now: datetime) -> bool:
+    """Whether the newest authority is so new that API servers may not trust it yet."""
+    return not state.signed_by_newest and now - state.authorities[0].not_before < SETTLE
+
+
+def is_due(facts: Facts, now: datetime) -> bool:
+    """Whether it is in the last third of its life."""
+    return facts.not_after - now <= facts.lifetime / RENEW_AT
+
+
+def _day(moment: datetime) -> str:
+    return moment.date().isoformat()

@@ -1,0 +1,112 @@
+"""Where certificates are kept: a folder, or a Secret. Both hold the same four files.
+
+`ca.crt` is the bundle that clients trust, newest authority first; `ca.key` the key of that first one; `tls.crt` and
+`tls.key` the serving pair. A Pod that serves mounts only the last two. Knows nothing of what is in them.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from certs.errors import CertificateError
+
+CA, CA_KEY, SERVING, SERVING_KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
+FILES: Final = (CA, CA_KEY, SERVING, SERVING_KEY)
+
+
+class Store(Protocol):
+    """Keeps the four files; those that are absent are left out."""
+
+    def read(self) -> Mapping[str, bytes]:
+        """What is there."""
+        ...
+
+    def write(self, files: Mapping[str, bytes]) -> None:
+        """Keep these files; others stay as they are."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder; keys are readable by their owner only, and every file appears whole."""
+
+    path: Path
+
+    def read(self) -> Mapping[str, bytes]:
+        """What is there.
+
+        Raises:
+            CertificateError: a file cannot be read.
+        """
+        try:
+            return {name: (self.path / name).read_bytes() for name in FILES if (self.path / name).exists()}
+        except OSError as error:
+            raise CertificateError(f"{error.filename}: {str(error.strerror).lower()}") from None
+
+    def write(self, files: Mapping[str, bytes]) -> None:
+        """Keep these files. Certificates come last, so that a watcher sees a new one only with its key.
+
+        Raises:
+            CertificateError: a file cannot be written.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            for name in sorted(files, key=lambda name: not name.endswith(".key")):
+                self._replace(name, files[name])
+        except OSError as error:
+            raise CertificateError(f"{error.filename}: {str(error.strerror).lower()}") from None
+
+    def _replace(self, name: str, content: bytes) -> None:
+        descriptor, temporary = tempfile.mkstemp(dir=self.path, prefix=f".{name}.")  # readable by its owner only
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        if not name.endswith(".key"):
+            Path(temporary).chmod(0o644)
+        Path(temporary).replace(self.path / name)
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A Secret of type Opaque, through a CoreV1Api of the kubernetes package (see certs/cluster.py)."""
+
+    namespace: str
+    name: str
+    api: Any
+
+    def read(self) -> Mapping[str, bytes]:
+        """What is there; nothing when the Secret does not exist.
+
+        Raises:
+            CertificateError: the cluster refuses to say.
+        """
+        data = self._data() or {}
+        return {name: base64.b64decode(data[name]) for name in FILES if data.get(name)}
+
+    def write(self, files: Mapping[str, bytes]) -> None:
+        """Keep these files in one update, creating the Secret when it is not there.
+
+        Raises:
+            CertificateError: the cluster refuses.
+        """
+        from certs.cluster import refused
+
+        data = {name: base64.b64encode(content).decode() for name, content in files.items()}
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": self.name}, "data": data}
+        with refused(f"secret {self.namespace}/{self.name}"):
+            if self._data() is None:
+                self.api.create_namespaced_secret(self.namespace, {**body, "type": "Opaque"})
+            else:
+                self.api.patch_namespaced_secret(self.name, self.namespace, body)
+
+    def _data(self) -> dict[str, str] | None:
+        from certs.cluster import absent, refused
+
+        with refused(f"secret {self.namespace}/{self.name}"):
+            secret = absent(lambda: self.api.read_namespaced_secret(self.name, self.namespace))
+        return None if secret is None else (secret.data or {})

@@ -1,0 +1,70 @@
+"""`claimgate certs` as it is typed: what it prints, where files go, which code it exits with."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from certs.keep import Days, issue
+from certs.store import Folder
+from webhook.cli import run
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_issue_show_rotate(tmp_path: Path, capsys: Capture) -> None:
+    folder = ["--dir", str(tmp_path)]
+    assert run(["certs", "issue", *folder, "--service", "gate/claimgate", "--name", "127.0.0.1"]) == 0
+    assert "for claimgate.gate.svc, claimgate.gate.svc.cluster.local" in capsys.readouterr().out
+    assert run(["certs", "show", *folder, "-o", "json"]) == 0
+    authority, serving = json.loads(capsys.readouterr().out)
+    assert (authority["file"], authority["isAuthority"]) == ("ca.crt", True)
+    assert serving["names"][0] == "claimgate.gate.svc"
+    assert serving["names"][-1] == "127.0.0.1"
+    assert run(["certs", "rotate", *folder]) == 0
+    assert capsys.readouterr().out == "nothing is due\n"
+    before = (tmp_path / "tls.crt").read_bytes()
+    assert run(["certs", "rotate", *folder, "--name", "other", "--dry-run"]) == 0
+    assert capsys.readouterr().out == "the serving certificate lacks other\n"
+    assert (tmp_path / "tls.crt").read_bytes() == before
+
+
+def test_without_names_it_is_for_this_machine(tmp_path: Path, capsys: Capture) -> None:
+    assert run(["certs", "issue", "--dir", str(tmp_path)]) == 0
+    assert "for localhost, 127.0.0.1, ::1" in capsys.readouterr().out
+
+
+def test_a_certificate_that_is_due_is_a_finding(tmp_path: Path) -> None:
+    issue(Folder(tmp_path), ["a"], now=datetime.now(UTC) - timedelta(days=80), days=Days(serving=90))
+    assert run(["certs", "show", "--dir", str(tmp_path)]) == 1
+
+
+REFUSED = {
+    "no place": (["issue"], "either --dir or --secret"),
+    "two places": (["show", "--dir", "x", "--secret", "a/b"], "either --dir or --secret"),
+    "a secret without a namespace": (["show", "--secret", "b"], "--secret: expected NAMESPACE/NAME, found `b`"),
+    "a service in three parts": (
+        ["issue", "--dir", "x", "--service", "a/b/c"],
+        "--service: expected NAMESPACE/NAME, found `a/b/c`",
+    ),
+    "a name that is none": (["issue", "--dir", "x", "--name", "a b"], "`a b` is neither a DNS name nor an IP address"),
+    "nothing to show": (["show", "--dir", "x"], "make one with `claimgate certs issue`"),
+    "nothing to inject": (["inject", "claimgate", "--dir", "x"], "there is no ca.crt"),
+    "no such kubeconfig": (
+        ["show", "--secret", "a/b", "--kubeconfig", "nowhere"],
+        "name a kubeconfig with --kubeconfig",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused_with_code_2_and_one_line(
+    arguments: list[str], message: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["certs", *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,234 @@
+"""`claimgate certs`: issue, show, rotate and inject the webhook's certificates. Knows flags; certs/ knows the rest."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+import typer
+
+from certs.errors import CertificateError
+from webhook.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from certs.issue import Facts
+    from certs.store import Store
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Issue, show, rotate and inject certificates.")
+
+Dir: TypeAlias = Annotated[Path | None, typer.Option("--dir", metavar="DIR", help="Keep them in this folder.")]
+SecretName: TypeAlias = Annotated[
+    str, typer.Option("--secret", metavar="NAMESPACE/NAME", help="Keep them in this Secret of the cluster.")
+]
+Kubeconfig: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="FILE", help="The cluster. Default: the one this runs in, else kubectl's.")
+]
+Names: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--name", metavar="NAME", help="DNS name or IP address to serve; repeatable.")
+]
+Service: TypeAlias = Annotated[
+    str, typer.Option(metavar="NAMESPACE/NAME", help="Serve under all names of this Service, as well as any --name.")
+]
+Days: TypeAlias = Annotated[int, typer.Option(min=1, help="How long a serving certificate is valid.")]
+CaDays: TypeAlias = Annotated[int, typer.Option(min=2, help="How long an authority is valid.")]
+Inject: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--inject", metavar="NAME", help="Put the bundle into the webhook configurations of this name."),
+]
+
+
+@app.command()
+def issue(
+    *,
+    directory: Dir = None,
+    secret: SecretName = "",
+    name: Names = None,
+    service: Service = "",
+    days: Days = 365,
+    ca_days: CaDays = 3650,
+    replace: Annotated[bool, typer.Option("--replace", help="Throw away what is there, authority and all.")] = False,
+    inject: Inject = None,
+    kubeconfig: Kubeconfig = None,
+) -> int:
+    """Make a new authority and a serving certificate (ECDSA P-256).
+
+    Without --name and --service the certificate is for localhost, 127.0.0.1 and ::1.
+    """
+    from certs import keep
+    from certs.store import CA
+
+    with _complaints():
+        store = _store(directory, secret, kubeconfig)
+        names = _names(name, service) or ["localhost", "127.0.0.1", "::1"]
+        lives = keep.Days(serving=days, authority=ca_days)
+        keep.issue(store, names, now=datetime.now(UTC), days=lives, replace=replace)
+        typer.echo(_text(store))
+        _inject(inject, store.read()[CA], kubeconfig)
+    return 0
+
+
+@app.command()
+def show(
+    *,
+    directory: Dir = None,
+    secret: SecretName = "",
+    output: Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="Form of the answer.")] = "text",
+    kubeconfig: Kubeconfig = None,
+) -> int:
+    """Say what is there: names, dates, fingerprints. Exits with 1 when a certificate is due or expired."""
+    from certs.rotate import is_due
+
+    now = datetime.now(UTC)
+    with _complaints():
+        store = _store(directory, secret, kubeconfig)
+        facts = _facts(store)
+        if not facts:
+            raise CertificateError("there is no certificate; make one with `claimgate certs issue`")
+        typer.echo(
+            json.dumps([_plain(file, one) for file, one in facts], indent=2) if output == "json" else _text(store)
+        )
+    return 1 if any(is_due(one, now) for _, one in facts) else 0
+
+
+@app.command()
+def rotate(
+    *,
+    directory: Dir = None,
+    secret: SecretName = "",
+    name: Names = None,
+    service: Service = "",
+    days: Days = 365,
+    ca_days: CaDays = 3650,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is due, change nothing.")] = False,
+    inject: Inject = None,
+    kubeconfig: Kubeconfig = None,
+) -> int:
+    """Renew what is in the last third of its life; run it daily, with --inject.
+
+    A new authority is first only trusted (--inject), and signs at the next run, an hour later at the earliest: so no
+    API server meets a certificate that it does not trust yet. Without --name and --service the names stay.
+    """
+    from certs import keep
+
+    with _complaints():
+        store = _store(directory, secret, kubeconfig)
+        lives = keep.Days(serving=days, authority=ca_days)
+        plan, bundle = keep.rotate(store, _names(name, service), now=datetime.now(UTC), days=lives, pretend=dry_run)
+        for reason in plan.reasons or ("nothing is due",):
+            typer.echo(reason)
+        if not dry_run:
+            _inject(inject, bundle, kubeconfig)
+    return 0
+
+
+@app.command("inject")
+def inject_bundle(
+    configuration: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Validating and mutating webhook configurations.")
+    ],
+    *,
+    directory: Dir = None,
+    secret: SecretName = "",
+    kubeconfig: Kubeconfig = None,
+) -> int:
+    """Put the stored bundle into the caBundle of every webhook of the named configurations."""
+    from certs.store import CA
+
+    with _complaints():
+        bundle = _store(directory, secret, kubeconfig).read().get(CA)
+        if not bundle:
+            raise CertificateError("there is no ca.crt; make one with `claimgate certs issue`")
+        _inject(configuration, bundle, kubeconfig)
+    return 0
+
+
+@contextmanager
+def _complaints() -> Iterator[None]:
+    """Certificates' errors end like every other one of the command line: one line, exit code 2."""
+    try:
+        yield
+    except CertificateError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+def _store(directory: Path | None, secret: str, kubeconfig: str | None) -> Store:
+    from certs.store import Folder, Secret
+
+    if (directory is None) == (not secret):
+        raise ConfigurationError("say where the certificates are: either --dir or --secret")
+    if directory is not None:
+        return Folder(directory)
+    namespace, name = _split("--secret", secret)
+    return Secret(namespace, name, _core(kubeconfig))
+
+
+def _core(kubeconfig: str | None) -> Any:
+    from certs.cluster import client
+
+    connected = client(kubeconfig)
+    from kubernetes.client import CoreV1Api
+
+    return CoreV1Api(connected)
+
+
+def _names(names: list[str] | None, service: str) -> list[str]:
+    from certs.issue import service_names
+
+    given = list(names or ())
+    if service:
+        namespace, name = _split("--service", service)
+        given = [*service_names(name, namespace), *given]
+    return given
+
+
+def _split(flag: str, value: str) -> tuple[str, str]:
+    namespace, separator, name = value.partition("/")
+    if not (namespace and separator and name) or "/" in name:
+        raise ConfigurationError(f"{flag}: expected NAMESPACE/NAME, found `{value}`")
+    return namespace, name
+
+
+def _inject(names: list[str] | None, bundle: bytes, kubeconfig: str | None) -> None:
+    if not names:
+        return
+    from certs.cluster import client
+    from certs.inject import inject
+
+    for done in inject(client(kubeconfig), names, bundle):
+        typer.echo(
+            f"{done.kind.replace('_', ' ')} {done.name}: bundle put into {done.changed} webhooks", file=sys.stderr
+        )
+
+
+def _facts(store: Store) -> list[tuple[str, Facts]]:
+    from certs.issue import read
+    from certs.store import CA, SERVING
+
+    files = store.read()
+    return [(file, one) for file in (CA, SERVING) if file in files for one in read(files[file])]
+
+
+def _plain(file: str, facts: Facts) -> dict[str, Any]:
+    return {
+        "file": file,
+        "subject": facts.subject,
+        "issuer": facts.issuer,
+        "names": list(facts.names),
+        "notBefore": facts.not_before.isoformat(),
+        "notAfter": facts.not_after.isoformat(),
+        "isAuthority": facts.is_authority,
+        "sha256": facts.fingerprint,
+    }
+
+
+def _text(store: Store) -> str:
+    lines = []
+    for file, facts in _facts(store):
+        names = f"  for {', '.join(facts.names)}" if facts.names else ""
+        lines.append(f"{file}  {facts.subject}  until {facts.not_after.date().isoformat()}{names}")
+    return "\n".join(lines)
