@@ -1,0 +1,141 @@
+"""Patches apply as the API server applies them, and change nothing they are given."""
+
+import copy
+import json
+import pathlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.errors import PatchError
+from webhook.patch.diff import diff
+from webhook.patch.jsonpatch import FailedTest, apply, equal
+
+DATA = pathlib.Path(__file__).parent.parent / "data/jsonpatch"
+DOCUMENT = json.loads((DATA / "document.json").read_text())
+CASES = [json.loads(line) for line in (DATA / "cases.jsonl").read_text().splitlines()]
+
+SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([1.0, 0.5]) | st.sampled_from(["a", "b", ""])
+KEYS = st.sampled_from(["a", "b", "c/d", "~e", "0", ""])
+JSONS = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=5) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=14
+)
+DOCUMENTS = st.dictionaries(KEYS, JSONS, max_size=4)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: json.dumps(case["patch"])[:60])
+def test_a_patch_does_what_the_go_library_does(case):
+    before = copy.deepcopy(DOCUMENT)
+    if "error" in case:
+        with pytest.raises(PatchError) as raised:
+            apply(DOCUMENT, case["patch"])
+        assert str(raised.value) == case["error"]
+    else:
+        assert equal(apply(DOCUMENT, case["patch"]), case["result"])
+    assert before == DOCUMENT
+
+
+@pytest.mark.parametrize(
+    "operation, message",
+    [
+        ({"op": "add"}, "add operation failed to decode path: missing value"),
+        ({"op": "replace", "path": 1}, "replace operation failed to decode path: operation missing path field"),
+        ({"op": "move", "path": "/x"}, "move operation failed to decode from: operation, missing from field"),
+        ({"path": "/x"}, "Unexpected kind: unknown"),
+        ({"op": "merge", "path": "/x"}, "Unexpected kind: merge"),
+        ({"op": "replace", "path": "", "value": 1}, "replace operation value must be object or array"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(operation, message):
+    with pytest.raises(PatchError, match=message):
+        apply({}, [operation])
+
+
+@pytest.mark.parametrize("operations", [{"op": "add"}, ["add"], None])
+def test_only_a_list_of_operations_is_a_patch(operations):
+    with pytest.raises(PatchError, match="must be a list of operations"):
+        apply({}, operations)
+
+
+def test_an_object_that_is_absent_has_no_paths():
+    with pytest.raises(PatchError, match="doc is missing path"):
+        apply(None, [{"op": "add", "path": "/a", "value": 1}])
+
+
+def test_a_failed_test_is_told_apart():
+    with pytest.raises(FailedTest, match="testing value /a failed: test failed"):
+        apply({"a": 1}, [{"op": "test", "path": "/a", "value": 1.0}])
+
+
+def test_untouched_parts_stay_the_same_objects():
+    document = {"a": {"b": [1]}, "c": {"d": [2]}}
+    patched = apply(
+        document, [{"op": "add", "path": "/a/b/-", "value": 2}, {"op": "add", "path": "/a/b/-", "value": 3}]
+    )
+    assert patched == {"a": {"b": [1, 2, 3]}, "c": {"d": [2]}}
+    assert patched["c"] is document["c"]
+    assert apply(document, []) is document
+
+
+def test_copies_do_not_change_together():
+    patched = apply(
+        {"a": {"x": [1]}},
+        [
+            {"op": "add", "path": "/a/x/-", "value": 2},
+            {"op": "copy", "from": "/a", "path": "/b"},
+            {"op": "add", "path": "/b/x/-", "value": 3},
+        ],
+    )
+    assert patched == {"a": {"x": [1, 2]}, "b": {"x": [1, 2, 3]}}
+
+
+def test_values_of_operations_are_not_changed():
+    operations = [{"op": "add", "path": "/a", "value": []}, {"op": "add", "path": "/a/-", "value": 1}]
+    assert apply({}, operations) == {"a": [1]}
+    assert operations[0]["value"] == []
+
+
+@given(DOCUMENTS, DOCUMENTS)
+def test_the_difference_leads_from_one_to_the_other(before, after):
+    kept = copy.deepcopy(before)
+    operations = diff(before, after)
+    assert equal(apply(before, operations), after)
+    assert equal(before, kept)
+    assert bool(operations) != equal(before, after)
+    assert diff(before, after) == operations
+    assert {operation["op"] for operation in operations} <= {"add", "remove", "replace"}
+
+
+@given(st.lists(SCALARS, max_size=6), st.integers(0, 6), SCALARS)
+def test_one_item_more_or_less_is_one_operation(items, at, item):
+    longer = [*items[:at], item, *items[at:]]
+    assert len(diff({"x": items}, {"x": longer})) == 1
+    assert len(diff({"x": longer}, {"x": items})) == 1
+
+
+@pytest.mark.parametrize(
+    "before, after, operations",
+    [
+        ({"a": 1, "b": 2}, {"b": 3, "c": 4}, ["remove /a", "replace /b", "add /c"]),
+        ({"a": [1, 2, 3]}, {"a": [1, 9, 3]}, ["replace /a/1"]),
+        ({"a": [1, 2, 3]}, {"a": [3]}, ["remove /a/0", "remove /a/0"]),
+        ({"a": [1, 4]}, {"a": [1, 2, 3, 4]}, ["add /a/1", "add /a/2"]),
+        ({"a": []}, {"a": [{}]}, ["add /a/0"]),
+        ({"a": json.loads("[1.5]")}, {"a": json.loads("[1.5]")}, []),
+        ({"a": None}, {"a": {}}, ["replace /a"]),
+        ({"a/b": {"~": True}}, {"a/b": {"~": 1}}, ["replace /a~1b/~0"]),
+        ({"a": {"b": 1}}, {"a": [1]}, ["replace /a"]),
+    ],
+)
+def test_differences_are_small_and_in_order(before, after, operations):
+    assert [f"{operation['op']} {operation['path']}" for operation in diff(before, after)] == operations
+
+
+def test_shared_parts_are_not_looked_into():
+    class Unlooked(dict):
+        def items(self):
+            raise AssertionError
+
+    shared = Unlooked()
+    assert diff({"a": shared, "b": 1}, {"a": shared, "b": 2}) == ({"op": "replace", "path": "/b", "value": 2},)

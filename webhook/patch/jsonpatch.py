@@ -1,0 +1,234 @@
+"""JSON Patch as Kubernetes applies it.
+
+Rules: gopkg.in/evanphx/json-patch.v4 v4.13.0 patch.go, used by k8s.io/apiserver v0.36.1 for webhooks and for
+MutatingAdmissionPolicy. It differs from RFC 6902: `replace` of an absent key adds it, negative indices count from the
+end, `copy` of an absent key gives null, `test` of an absent key passes against null, 1 and 1.0 are different.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from webhook.attributes import JSON
+from webhook.errors import PatchError
+
+Operation: TypeAlias = Mapping[str, JSON]
+
+_INDEX: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+_BAD_INDEX: Final = "Unable to access invalid index: {}: invalid index referenced"
+
+
+class FailedTest(PatchError):
+    """A `test` operation found another value. A MutatingAdmissionPolicy then changes nothing, a webhook call fails."""
+
+
+def apply(document: JSON, operations: Sequence[Operation]) -> JSON:
+    """The document after all operations, in order; the document itself is not changed.
+
+    Raises:
+        FailedTest: a `test` found another value.
+        PatchError: an operation cannot be read or does not apply, in the API server's words.
+    """
+    if not isinstance(operations, Sequence) or not all(isinstance(operation, Mapping) for operation in operations):
+        raise PatchError("a JSON patch must be a list of operations, each an object with op and path")
+    patched = _Patched(document)
+    for operation in operations:
+        act = _ACTIONS.get(_text(operation, "op") or "unknown")
+        if act is None:
+            raise PatchError(f"Unexpected kind: {_text(operation, 'op') or 'unknown'}")
+        act(patched, operation)
+    return patched.root
+
+
+class _Patched:
+    """The document while it is patched. Containers are copied on the way to what changes, each once."""
+
+    def __init__(self, root: JSON) -> None:
+        self.root = root
+        self.own: dict[int, JSON] = {}  # copies made here, kept alive so that their ids stay theirs
+
+    def find(self, path: str, missing: str, *, for_change: bool) -> tuple[JSON, str]:
+        """The container that the path's last step is in, and that step."""
+        steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
+        if not steps or not isinstance(self.root, dict | list):
+            raise PatchError(f"{missing}: missing value")
+        if for_change:
+            self.root = self.owned(self.root)
+        container = self.root
+        for step in steps[:-1]:
+            try:
+                key = _key(container, step)
+                inner = container[key]
+            except (PatchError, KeyError):
+                inner = None
+            if not isinstance(inner, dict | list):
+                raise PatchError(f"{missing}: missing value")
+            if for_change:
+                inner = container[key] = self.owned(inner)
+            container = inner
+        return container, steps[-1]
+
+    def owned(self, container: JSON) -> JSON:
+        """The container if it is a copy already, else a copy of it."""
+        if id(container) not in self.own:
+            container = container.copy()
+            self.own[id(container)] = container
+        return container
+
+
+def _key(container: JSON, step: str) -> Any:
+    """The key or index of a step; raises PatchError when a list has no such index."""
+    if isinstance(container, dict):
+        return step
+    index = _index(step)
+    if not -len(container) <= index < len(container):
+        raise PatchError(_BAD_INDEX.format(index))
+    return index
+
+
+def _index(step: str) -> int:
+    if not _INDEX.fullmatch(step):
+        raise PatchError(f"strconv.Atoi: parsing {json.dumps(step, ensure_ascii=False)}: invalid syntax")
+    return int(step)
+
+
+def _insert(container: JSON, step: str, value: JSON, where: str) -> None:
+    try:
+        if isinstance(container, dict):
+            container[step] = value
+        elif step == "-":
+            container.append(value)
+        else:
+            container.insert(_slot(container, step), value)
+    except PatchError as error:
+        raise PatchError(f"{where}: {error}") from None
+
+
+def _slot(container: list[JSON], step: str) -> int:
+    """Where to insert: up to one past the end; negative from there."""
+    try:
+        index = _index(step)
+    except PatchError as error:
+        raise PatchError(f"value was not a proper array index: '{step}': {error}") from None
+    size = len(container) + 1
+    if not -size <= index < size:
+        raise PatchError(_BAD_INDEX.format(index))
+    return index if index >= 0 else index + size
+
+
+def _delete(container: JSON, step: str, where: str) -> None:
+    if isinstance(container, dict) and step not in container:
+        raise PatchError(f"{where}: Unable to remove nonexistent key: {step}: missing value")
+    del container[_read_key(container, step, where)]
+
+
+def _read_key(container: JSON, step: str, where: str) -> Any:
+    try:
+        return _key(container, step)
+    except PatchError as error:
+        raise PatchError(f"{where}: {error}") from None
+
+
+def _read(container: JSON, step: str, where: str) -> JSON:
+    key = _read_key(container, step, where)
+    return container.get(key) if isinstance(container, dict) else container[key]
+
+
+def _text(operation: Operation, member: str) -> str | None:
+    value = operation.get(member)
+    return value if isinstance(value, str) else None
+
+
+def _path(operation: Operation, kind: str, member: str = "path") -> str:
+    path = _text(operation, member)
+    if path is None:
+        detail = {"from": "operation, missing from field: ", "path": "operation missing path field: "}[member]
+        detail = "" if member == "path" and kind in {"add", "remove", "copy"} else detail
+        raise PatchError(f"{kind} operation failed to decode {member}: {detail}missing value")
+    return path
+
+
+def _add(patched: _Patched, operation: Operation) -> None:
+    path = _path(operation, "add")
+    missing = f'add operation does not apply: doc is missing path: "{path}"'
+    container, step = patched.find(path, missing, for_change=True)
+    _insert(container, step, operation.get("value"), f"error in add for path: '{path}'")
+
+
+def _remove(patched: _Patched, operation: Operation) -> None:
+    path = _path(operation, "remove")
+    missing = f'remove operation does not apply: doc is missing path: "{path}"'
+    container, step = patched.find(path, missing, for_change=True)
+    _delete(container, step, f"error in remove for path: '{path}'")
+
+
+def _replace(patched: _Patched, operation: Operation) -> None:
+    path, value = _path(operation, "replace"), operation.get("value")
+    if path == "":
+        if not isinstance(value, dict | list):
+            raise PatchError("replace operation value must be object or array")
+        patched.root = value
+        return
+    missing = f"replace operation does not apply: doc is missing path: {path}"
+    container, step = patched.find(path, missing, for_change=True)
+    try:
+        key = _key(container, step)
+    except PatchError:
+        message = f"replace operation does not apply: doc is missing key: {path}: missing value"
+        raise PatchError(message) from None
+    container[key] = value
+
+
+def _move(patched: _Patched, operation: Operation) -> None:
+    source = _path(operation, "move", "from")
+    missing = f"move operation does not apply: doc is missing from path: {source}"
+    container, step = patched.find(source, missing, for_change=True)
+    value = _read(container, step, f"error in move for path: '{step}'")
+    _delete(container, step, f"error in move for path: '{step}'")
+    path = _path(operation, "move")
+    missing = f"move operation does not apply: doc is missing destination path: {path}"
+    container, step = patched.find(path, missing, for_change=True)
+    _insert(container, step, value, f"error in move for path: '{path}'")
+
+
+def _copy(patched: _Patched, operation: Operation) -> None:
+    source = _path(operation, "copy", "from")
+    missing = f"copy operation does not apply: doc is missing from path: {source}"
+    container, step = patched.find(source, missing, for_change=False)
+    value = _read(container, step, f"error in copy for from: '{source}'")
+    path = _path(operation, "copy")
+    missing = f"copy operation does not apply: doc is missing destination path: {path}"
+    container, step = patched.find(path, missing, for_change=True)
+    _insert(container, step, value, "error while adding value during copy")
+    patched.own.clear()  # what stands in two places now is nobody's to change
+
+
+def _test(patched: _Patched, operation: Operation) -> None:
+    path, expected = _path(operation, "test"), operation.get("value")
+    if path == "":
+        found = patched.root
+    else:
+        missing = f"test operation does not apply: is missing path: {path}"
+        container, step = patched.find(path, missing, for_change=False)
+        found = _read(container, step, f"error in test for path: '{path}'")
+    if not equal(found, expected):
+        raise FailedTest(f"testing value {path} failed: test failed")
+
+
+def equal(one: JSON, other: JSON) -> bool:
+    """Equal as JSON text: true is not 1, and 1 is not 1.0."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return len(one) == len(other) and all(key in other and equal(value, other[key]) for key, value in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(equal, one, other))
+    return bool(one == other)
+
+
+_ACTIONS: Final = {"add": _add, "remove": _remove, "replace": _replace, "move": _move, "copy": _copy, "test": _test}
