@@ -18,14 +18,18 @@ LIBRARIES = (
     "standard",
     "lists",
     "strings",
+    "format_string",
     "regex",
+    "url",
     "ip",
     "cidr",
     "quantity",
     "semver",
     "sets",
+    "named_format",
     "optional",
     "jsonpatch",
+    "authorizer",
 )
 """Module names, in the order in which their overloads of one name are tried."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from webhook.cel.values import MAPS, map_keys
+from webhook.cel.values import Map, map_keys
 from webhook.errors import BudgetExceeded
 
 STRING = 0.1
@@ -29,14 +29,15 @@ MAX_ELEMENTS = 1_000_000
 
 EXCEEDED = "operation cancelled: actual cost limit exceeded"
 
-_SIZED = frozenset((str, bytes, list, *MAPS))
+_MAPS = frozenset((dict, Map))  # objects made by Object{…} have no size upstream
+_SIZED = frozenset((str, bytes, list, *_MAPS))
 
 
 def size(value: Any) -> int:
     """A value's size as costs see it: characters, bytes or entries; 1 for everything that has no size."""
     if type(value) in _SIZED:
         return len(value)
-    return getattr(value, "cel_size", 1)
+    return int(getattr(value, "cel_size", 1))
 
 
 def walk(value: Any, times: float = STRING) -> int:
@@ -53,7 +54,7 @@ def traversal(value: Any) -> int:
         return int(len(value) * STRING)
     if kind is list:
         return sum(map(traversal, value))
-    if kind in MAPS:
+    if kind in _MAPS:
         return sum(map(traversal, map_keys(value))) + sum(map(traversal, value.values()))
     return 1
 

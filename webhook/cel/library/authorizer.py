@@ -1,0 +1,322 @@
+"""Authorization checks: kubernetes.authz, since 1.27; selectors since 1.31.
+
+Source: k8s.io/apiserver v0.36.1 pkg/cel/library/authz.go. Whoever evaluates supplies an Authorizer; outside a cluster it
+is a table of decisions (Decisions). A question that the table does not answer is an error, never a guess. The examples
+suppose the user `alice` and the decisions
+
+    - {verb: get, resource: secrets, namespace: team, allowed: true, reason: "RBAC: allowed"}
+    - {verb: get, path: /healthz, allowed: false}
+    - {verb: list, resource: pods, allowed: false, error: no kubelet}
+    - {user: "system:serviceaccount:team:robot", verb: create, group: apps, resource: web, allowed: true}
+
+kubernetes.authorization.Authorizer.path(string) -> kubernetes.authorization.PathCheck
+
+    authorizer.path('/healthz').check('get').allowed() // false
+    authorizer.path(' ') // error: path must not be empty
+
+kubernetes.authorization.Authorizer.group(string) -> kubernetes.authorization.GroupCheck
+
+    authorizer.group('').resource('secrets').namespace('team').check('get').allowed() // true
+    authorizer.group(dyn(1)) // error: no such overload
+
+kubernetes.authorization.Authorizer.serviceAccount(string, string) -> kubernetes.authorization.Authorizer
+    The same questions for the service account of a namespace and name.
+
+    authorizer.serviceAccount('team', 'robot').group('apps').resource('web').check('create').allowed() // true
+    authorizer.serviceAccount('team', 'Robot') // error: Invalid service account name
+    authorizer.serviceAccount('Team', 'robot') // error: Invalid service account namespace
+
+kubernetes.authorization.GroupCheck.resource(string) -> kubernetes.authorization.ResourceCheck
+
+    authorizer.group('').resource('') // error: resource must not be empty
+    authorizer.group('').resource('pods').check('list').allowed() // false
+
+kubernetes.authorization.ResourceCheck.subresource(string) -> kubernetes.authorization.ResourceCheck
+
+    authorizer.group('').resource('pods').subresource('log').check('get') // error: authorizer:
+    authorizer.group('').resource('pods').subresource('').check('list').allowed() // false
+
+kubernetes.authorization.ResourceCheck.namespace(string) -> kubernetes.authorization.ResourceCheck
+
+    authorizer.group('').resource('secrets').namespace('team').check('get').reason() // 'RBAC: allowed'
+    authorizer.group('').resource('secrets').namespace('other').check('get') // error: authorizer: no decision is given
+
+kubernetes.authorization.ResourceCheck.name(string) -> kubernetes.authorization.ResourceCheck
+
+    authorizer.group('').resource('secrets').namespace('team').name('s').check('get').allowed() // true
+    authorizer.group('').resource('pods').name(dyn(1)) // error: no such overload
+
+kubernetes.authorization.ResourceCheck.fieldSelector(string) -> kubernetes.authorization.ResourceCheck
+
+    authorizer.group('').resource('pods').fieldSelector('spec.nodeName=a').check('list').allowed() // false
+    authorizer.group('').resource('pods').fieldSelector(dyn(1)) // error: no such overload
+
+kubernetes.authorization.ResourceCheck.labelSelector(string) -> kubernetes.authorization.ResourceCheck
+
+    authorizer.group('').resource('pods').labelSelector('a=b').check('list').allowed() // false
+    authorizer.group('').resource('pods').labelSelector(dyn(1)) // error: no such overload
+
+kubernetes.authorization.PathCheck.check(string) -> kubernetes.authorization.Decision
+    The same of a ResourceCheck. A check costs 350,000: two fit into one expression.
+
+    authorizer.path('/healthz').check('get').reason() // ''
+    authorizer.path('/metrics').check('get') // error: authorizer: no decision is given
+
+kubernetes.authorization.Decision.allowed() -> bool
+
+    authorizer.path('/healthz').check('get').allowed() // false
+    dyn(true).allowed() // error: no such overload
+
+kubernetes.authorization.Decision.reason() -> string
+
+    authorizer.group('').resource('secrets').namespace('team').check('get').reason() // 'RBAC: allowed'
+    dyn('').reason() // error: no such overload
+
+kubernetes.authorization.Decision.errored() -> bool
+
+    authorizer.group('').resource('pods').check('list').errored() // true
+    dyn(true).errored() // error: no such overload
+
+kubernetes.authorization.Decision.error() -> string
+
+    authorizer.group('').resource('pods').check('list').error() // 'no kubelet'
+    authorizer.path('/healthz').check('get').error() // ''
+    dyn('').error() // error: no such overload
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from math import ceil
+from typing import Any, ClassVar, Protocol
+
+from webhook.attributes import JSON
+from webhook.cel.library import costs
+from webhook.cel.library.declaration import Overload, Version
+from webhook.cel.library.named_format import dns1123_label, dns1123_subdomain
+from webhook.cel.types import BOOL, STRING, Type, opaque
+from webhook.errors import EvaluationError
+
+AUTHORIZER = opaque("kubernetes.authorization.Authorizer")
+PATH_CHECK = opaque("kubernetes.authorization.PathCheck")
+GROUP_CHECK = opaque("kubernetes.authorization.GroupCheck")
+RESOURCE_CHECK = opaque("kubernetes.authorization.ResourceCheck")
+DECISION = opaque("kubernetes.authorization.Decision")
+
+CHECK_COST = 350_000
+"""Source: cost.go; two checks fit into the per-expression limit of 1,000,000."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """May this user do this? Either `path` is set, or `resource`."""
+
+    user: str = ""
+    verb: str = ""
+    path: str = ""
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    field_selector: str = ""
+    label_selector: str = ""
+
+    def __str__(self) -> str:
+        told = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return " ".join(f"{name} `{value}`" for name, value in told if value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The answer. `error` is None when the authorizer had none."""
+
+    cel_type: ClassVar[Type] = DECISION
+
+    allowed: bool
+    reason: str = ""
+    error: str | None = None
+
+
+class Authorizer(Protocol):
+    """Answers questions; what it cannot know is an EvaluationError."""
+
+    def decide(self, question: Question) -> Decision:
+        """Answer one question."""
+
+
+_KEYS = {
+    **{each.name: each.name for each in fields(Question)},
+    "fieldSelector": "field_selector",
+    "labelSelector": "label_selector",
+}
+
+
+class Decisions:
+    """An Authorizer that reads its answers from a list: the first entry whose every field agrees with the question.
+
+    Args:
+        entries: mappings of user, verb, group, resource, subresource, namespace, name, path, fieldSelector and
+            labelSelector, each of which may be left out to mean any, and allowed, reason, error.
+
+    """
+
+    def __init__(self, entries: Iterable[Mapping[str, JSON]]) -> None:
+        self._entries = tuple(entries)
+
+    def decide(self, question: Question) -> Decision:
+        """Answer from the list.
+
+        Raises:
+            EvaluationError: no entry fits.
+
+        """
+        for entry in self._entries:
+            if all(getattr(question, _KEYS[key]) == value for key, value in entry.items() if key in _KEYS):
+                error = entry.get("error")
+                allowed = entry.get("allowed") is True and error is None
+                return Decision(allowed=allowed, reason=entry.get("reason", ""), error=error)
+        raise EvaluationError(f"authorizer: no decision is given for {question}")
+
+
+NO_DECISIONS: Authorizer = Decisions(())
+"""Where nobody knows: every check is an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizerValue:
+    """The variable `authorizer`: questions in the name of one user."""
+
+    cel_type: ClassVar[Type] = AUTHORIZER
+
+    authorizer: Authorizer
+    question: Question
+
+    def with_question(self, **parts: str) -> Question:
+        """The question with more known of it."""
+        return replace(self.question, **parts)
+
+
+class PathCheck(AuthorizerValue):
+    """A question about a path of the API server."""
+
+    __slots__ = ()
+    cel_type: ClassVar[Type] = PATH_CHECK
+
+
+class GroupCheck(AuthorizerValue):
+    """A question about an API group."""
+
+    __slots__ = ()
+    cel_type: ClassVar[Type] = GROUP_CHECK
+
+
+class ResourceCheck(AuthorizerValue):
+    """A question about a resource."""
+
+    __slots__ = ()
+    cel_type: ClassVar[Type] = RESOURCE_CHECK
+
+
+def authorizer_of(user: str, authorizer: Authorizer) -> AuthorizerValue:
+    """The value of the variable `authorizer` in a request of this user."""
+    return AuthorizerValue(authorizer, Question(user=user))
+
+
+def request_resource(user: str, authorizer: Authorizer, **resource: str) -> ResourceCheck:
+    """The value of `authorizer.requestResource`: group, resource, subresource, namespace and name of the request."""
+    return ResourceCheck(authorizer, Question(user=user, **resource))
+
+
+def service_account(value: AuthorizerValue, namespace: str, name: str) -> AuthorizerValue:
+    """Ask in the name of a service account."""
+    if dns1123_subdomain(name):
+        raise EvaluationError("Invalid service account name")
+    if dns1123_label(namespace):
+        raise EvaluationError("Invalid service account namespace")
+    return authorizer_of(f"system:serviceaccount:{namespace}:{name}", value.authorizer)
+
+
+def path(value: AuthorizerValue, text: str) -> PathCheck:
+    """Ask about a path."""
+    if not text.strip():
+        raise EvaluationError("path must not be empty")
+    return PathCheck(value.authorizer, value.with_question(path=text))
+
+
+def group(value: AuthorizerValue, name: str) -> GroupCheck:
+    """Ask about an API group."""
+    return GroupCheck(value.authorizer, value.with_question(group=name))
+
+
+def resource(value: GroupCheck, name: str) -> ResourceCheck:
+    """Ask about a resource of the group."""
+    if not name.strip():
+        raise EvaluationError("resource must not be empty")
+    return ResourceCheck(value.authorizer, value.with_question(resource=name))
+
+
+def check(value: AuthorizerValue, verb: str) -> Decision:
+    """Have the question answered."""
+    return value.authorizer.decide(value.with_question(verb=verb))
+
+
+def _narrowed(part: str) -> Callable[[ResourceCheck, str], ResourceCheck]:
+    return lambda value, text: ResourceCheck(value.authorizer, value.with_question(**{part: text}))
+
+
+def _selector_cost(_: Any, __: ResourceCheck, selector: str) -> int:
+    """A list, the walk over the text, and a structure with a list for every second character: selectorCostEstimate."""
+    length = costs.size(selector)
+    return costs.LIST + ceil(length * costs.STRING) + ceil(ceil(length * 0.5) * 50.0)
+
+
+def _asks(
+    target: Type, name: str, id_: str, result: Type, implementation: Callable[..., Any], *, since: Version = (1, 27)
+) -> Overload:
+    arguments = 2 if name == "serviceAccount" else int(target is not DECISION)
+    cost = CHECK_COST if name == "check" else 1
+    return Overload(
+        name,
+        id_,
+        (target, *[STRING] * arguments),
+        result,
+        implementation,
+        member=True,
+        since=since,
+        cost=lambda *_: cost,
+    )
+
+
+def _selector(name: str, part: str) -> Overload:
+    return Overload(
+        name,
+        f"authorizer_{name.lower()}",
+        (RESOURCE_CHECK, STRING),
+        RESOURCE_CHECK,
+        _narrowed(part),
+        member=True,
+        since=(1, 31),
+        cost=_selector_cost,
+    )
+
+
+FUNCTIONS = (
+    _asks(AUTHORIZER, "path", "authorizer_path", PATH_CHECK, path),
+    _asks(AUTHORIZER, "group", "authorizer_group", GROUP_CHECK, group),
+    _asks(AUTHORIZER, "serviceAccount", "authorizer_serviceaccount", AUTHORIZER, service_account),
+    _asks(GROUP_CHECK, "resource", "groupcheck_resource", RESOURCE_CHECK, resource),
+    *(
+        _asks(RESOURCE_CHECK, part, f"resourcecheck_{part}", RESOURCE_CHECK, _narrowed(part))
+        for part in ("subresource", "namespace", "name")
+    ),
+    _asks(PATH_CHECK, "check", "pathcheck_check", DECISION, check),
+    _asks(RESOURCE_CHECK, "check", "resourcecheck_check", DECISION, check),
+    _asks(DECISION, "errored", "decision_errored", BOOL, lambda decision: decision.error is not None, since=(1, 28)),
+    _asks(DECISION, "error", "decision_error", STRING, lambda decision: decision.error or "", since=(1, 28)),
+    _asks(DECISION, "allowed", "decision_allowed", BOOL, lambda decision: decision.allowed),
+    _asks(DECISION, "reason", "decision_reason", STRING, lambda decision: decision.reason),
+    _selector("fieldSelector", "field_selector"),
+    _selector("labelSelector", "label_selector"),
+)

@@ -1,0 +1,280 @@
+r"""'…'.format([…]): ext.Strings v2, since 1.29. Source: cel-go v0.26.0 ext/formatting.go.
+
+string.format(list(dyn)) -> string
+    Each `%` clause takes the next element. A literal text with a literal list is checked before it ever runs.
+
+    %s  any text, number, bool, bytes, null, type, duration, timestamp, list or map
+    %d  int or uint                 %b  int, uint or bool in binary
+    %f  double, %.3f with so many digits; thousands are separated
+    %e  double in scientific notation; %.12e is a width here
+    %x  int, uint, text or bytes in hexadecimal, %X in upper case; %o  int or uint in octal
+    %%  a percent sign
+
+    'pod %s has %d containers'.format(['a', 2]) // 'pod a has 2 containers'
+    '%s'.format([[1, 2]]) // '[1, 2]'
+    '%s'.format([{'b': 1.5, 'a': 'x'}]) // '{"a":"x", "b":1.500000}'
+    '%.2f'.format([1234.567]) // '1,234.57'
+    '%e'.format([12345.678]) // '1.234568×10⁰⁴'
+    '%x %X %b %o'.format([255, 'k', 5u, -8]) // 'ff 6B 101 -10'
+    '100%%'.format([]) // '100%'
+    '%d'.format(dyn(['x'])) // error: error during formatting: decimal clause can only be used on integers
+    '%q'.format(dyn([1])) // error: could not parse formatting clause: unrecognized formatting clause "q"
+    '%s'.format(dyn([])) // error: index 0 out of range
+"""  # noqa: RUF002
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.cel.library import costs, go_text
+from webhook.cel.library.conversions import bytes_to_string, show
+from webhook.cel.library.declaration import Overload
+from webhook.cel.types import LIST_DYN, STRING
+from webhook.cel.values import MAPS, Duration, Timestamp, TypeValue, UInt, map_items, plain_double, type_name
+from webhook.errors import EvaluationError
+
+DEFAULT_PRECISION = 6
+_CLAUSES = frozenset("sdfebxXo")
+_SPECIAL_DOUBLES = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+REFUSALS = {
+    "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and "
+    "timestamps, was given {}",
+    "d": "decimal clause can only be used on integers, was given {}",
+    "f": "fixed-point clause can only be used on doubles, was given {}",
+    "e": "scientific clause can only be used on doubles, was given {}",
+    "b": "only integers and bools can be formatted as binary, was given {}",
+    "x": "only integers, byte buffers, and strings can be formatted as hex, was given {}",
+    "o": "octal clause can only be used on integers, was given {}",
+}
+"""What each clause says of a type it does not take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One `%` clause: its letter (lower case), its precision if it has one, and whether the letter was `X`."""
+
+    letter: str
+    precision: int | None = None
+    upper: bool = False
+
+
+class FormatProblem(ValueError):
+    """A format text that cannot be read, or that has more clauses than there are arguments."""
+
+
+def clauses(text: str, count: int) -> Iterator[str | Clause]:
+    """The literal texts and the clauses of a format text, in order.
+
+    Args:
+        text: the format text.
+        count: how many arguments there are.
+
+    Raises:
+        FormatProblem: when a clause is reached that has no argument or cannot be read.
+
+    """
+    place = used = 0
+    while (start := text.find("%", place)) >= 0:
+        yield text[place:start]
+        if text.startswith("%%", start):
+            yield "%"
+            place = start + 2
+            continue
+        if used >= count:
+            raise FormatProblem(f"index {used} out of range")
+        if start + 1 == len(text):
+            raise FormatProblem("unexpected end of string")
+        clause, place = _clause(text, start + 1)
+        yield clause
+        used += 1
+    yield text[place:]
+
+
+def _clause(text: str, place: int) -> tuple[Clause, int]:
+    precision, place = _precision(text, place)
+    letter = text[place]
+    if letter not in _CLAUSES:
+        shown = chr(letter.encode("utf-8", "replace")[0])  # Go looks at bytes
+        raise FormatProblem(f'could not parse formatting clause: unrecognized formatting clause "{shown}"')
+    return Clause(letter.lower(), precision, letter == "X"), place + 1
+
+
+def _precision(text: str, place: int) -> tuple[int | None, int]:
+    if text[place] != ".":
+        return None, place
+    end = place + 1
+    while end < len(text) and text[end] in "0123456789":
+        end += 1
+    prefix = "could not parse formatting clause: error while parsing precision: "
+    if end == len(text):
+        raise FormatProblem(f"{prefix}could not find end of precision specifier")
+    digits = text[place + 1 : end]
+    if not digits or len(digits.lstrip("0")) > 19 or int(digits) >= 2**63:
+        why = "value out of range" if digits else "invalid syntax"
+        raise FormatProblem(
+            f'{prefix}error while converting precision to integer: strconv.Atoi: parsing "{digits}": {why}'
+        )
+    return int(digits), end
+
+
+def format_string(text: str, arguments: list[Any]) -> str:
+    """Fill the clauses of a text with the arguments; arguments without a clause are ignored."""
+    values = iter(arguments)
+    result: list[str] = []
+    length = 0
+    try:
+        for part in clauses(text, len(arguments)):
+            piece = part if isinstance(part, str) else _WRITERS[part.letter](next(values), part)
+            length += len(piece)
+            costs.bounded(length, costs.MAX_CHARACTERS)
+            result.append(piece)
+    except FormatProblem as problem:
+        raise EvaluationError(str(problem)) from None
+    return "".join(result)
+
+
+def _refused(letter: str, value: Any) -> EvaluationError:
+    return EvaluationError(f"error during formatting: {REFUSALS[letter].format(type_name(value))}")
+
+
+def _string(value: Any, _: Clause) -> str:
+    kind = type(value)
+    if kind is str:
+        return value  # type: ignore[no-any-return]
+    if kind is list:
+        return _list(value)
+    if kind in MAPS and type_name(value) == "map":
+        return _map(value)
+    if kind in _SHOWN:
+        return _text(value)
+    raise _refused("s", value)
+
+
+def _decimal(value: Any, _: Clause) -> str:
+    if type(value) not in _INTEGERS:
+        raise _refused("d", value)
+    return str(int(value))
+
+
+def _double(value: Any, letter: str) -> float:
+    if type(value) is float:
+        return value
+    if type(value) is not str or value not in _SPECIAL_DOUBLES:
+        raise _refused(letter, value)
+    return _SPECIAL_DOUBLES[value]
+
+
+def _fixed(value: Any, clause: Clause) -> str:
+    precision = DEFAULT_PRECISION if clause.precision is None else clause.precision
+    return go_text.fixed(_double(value, "f"), precision)
+
+
+def _scientific(value: Any, clause: Clause) -> str:
+    width = DEFAULT_PRECISION if clause.precision is None else clause.precision
+    return go_text.scientific(_double(value, "e"), width)
+
+
+def _binary(value: Any, _: Clause) -> str:
+    if type(value) is not bool and type(value) not in _INTEGERS:
+        raise _refused("b", value)
+    return f"{int(value):b}"
+
+
+def _hexadecimal(value: Any, clause: Clause) -> str:
+    kind = type(value)
+    if kind in _INTEGERS:
+        text = f"{int(value):x}"
+    elif kind is bytes:
+        text = value.hex()
+    elif kind is str:
+        text = value.encode("utf-8", "replace").hex()
+    else:
+        raise _refused("x", value)
+    return text.upper() if clause.upper else text
+
+
+def _octal(value: Any, _: Clause) -> str:
+    if type(value) not in _INTEGERS:
+        raise _refused("o", value)
+    return f"{int(value):o}"
+
+
+_INTEGERS = frozenset((int, UInt))
+_SHOWN = frozenset((int, UInt, float, bool, bytes, type(None), Timestamp, Duration, TypeValue))
+_WRITERS: dict[str, Callable[[Any, Clause], str]] = {
+    "s": _string,
+    "d": _decimal,
+    "f": _fixed,
+    "e": _scientific,
+    "b": _binary,
+    "x": _hexadecimal,
+    "o": _octal,
+}
+
+
+# ---- inside lists and maps values are written as CEL literals
+
+
+def _text(value: Any) -> str:
+    """A value as string() shows it; null has no string() and is shown as null."""
+    if value is None:
+        return "null"
+    try:
+        return bytes_to_string(value) if type(value) is bytes else show(value)
+    except EvaluationError as error:
+        raise EvaluationError(
+            f"error during formatting: could not convert argument {go_text.quote(str(error))} to string"
+        ) from None
+
+
+def _list(values: list[Any]) -> str:
+    return f"[{', '.join(map(_literal, values))}]"
+
+
+def _map(value: dict[Any, Any]) -> str:
+    entries = [(_key(key), _literal(item)) for key, item in map_items(value)]
+    entries.sort(key=lambda entry: entry[0])
+    return f"{{{', '.join(f'{key}:{item}' for key, item in entries)}}}"
+
+
+def _key(key: Any) -> str:
+    if type(key) not in (str, bool, int, UInt):
+        raise EvaluationError(f"error during formatting: no formatting function for map key of type {type_name(key)}")
+    return _literal(key)
+
+
+def _literal(value: Any) -> str:
+    kind = type(value)
+    if kind is str:
+        return go_text.quote(value)
+    if kind is list:
+        return _list(value)
+    if kind in MAPS and type_name(value) == "map":
+        return _map(value)
+    if kind is float:
+        return f"{value:.6f}" if value - value == 0 else f'"{plain_double(value)}"'
+    if kind not in _SHOWN:
+        raise EvaluationError(f"error during formatting: no formatting function for {type_name(value)}")
+    text = _text(value)
+    if kind is bytes:
+        return f"b{go_text.quote(text)}"
+    if kind is Timestamp or kind is Duration:
+        return f"{'timestamp' if kind is Timestamp else 'duration'}({go_text.quote(text)})"
+    return text
+
+
+FUNCTIONS = (
+    Overload(
+        "format",
+        "string_format",
+        (STRING, LIST_DYN),
+        STRING,
+        format_string,
+        member=True,
+        since=(1, 29),
+        cost=costs.walk_target,
+    ),
+)

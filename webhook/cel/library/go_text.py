@@ -1,0 +1,86 @@
+"""How Go writes texts and numbers where CEL shows it: strconv.Quote and golang.org/x/text/message's %f and %e.
+
+Kubernetes' CEL formats numbers with x/text in the en-US locale, oddities included: thousands separators, `×10⁰⁴`, a
+precision that is a width in %e, and numbers kept in too few bits. Observed in k8s.io/apiserver v0.36.1 (cel-go v0.26.0,
+x/text v0.33), for which the bits are part of what an expression may rely on.
+"""  # noqa: RUF002
+
+from __future__ import annotations
+
+import math
+
+_ESCAPES = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+    "\\": "\\\\",
+    '"': '\\"',
+}
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_NO_VERB = "%!(NOVERB)"
+_LARGEST_PARSED = 10_000_009
+"""A larger number is no number to x/text's parsenum, which stops when the digits so far are over a million."""
+
+_MOST_DIGITS = 1100
+"""No double has more digits behind the point than 1074."""
+
+
+def quote(text: str) -> str:
+    """A text as Go's %q writes it."""
+    return '"' + "".join(map(_quoted, text)) + '"'
+
+
+def _quoted(character: str) -> str:
+    if (escaped := _ESCAPES.get(character)) is not None:
+        return escaped
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def fixed(value: float, precision: int) -> str:
+    """%.<precision>f: digits behind the point, thousands separated."""
+    if precision > _LARGEST_PARSED:
+        return _NO_VERB
+    if (special := _special(value)) is not None:
+        return special
+    kept = precision & 0xFFFF  # x/text keeps it as an int16 for rounding …
+    text = f"{value:,.{min(kept, _MOST_DIGITS)}f}" if kept < 0x8000 else f"{_shortest(value):,}"
+    whole, _, fraction = text.partition(".")
+    fraction = fraction.rstrip("0").ljust(precision & 0xFF, "0")  # … and as a uint8 for padding
+    if value == 0:
+        whole = "0"
+    return f"{whole}.{fraction}" if fraction else whole
+
+
+def _shortest(value: float) -> object:
+    from decimal import Decimal
+
+    number = Decimal(repr(value))
+    return number if number.as_tuple().exponent else int(number)
+
+
+def scientific(value: float, width: int) -> str:
+    """%<width>e: six digits, the exponent in superscript, filled with spaces from the left."""
+    if width > _LARGEST_PARSED:
+        return _NO_VERB
+    text = _special(value)
+    if text is None:
+        mantissa, _, exponent = f"{value or 0.0:.6e}".partition("e")
+        text = f"{mantissa}×10{exponent.removeprefix('+').translate(_SUPERSCRIPT)}"  # noqa: RUF001
+    return text.rjust(width & 0xFFFF)
+
+
+def _special(value: float) -> str | None:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return None

@@ -1,0 +1,287 @@
+"""Named formats: kubernetes.format, since 1.31.
+
+Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/format.go, apimachinery pkg/util/validation and
+pkg/api/validate/content, kube-openapi pkg/validation/strfmt. All patterns run on RE2.
+
+format.named(string) -> optional_type(kubernetes.NamedFormat)
+    One of dns1123Label, dns1123Subdomain, dns1035Label, the three with Prefix behind (a name that will be continued),
+    qualifiedName, labelValue, uri, uuid, byte, date and datetime; absent for any other name.
+
+    format.named('uuid').hasValue() // true
+    format.named('email').hasValue() // false
+    format.named(dyn(1)) // error: no such overload
+
+format.dns1123Label() -> kubernetes.NamedFormat
+    The same for each of the other names: format.dns1123Subdomain(), format.uri() …
+
+    format.dns1123Label() == format.named('dns1123Label').value() // true
+    format.dns1123Label().validate(dyn(1)) // error: no such overload
+
+kubernetes.NamedFormat.validate(string) -> optional_type(list(string))
+    What is wrong with a text, absent when nothing is.
+
+    format.dns1123Label().validate('my-label') // optional.none()
+    format.dns1123Label().validate('my.label').value() // ['must not contain dots']
+    format.dns1035LabelPrefix().validate('my-label-') // optional.none()
+    format.qualifiedName().validate('a/b/c').hasValue() // true
+    format.date().validate('2021-02-29').value() // ['invalid date']
+    format.uuid().validate('x').value() // ['does not match the UUID format']
+    format.uri().validate('no').value() // ['parse "no": invalid URI for request']
+    format.byte().validate('aGVsbG8=') // optional.none()
+    format.datetime().validate('2021-01-01T00:00:00Z') // optional.none()
+    format.labelValue().validate(dyn(1)) // error: no such overload
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from webhook.cel.library import costs, url_syntax
+from webhook.cel.library.declaration import Overload, Version
+from webhook.cel.library.regex import matcher
+from webhook.cel.types import STRING, Type, list_of, opaque, optional_of
+from webhook.cel.values import NONE, Optional
+
+FORMAT = opaque("kubernetes.NamedFormat")
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_UUID = "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$"
+_BASE64 = r"^(?:[A-Za-z0-9+\/]{4})*(?:[A-Za-z0-9+\/]{2}==|[A-Za-z0-9+\/]{3}=|[A-Za-z0-9+\/]{4})$"
+_TIME = r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$"
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+
+_LABEL_RULE = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    "an alphanumeric character"
+)
+_SUBDOMAIN_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    "end with an alphanumeric character"
+)
+_LABEL_1035_RULE = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character"
+)
+_KEY_RULE = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+)
+_VALUE_RULE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NamedFormat:
+    """A format: its name upstream, what it finds wrong with a text, and the length of the pattern that costs count."""
+
+    cel_type: ClassVar[Type] = FORMAT
+
+    name: str
+    problems: Callable[[str], list[str]]
+    pattern_length: int
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is NamedFormat and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _length(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def _too_long(text: str, most: int) -> list[str]:
+    return [f"must be no more than {most} characters"] if _length(text) > most else []
+
+
+def _rule(text: str, *examples: str, pattern: str) -> str:
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{text} (e.g. {shown}regex used for validation is '{pattern}')"
+
+
+def _is(pattern: str, text: str) -> bool:
+    return matcher(f"^{pattern}$")(text)
+
+
+def dns1123_label(text: str) -> list[str]:
+    """What is wrong with a DNS label."""
+    problems = _too_long(text, 63)
+    if not _is(_LABEL, text):
+        dotted = _is(_SUBDOMAIN, text)
+        rule = _rule(_LABEL_RULE, "my-name", "123-abc", pattern=_LABEL)
+        problems.append("must not contain dots" if dotted else rule)
+    return problems
+
+
+def dns1123_subdomain(text: str) -> list[str]:
+    """What is wrong with a DNS subdomain."""
+    problems = _too_long(text, 253)
+    if not _is(_SUBDOMAIN, text):
+        problems.append(_rule(_SUBDOMAIN_RULE, "example.com", pattern=_SUBDOMAIN))
+    return problems
+
+
+def dns1035_label(text: str) -> list[str]:
+    """What is wrong with a DNS label that must begin with a letter."""
+    problems = _too_long(text, 63)
+    if not _is(_LABEL_1035, text):
+        problems.append(_rule(_LABEL_1035_RULE, "my-name", "abc-123", pattern=_LABEL_1035))
+    return problems
+
+
+def label_value(text: str) -> list[str]:
+    """What is wrong with a label's value."""
+    problems = _too_long(text, 63)
+    if not _is(f"({_KEY})?", text):
+        problems.append(_rule(_VALUE_RULE, "MyValue", "my_value", "12345", pattern=f"({_KEY})?"))
+    return problems
+
+
+def qualified_name(text: str) -> list[str]:
+    """What is wrong with a label's key: a name, or a subdomain, a slash and a name."""
+    rule = _rule(_KEY_RULE, "MyName", "my.name", "123-abc", pattern=_KEY)
+    *prefixes, name = text.split("/")
+    if len(prefixes) > 1:
+        return [f"a valid label key {rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+    problems = []
+    for prefix in prefixes:
+        found = dns1123_subdomain(prefix) if prefix else ["must be non-empty"]
+        problems += [f"prefix part {problem}" for problem in found]
+    length = _too_long(name, 63) if name else ["must be non-empty"]
+    problems += [f"name part {problem}" for problem in length]
+    if not _is(_KEY, name):
+        problems.append(f"name part {rule}")
+    return problems
+
+
+def _continued(problems: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+    """The same for a text that will be continued: a dash at its end will not be at the end."""
+
+    def of_prefix(text: str) -> list[str]:
+        return problems(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
+
+    return of_prefix
+
+
+def uri(text: str) -> list[str]:
+    """What is wrong with an absolute URI or path."""
+    try:
+        url_syntax.parse_request(text)
+    except url_syntax.BadUrl as error:
+        return [str(error)]
+    return []
+
+
+def uuid(text: str) -> list[str]:
+    """What is wrong with a UUID."""
+    return [] if matcher(_UUID)(text) else ["does not match the UUID format"]
+
+
+def byte(text: str) -> list[str]:
+    """What is wrong with base64."""
+    return [] if matcher(_BASE64)(text) else ["invalid base64"]
+
+
+def is_date(text: str) -> bool:
+    """The text is a day of the calendar, years 0 to 9999."""
+    match = _DATE.fullmatch(text)
+    if match is None:
+        return False
+    year, month, day = map(int, match.groups())
+    return 1 <= month <= 12 and 1 <= day <= calendar.monthrange(year or 4, month)[1]  # the year 0 is a leap year
+
+
+def date(text: str) -> list[str]:
+    """What is wrong with a date."""
+    return [] if is_date(text) else ["invalid date"]
+
+
+def datetime(text: str) -> list[str]:
+    """What is wrong with a date and time; what follows a second `t` is not looked at, as upstream has it."""
+    day, t, rest = text.lower().partition("t")
+    time = rest.partition("t")[0]
+    is_time = matcher(_TIME)(time) and time[:2] <= "23" and time[3:5] <= "59" and time[6:8] <= "59"
+    return [] if t and len(text) > 3 and is_date(day) and is_time else ["invalid datetime"]
+
+
+FORMATS = {
+    "dns1123Label": NamedFormat("DNS1123Label", dns1123_label, 30),
+    "dns1123Subdomain": NamedFormat("DNS1123Subdomain", dns1123_subdomain, 60),
+    "dns1035Label": NamedFormat("DNS1035Label", dns1035_label, 30),
+    "qualifiedName": NamedFormat("QualifiedName", qualified_name, 60),
+    "dns1123LabelPrefix": NamedFormat("DNS1123LabelPrefix", _continued(dns1123_label), 30),
+    "dns1123SubdomainPrefix": NamedFormat("DNS1123SubdomainPrefix", _continued(dns1123_subdomain), 60),
+    "dns1035LabelPrefix": NamedFormat("DNS1035LabelPrefix", _continued(dns1035_label), 30),
+    "labelValue": NamedFormat("LabelValue", label_value, 40),
+    "uri": NamedFormat("URI", uri, 1103),
+    "uuid": NamedFormat("uuid", uuid, len(_UUID)),
+    "byte": NamedFormat("byte", byte, 84),
+    "date": NamedFormat("date", date, len(_TIME)),
+    "datetime": NamedFormat("datetime", datetime, len(_TIME)),
+}
+"""Name in an expression -> format. The lengths: format.go MaxRegexSize."""
+
+
+def named(name: str) -> Optional:
+    """The format of that name, if there is one."""
+    found = FORMATS.get(name)
+    return NONE if found is None else Optional(found)
+
+
+def validate(format_: NamedFormat, text: str) -> Optional:
+    """What is wrong with the text, absent when nothing is."""
+    problems = format_.problems(text)
+    return Optional(problems) if problems else NONE
+
+
+def validate_before_1_35(format_: NamedFormat, text: str) -> Optional:
+    """The same with the older wording of one message."""
+    problems = [
+        "a qualified name" + problem.removeprefix("a valid label key")
+        if problem.startswith("a valid label key")
+        else problem
+        for problem in format_.problems(text)
+    ]
+    return Optional(problems) if problems else NONE
+
+
+def _cost(_: Any, format_: NamedFormat, text: str) -> int:
+    return costs.apply_pattern(_, text, " " * format_.pattern_length)
+
+
+def _validate(implementation: Callable[..., Optional], since: Version, until: Version | None) -> Overload:
+    return Overload(
+        "validate",
+        "format-validate",
+        (FORMAT, STRING),
+        optional_of(list_of(STRING)),
+        implementation,
+        member=True,
+        since=since,
+        until=until,
+        cost=_cost,
+    )
+
+
+def _constant(name: str, value: NamedFormat) -> Overload:
+    return Overload(f"format.{name}", f"format.{name}", (), FORMAT, lambda: value, since=(1, 31))
+
+
+FUNCTIONS = (
+    Overload("format.named", "format-named", (STRING,), optional_of(FORMAT), named, since=(1, 31)),
+    _validate(validate_before_1_35, (1, 31), (1, 35)),
+    _validate(validate, (1, 35), None),
+    *(_constant(name, value) for name, value in FORMATS.items()),
+)

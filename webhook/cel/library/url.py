@@ -1,0 +1,140 @@
+"""URLs: kubernetes.urls. Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/urls.go, Go 1.26 net/url.
+
+url(string) -> kubernetes.URL
+    Reads an absolute URI or an absolute path.
+
+    url('https://a.example:80/x') == url('https://a.example:80/x') // true
+    url('a.example/x') // error: URL parse error during conversion from string: parse "a.example/x":
+
+isURL(string) -> bool
+
+    isURL('/absolute/path') // true
+    isURL('https://a:b:c/') // false
+    isURL(dyn(1)) // error: no such overload
+
+kubernetes.URL.getScheme() -> string
+
+    url('HTTPS://a.example').getScheme() // 'https'
+    url('/path').getScheme() // ''
+    dyn('/path').getScheme() // error: no such overload
+
+kubernetes.URL.getHost() -> string
+    With the port.
+
+    url('https://a.example:80/').getHost() // 'a.example:80'
+    url('https://[::1]:80/').getHost() // '[::1]:80'
+    dyn('/path').getHost() // error: no such overload
+
+kubernetes.URL.getHostname() -> string
+    Without port and brackets.
+
+    url('https://a.example:80/').getHostname() // 'a.example'
+    url('https://[::1]:80/').getHostname() // '::1'
+    dyn('/path').getHostname() // error: no such overload
+
+kubernetes.URL.getPort() -> string
+
+    url('https://a.example:80/').getPort() // '80'
+    url('https://a.example/').getPort() // ''
+    dyn('/path').getPort() // error: no such overload
+
+kubernetes.URL.getEscapedPath() -> string
+
+    url('https://a.example/with space/').getEscapedPath() // '/with%20space/'
+    url('https://a.example').getEscapedPath() // ''
+    dyn('/path').getEscapedPath() // error: no such overload
+
+kubernetes.URL.getQuery() -> map(string, list(string))
+    Parameters that cannot be read are left out.
+
+    url('/p?k=a&k=b%20c&d=').getQuery() // {'k': ['a', 'b c'], 'd': ['']}
+    url('/p').getQuery() // {}
+    dyn('/path').getQuery() // error: no such overload
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from webhook.cel.library import costs, url_syntax
+from webhook.cel.library.declaration import Cost, Overload
+from webhook.cel.types import BOOL, STRING, Type, list_of, map_of, opaque
+from webhook.errors import EvaluationError
+
+URL_TYPE = opaque("kubernetes.URL")
+
+
+class URL:
+    """A URL. Two are equal when they are written the same."""
+
+    __slots__ = ("parts",)
+    cel_type: ClassVar[Type] = URL_TYPE
+
+    def __init__(self, parts: url_syntax.Url) -> None:
+        self.parts = parts
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is URL and str(self.parts) == str(other.parts)
+
+    def __hash__(self) -> int:
+        return hash(str(self.parts))
+
+    def __str__(self) -> str:
+        return url_syntax.shown(str(self.parts))
+
+    def __repr__(self) -> str:
+        return f"URL({self})"
+
+
+def url(text: str) -> URL:
+    """Read a URL, once strictly for the form and once more for a fragment, as upstream does."""
+    try:
+        url_syntax.parse_request(text)
+        return URL(url_syntax.parse(text))
+    except url_syntax.BadUrl as error:
+        raise EvaluationError(f"URL parse error during conversion from string: {error}") from None
+
+
+def is_url(text: str) -> bool:
+    """The text is an absolute URI or an absolute path."""
+    try:
+        url_syntax.parse_request(text)
+    except url_syntax.BadUrl:
+        return False
+    return True
+
+
+def query(value: URL) -> dict[str, list[str]]:
+    """The query's parameters."""
+    return {
+        url_syntax.shown(key): [url_syntax.shown(item) for item in items]
+        for key, items in value.parts.parameters().items()
+    }
+
+
+def _reads(name: str, id_: str, result: Type, implementation: Callable[[str], Any], cost: Cost | None) -> Overload:
+    return Overload(name, id_, (STRING,), result, implementation, cost=cost)
+
+
+def _part(name: str, id_: str, part: str) -> Overload:
+    return Overload(
+        name,
+        f"url_get_{id_}",
+        (URL_TYPE,),
+        STRING,
+        lambda value: url_syntax.shown(getattr(value.parts, part)),
+        member=True,
+    )
+
+
+FUNCTIONS = (
+    _reads("url", "string_to_url", URL_TYPE, url, costs.walk_target),
+    _reads("isURL", "is_url_string", BOOL, is_url, None),
+    _part("getScheme", "scheme", "scheme"),
+    _part("getHost", "host", "host"),
+    _part("getHostname", "hostname", "hostname"),
+    _part("getPort", "port", "port"),
+    _part("getEscapedPath", "escaped_path", "escaped_path"),
+    Overload("getQuery", "url_get_query", (URL_TYPE,), map_of(STRING, list_of(STRING)), query, member=True),
+)
