@@ -14,9 +14,30 @@ from types import MappingProxyType
 
 from webhook.cel import library
 from webhook.cel.library.declaration import Overload, Version
-from webhook.cel.types import DYN, STRING, Structure, Type
+from webhook.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    LIST_DYN,
+    MAP_DYN,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    Structure,
+    Type,
+    opaque,
+    optional_of,
+    type_of,
+)
 
 DEFAULT_VERSION: Version = (1, 36)
+
+OPTIONALS: Version = (1, 28)
+"""The version that brought optional types and their syntax."""
 
 _ALWAYS: Version = (1, 0)
 _MACROS: Mapping[tuple[str, int, bool], Version] = {
@@ -27,8 +48,8 @@ _MACROS: Mapping[tuple[str, int, bool], Version] = {
     ("map", 2, True): _ALWAYS,
     ("map", 3, True): _ALWAYS,
     ("filter", 2, True): _ALWAYS,
-    ("optMap", 2, True): (1, 28),
-    ("optFlatMap", 2, True): (1, 28),
+    ("optMap", 2, True): OPTIONALS,
+    ("optFlatMap", 2, True): OPTIONALS,
     ("all", 3, True): (1, 32),
     ("exists", 3, True): (1, 32),
     ("existsOne", 3, True): (1, 32),
@@ -47,6 +68,10 @@ _EXTENSION_MODULES: Mapping[str, str] = {
     "math": "webhook.cel.library.math",
     "encoders": "webhook.cel.library.encoders",
 }
+
+_TYPE_NAMES: Mapping[str, Type] = {
+    each.name: each for each in (BOOL, BYTES, DOUBLE, DURATION, INT, LIST_DYN, MAP_DYN, NULL, STRING, TIMESTAMP, UINT)
+} | {"type": type_of(Type("type")), "optional_type": optional_of(DYN)}
 
 JSON_PATCH = Structure("JSONPatch", {"op": STRING, "from": STRING, "path": STRING, "value": DYN})
 
@@ -97,7 +122,7 @@ class Environment:
     @property
     def optional_syntax(self) -> bool:
         """Whether `a.?b`, `a[?b]`, `[?a]` and `{?k: v}` are there."""
-        return self.version >= (1, 28)
+        return self.version >= OPTIONALS
 
     def structure(self, name: str) -> Structure | None:
         """The structure of that name. With mutation, `Object` and everything under it accepts any field."""
@@ -107,6 +132,13 @@ class Environment:
                 return JSON_PATCH
             if name == "Object" or name.startswith("Object."):
                 return Structure(name, open=True)
+        return found
+
+    def type_named(self, name: str) -> Type | None:
+        """The type whose name may stand in an expression as a value: `int`, `google.protobuf.Timestamp`, `net.IP`."""
+        found = _TYPE_NAMES.get(name)
+        if found is None and name in library.TYPES and self.version >= (1, 30):
+            return opaque(name)
         return found
 
     def extend(
@@ -122,7 +154,8 @@ class Environment:
 @cache
 def _table(version: Version, mutation: bool, extensions: frozenset[str]) -> Mapping[str, tuple[Overload, ...]]:
     table: dict[str, list[Overload]] = {}
-    for overload in library.functions_of(version):
+    indexes = import_module("webhook.cel.library.optional_index").FUNCTIONS if version >= OPTIONALS else ()
+    for overload in (*library.functions_of(version), *indexes):
         if mutation or not overload.name.startswith("jsonpatch."):
             table.setdefault(overload.name, []).append(overload)
     for extension in sorted(extensions):

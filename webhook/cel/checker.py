@@ -1,0 +1,441 @@
+"""Tree to types: every name resolved, every call matched with its signatures, every error found.
+
+The rules and the wording are cel-go v0.26's checker/checker.go. What Kubernetes adds is in literals.py (mixed literals,
+bad constants); constants that fail only when the program is planned are folding.py's. Types come from inference.py;
+macros are typed in comprehensions.py as cel-go's expansion of them would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from webhook.cel import lexer
+from webhook.cel.comprehensions import check_macro
+from webhook.cel.environment import JSON_PATCH, Environment
+from webhook.cel.inference import Inference, is_optional, most_general, show
+from webhook.cel.library.declaration import Overload
+from webhook.cel.literals import check_literals
+from webhook.cel.parser import DEPTH_LIMIT, parse
+from webhook.cel.tree import (
+    Call,
+    Has,
+    Ident,
+    ListNode,
+    Literal,
+    Macro,
+    MapNode,
+    Node,
+    Select,
+    StructNode,
+)
+from webhook.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DYN,
+    ERROR,
+    INT,
+    NULL,
+    STRING,
+    UINT,
+    Structure,
+    Type,
+    list_of,
+    map_of,
+    object_type,
+    optional_of,
+    type_of,
+)
+from webhook.cel.values import UInt
+from webhook.errors import CompileError, Issue
+
+_LITERALS: Mapping[type, Type] = {
+    bool: BOOL,
+    int: INT,
+    UInt: UINT,
+    float: DOUBLE,
+    str: STRING,
+    bytes: BYTES,
+    type(None): NULL,
+}
+
+
+class Checker:
+    """One pass over one tree. Issues are collected; a failed node has the type ERROR, which fits everything.
+
+    A handler gives and notes the type of its kind of node, and calls the handlers of the nodes below directly, without
+    a function in between: one Python frame per level keeps the deepest tree within Python's default recursion limit.
+    """
+
+    def __init__(self, source: str, environment: Environment) -> None:
+        self.source = source
+        self.environment = environment
+        self.inference = Inference()
+        self.issues: list[Issue] = []
+        self.types: dict[int, Type] = {}
+        self.references: dict[int, str] = {}
+        self.overloads: dict[int, tuple[Overload, ...]] = {}
+        self.names: set[str] = set()
+        self.type_names: set[str] = set()
+        self.order: list[Call | ListNode | MapNode] = []
+        self.scopes: list[Mapping[str, Type]] = []
+
+    def report(self, message: str, node_or_offset: Node | int) -> None:
+        """Add an issue at a node's place."""
+        offset = node_or_offset if isinstance(node_or_offset, int) else node_or_offset.offset
+        self.issues.append(Issue(message, *lexer.position(self.source, offset)))
+
+    # Names
+
+    def candidates(self, name: str) -> tuple[str, ...]:
+        """The full names that a name may stand for, the innermost container first."""
+        if name[0] == ".":
+            return (name[1:],)
+        container = self.environment.container
+        if not container:
+            return (name,)
+        parts = container.split(".")
+        return (*(".".join([*parts[:count], name]) for count in range(len(parts), 0, -1)), name)
+
+    def look_up(self, name: str, node: Node) -> Type | None:
+        """The type of a variable, or type(T) of a type's name; notes what the node stands for."""
+        for candidate in self.candidates(name):
+            for scope in reversed(self.scopes):
+                if candidate in scope:
+                    return scope[candidate]
+            found = self.environment.variables.get(candidate)
+            if found is not None:
+                self.references[id(node)] = candidate
+                self.names.add(candidate)
+                return found
+            named = self._type_named(candidate)
+            if named is not None:
+                self.references[id(node)] = candidate
+                self.type_names.add(candidate)
+                return type_of(named)
+        return None
+
+    def _type_named(self, name: str) -> Type | None:
+        if self.environment.structure(name) is not None:
+            return object_type(name)
+        return self.environment.type_named(name)
+
+    def overloads_of(self, name: str) -> tuple[str, tuple[Overload, ...]]:
+        """The full name of a function and its signatures; () when there is none."""
+        for candidate in self.candidates(name):
+            if found := self.environment.overloads(candidate):
+                return candidate, found
+        return name, ()
+
+    def undeclared(self, name: str, node: Node) -> Type:
+        """Report a name that stands for nothing."""
+        self.report(f"undeclared reference to '{name}' (in container '{self.environment.container}')", node)
+        return ERROR
+
+    def _ident(self, node: Ident) -> Type:
+        found = self.look_up(node.name, node)
+        self.types[id(node)] = found = self.undeclared(node.name, node) if found is None else found
+        return found
+
+    # Fields
+
+    def _select(self, node: Select) -> Type:
+        found = None
+        if not node.optional and (name := qualified_name(node)) is not None:
+            found = self.look_up(name, node)
+        if found is None:
+            found = self._field(node, self.handlers[type(node.operand)](self, node.operand), optional=node.optional)
+        self.types[id(node)] = found
+        return found
+
+    def _has(self, node: Has) -> Type:
+        self._field(node, self.handlers[type(node.operand)](self, node.operand), optional=False)
+        self.types[id(node)] = BOOL
+        return BOOL
+
+    def _field(self, node: Select | Has, operand: Type, *, optional: bool) -> Type:
+        operand = self.inference.resolved(operand)
+        target = operand.parameters[0] if is_optional(operand) else operand
+        result = DYN
+        if target.name == "map":
+            result = target.parameters[1]
+        elif target.kind == "object":
+            result = self.field_type(target.name, node.field, node.offset)
+        elif target.kind == "param":
+            self.inference.fits(DYN, target)
+        elif target.name not in (DYN.name, ERROR.name):
+            self.report(f"type '{show(target)}' does not support field selection", node)
+        return self.inference.resolved(optional_of(result) if optional or target is not operand else result)
+
+    def field_type(self, structure: str, field: str, offset: int) -> Type:
+        """The type of a structure's field; an issue when it has none of that name."""
+        found = self.environment.structure(structure)
+        if found is None:
+            self.report(f"unexpected failed resolution of '{structure}'", offset)
+            return ERROR
+        return self._declared(found, field, offset)
+
+    def _declared(self, structure: Structure, field: str, offset: int) -> Type:
+        declared = structure.fields.get(field)
+        if structure is JSON_PATCH and declared is None:
+            return Type("")  # it has any field, but no type for those that it does not know
+        if declared is None and not structure.open:
+            self.report(f"undefined field '{field}'", offset)
+            return ERROR
+        return DYN if declared is None else declared
+
+    # Calls
+
+    def _call(self, node: Call) -> Type:
+        given = []
+        for argument in node.arguments:
+            given.append(self.handlers[type(argument)](self, argument))  # noqa: PERF401
+        target = node.target
+        if target is not None and not self._is_namespaced(node, target):
+            given.insert(0, self.handlers[type(target)](self, target))
+            found = self._resolved(node, node.function, given, member=True)
+        elif node.function in ("_&&_", "_||_"):
+            found = self._logical(node, given)
+        else:
+            found = self._resolved(node, self.references.get(id(node), node.function), given)
+        self.order.append(node)
+        self.types[id(node)] = found
+        return found
+
+    def _is_namespaced(self, node: Call, target: Node) -> bool:
+        """Whether the target is the namespace of the function: `sets` in sets.contains(a, b)."""
+        prefix = qualified_name(target)
+        if prefix is None:
+            return False
+        name, overloads = self.overloads_of(f"{prefix}.{node.function}")
+        if overloads:
+            self.references[id(node)] = name
+        return bool(overloads)
+
+    def _resolved(self, node: Call, function: str, given: Sequence[Type], *, member: bool = False) -> Type:
+        name, overloads = self.overloads_of(function)
+        if not overloads:
+            return self.undeclared(function, node)
+        return self.resolve(node, name, overloads, given, member=member)
+
+    def _logical(self, node: Call, given: Sequence[Type]) -> Type:
+        wrong = False
+        for argument, found in zip(node.arguments, given, strict=True):
+            if not self.inference.fits(found, BOOL):
+                self.report(f"expected type 'bool' but found '{show(self.inference.resolved(found))}'", argument)
+                wrong = True
+        self.overloads[id(node)] = self.environment.overloads(node.function)
+        return ERROR if wrong else BOOL
+
+    def resolve(
+        self, node: Node, name: str, overloads: Sequence[Overload], given: Sequence[Type], *, member: bool = False
+    ) -> Type:
+        """The result of a call: that of the signature that fits, dyn when several fit with different results."""
+        inference, result, kept = self.inference, None, []
+        for overload in overloads:
+            if overload.member is not member or len(overload.parameters) != len(given):
+                continue
+            wanted, returned = inference.instance(overload)
+            if not inference.all_fit(given, wanted):
+                continue
+            kept.append(overload)
+            found = inference.resolved(returned)
+            if result is None:
+                result = found
+            elif result.name != DYN.name and found != result:
+                result = DYN
+        if result is None:
+            return self.no_overload(node, name, given, member=member)
+        self.overloads[id(node)] = tuple(kept)
+        return result
+
+    def no_overload(self, node: Node, name: str, given: Sequence[Type], *, member: bool = False) -> Type:
+        """Report a call that fits no signature."""
+        shown = [show(self.inference.resolved(each, final=True)) for each in given]
+        signature = f"{shown[0]}.({', '.join(shown[1:])})" if member else f"({', '.join(shown)})"
+        self.report(f"found no matching overload for '{name}' applied to '{signature}'", node)
+        return ERROR
+
+    # Literals
+
+    def _literal(self, node: Literal) -> Type:
+        self.types[id(node)] = found = _LITERALS[type(node.value)]
+        return found
+
+    def _list(self, node: ListNode) -> Type:
+        joined = None
+        for index, element in enumerate(node.elements):
+            found = self.handlers[type(element)](self, element)
+            if index in node.optional:
+                found = self._inside(element, found)
+            joined = self._join(joined, found)
+        self.order.append(node)
+        self.types[id(node)] = result = list_of(self.inference.fresh() if joined is None else joined)
+        return result
+
+    def _map(self, node: MapNode) -> Type:
+        keys, values = None, None
+        for entry in node.entries:
+            keys = self._join(keys, self.handlers[type(entry.key)](self, entry.key))
+            found = self.handlers[type(entry.value)](self, entry.value)
+            if entry.optional:
+                found = self._inside(entry.value, found)
+            values = self._join(values, found)
+        if keys is None or values is None:
+            keys, values = self.inference.fresh(), self.inference.fresh()
+        self.order.append(node)
+        self.types[id(node)] = result = map_of(keys, values)
+        return result
+
+    def _inside(self, node: Node, found: Type) -> Type:
+        if is_optional(found):
+            return found.parameters[0]
+        if found.name != DYN.name:
+            self.report(f"expected type '{show(optional_of(found))}' but found '{show(found)}'", node)
+        return found
+
+    def _join(self, joined: Type | None, found: Type) -> Type:
+        if joined is None:
+            return found
+        return most_general(joined, found) if self.inference.fits(joined, found) else DYN
+
+    def _struct(self, node: StructNode) -> Type:
+        found = self.look_up(node.name, node)
+        if found is None:
+            self.types[id(node)] = found = self.undeclared(node.name, node)
+            return found
+        result = self._constructed(node, found)
+        for entry in node.entries:
+            given = self.handlers[type(entry.value)](self, entry.value)
+            wanted = ERROR
+            if result.kind == "object":
+                wanted = self.field_type(result.name, entry.field, entry.offset)
+            if entry.optional:
+                given = self._inside(entry.value, given)
+            if not self.inference.fits(wanted, given):
+                text = (
+                    f"expected type of field '{entry.field}' is '{show(wanted)}' but provided type is '{show(given)}'"
+                )
+                self.report(text, entry.offset)
+        self.types[id(node)] = result
+        return result
+
+    def _constructed(self, node: StructNode, found: Type) -> Type:
+        if found.name == ERROR.name:
+            return ERROR
+        if found.name != "type":
+            self.report(f"'{found.name}' is not a type", node)
+            return ERROR
+        result = found.parameters[0]
+        if result.kind != "object":
+            self.report(f"'{result.name}' is not a message type", node)
+            return ERROR
+        return result
+
+    handlers: ClassVar[Mapping[type, Callable[[Checker, Any], Type]]] = {
+        Literal: _literal,
+        Ident: _ident,
+        Select: _select,
+        Has: _has,
+        Call: _call,
+        ListNode: _list,
+        MapNode: _map,
+        StructNode: _struct,
+        Macro: check_macro,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A tree and what is known of it. The tables go by `id(node)`, which holds as long as `node` lives.
+
+    Args:
+        node: the tree.
+        result: the type of the whole.
+        names: the variables it reads, by their full names.
+        types: the type of each node; dyn where it is known only at run time.
+        references: the full name of what a node stands for. An Ident or Select found here is a variable or, if the name
+            is among type_names, a type; a Select found here is no selection. A Call with a target found here is a
+            function in a namespace: its target is part of the name. A StructNode's name is its type's. The variables of
+            comprehensions are not here.
+        overloads: the signatures that a call may come to: one when the types are known, all that fit otherwise.
+    """
+
+    node: Node
+    result: Type
+    names: frozenset[str]
+    types: Mapping[int, Type]
+    references: Mapping[int, str]
+    type_names: frozenset[str]
+    overloads: Mapping[int, tuple[Overload, ...]]
+
+    def type_of(self, node: Node) -> Type:
+        """The static type of a node of this tree."""
+        return self.types.get(id(node), DYN)
+
+    def reference(self, node: Node) -> str | None:
+        """The full name of what a node stands for; None when it stands for itself."""
+        return self.references.get(id(node))
+
+
+def read(source: str, environment: Environment, expects: Sequence[Type] = ()) -> Checked:
+    """Parse and check an expression.
+
+    Args:
+        source: its text.
+        environment: what it may use.
+        expects: the types that its result may have, exactly; any when empty. dyn is a type of its own here, as for
+            kube-apiserver: an expression that must be bool has to be bool whatever the input.
+
+    Raises:
+        CompileError: with every issue found.
+    """
+    return check(parse(source, environment), environment, expects, source=source)
+
+
+def check(node: Node, environment: Environment, expects: Sequence[Type] = (), *, source: str = "") -> Checked:
+    """Check a parsed expression; `source` is only for the places of issues. As read() otherwise."""
+    checker = Checker(source, environment)
+    try:
+        checker.handlers[type(node)](checker, node)
+    except RecursionError:
+        raise CompileError(source, (Issue(f"expression recursion limit exceeded: {DEPTH_LIMIT}", -1, -1),)) from None
+    for each, found in checker.types.items():
+        if found.parameters or found.kind == "param":
+            checker.types[each] = checker.inference.resolved(found, final=True)
+    if not checker.issues:
+        check_literals(checker)
+    result = checker.types[id(node)]
+    if not checker.issues and expects and result not in expects:
+        checker.issues.append(Issue(_mismatch(result, expects), 0, 0))
+    if checker.issues:
+        issues = sorted(checker.issues, key=lambda issue: (issue.line, issue.column))
+        raise CompileError(source, tuple(issues))
+    return Checked(
+        node=node,
+        result=result,
+        names=frozenset(checker.names),
+        types=checker.types,
+        references=checker.references,
+        type_names=frozenset(checker.type_names),
+        overloads=checker.overloads,
+    )
+
+
+def _mismatch(result: Type, expects: Sequence[Type]) -> str:
+    if len(expects) == 1:
+        return f"must evaluate to {expects[0]} but got {result}"
+    return f"must evaluate to one of [{' '.join(map(str, expects))}] but got {result}"
+
+
+def qualified_name(node: Node) -> str | None:
+    """a.b.c as one name; None when the node is anything else."""
+    parts = []
+    while isinstance(node, Select) and not node.optional:
+        parts.append(node.field)
+        node = node.operand
+    if not isinstance(node, Ident):
+        return None
+    return ".".join([node.name, *reversed(parts)]) if parts else node.name

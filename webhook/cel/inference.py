@@ -1,0 +1,188 @@
+"""Which type fits which: unification of CEL's static types. Knows no expressions.
+
+The rules are cel-go v0.26's checker/types.go: `dyn` and failed types fit everything, null fits opaque types,
+structures, timestamps and durations, type variables are bound to the more general of the types they meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from webhook.cel.library.declaration import Overload
+from webhook.cel.types import DURATION, DYN, ERROR, NULL, TIMESTAMP, Type
+
+_SHOWN = {"null_type": "null", "google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration"}
+
+
+def show(found: Type) -> str:
+    """A type as the checker's messages call it."""
+    if found == ERROR:
+        return "!error!"
+    if not found.parameters:
+        return _SHOWN.get(found.name, found.name)
+    return f"{found.name}({', '.join(map(show, found.parameters))})"
+
+
+def is_optional(found: Type) -> bool:
+    """Whether it is optional_type(T)."""
+    return found.name == "optional_type" and bool(found.parameters)
+
+
+@lru_cache(maxsize=4096)
+def variables_of(overload: Overload) -> tuple[str, ...]:
+    """The type variables of a signature."""
+    names: dict[str, None] = {}
+    pending = [*overload.parameters, overload.result]
+    while pending:
+        found = pending.pop()
+        if found.kind == "param":
+            names[found.name] = None
+        pending.extend(found.parameters)
+    return tuple(names)
+
+
+class Inference:
+    """The type variables of one expression and what they stand for."""
+
+    def __init__(self) -> None:
+        self._bound: dict[str, Type] = {}
+        self._count = 0
+        self._undo: list[tuple[str, Type | None]] = []
+
+    def fresh(self) -> Type:
+        """A new type variable."""
+        self._count += 1
+        return Type(f"_var{self._count}", kind="param")
+
+    def instance(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
+        """The parameters and result of a signature, with type variables of its own."""
+        names = variables_of(overload)
+        if not names:
+            return overload.parameters, overload.result
+        fresh = {name: self.fresh() for name in names}
+        return tuple(_renamed(each, fresh) for each in overload.parameters), _renamed(overload.result, fresh)
+
+    def fits(self, target: Type, given: Type) -> bool:
+        """Whether `given` may stand where `target` is wanted; binds type variables when it does."""
+        return self.all_fit((target,), (given,))
+
+    def all_fit(self, targets: Sequence[Type], given: Sequence[Type]) -> bool:
+        """Whether all fit together; binds no variable unless all do."""
+        if len(targets) != len(given):
+            return False
+        for wanted, found in zip(targets, given, strict=True):
+            if wanted is not found and not self._assignable(wanted, found):
+                self._roll_back()
+                return False
+        self._undo.clear()
+        return True
+
+    def _roll_back(self) -> None:
+        while self._undo:
+            name, before = self._undo.pop()
+            if before is None:
+                del self._bound[name]
+            else:
+                self._bound[name] = before
+
+    def resolved(self, found: Type, *, final: bool = False) -> Type:
+        """The type with its variables replaced; those that stand for nothing yet become dyn when `final`."""
+        while found.kind == "param":
+            bound = self._bound.get(found.name)
+            if bound is None:
+                return DYN if final else found
+            found = bound
+        if not found.parameters:
+            return found
+        parameters = tuple(self.resolved(each, final=final) for each in found.parameters)
+        if all(new is old for new, old in zip(parameters, found.parameters, strict=True)):
+            return found
+        return Type(found.name, parameters, found.kind)
+
+    def _bind(self, name: str, found: Type) -> None:
+        self._undo.append((name, self._bound.get(name)))
+        self._bound[name] = found
+
+    def _assignable(self, first: Type, second: Type) -> bool:
+        if second.kind == "param":
+            valid, bound = self._substitutes(first, second)
+            if valid or bound:
+                return valid
+        if first.kind == "param":
+            return self._substitutes(second, first)[0]
+        if first is DYN or second is DYN or first.name in _WILD or second.name in _WILD:
+            return True
+        if first.name == NULL.name:
+            return _nullable(second)
+        if second.name == NULL.name:
+            return _nullable(first)
+        if first.name == "type":
+            return second.name == "type"
+        if first.name != second.name or first.kind != second.kind or len(first.parameters) != len(second.parameters):
+            return False
+        return all(map(self._assignable, first.parameters, second.parameters))
+
+    def _substitutes(self, found: Type, variable: Type) -> tuple[bool, bool]:
+        """Whether `found` may be what the variable stands for, and whether it already stands for something."""
+        if found == variable:
+            return True, True
+        bound = self._bound.get(variable.name)
+        if bound is None:
+            if not self._occurs(variable.name, found):
+                self._bind(variable.name, found)
+                return True, False
+            return False, False
+        if found == bound:
+            return True, True
+        if not self._assignable(found, bound):
+            return False, True
+        general = most_general(found, bound)
+        if not self._occurs(variable.name, general):
+            self._bind(variable.name, general)
+        return True, True
+
+    def _occurs(self, name: str, within: Type) -> bool:
+        while within.kind == "param":
+            if within.name == name:
+                return True
+            bound = self._bound.get(within.name)
+            if bound is None:
+                return False
+            within = bound
+        return any(self._occurs(name, each) for each in within.parameters)
+
+
+_WILD = frozenset({DYN.name, ERROR.name})
+
+
+def _nullable(found: Type) -> bool:
+    return found.name in (NULL.name, TIMESTAMP.name, DURATION.name, "optional_type") or found.kind in (
+        "opaque",
+        "object",
+    )
+
+
+def most_general(first: Type, second: Type) -> Type:
+    """The more general of two types that fit each other."""
+    return first if _is_less_specific(first, second) else second
+
+
+def _is_less_specific(first: Type, second: Type) -> bool:
+    if first.name == DYN.name or first.kind == "param":
+        return True
+    if second.name == DYN.name or second.kind == "param":
+        return False
+    if first.name == "type" and second.name == "type":
+        return True
+    if first.name != second.name or first.kind != second.kind or len(first.parameters) != len(second.parameters):
+        return False
+    return all(map(_is_less_specific, first.parameters, second.parameters))
+
+
+def _renamed(found: Type, names: dict[str, Type]) -> Type:
+    if found.kind == "param":
+        return names[found.name]
+    if not found.parameters:
+        return found
+    return Type(found.name, tuple(_renamed(each, names) for each in found.parameters), found.kind)

@@ -1,0 +1,41 @@
+"""Indexes with optionals: `a[?k]`, and `a[k]` of an optional list or map. Optional selections need no signatures.
+
+Source: cel-go v0.26.0 cel/library.go, optionalLib. The compiler makes code of its own for indexes.
+
+list(T)[?int] -> optional_type(T)
+map(K, V)[?K] -> optional_type(V)
+    The element, if there is one. An optional list or map may stand for the operand.
+
+    [1, 2][?0].value() // 1
+    [1, 2][?5].hasValue() // false
+    {'a': 1}[?'b'].orValue(7) // 7
+    {'a': {'b': 1}}[?'a'][?'b'].value() // 1
+    {'a': {'b': 1}}[?'a']['b'].value() // 1
+    dyn([1])[?'a'] // error: unsupported index type 'string' in list
+"""
+
+from __future__ import annotations
+
+from webhook.cel.library.declaration import Overload
+from webhook.cel.runtime import get, look_up
+from webhook.cel.types import INT, A, B, list_of, map_of, optional_of
+
+_LIST, _MAP = list_of(A), map_of(A, B)
+
+FUNCTIONS = (
+    Overload("_[?_]", "list_optindex_optional_int", (_LIST, INT), optional_of(A), look_up, since=(1, 28)),
+    Overload(
+        "_[?_]",
+        "optional_list_optindex_optional_int",
+        (optional_of(_LIST), INT),
+        optional_of(A),
+        look_up,
+        since=(1, 28),
+    ),
+    Overload("_[?_]", "map_optindex_optional_value", (_MAP, A), optional_of(B), look_up, since=(1, 28)),
+    Overload(
+        "_[?_]", "optional_map_optindex_optional_value", (optional_of(_MAP), A), optional_of(B), look_up, since=(1, 28)
+    ),
+    Overload("_[_]", "optional_list_index_int", (optional_of(_LIST), INT), optional_of(A), get, since=(1, 28)),
+    Overload("_[_]", "optional_map_index_value", (optional_of(_MAP), A), optional_of(B), get, since=(1, 28)),
+)
