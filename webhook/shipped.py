@@ -1,4 +1,4 @@
-"""Where the shipped policies are: inside the installed package, or beside it in a checkout. Reads none of them."""
+"""Where shipped policies and samples are: inside the installed package, or beside it in a checkout. Reads none."""
 
 from __future__ import annotations
 
@@ -15,9 +15,25 @@ def policies(package: Path = _PACKAGE) -> Path:
     Raises:
         ConfigurationError: neither is there.
     """
-    for folder in (package / "_policies", package.parent / "policies"):
-        if folder.is_dir():
-            return folder
-    raise ConfigurationError(
-        f"no shipped policies in {package / '_policies'}; install again or name a folder with --policies"
-    )
+    folder = _first(package / "_policies", package.parent / "policies")
+    if folder is None:
+        raise ConfigurationError(
+            f"no shipped policies in {package / '_policies'}; install again or name a folder with --policies"
+        )
+    return folder
+
+
+def samples(package: Path = _PACKAGE) -> Path:
+    """The folder of sample reviews and manifests: `_samples` of the wheel, else `deploy/samples` of the checkout.
+
+    Raises:
+        ConfigurationError: neither is there.
+    """
+    folder = _first(package / "_samples", package.parent / "deploy" / "samples")
+    if folder is None:
+        raise ConfigurationError(f"no samples in {package / '_samples'}; install again")
+    return folder
+
+
+def _first(*folders: Path) -> Path | None:
+    return next((folder for folder in folders if folder.is_dir()), None)

@@ -1,0 +1,77 @@
+"""Putting the rooms together for a verb: the policies, the workload table and the cluster view that flags name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from webhook import shipped
+from webhook.attributes import JSON
+from webhook.cluster import Cluster
+from webhook.cluster.files import FilesCluster
+from webhook.commands import documents
+from webhook.commands.assumed import AssumedNamespaces
+from webhook.config import Settings, settings
+from webhook.errors import InputError
+from webhook.policy.load import Options, load
+from webhook.policy.policyset import PolicySet
+from webhook.workloads import table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """What every review of one command is answered with."""
+
+    policies: PolicySet
+    table: table.Table
+    cluster: Cluster
+
+
+def read_settings(**flags: Any) -> Settings:
+    """Settings from the flags of this command line and this process's environment.
+
+    Raises:
+        ConfigurationError: a value that cannot be used.
+    """
+    return settings(flags, os.environ)
+
+
+def options(chosen: Settings) -> Options:
+    """How policies are compiled.
+
+    Raises:
+        InputError: every problem of the workload tables.
+    """
+    return Options(engine=chosen.cel_engine, version=chosen.kubernetes_version, table=table.load(chosen.workloads))
+
+
+def assemble(chosen: Settings, *, beside: Iterable[JSON] = ()) -> Assembly:
+    """Load policies (the shipped ones when none are named) and context.
+
+    Args:
+        chosen: from `read_settings`.
+        beside: further objects the cluster holds; those of the context win.
+
+    Raises:
+        PolicyError: every problem of the policies.
+        InputError: every problem of the workload tables or the context.
+    """
+    how = options(chosen)
+    loaded = load(chosen.policies or (shipped.policies(),), how)
+    held = [*objects(chosen.context), *beside]
+    return Assembly(policies=loaded, table=how.table, cluster=AssumedNamespaces(FilesCluster(held)))
+
+
+def objects(named: Sequence[Path]) -> tuple[JSON, ...]:
+    """The objects of context folders and files.
+
+    Raises:
+        InputError: something could not be read.
+    """
+    inputs = documents.read(named)
+    if inputs.problems:
+        raise InputError(*inputs.problems)
+    return tuple(found.value for found in inputs.found)

@@ -1,0 +1,39 @@
+"""A cluster view of files in which the namespaces of requests exist, as they must in a cluster that asks.
+
+NamespaceLifecycle refuses requests into a namespace that is not there before any webhook is asked (k8s.io/apiserver
+v1.36 pkg/admission/plugin/namespace/lifecycle). What files say of a namespace counts; one that they do not have carries
+only the label that every namespace has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster import Cluster
+
+_NAMESPACE: Final = ("", "Namespace")
+
+
+class AssumedNamespaces:
+    """Any view, with every namespace."""
+
+    def __init__(self, view: Cluster) -> None:
+        self._view = view
+
+    def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
+        """The object of the view, or a namespace with its name."""
+        found = self._view.get(gvk, namespace, name)
+        if found is None and (gvk.group, gvk.kind) == _NAMESPACE:
+            labels = {"kubernetes.io/metadata.name": name}
+            return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+        return found
+
+    def list(self, gvk: GroupVersionKind, namespace: str | None) -> Sequence[JSON]:
+        """What the view has: nobody can list what is assumed."""
+        return self._view.list(gvk, namespace)
+
+    def synced(self, gvk: GroupVersionKind) -> bool:
+        """As the view has it."""
+        return self._view.synced(gvk)

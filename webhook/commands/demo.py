@@ -1,0 +1,170 @@
+"""`claimgate demo`: the whole way once: certificate, server, reviews over verified TLS, audit.
+
+Every step is done by the verb it shows, with the command line printed first, so that each can be repeated by hand. The
+server is a process of its own; what it logs is in server.log.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from webhook import shipped
+from webhook.admission import fixtures
+from webhook.commands import audit, certs, documents
+from webhook.commands.phases import Door, run
+from webhook.commands.remote import Remote
+from webhook.errors import ConfigurationError
+from webhook.report.answer import operation
+from webhook.workloads import table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+START_S: Final = 30
+"""How long the server may take until it answers; it takes about one second on a slow machine."""
+
+
+def command(
+    *,
+    directory: Annotated[
+        Path, typer.Option("--dir", metavar="DIR", help="Where the certificate and the server's log go.")
+    ] = Path(".demo"),
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Only serve, on port 8443 until Ctrl-C, with the samples' context.")
+    ] = False,
+) -> int:
+    """Issue a certificate, serve, send sample reviews, audit sample manifests, stop.
+
+    Exits with 0 when every review was answered; that some are denied is the point.
+    """
+    samples = shipped.samples()
+    _issue(directory)
+    if serve:
+        return _serve(directory, samples / "context")
+    with _serving(directory, samples / "context") as url:
+        _send(url, directory / "ca.crt", samples / "reviews")
+    _say("audit", str(samples / "manifests"))
+    code = audit.command([str(samples / "manifests")])
+    sys.stdout.write(f"(exit code {code}: there are findings)\n" if code else "")
+    return 0
+
+
+def _say(*arguments: str) -> None:
+    sys.stdout.write(f"\n$ claimgate {shlex.join(arguments)}\n")
+    sys.stdout.flush()
+
+
+def _issue(directory: Path) -> None:
+    if (directory / "tls.crt").exists():
+        _say("certs", "rotate", "--dir", str(directory))
+        certs.rotate(directory=directory)
+    else:
+        _say("certs", "issue", "--dir", str(directory))
+        certs.issue(directory=directory)
+
+
+def _arguments(directory: Path, context: Path, port: int) -> list[str]:
+    files = ["--tls-cert", str(directory / "tls.crt"), "--tls-key", str(directory / "tls.key")]
+    return ["serve", "--host", "127.0.0.1", "--port", str(port), *files, "--context", str(context)]
+
+
+def _serve(directory: Path, context: Path) -> int:
+    """Become the server."""
+    arguments = _arguments(directory, context, 8443)
+    _say(*arguments)
+    trust = f"--server https://localhost:8443 --ca {directory / 'ca.crt'}"
+    sys.stdout.write(f"In another terminal: claimgate replay {shipped.samples() / 'reviews'} {trust}\n")
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "webhook", *arguments])  # noqa: S606 - this program itself
+
+
+@contextmanager
+def _serving(directory: Path, context: Path) -> Iterator[str]:
+    """A server on a free port, its address once it answers, stopped in the end."""
+    arguments = _arguments(directory, context, 0)
+    _say(*arguments)
+    log = directory / "server.log"
+    with log.open("wb") as stream:
+        started = [sys.executable, "-m", "webhook", *arguments, "--drain", "0"]
+        process = subprocess.Popen(started, stderr=stream)  # noqa: S603 - this program itself
+    try:
+        port, elapsed_ms = _ready(process, log)
+        sys.stdout.write(f"ready on port {port} after {elapsed_ms} ms; its log is {log}\n")
+        yield f"https://localhost:{port}"
+    finally:
+        process.terminate()
+        process.wait(timeout=START_S)
+
+
+def _ready(process: subprocess.Popen[bytes], log: Path) -> tuple[int, int]:
+    """The port that the server's log names, and how long it took.
+
+    Raises:
+        ConfigurationError: the server ended, or did not get ready in time.
+    """
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        lines = log.read_text(encoding="utf-8").splitlines()
+        for entry in (json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")):
+            if entry.get("message") == "ready":
+                return int(entry["port"]), int(entry["elapsed_ms"])
+        if process.poll() is not None:
+            raise ConfigurationError(f"the server ended with code {process.returncode}: {' '.join(lines)}")
+        time.sleep(0.02)
+    raise ConfigurationError(f"the server was not ready after {START_S} seconds; its log is {log}")
+
+
+def _send(url: str, ca: Path, reviews: Path) -> None:
+    _say("replay", str(reviews), "--server", url, "--ca", str(ca))
+    inputs = documents.read([reviews])
+    door = Remote.connect(url, ca)
+    row = table.load().row
+    _print(_table([_row(found, door, row) for found in inputs.found]))
+
+
+def _row(found: documents.Input, door: Door, row: fixtures.RowOf) -> Sequence[str]:
+    """One review: file, verdict, code, what the user reads, what changes."""
+    outcome = run(fixtures.attributes(found.value, row), "auto", door)
+    verdict, status = outcome.verdict, outcome.verdict.status
+    denied = None if verdict.allowed else status
+    said = [denied.message] if denied else []
+    said += [f"warning: {text}" for text in verdict.warnings]
+    return (
+        Path(found.source).stem,
+        f"denied {denied.reason}" if denied else "allowed",
+        str(denied.code) if denied else "200",
+        "\n".join(said),
+        "\n".join(operation(change) for change in verdict.patch),
+    )
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for heading in ("review", "verdict", "code", "message, warnings", "patch"):
+        made.add_column(heading, overflow="fold")
+    for cells in rows:
+        made.add_row(*(Text(cell) for cell in cells))
+    return made
+
+
+def _print(shown: Table) -> None:
+    from rich.console import Console
+
+    console = Console(soft_wrap=False)
+    width = console.width if console.is_terminal else 140
+    Console(width=width).print(shown)

@@ -1,0 +1,103 @@
+"""What a person names on the command line, taken apart into single documents with their places.
+
+Knows files, folders, stdin and lists (JSON arrays, `kind: List`); knows nothing of what a document means. Everything
+unreadable is collected beside what could be read, so that one bad file does not hide the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from webhook import yamlfile
+from webhook.attributes import JSON
+from webhook.errors import InputError, Problem
+from webhook.paths import FieldPath
+from webhook.report.finding import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """One document or list item. `index` counts from 0 inside its source; `path` is where it is in its document."""
+
+    source: str
+    index: int
+    value: JSON
+    path: FieldPath
+    document: yamlfile.Document
+
+    def place(self, path: FieldPath = ()) -> Place:
+        """Where a field of it is in the source; the nearest field above where it is not written there."""
+        line, column = self.document.position((*self.path, *path))
+        return Place(file=self.source, line=line, column=column)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """Everything that could be read, in order, and everything that could not."""
+
+    found: tuple[Input, ...]
+    files: int
+    problems: tuple[Problem, ...]
+
+
+def read(named: Sequence[str | Path]) -> Inputs:
+    """Read files, folders and stdin (`-`); a folder gives its YAML and JSON files in order."""
+    found: list[Input] = []
+    problems: list[Problem] = []
+    sources = list(_sources(named, problems))
+    for source in sources:
+        try:
+            found.extend(_split(source, yamlfile.read(source)))
+        except InputError as error:
+            problems.extend(error.problems)
+    return Inputs(found=tuple(found), files=len(sources), problems=tuple(problems))
+
+
+def _sources(named: Iterable[str | Path], problems: list[Problem]) -> Iterator[str]:
+    """Files and stdin, each once, however often and through whatever folder it was named."""
+    seen = set()
+    for name in named:
+        try:
+            files = ["-"] if str(name) == "-" else [str(path) for path in yamlfile.discover([Path(name)])]
+        except InputError as error:
+            problems.extend(error.problems)
+            continue
+        for file in files:
+            if file not in seen:
+                seen.add(file)
+                yield file
+
+
+def _split(source: str, documents: Iterable[yamlfile.Document]) -> Iterator[Input]:
+    shown = "stdin" if source == "-" else source
+    index = 0
+    for document in documents:
+        for path, value in _items((), document.value):
+            yield Input(source=shown, index=index, value=value, path=path, document=document)
+            index += 1
+
+
+def _items(path: FieldPath, value: JSON) -> Iterator[tuple[FieldPath, JSON]]:
+    """The document itself, or the items of a list, also of a list in a list; empty documents are nothing.
+
+    Items of a typed list (PodList) carry no kind of their own, and get it from the list.
+    """
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _items((*path, index), item)
+    elif _is_list(value):
+        kind = value["kind"].removesuffix("List")
+        typed = {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}
+        for index, item in enumerate(value["items"] or ()):
+            yield from _items((*path, "items", index), {**typed, **item} if isinstance(item, dict) else item)
+    elif value is not None:
+        yield path, value
+
+
+def _is_list(value: JSON) -> bool:
+    """Whether this is a List of the API: its kind ends in List and it has items (`kubectl get -o yaml`, PodList)."""
+    if not isinstance(value, dict) or not str(value.get("kind", "")).endswith("List"):
+        return False
+    return "items" in value and isinstance(value["items"], list | None)

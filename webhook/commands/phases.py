@@ -1,0 +1,89 @@
+"""One request through the admission phases, whichever door answers it.
+
+`auto` is what the API server does: the mutating phase on the object as submitted, then the validating phase on the
+object as it came out. Knows no policy; asks a door twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, TypeAlias
+
+from webhook.admission.review import review
+from webhook.attributes import JSON, Attributes, Operation, Phase
+from webhook.cluster import Cluster
+from webhook.decisions import Decision, Verdict
+from webhook.policy.policyset import PolicySet
+
+PhaseName: TypeAlias = Literal["auto", "mutate", "validate"]
+
+
+class Door(Protocol):
+    """Whoever answers one review in one phase."""
+
+    def answer(self, attributes: Attributes, phase: Phase) -> Verdict:
+        """The verdict on this request."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Local:
+    """The core in this process."""
+
+    policies: PolicySet
+    cluster: Cluster
+    authorizer: Any = None
+    api_server_text: bool = False
+
+    def answer(self, attributes: Attributes, phase: Phase) -> Verdict:
+        """The verdict on this request; replayed files have no deadline."""
+        return review(
+            attributes,
+            self.policies,
+            self.cluster,
+            phase=phase,
+            authorizer=self.authorizer,
+            api_server_text=self.api_server_text,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came out of the phases asked for, as one webhook answering all of them would have said it."""
+
+    verdict: Verdict
+    decisions: tuple[tuple[Phase, Decision], ...]
+    patched_object: JSON
+
+
+def run(attributes: Attributes, phase: PhaseName, door: Door) -> Outcome:
+    """Ask for one phase, or with `auto` for both; a denial in the first is the end."""
+    if phase != "auto":
+        return _outcome(attributes, (Phase(phase), door.answer(attributes, Phase(phase))))
+    first = door.answer(attributes, Phase.MUTATE)
+    if not first.allowed:
+        return _outcome(attributes, (Phase.MUTATE, first))
+    changed = replace(attributes, object=_patched(attributes, first))
+    return _outcome(attributes, (Phase.MUTATE, first), (Phase.VALIDATE, door.answer(changed, Phase.VALIDATE)))
+
+
+def _patched(attributes: Attributes, verdict: Verdict) -> JSON:
+    if verdict.patch and attributes.operation is not Operation.DELETE:
+        return verdict.patched_object
+    return attributes.object
+
+
+def _outcome(attributes: Attributes, *answered: tuple[Phase, Verdict]) -> Outcome:
+    """Several phases as one verdict: the last decides, the first changes, a warning comes once."""
+    first, last = answered[0][1], answered[-1][1]
+    joined = Verdict(
+        allowed=last.allowed,
+        decisions=tuple(decision for _, verdict in answered for decision in verdict.decisions),
+        status=last.status,
+        warnings=tuple(dict.fromkeys(text for _, verdict in answered for text in verdict.warnings)),
+        audit_annotations={key: text for _, verdict in answered for key, text in verdict.audit_annotations.items()},
+        patch=first.patch if last.allowed else (),
+        patched_object=_patched(attributes, first) if last.allowed else None,
+    )
+    decisions = tuple((phase, decision) for phase, verdict in answered for decision in verdict.decisions)
+    return Outcome(verdict=joined, decisions=decisions, patched_object=joined.patched_object)

@@ -1,0 +1,196 @@
+"""`claimgate policies`: what is loaded, whether it compiles, what it covers, and what a cluster can take natively."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from webhook import shipped, yamlfile
+from webhook.attributes import JSON, Phase
+from webhook.commands import assembly, documents, options, output
+from webhook.paths import get
+from webhook.policy.compiled import Policy
+from webhook.policy.load import load
+from webhook.policy.policyset import PolicySet
+from webhook.policy.webhookrules import rules
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="List, check and export policies.")
+
+FORMATS = ("text", "json")
+Places: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="[DIR]...", show_default=False, help="Folders and files. Default: the shipped policies."),
+]
+Outputs: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text or json; repeatable.")
+]
+
+
+@app.command("list")
+def list_policies(
+    folder: Places = None,
+    *,
+    chosen: Outputs = None,
+    workloads: options.Workloads = None,
+    cel_engine: options.Engine = None,
+    kubernetes_version: options.Version = None,
+) -> int:
+    """Name every policy, what its bindings do with a failure, and where it is from."""
+    outputs = output.parse(chosen, FORMATS)
+    found = _load(folder, workloads=workloads, cel_engine=cel_engine, kubernetes_version=kubernetes_version)
+    described = [_brief(policy) for policy in found.policies]
+    output.deliver(outputs, {"text": lambda: _table(described), "json": lambda: _json(described)})
+    return 0
+
+
+@app.command()
+def check(
+    folder: Places = None,
+    *,
+    chosen: Outputs = None,
+    workloads: options.Workloads = None,
+    cel_engine: options.Engine = None,
+    kubernetes_version: options.Version = None,
+) -> int:
+    """Compile every policy and say what it covers, and whether a cluster can take it natively or why not.
+
+    Exits with 2 when one does not compile, naming every mistake of every file, and with 1 when one is never asked
+    because no binding names it.
+    """
+    outputs = output.parse(chosen, FORMATS)
+    found = _load(folder, workloads=workloads, cel_engine=cel_engine, kubernetes_version=kubernetes_version)
+    described = [_full(policy, found) for policy in found.policies]
+    output.deliver(outputs, {"text": lambda: _checked(described), "json": lambda: _json(described)})
+    return 1 if found.unbound else 0
+
+
+@app.command()
+def export(
+    folder: Places = None,
+    *,
+    workloads: options.Workloads = None,
+    kubernetes_version: options.Version = None,
+) -> int:
+    """Print the policies that a cluster can take natively, as one manifest for `kubectl apply -f -`.
+
+    The others are named on stderr, each with the reason.
+    """
+    found = _load(folder, workloads=workloads, cel_engine=None, kubernetes_version=kubernetes_version)
+    portable = [policy for policy in found.policies if not policy.obstacles]
+    manifests = [*_manifests(portable), *_params(portable, found)]
+    sys.stdout.write("---\n".join(yamlfile.dump(value) for value in manifests))
+    for policy in found.policies:
+        for obstacle in policy.obstacles:
+            sys.stderr.write(f"not exported: {policy.name}: {obstacle}\n")
+    return 0
+
+
+def _load(named: Sequence[Path] | None, **flags: Any) -> PolicySet:
+    settings = assembly.read_settings(policies=list(named or ()), **flags)
+    return load(settings.policies or (shipped.policies(),), assembly.options(settings))
+
+
+def _brief(policy: Policy) -> dict[str, Any]:
+    actions = {str(action) for binding in policy.bindings for action in binding.actions}
+    return {
+        "name": policy.name,
+        "kind": f"{policy.kind.capitalize()}AdmissionPolicy",
+        "actions": sorted(actions),
+        "bound": bool(policy.bindings),
+        "severity": policy.severity,
+        "category": policy.category,
+        "file": policy.file,
+    }
+
+
+def _full(policy: Policy, found: PolicySet) -> dict[str, Any]:
+    return {
+        **_brief(policy),
+        "description": " ".join(policy.annotations.get("kubernetes.io/description", "").split()),
+        "docs": policy.docs,
+        "phase": "mutate" if policy.kind == "mutating" else policy.phase,
+        "expands": policy.expands,
+        "facts": list(policy.facts),
+        "covers": sorted(_covers(policy, found)),
+        "portable": not policy.obstacles,
+        "obstacles": list(policy.obstacles),
+    }
+
+
+def _covers(policy: Policy, found: PolicySet) -> Iterator[str]:
+    """`resource.group`, as kubectl names resources, for everything the policy is asked about."""
+    alone = PolicySet(
+        validating=(policy,) if policy.kind == "validating" else (),
+        mutating=(policy,) if policy.kind == "mutating" else (),
+        table=found.table,
+    )
+    for phase in Phase:
+        for rule in rules(alone, phase):
+            for group in rule.groups:
+                yield from (f"{resource}.{group}" if group else resource for resource in rule.resources)
+
+
+def _table(described: Sequence[dict[str, Any]]) -> str:
+    rows = [
+        (one["name"], one["kind"], ",".join(one["actions"]) or "-", one["severity"] or "-", one["file"])
+        for one in described
+    ]
+    rows.insert(0, ("NAME", "KIND", "ACTIONS", "SEVERITY", "FILE"))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _checked(described: Sequence[dict[str, Any]]) -> str:
+    lines: list[str] = []
+    for one in described:
+        lines.append(f"{one['name']} ({one['kind']}, {one['file']}): compiles")
+        if one["description"]:
+            lines.append(f"    {one['description']}")
+        if not one["bound"]:
+            lines.append("    never asked: no binding names it")
+        lines.append(f"    covers: {_list(one['covers'])}")
+        lines.append(f"    portable: {'yes' if one['portable'] else 'no: ' + '; '.join(one['obstacles'])}")
+    portable = sum(one["portable"] for one in described)
+    lines.append(f"{len(described)} policies compile, {portable} portable")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(names)) or "nothing"
+
+
+def _json(described: Iterable[dict[str, Any]]) -> str:
+    return json.dumps(list(described), indent=2, ensure_ascii=False) + "\n"
+
+
+def _manifests(portable: Sequence[Policy]) -> Iterator[JSON]:
+    """The policies and their bindings as their files have them."""
+    wanted = {(f"{policy.kind.capitalize()}AdmissionPolicy", policy.name) for policy in portable}
+    wanted |= {
+        (f"{policy.kind.capitalize()}AdmissionPolicyBinding", binding.name)
+        for policy in portable
+        for binding in policy.bindings
+    }
+    files = {policy.file for policy in portable} | {binding.file for policy in portable for binding in policy.bindings}
+    for found in documents.read(sorted(files)).found:
+        if (get(found.value, ("kind",)), get(found.value, ("metadata", "name"))) in wanted:
+            yield found.value
+
+
+def _params(portable: Sequence[Policy], found: PolicySet) -> Iterator[JSON]:
+    """The parameter objects beside the policies that some binding refers to, by name or by label."""
+    kinds = {(policy.param_kind.group, policy.param_kind.kind) for policy in portable if policy.param_kind}
+    sources = [binding.param_source for policy in portable for binding in policy.bindings if binding.param_source]
+    names = {source.name for source in sources if source.name}
+    selects = any(not source.name for source in sources)
+    for value in found.params:
+        group, slash, _ = str(value.get("apiVersion", "")).partition("/")
+        is_wanted = selects or get(value, ("metadata", "name")) in names
+        if is_wanted and (group if slash else "", value.get("kind")) in kinds:
+            yield value

@@ -1,0 +1,145 @@
+"""The door to a running webhook: the same reviews over verified TLS, as an API server would send them.
+
+Knows the envelope in both directions; judges nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from webhook.admission import wire
+from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Phase, UserInfo
+from webhook.decisions import Status, Verdict
+from webhook.errors import CallError, ConfigurationError, PatchError
+from webhook.patch import jsonpatch
+
+TIMEOUT_S: Final = 10
+"""What an API server waits for a webhook by default (admissionregistration/v1, timeoutSeconds)."""
+
+
+class Remote:
+    """A running webhook at an https address."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+
+    @classmethod
+    def connect(cls, url: str, ca: Path | None) -> Remote:
+        """A door to the webhook at `url`, whose chain must end in the certificates of `ca`, or in the system's.
+
+        Raises:
+            ConfigurationError: the address is not https or the certificates cannot be used.
+
+        """
+        if httpx.URL(url).scheme != "https" or not httpx.URL(url).host:
+            raise ConfigurationError(f"--server: `{url}` is not an https address such as `https://127.0.0.1:8443`")
+        try:
+            trust = ssl.create_default_context(cafile=str(ca) if ca else None)
+        except OSError as error:
+            raise ConfigurationError(f"--ca: {ca}: {(error.strerror or str(error)).lower()}") from None
+        return cls(httpx.Client(base_url=url, verify=trust, timeout=TIMEOUT_S, trust_env=False))
+
+    def answer(self, attributes: Attributes, phase: Phase) -> Verdict:
+        """The server's verdict on this request. Decisions stay in the server: none are given.
+
+        Raises:
+            CallError: the server answered something else than a review.
+            ConfigurationError: the server cannot be reached or is not who it should be.
+
+        """
+        try:
+            got = self._client.post(f"/{phase}", params={"timeout": f"{TIMEOUT_S}s"}, json=review(attributes))
+        except httpx.HTTPError as error:
+            where = f"{str(self._client.base_url).rstrip('/')}/{phase}"
+            raise ConfigurationError(f"--server: {where}: {str(error).lower() or 'no answer'}") from None
+        if got.status_code != httpx.codes.OK:
+            raise CallError(got.status_code, "", _explanation(got))
+        return _verdict(attributes, got)
+
+
+def review(attributes: Attributes) -> JSON:
+    """The AdmissionReview an API server would send for these attributes."""
+    request: dict[str, Any] = {
+        "uid": attributes.uid,
+        "kind": _kind(attributes.kind),
+        "resource": _resource(attributes.resource),
+        "requestKind": _kind(attributes.request_kind),
+        "requestResource": _resource(attributes.request_resource),
+        "operation": str(attributes.operation),
+        "userInfo": _user(attributes.user_info),
+        "object": attributes.object,
+        "oldObject": attributes.old_object,
+        "dryRun": attributes.dry_run,
+        "options": attributes.options,
+    }
+    present = {
+        "subResource": attributes.sub_resource,
+        "requestSubResource": attributes.request_sub_resource,
+        "name": attributes.name,
+        "namespace": attributes.namespace,
+    }
+    request.update((key, value) for key, value in present.items() if value)
+    return {"apiVersion": wire.API_VERSION, "kind": wire.KIND, "request": request}
+
+
+def _kind(kind: GroupVersionKind) -> JSON:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
+
+
+def _resource(resource: GroupVersionResource) -> JSON:
+    return {"group": resource.group, "version": resource.version, "resource": resource.resource}
+
+
+def _user(user: UserInfo) -> JSON:
+    extra = {key: list(values) for key, values in user.extra.items()}
+    parts = {"username": user.username, "uid": user.uid, "groups": list(user.groups), "extra": extra}
+    return {key: value for key, value in parts.items() if value}
+
+
+def _explanation(got: httpx.Response) -> str:
+    """The message of a metav1.Status, or the beginning of whatever came instead."""
+    try:
+        return str(got.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        return " ".join(got.text.split())[:200] or "an empty body"
+
+
+def _verdict(attributes: Attributes, got: httpx.Response) -> Verdict:
+    """The response of the review that came back, checked as the API server checks it (webhook/request)."""
+    try:
+        response = got.json()["response"]
+        if response["uid"] != attributes.uid:
+            raise CallError(200, "", f"response.uid: expected `{attributes.uid}`, found `{response['uid']}`")
+        patch = _patch(response)
+        return Verdict(
+            allowed=response["allowed"],
+            status=None if response["allowed"] else _status(response.get("status") or {}),
+            warnings=tuple(response.get("warnings") or ()),
+            audit_annotations=response.get("auditAnnotations") or {},
+            patch=patch,
+            patched_object=jsonpatch.apply(attributes.object, patch) if patch else attributes.object,
+        )
+    except (ValueError, KeyError, TypeError, binascii.Error, PatchError) as error:
+        raise CallError(200, "", f"not an answer to a review: {error}") from None
+
+
+def _patch(response: Mapping[str, Any]) -> tuple[Mapping[str, JSON], ...]:
+    if not response.get("patch"):
+        return ()
+    return tuple(json.loads(base64.b64decode(response["patch"], validate=True)))
+
+
+def _status(status: Mapping[str, Any]) -> Status:
+    return Status(
+        code=int(status.get("code") or 400),
+        reason=str(status.get("reason") or ""),
+        message=str(status.get("message") or "denied without explanation"),
+    )

@@ -1,0 +1,137 @@
+"""`claimgate replay`: what the webhook answers to recorded reviews or plain objects, here or at a running server."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from webhook.admission import fixtures, respond
+from webhook.attributes import Attributes, Phase
+from webhook.commands import assembly, documents, options, output
+from webhook.commands.phases import Door, Local, PhaseName, run
+from webhook.config import Settings
+from webhook.errors import CallError, ConfigurationError, InputError, Problem
+from webhook.report import answer as answers
+from webhook.report.answer import Answer
+from webhook.report.finding import subject
+from webhook.workloads import table
+
+FORMATS = ("text", "json", "ndjson")
+
+
+def command(
+    fixture: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FIXTURE...",
+            help="Files, folders or - for stdin: AdmissionReviews, bare requests, plain objects (taken as CREATE), "
+            "or lists of them, in YAML, JSON or NDJSON.",
+        ),
+    ],
+    *,
+    policies: options.Policies = None,
+    context: options.Context = None,
+    phase: Annotated[
+        PhaseName, typer.Option(help="The phase to ask; auto mutates, then validates what came out.")
+    ] = "auto",
+    chosen: Annotated[
+        list[str] | None,
+        typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text, json or ndjson; repeatable."),
+    ] = None,
+    server: Annotated[
+        str, typer.Option(metavar="URL", help="Ask the running webhook at this https address instead.")
+    ] = "",
+    ca: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Certificates that the server's chain must end in (with --server)."),
+    ] = None,
+    workloads: options.Workloads = None,
+    cel_engine: options.Engine = None,
+    kubernetes_version: options.Version = None,
+) -> int:
+    """Say what the webhook would answer to recorded reviews or plain objects.
+
+    Exits with 0 when all are allowed, 1 when one is denied, 2 when an input or a policy cannot be read, and 3 when
+    none is denied but a policy could not decide.
+    """
+    outputs = output.parse(chosen, FORMATS)
+    flags = {"policies": policies, "context": context, "workloads": workloads}
+    settings = assembly.read_settings(**flags, cel_engine=cel_engine, kubernetes_version=kubernetes_version)
+    if server and (policies or context):
+        raise ConfigurationError("--server: the server has its own; leave out --policies and --context")
+    if ca and not server:
+        raise ConfigurationError("--ca: it is only used with --server")
+    door, row = _remote(server, ca, settings) if server else _local(settings)
+    inputs = documents.read(fixture)
+    problems = list(inputs.problems)
+    undecided: list[Problem] = []
+    given: list[Answer] = []
+    for found in inputs.found:
+        try:
+            attributes = fixtures.attributes(found.value, row)
+        except CallError as error:
+            place = found.place()
+            problems.append(Problem(message=error.message, file=place.file, line=place.line, column=place.column))
+            continue
+        try:
+            given.append(_answer(found, attributes, phase, door))
+        except CallError as error:
+            undecided.append(
+                Problem(message=f"the server answered HTTP {error.code}: {error.message}", file=found.source)
+            )
+    if not inputs.found and not problems:
+        problems.append(Problem(message="no review found; expected YAML, JSON or NDJSON files", file=" ".join(fixture)))
+    output.deliver(
+        outputs,
+        {
+            "text": lambda: answers.text(given),
+            "json": lambda: answers.document(given),
+            "ndjson": lambda: answers.ndjson(given),
+        },
+    )
+    return _exit_code(given, problems, undecided)
+
+
+def _local(settings: Settings) -> tuple[Door, fixtures.RowOf]:
+    assembled = assembly.assemble(settings)
+    return Local(
+        policies=assembled.policies, cluster=assembled.cluster, api_server_text=settings.api_server_text
+    ), assembled.table.row
+
+
+def _remote(server: str, ca: Path | None, settings: Settings) -> tuple[Door, fixtures.RowOf]:
+    from webhook.commands.remote import Remote
+
+    return Remote.connect(server, ca), table.load(settings.workloads).row
+
+
+def _answer(found: documents.Input, attributes: Attributes, phase: PhaseName, door: Door) -> Answer:
+    outcome = run(attributes, phase, door)
+    shown_as = Phase.VALIDATE if phase == "validate" else Phase.MUTATE  # where a patch may stand in the response
+    body = respond.respond(attributes.uid, outcome.verdict, shown_as, attributes.operation)
+    return Answer(
+        place=found.place(),
+        index=found.index,
+        subject=subject(attributes),
+        operation=str(attributes.operation),
+        phase=phase,
+        verdict=outcome.verdict,
+        decisions=outcome.decisions,
+        patched_object=outcome.patched_object,
+        response=json.loads(body),
+    )
+
+
+def _exit_code(given: list[Answer], problems: list[Problem], undecided: list[Problem]) -> int:
+    """Complain about what could not be read or asked, and weigh: unreadable, denied, undecided, clean."""
+    for problem in undecided:
+        sys.stderr.write(f"error: {problem}\n")
+    if problems:
+        raise InputError(*problems)
+    if any(not answer.verdict.allowed for answer in given):
+        return 1
+    return 3 if undecided or any(answer.unknown for answer in given) else 0

@@ -1,0 +1,134 @@
+"""A Gatekeeper ConstraintTemplate with CEL and its constraint, as the native policy and binding that they mean.
+
+The constraint is the parameter object, `variables.params` its spec.parameters and `variables.anyObject` the object that
+is, or on DELETE was, there; `match` becomes rules, selectors and matchConditions. Source: open-policy-agent/gatekeeper
+3.23 pkg/drivers/k8scel/transform and pkg/drivers/k8scel/schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from webhook.admission.fixtures import RowOf, plural
+from webhook.attributes import JSON
+from webhook.errors import InputError, Problem
+from webhook.paths import get
+
+_GROUP = "admissionregistration.k8s.io/v1"
+_ENGINE = "K8sNativeValidation"
+_ACTIONS = {"deny": ["Deny"], "warn": ["Warn"], "dryrun": ["Audit"]}
+
+
+def policy_and_binding(template: JSON, constraint: JSON, row: RowOf) -> Sequence[JSON]:
+    """The native objects; a native policy and binding are taken as they are.
+
+    Raises:
+        InputError: the template has no CEL.
+    """
+    if get(template, ("kind",)) == "ValidatingAdmissionPolicy":
+        return template, constraint
+    source = _source(template)
+    name = str(get(template, ("metadata", "name"), ""))
+    kind = str(get(template, ("spec", "crd", "spec", "names", "kind"), ""))
+    match = get(constraint, ("spec", "match"), {})
+    policy: dict[str, Any] = {
+        "apiVersion": _GROUP,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": source.get("failurePolicy", "Fail"),
+            "paramKind": {"apiVersion": "constraints.gatekeeper.sh/v1beta1", "kind": kind},
+            "matchConstraints": {"resourceRules": list(_rules(match, row))},
+            "matchConditions": [
+                *_conditions(match),
+                *(source.get("matchCondition") or source.get("matchConditions") or ()),
+            ],
+            "variables": [
+                {"name": "params", "expression": "params.?spec.?parameters.orValue(null)"},
+                {"name": "anyObject", "expression": 'request.operation == "DELETE" ? oldObject : object'},
+                *(source.get("variables") or ()),
+            ],
+            "validations": source.get("validations") or [],
+        },
+    }
+    return policy, _binding(name, constraint, match)
+
+
+def _source(template: JSON) -> Mapping[str, Any]:
+    engines = []
+    for target in get(template, ("spec", "targets"), ()):
+        for code in target.get("code") or ():
+            engines.append(str(code.get("engine")))
+            if code.get("engine") == _ENGINE:
+                return code.get("source") or {}
+    found = ", ".join(engines) or "Rego"
+    raise InputError(
+        Problem(message=f"the template has no code for engine {_ENGINE}, found {found}; only CEL is evaluated")
+    )
+
+
+def _binding(policy: str, constraint: JSON, match: Mapping[str, Any]) -> JSON:
+    action = str(get(constraint, ("spec", "enforcementAction"), "deny"))
+    resources = {
+        key: match[name]
+        for key, name in (("namespaceSelector", "namespaceSelector"), ("objectSelector", "labelSelector"))
+        if match.get(name)
+    }
+    spec: dict[str, Any] = {
+        "policyName": policy,
+        "validationActions": _ACTIONS.get(action, ["Deny"]),
+        "paramRef": {"name": get(constraint, ("metadata", "name"), ""), "parameterNotFoundAction": "Deny"},
+    }
+    if resources:
+        spec["matchResources"] = resources
+    return {
+        "apiVersion": _GROUP,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": f"{policy}-{get(constraint, ('metadata', 'name'), '')}"},
+        "spec": spec,
+    }
+
+
+def _rules(match: Mapping[str, Any], row: RowOf) -> Iterator[JSON]:
+    """The kinds of a constraint as resources; without kinds it is about everything."""
+    scope = match.get("scope") or "*"
+    for kinds in match.get("kinds") or [{"apiGroups": ["*"], "kinds": ["*"]}]:
+        groups = kinds.get("apiGroups") or ["*"]
+        yield {
+            "apiGroups": groups,
+            "apiVersions": ["*"],
+            "operations": ["CREATE", "UPDATE", "DELETE", "CONNECT"]
+            if kinds.get("kinds") == ["*"]
+            else ["CREATE", "UPDATE", "DELETE"],
+            "resources": [_resource(kind, groups, row) for kind in kinds.get("kinds") or ["*"]],
+            "scope": scope,
+        }
+
+
+def _resource(kind: str, groups: Sequence[str], row: RowOf) -> str:
+    if kind == "*":
+        return "*"
+    known = next(filter(None, (row(group, kind) for group in groups)), None)
+    return known.resource if known else plural(kind)
+
+
+def _conditions(match: Mapping[str, Any]) -> Iterator[JSON]:
+    """`namespaces`, `excludedNamespaces` and `name`, with * at either end, as matchConditions."""
+    where = "(has(request.namespace) ? request.namespace : '')"
+    for key, negate in (("namespaces", False), ("excludedNamespaces", True)):
+        if match.get(key):
+            some = " || ".join(_glob(where, pattern) for pattern in match[key])
+            yield {"name": key.lower(), "expression": f"!({some})" if negate else some}
+    if match.get("name"):
+        yield {"name": "name", "expression": _glob("(has(request.name) ? request.name : '')", match["name"])}
+
+
+def _glob(value: str, pattern: str) -> str:
+    word = json.dumps(pattern.strip("*"))
+    if pattern.startswith("*") and pattern.endswith("*"):
+        return f"{value}.contains({word})"
+    if pattern.startswith("*"):
+        return f"{value}.endsWith({word})"
+    return f"{value}.startsWith({word})" if pattern.endswith("*") else f"{value} == {word}"

@@ -1,0 +1,142 @@
+"""Comparing an answer with what a case expects of it; every difference is a text that a person can act on."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from webhook import paths, yamlfile
+from webhook.attributes import JSON
+from webhook.commands.phases import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What an answer must be; None is not looked at.
+
+    message is a part of the denial's text. warnings, unknown and errors are parts of the texts, one for each and no
+    others. patched is a part of the object that comes out, patched_object all of it, patch the exact operations.
+    matched says whether any policy had something to decide.
+    """
+
+    allowed: bool | None = None
+    code: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    warnings: Sequence[str] | None = None
+    warns: bool | None = None
+    unknown: Sequence[str] | None = None
+    errors: Sequence[str] | None = None
+    matched: bool | None = None
+    patched: JSON = None
+    patched_object: JSON = None
+    patch: Sequence[JSON] | None = None
+    audit_annotations: Mapping[str, str] | None = None
+
+    def judge(self, outcome: Outcome) -> tuple[str, ...]:
+        """Every difference between this and what came out."""
+        return (*self._verdict(outcome), *self._texts(outcome), *self._changes(outcome))
+
+    def _verdict(self, outcome: Outcome) -> Iterator[str]:
+        verdict, status = outcome.verdict, outcome.verdict.status
+        found = f"{status.code} {status.reason}: {status.message}" if status and not verdict.allowed else "allowed"
+        if self.allowed is not None and verdict.allowed is not self.allowed:
+            yield f"verdict: expected {'allowed' if self.allowed else 'denied'}, found {found}"
+        elif not verdict.allowed and status is not None:
+            yield from _unequal("code", self.code, status.code)
+            yield from _unequal("reason", self.reason, status.reason)
+            if self.message is not None and self.message not in status.message:
+                yield f"message: expected a text with\n  - {self.message}\nfound\n  + {status.message}"
+        is_matched = bool(outcome.decisions)
+        if self.matched is not None and is_matched is not self.matched:
+            spoke = ", ".join(sorted({decision.policy for _, decision in outcome.decisions})) or "none"
+            yield f"matched: expected {_word(self.matched)}, found policies that match: {spoke}"
+
+    def _texts(self, outcome: Outcome) -> Iterator[str]:
+        warnings = outcome.verdict.warnings
+        yield from _unlike("warnings", self.warnings, warnings)
+        if self.warns is not None and bool(warnings) is not self.warns:
+            yield f"warnings: expected {'some' if self.warns else 'none'}, found {len(warnings)}"
+        yield from _unlike("unknown", self.unknown, messages(outcome, "unknown"))
+        yield from _unlike("errors", self.errors, messages(outcome, "error"))
+        yield from _unequal("auditAnnotations", self.audit_annotations, dict(outcome.verdict.audit_annotations))
+
+    def _changes(self, outcome: Outcome) -> Iterator[str]:
+        changed = outcome.patched_object
+        if self.patched is not None:
+            lacking = list(missing(self.patched, changed, ()))
+            if lacking:
+                yield "patched: the object that came out differs\n" + "\n".join(lacking)
+        if self.patched_object is not None and self.patched_object != changed:
+            yield "patched object:\n" + difference(self.patched_object, changed)
+        if self.patch is not None and list(self.patch) != list(outcome.verdict.patch):
+            yield "patch:\n" + difference(list(self.patch), list(outcome.verdict.patch))
+
+
+def messages(outcome: Outcome, evaluation: str) -> tuple[str, ...]:
+    """The distinct texts of what evaluated so, in order."""
+    return tuple(dict.fromkeys(made.message for _, made in outcome.decisions if made.evaluation == evaluation))
+
+
+def missing(expected: JSON, found: JSON, path: paths.FieldPath) -> Iterator[str]:
+    """What of `expected` is not in `found`: maps may have more keys, lists are of equal length."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        for key, value in expected.items():
+            if key in found:
+                yield from missing(value, found[key], (*path, key))
+            else:
+                yield f"  - {paths.render((*path, key))}: {_inline(value)}\n  + absent"
+    elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        for index, (value, other) in enumerate(zip(expected, found, strict=True)):
+            yield from missing(value, other, (*path, index))
+    elif expected != found or isinstance(expected, bool) is not isinstance(found, bool):
+        yield f"  - {paths.render(path)}: {_inline(expected)}\n  + {paths.render(path)}: {_inline(found)}"
+
+
+def difference(expected: JSON, found: JSON) -> str:
+    """A unified diff of two values as YAML, keys sorted."""
+    before, after = (yamlfile.dump(_sorted(value)).splitlines() for value in (expected, found))
+    lines = difflib.unified_diff(before, after, "expected", "found", n=2, lineterm="")
+    return "\n".join(f"  {line}" for line in lines)
+
+
+def _sorted(value: JSON) -> JSON:
+    if isinstance(value, Mapping):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _unequal(name: str, expected: JSON, found: JSON) -> Iterator[str]:
+    if expected is not None and expected != found:
+        yield f"{name}: expected {_inline(expected)}, found {_inline(found)}"
+
+
+def _unlike(name: str, expected: Sequence[str] | None, found: Sequence[str]) -> Iterator[str]:
+    """Texts that are not one for one what is expected, each expected part in a text of its own."""
+    if expected is None or _pairs(list(expected), list(found)):
+        return
+    shown = [f"  - {text}" for text in expected] or ["  - none"]
+    shown += [f"  + {text}" for text in found] or ["  + none"]
+    yield f"{name}: expected texts with (-), found (+)\n" + "\n".join(shown)
+
+
+def _pairs(parts: list[str], texts: list[str]) -> bool:
+    if len(parts) != len(texts):
+        return False
+    if not parts:
+        return True
+    first, *rest = parts
+    return any(first in text and _pairs(rest, texts[:at] + texts[at + 1 :]) for at, text in enumerate(texts))
+
+
+def _inline(value: JSON) -> str:
+    return (
+        yamlfile.dump(value).strip().removesuffix("\n...")
+        if isinstance(value, str | int | float | None)
+        else str(value)
+    )
+
+
+def _word(value: bool) -> str:
+    return "yes" if value else "no"

@@ -1,0 +1,68 @@
+"""Which suites there are: known file names in named folders, each with the reader of its format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from webhook import yamlfile
+from webhook.commands.suites.case import Case
+from webhook.errors import InputError, Problem
+from webhook.policy.load import Options
+
+Reader: TypeAlias = Callable[[Path, Options], Iterator[Case]]
+
+
+def suites(named: Sequence[Path]) -> Iterator[Path]:
+    """The suite files of folders, sorted; a file that is named is taken to be one.
+
+    Raises:
+        InputError: a path that does not exist.
+    """
+    for place in named:
+        if not place.exists():
+            raise InputError(Problem(message="no such file or folder", file=str(place)))
+        if place.is_file():
+            yield place
+            continue
+        for root, folders, names in os.walk(place):
+            folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
+            yield from (Path(root, name) for name in sorted(names) if _is_suite(Path(root, name)))
+
+
+def _is_suite(file: Path) -> bool:
+    if file.name == "suite.yaml":
+        return True
+    return file.name in {"kyverno-test.yaml", "kyverno-test.yml"} or file.name.endswith("cases.jsonl")
+
+
+def read(file: Path, how: Options) -> Iterator[Case]:
+    """The cases of a suite file.
+
+    Raises:
+        InputError: the file is no suite, or has mistakes.
+    """
+    return _reader(file)(file, how)
+
+
+def _reader(file: Path) -> Reader:
+    """By name, and for YAML by what it says it is: gator suites are also called suite.yaml."""
+    if file.suffix == ".jsonl":
+        from webhook.commands.suites import recorded
+
+        return recorded.read
+    first = next(iter(yamlfile.read(file)), None)
+    kind = first.value.get("kind") if first and isinstance(first.value, dict) else None
+    if kind == "Test":
+        from webhook.commands.suites import kyverno
+
+        return kyverno.read
+    if kind == "Suite":
+        from webhook.commands.suites import gator
+
+        return gator.read
+    from webhook.commands.suites import own
+
+    return own.read

@@ -1,0 +1,111 @@
+"""gator `Suite` files (test.gatekeeper.sh/v1alpha1), for templates whose code is CEL.
+
+A ConstraintTemplate with engine K8sNativeValidation and its constraint are what Gatekeeper itself makes of them: a
+ValidatingAdmissionPolicy with the constraint as its parameter (open-policy-agent/gatekeeper 3.23,
+pkg/drivers/k8scel/transform). `template` may also name a ValidatingAdmissionPolicy and `constraint` its binding. Rego
+is not evaluated: its cases fail and say so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from webhook import yamlfile
+from webhook.admission import fixtures
+from webhook.attributes import JSON
+from webhook.commands import assembly
+from webhook.commands.phases import Outcome
+from webhook.commands.suites.case import Case, Request, compiled
+from webhook.commands.suites.constraint import policy_and_binding
+from webhook.errors import CallError, InputError, Problem
+from webhook.policy.load import Options
+
+
+def read(file: Path, how: Options) -> Iterator[Case]:
+    """The cases of one file.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    for document in yamlfile.read(file):
+        suite = document.value
+        if not isinstance(suite, dict) or suite.get("kind") != "Suite":
+            raise InputError(Problem(message="expected kind `Suite`", file=str(file), line=document.position()[0]))
+        for test in suite.get("tests") or ():
+            if not (suite.get("skip") or test.get("skip")):
+                yield from _cases(test, file, how)
+
+
+def _cases(test: Mapping[str, Any], file: Path, how: Options) -> Iterator[Case]:
+    prefix = f"{file.parent.name}/{test.get('name', '')}"
+    if test.get("invalid"):
+        request = partial(_loads, test, file.parent, how)
+        yield Case(id=f"{prefix}/invalid", suite=str(file), request=request, judge=lambda _: (), refusal="")
+    for case in test.get("cases") or ():
+        if not case.get("skip"):
+            yield Case(
+                id=f"{prefix}/{case.get('name', '')}",
+                suite=str(file),
+                request=partial(_request, test, case, file.parent, how),
+                judge=partial(_judge, case.get("assertions") or ()),
+            )
+
+
+def _loads(test: Mapping[str, Any], folder: Path, how: Options) -> Request:
+    """Load what should be refused; the request is never asked when it is."""
+    compiled(_policies(test, folder, how), how)
+    raise InputError(Problem(message=""))
+
+
+def _request(test: Mapping[str, Any], case: Mapping[str, Any], folder: Path, how: Options) -> Request:
+    policies = compiled(_policies(test, folder, how), how)
+    value = _one(folder, case.get("object"))
+    inventory = [held for name in case.get("inventory") or () for held in assembly.objects([folder / name])]
+    try:
+        attributes = fixtures.attributes(value, how.table.row)
+    except CallError as error:
+        raise InputError(Problem(message=error.message, file=str(case.get("object")))) from None
+    namespace = {"metadata": {"name": attributes.namespace}, "apiVersion": "v1", "kind": "Namespace"}
+    context = (_one(folder, test.get("constraint")), *inventory, *((namespace,) if attributes.namespace else ()))
+    return Request(attributes=attributes, policies=policies, phase="validate", context=context)
+
+
+def _policies(test: Mapping[str, Any], folder: Path, how: Options) -> Sequence[JSON]:
+    if test.get("expansion"):
+        raise InputError(Problem(message="gator expansion templates are not evaluated; expand the object in the suite"))
+    template, constraint = _one(folder, test.get("template")), _one(folder, test.get("constraint"))
+    return policy_and_binding(template, constraint, how.table.row)
+
+
+def _one(folder: Path, name: Any) -> JSON:
+    found = assembly.objects([folder / str(name)]) if name else ()
+    if len(found) != 1:
+        raise InputError(Problem(message=f"expected a file with one object, found {len(found)}", file=str(name or "")))
+    return found[0]
+
+
+def _judge(assertions: Sequence[Mapping[str, Any]], outcome: Outcome) -> tuple[str, ...]:
+    """Compare with the assertions: how many violations have a message that matches. A case needs at least one."""
+    if not assertions:
+        return ("assertions: expected at least one, found none",)
+    said = [made.message for _, made in outcome.decisions if made.evaluation == "deny"]
+    failed = [made.message for _, made in outcome.decisions if made.evaluation == "error"]
+    return tuple(
+        [f"evaluation failed: {message}" for message in failed]
+        + [text for assertion in assertions for text in _differs(assertion, said)]
+    )
+
+
+def _differs(assertion: Mapping[str, Any], said: Sequence[str]) -> Iterator[str]:
+    wanted, pattern = assertion.get("violations", "yes"), str(assertion.get("message") or "")
+    count = sum(re.search(pattern, message) is not None for message in said)
+    wanted = {True: "yes", False: "no"}.get(wanted, wanted) if isinstance(wanted, bool) else wanted
+    is_met = {"yes": count > 0, "no": count == 0}.get(str(wanted), str(wanted) == str(count))
+    if not is_met:
+        about = f" with a message like `{pattern}`" if pattern else ""
+        shown = "".join(f"\n  + {message}" for message in said) or " none"
+        yield f"violations{about}: expected {wanted}, found {count} of:{shown}"

@@ -1,0 +1,159 @@
+"""`kyverno-test.yaml` for ValidatingAdmissionPolicies and MutatingAdmissionPolicies.
+
+Follows what `kyverno test` does with them (kyverno/kyverno 1.19, cmd/cli/kubectl-kyverno/commands/test): a policy
+without a binding applies everywhere, namespaces have the labels of the values file, `fail` is a denial, `skip` a policy
+that does not match, and a mutation is compared with patchedResources. Results of kyverno's own kinds are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from webhook import yamlfile
+from webhook.admission.fixtures import attributes_of_object
+from webhook.attributes import JSON, Operation, UserInfo
+from webhook.commands import assembly
+from webhook.commands.suites.case import Case, Judge, Request, compiled
+from webhook.commands.suites.expectation import Expectation
+from webhook.errors import CallError, InputError, Problem
+from webhook.paths import get
+from webhook.policy.load import Options
+
+_GROUP = "admissionregistration.k8s.io"
+_NATIVE = {
+    "ValidatingAdmissionPolicy": "isValidatingAdmissionPolicy",
+    "MutatingAdmissionPolicy": "isMutatingAdmissionPolicy",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Files:
+    """What the files named by one test hold."""
+
+    folder: Path
+    policies: tuple[JSON, ...]
+    resources: tuple[JSON, ...]
+    context: tuple[JSON, ...]
+    labels: Mapping[str, Mapping[str, str]]
+    user: UserInfo
+
+
+def read(file: Path, how: Options) -> Iterator[Case]:
+    """The cases of one file: one for each result and resource.
+
+    Raises:
+        InputError: the file, or one that it names, cannot be read.
+    """
+    for document in yamlfile.read(file):
+        test = document.value
+        if not isinstance(test, dict) or test.get("kind") != "Test":
+            raise InputError(Problem(message="expected kind `Test`", file=str(file), line=document.position()[0]))
+        files = _files(test, file.parent)
+        for result in test.get("results") or ():
+            if any(result.get(flag) for flag in _NATIVE.values()):
+                yield from _cases(result, files, file, how)
+
+
+def _files(test: Mapping[str, Any], folder: Path) -> _Files:
+    values = _named(test, "variables", folder)
+    user = next((one.get("userInfo") or {} for one in _named(test, "userinfo", folder)), {})
+    return _Files(
+        folder=folder,
+        policies=_named(test, "policies", folder),
+        resources=_named(test, "resources", folder),
+        context=(*_named(test, "paramResources", folder), *_named(test, "clusterResources", folder)),
+        labels={
+            one["name"]: one.get("labels") or {} for value in values for one in value.get("namespaceSelector") or ()
+        },
+        user=UserInfo(username=user.get("username") or "", groups=tuple(user.get("groups") or ())),
+    )
+
+
+def _named(test: Mapping[str, Any], key: str, folder: Path) -> tuple[JSON, ...]:
+    names = test.get(key) or ()
+    return assembly.objects([folder / name for name in ([names] if isinstance(names, str) else names)])
+
+
+def _cases(result: Mapping[str, Any], files: _Files, file: Path, how: Options) -> Iterator[Case]:
+    wanted = result.get("resources") or [_name(one) for one in files.resources if _is(one, result.get("kind"))]
+    for name in wanted:
+        yield Case(
+            id=f"{file.parent.name}/{result['policy']}/{result.get('kind', '*')}/{name}/{result['result']}",
+            suite=str(file),
+            request=partial(_request, result, str(name), files, how),
+            judge=_judge(result, str(name), files),
+        )
+
+
+def _is(resource: JSON, kind: str | None) -> bool:
+    return isinstance(resource, dict) and kind in (None, resource.get("kind"))
+
+
+def _name(resource: JSON) -> str:
+    return str(get(resource, ("metadata", "name"), ""))
+
+
+def _find(resources: Sequence[JSON], kind: str | None, name: str) -> JSON:
+    """The resource of a kind by `name` or `namespace/name`."""
+    namespace, _, plain = name.rpartition("/")
+    for one in resources:
+        if _is(one, kind) and _name(one) == plain and namespace in ("", get(one, ("metadata", "namespace"), "")):
+            return one
+    raise InputError(Problem(message=f"no {kind or 'resource'} named `{name}` in the files of the test"))
+
+
+def _request(result: Mapping[str, Any], name: str, files: _Files, how: Options) -> Request:
+    resource = _find(files.resources, result.get("kind"), name)
+    policies = compiled(_bound(files.policies, result["policy"]), how)
+    try:
+        attributes = attributes_of_object(
+            resource, how.table.row, operation=Operation(str(result.get("operation") or "CREATE").upper())
+        )
+    except (CallError, ValueError) as error:
+        raise InputError(Problem(message=str(error))) from None
+    return Request(
+        attributes=replace(attributes, user_info=files.user),
+        policies=policies,
+        phase="mutate" if policies.mutating else "validate",
+        context=(*files.context, *_namespaces(files, attributes.namespace)),
+        api_server_text=True,
+    )
+
+
+def _bound(policies: Sequence[JSON], name: str) -> Iterator[JSON]:
+    """The policy and its bindings; where the files have none, one that applies everywhere."""
+    native = [one for one in policies if str(one.get("apiVersion", "")).startswith(f"{_GROUP}/")]
+    yield from (one for one in native if one.get("kind") in _NATIVE and _name(one) == name)
+    bindings = [one for one in native if get(one, ("spec", "policyName")) == name]
+    yield from bindings
+    for one in () if bindings else native:
+        if one.get("kind") in _NATIVE and _name(one) == name:
+            actions = {"validationActions": ["Deny"]} if one["kind"] == "ValidatingAdmissionPolicy" else {}
+            yield {
+                "apiVersion": one["apiVersion"],
+                "kind": f"{one['kind']}Binding",
+                "metadata": {"name": f"{name}-default"},
+                "spec": {"policyName": name, **actions},
+            }
+
+
+def _namespaces(files: _Files, used: str) -> Iterator[JSON]:
+    """The namespaces of the resources, of the values file, and the one that the request is in."""
+    yield from (one for one in files.resources if _is(one, "Namespace"))
+    for name in dict.fromkeys((*files.labels, used)):
+        labels = {"kubernetes.io/metadata.name": name, **files.labels.get(name, {})}
+        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def _judge(result: Mapping[str, Any], name: str, files: _Files) -> Judge:
+    outcome, patched = result["result"], result.get("patchedResources")
+    if outcome == "skip":
+        return Expectation(allowed=True, matched=False).judge
+    expected = None
+    if patched and outcome == "pass":
+        expected = _find(assembly.objects([files.folder / patched]), result.get("kind"), name)
+    return Expectation(allowed=outcome == "pass", matched=True, patched_object=expected).judge

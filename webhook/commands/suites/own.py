@@ -1,0 +1,142 @@
+"""`suite.yaml` beside a policy: this project's own format, strict about what it does not know.
+
+A suite runs only the policies of its own folder. Fields: the models below; a name of a file is relative to the suite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from webhook import yamlfile
+from webhook.admission import fixtures
+from webhook.attributes import JSON, Attributes, Operation
+from webhook.commands import assembly
+from webhook.commands.phases import Outcome, PhaseName
+from webhook.commands.suites.case import Case, Request
+from webhook.commands.suites.expectation import Expectation
+from webhook.errors import CallError, InputError, Problem
+from webhook.policy.load import Options, load
+from webhook.policy.policyset import PolicySet
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ExpectModel(_Model):
+    """`expect` of a case; expectation.py says what each field means."""
+
+    allowed: bool
+    code: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    warnings: list[str] | None = None
+    unknown: list[str] | None = None
+    errors: list[str] | None = None
+    matched: bool | None = None
+    patched: Any = None
+    patch: list[Any] | None = None
+
+
+class CaseModel(_Model):
+    """One case: the request, what the cluster holds, and what is expected."""
+
+    name: str = Field(min_length=1)
+    input: Any
+    old_input: Any = Field(default=None, alias="oldInput")
+    operation: Literal["CREATE", "UPDATE", "DELETE", "CONNECT"] = "CREATE"
+    phase: PhaseName = "auto"
+    context: list[Any] = []
+    params: list[Any] = []
+    authorizer: list[Any] | None = None
+    expect: ExpectModel
+
+
+class SuiteModel(_Model):
+    """The file."""
+
+    cases: list[CaseModel] = Field(min_length=1)
+
+
+def read(file: Path, how: Options) -> Iterator[Case]:
+    """The cases of one suite file.
+
+    Raises:
+        InputError: every mistake of the file, with line and column.
+    """
+    documents = yamlfile.read(file)
+    if len(documents) != 1:
+        raise InputError(Problem(message=f"expected one document with cases, found {len(documents)}", file=str(file)))
+    model = _validated(documents[0])
+    policies = cache(lambda: load([file.parent], how))
+    seen: set[str] = set()
+    for index, case in enumerate(model.cases):
+        if case.name in seen:
+            line, column = documents[0].position(("cases", index, "name"))
+            text = f"two cases are named `{case.name}`; give each its own sentence"
+            raise InputError(Problem(message=text, file=str(file), line=line, column=column))
+        seen.add(case.name)
+        yield Case(
+            id=f"{file.parent.name}/{case.name}",
+            suite=str(file),
+            request=partial(_request, case, file.parent, policies, how),
+            judge=_judge(case.expect),
+        )
+
+
+def _validated(document: yamlfile.Document) -> SuiteModel:
+    try:
+        return SuiteModel.model_validate(document.value)
+    except ValidationError as error:
+        raise InputError(*(_problem(document, mistake) for mistake in error.errors())) from None
+
+
+def _problem(document: yamlfile.Document, mistake: Any) -> Problem:
+    path = tuple(mistake["loc"])
+    line, column = document.position(path)
+    text = "unknown field" if mistake["type"] == "extra_forbidden" else mistake["msg"].lower()
+    shown = ".".join(map(str, path))
+    return Problem(message=text, file=document.file, line=line, column=column, path=shown)
+
+
+def _judge(expect: ExpectModel) -> Callable[[Outcome], tuple[str, ...]]:
+    return Expectation(**expect.model_dump()).judge
+
+
+def _request(case: CaseModel, folder: Path, policies: Callable[[], PolicySet], how: Options) -> Request:
+    context = [held for part in (*case.params, *case.context) for held in _objects(part, folder)]
+    return Request(
+        attributes=_attributes(case, folder, how),
+        policies=policies(),
+        phase=case.phase,
+        context=tuple(context),
+        authorizer=case.authorizer,
+    )
+
+
+def _attributes(case: CaseModel, folder: Path, how: Options) -> Attributes:
+    value = _one(case.input, folder)
+    try:
+        if fixtures.is_review(value) or fixtures.is_request(value):
+            return fixtures.attributes(value, how.table.row)
+        old = None if case.old_input is None else _one(case.old_input, folder)
+        return fixtures.attributes_of_object(value, how.table.row, operation=Operation(case.operation), old_object=old)
+    except CallError as error:
+        raise InputError(Problem(message=error.message, path="input")) from None
+
+
+def _one(value: JSON, folder: Path) -> JSON:
+    """The one object that stands there or in the file that is named."""
+    found = list(_objects(value, folder))
+    if len(found) != 1:
+        raise InputError(Problem(message=f"`{value}` holds {len(found)} objects, expected one"))
+    return found[0]
+
+
+def _objects(value: JSON, folder: Path) -> tuple[JSON, ...]:
+    return assembly.objects([folder / value]) if isinstance(value, str) else (value,)
