@@ -1,7 +1,7 @@
 """Authorization checks: kubernetes.authz, since 1.27; selectors since 1.31.
 
-Source: k8s.io/apiserver v0.36.1 pkg/cel/library/authz.go. Whoever evaluates supplies an Authorizer; outside a cluster it
-is a table of decisions (Decisions). A question that the table does not answer is an error, never a guess. The examples
+Source: k8s.io/apiserver v0.36.1 pkg/cel/library/authz.go. The caller supplies an Authorizer; outside a cluster it
+is a table (Decisions). A question that the table does not answer is an error, never a guess. The examples
 suppose the user `alice` and the decisions
 
     - {verb: get, resource: secrets, namespace: team, allowed: true, reason: "RBAC: allowed"}

@@ -17,7 +17,7 @@ isCIDR(string) -> bool
 string(net.CIDR) -> string
 
     string(cidr('10.1.2.3/8')) // '10.1.2.3/8'
-    string(dyn({})) // error: no such overload
+    [{}].map(m, string(dyn(m))) // error: no such overload
 
 net.CIDR.containsIP(net.IP) -> bool
     The same with a string that holds the address.

@@ -24,7 +24,7 @@ ip.isCanonical(string) -> bool
 string(net.IP) -> string
 
     string(ip('2001:DB8::0:1')) // '2001:db8::1'
-    string(dyn({})) // error: no such overload
+    [{}].map(m, string(dyn(m))) // error: no such overload
 
 net.IP.family() -> int
     4 or 6.

@@ -69,7 +69,7 @@ list(list(T)).flatten() -> list(T)
 list(dyn).flatten(int) -> list(dyn)
     So many levels of nesting less.
 
-    [[1, [2, [3]]]].flatten(2) // [1, 2, [3]]
+    [[[1]], [[2, 3]]].flatten(2) // [1, 2, 3]
     [[1]].flatten(0) // [[1]]
     [[1]].flatten(-1) // error: level must be non-negative
 
@@ -84,7 +84,7 @@ list(T).sortBy(name, expression) -> list(T)         a macro
 
     [{'n': 2}, {'n': 1}].sortBy(e, e.n) // [{'n': 1}, {'n': 2}]
     [1, 2, 3].sortBy(i, -i) // [3, 2, 1]
-    [1, 2].sortBy(i, [i]) // error: list elements must be comparable
+    [1, 2].sortBy(i, dyn([i])) // error: list elements must be comparable
 
 list(T).distinct() -> list(T)
     The first of each group of equal elements.

@@ -61,13 +61,13 @@ optional.unwrap(list(optional_type(T))) -> list(T)
     The values of those that have one.
 
     optional.unwrap([optional.of(1), optional.none(), optional.of(3)]) // [1, 3]
-    optional.unwrap(dyn([1])) // error: value 1 is not optional
+    optional.unwrap(dyn([1])) // error: no such overload
 
 list(optional_type(T)).unwrapOpt() -> list(T)
     The same as a member.
 
     [optional.of(1), optional.none()].unwrapOpt() // [1]
-    dyn([1]).unwrapOpt() // error: value 1 is not optional
+    dyn([1]).unwrapOpt() // error: no such overload
 """
 
 from __future__ import annotations
@@ -147,6 +147,8 @@ def last(values: list[Any]) -> Optional:
 
 def unwrap(optionals: list[Any]) -> list[Any]:
     """The values of those that have one."""
+    if optionals and type(optionals[0]) is not Optional:
+        raise NoSuchOverload
     for item in optionals:
         if type(item) is not Optional:
             shown = item if type(item) in (int, str) else type_name(item)

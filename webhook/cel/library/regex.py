@@ -9,21 +9,21 @@ string.find(string) -> string
 
     'abc 123'.find('[0-9]+') // '123'
     'abc'.find('[0-9]+') // ''
-    'abc'.find(dyn('(')) // error: Illegal regex: missing ): (
+    ['('].map(p, 'abc'.find(p)) // error: Illegal regex: error parsing regexp: missing closing ): `(`
 
 string.findAll(string) -> list(string)
     All matches that do not overlap.
 
     '123 abc 456'.findAll('[0-9]+') // ['123', '456']
     'abc'.findAll('[0-9]+') // []
-    'abc'.findAll(dyn('*')) // error: Illegal regex: no argument for repetition operator: *
+    ['*'].map(p, 'abc'.findAll(p)) // error: Illegal regex: error parsing regexp: missing argument to repetition
 
 string.findAll(string, int) -> list(string)
     As many matches at most; a negative number means all.
 
     '1 2 3'.findAll('[0-9]', 2) // ['1', '2']
     '1 2 3'.findAll('[0-9]', -1) // ['1', '2', '3']
-    'abc'.findAll(dyn('\\q'), 1) // error: Illegal regex: invalid escape sequence: \q
+    ['\\q'].map(p, 'abc'.findAll(p, 1)) // error: Illegal regex: error parsing regexp: invalid escape sequence
 """
 
 from __future__ import annotations
@@ -44,7 +44,18 @@ CACHED_PATTERNS = 512
 MAX_SCANNED = 4_000_000_000
 """Bytes that findAll may come to scan in the worst case, when each match looks to the end of the text: some seconds."""
 
-_ANY_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")  # RE2 has \C, Go's regexp and so the API server have not
+_ESCAPES = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.", re.DOTALL)
+
+
+_GO_WORDING = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "trailing \\": "trailing backslash at end of expression",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+}
 
 
 @lru_cache(maxsize=CACHED_PATTERNS)
@@ -52,20 +63,21 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     """Compile a pattern to a predicate on text: `matches` with a constant pattern.
 
     Raises:
-        ValueError: not a pattern; the text says what is wrong with it.
+        ValueError: not a pattern; the text is Go's.
 
     """
-    search = _compiled(pattern)
+    search, unanchored = _compiled(pattern)
 
     def matched(text: str) -> bool:
         data = text.encode("utf-8", "replace")
-        return search(data, 0, len(data))[0][0] >= 0
+        return bool(search(unanchored, data, 0, len(data))[0][0] >= 0)
 
     return matched
 
 
 @lru_cache(maxsize=CACHED_PATTERNS)
-def _compiled(pattern: str) -> Callable[[bytes, int, int], list[tuple[int, int]]]:
+def _compiled(pattern: str) -> tuple[Callable[..., list[tuple[int, int]]], Any]:
+    """RE2's match call for a pattern, and its first argument."""
     from re2 import Options, _re2
 
     options = Options()
@@ -73,11 +85,11 @@ def _compiled(pattern: str) -> Callable[[bytes, int, int], list[tuple[int, int]]
     options.log_errors = False
     program = _re2.RE2(pattern.encode("utf-8", "replace"), options)
     if not program.ok():
-        raise ValueError(program.error().decode(errors="replace"))
-    if _ANY_BYTE.search(pattern):
-        raise ValueError("invalid escape sequence: \\C")
-    match, unanchored = program.Match, _re2.RE2.Anchor.UNANCHORED
-    return lambda data, start, end: match(unanchored, data, start, end)
+        what, _, part = program.error().decode(errors="replace").partition(": ")
+        raise ValueError(f"error parsing regexp: {_GO_WORDING.get(what, what)}: `{part}`")
+    if "\\C" in _ESCAPES.findall(pattern):  # any byte: RE2 has it, Go and so the API server have not
+        raise ValueError("error parsing regexp: invalid escape sequence: `\\C`")
+    return program.Match, _re2.RE2.Anchor.UNANCHORED
 
 
 def matches(text: str, pattern: str) -> bool:
@@ -85,7 +97,7 @@ def matches(text: str, pattern: str) -> bool:
     try:
         matched = matcher(pattern)
     except ValueError as error:
-        raise EvaluationError(f"error parsing regexp: {error}") from None
+        raise EvaluationError(str(error)) from None
     return matched(text)
 
 
@@ -109,7 +121,7 @@ def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
 def _found(text: str, pattern: str) -> Iterator[str]:
     """The matches from left to right; an empty one directly after a match does not count (Go regexp.FindAll)."""
     try:
-        search = _compiled(pattern)
+        search, unanchored = _compiled(pattern)
     except ValueError as error:
         raise EvaluationError(f"Illegal regex: {error}") from None
     data = text.encode("utf-8", "replace")
@@ -117,10 +129,13 @@ def _found(text: str, pattern: str) -> Iterator[str]:
     position, previous_end, scanned = 0, -1, 0
     while position <= size:
         costs.bounded(scanned, MAX_SCANNED)
-        start, end = search(data, position, size)[0]
+        start, end = search(unanchored, data, position, size)[0]
         if start < 0:
             return
         scanned += size - position
+        if start == end < size and data[start] & 0xC0 == 0x80:  # RE2 finds \\B inside a character, Go does not
+            position = start + _width(data, start)
+            continue
         if end > start or start != previous_end:
             yield data[start:end].decode("utf-8", "replace")
         previous_end = end

@@ -43,7 +43,7 @@ list(string).join() -> string
 
     ['a', 'b'].join() // 'ab'
     [].join() // ''
-    ['a', dyn(1)].map(x, dyn(x)).join() // error: join: invalid input: 1
+    (dyn(['a']) + dyn([1])).join() // error: join: invalid input: 1
 
 list(string).join(string) -> string
 

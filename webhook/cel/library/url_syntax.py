@@ -1,7 +1,7 @@
 """URLs read and written as Go's net/url does, whose rules Kubernetes takes over.
 
-Rules: Go 1.26 net/url (url.go, encoding_table.go), with its defaults of that version: colons in a host are strict for
-http and https, at most 10,000 query parameters. Python's urllib follows other rules: it takes almost every text for a URL.
+Rules: Go 1.26 net/url, with its defaults of that version: colons in a host are strict for http and https,
+at most 10,000 query parameters. Python's urllib follows other rules: it takes almost every text for a URL.
 """
 
 from __future__ import annotations
