@@ -7,7 +7,7 @@ swapped whole; files that cannot be used leave the last good value in service, a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -77,7 +77,7 @@ async def watch(reloaded: Reloaded[Value], period_s: float, tell: Callable[[Relo
             tell(reloaded)
 
 
-def marks(files: Callable[[], list[Path]]) -> Callable[[], Hashable]:
+def marks(files: Callable[[], Iterable[Path]]) -> Callable[[], Hashable]:
     """The marks of all files that `files` lists: modification time, size, inode, behind links.
 
     A ConfigMap volume swaps one link to a new folder: names stay, inodes change. A file that goes away between listing

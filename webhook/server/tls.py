@@ -62,13 +62,19 @@ def context(files: Files) -> ssl.SSLContext:
 
 
 class Certificates:
-    """The listening context and the pair behind it. `reload` may be called from any thread, one at a time."""
+    """The listening context and the pair behind it. `reload` may be called from any thread, one at a time.
+
+    Attributes:
+        listening: the context to listen with.
+        shown: the PEM text of the certificate that new handshakes see.
+    """
 
     def __init__(self, files: Files) -> None:
         self.files = files
+        self._mark = self._look()
         self.listening = context(files)
         self._newest = self.listening
-        self._mark = files.mark()
+        self.shown = files.certificate.read_bytes()
         self.listening.sni_callback = self._hand_over
 
     def reload(self) -> bool:
@@ -80,15 +86,19 @@ class Certificates:
         Raises:
             ConfigurationError: the changed files are no usable pair; the last one stays in service.
         """
-        try:
-            mark = self.files.mark()
-        except OSError as error:
-            raise ConfigurationError(_explain(self.files, error)) from None
+        mark = self._look()
         if mark == self._mark:
             return False
         self._newest = context(self.files)
+        self.shown = self.files.certificate.read_bytes()
         self._mark = mark
         return True
+
+    def _look(self) -> Mark:
+        try:
+            return self.files.mark()
+        except OSError as error:
+            raise ConfigurationError(_explain(self.files, error)) from None
 
     def _hand_over(self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _old: ssl.SSLContext) -> None:
         connection.context = self._newest

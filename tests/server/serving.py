@@ -1,0 +1,91 @@
+"""A real listening server of this process, on a free port of the loopback, for as long as a test needs it."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from certs.issue import authority, serving
+from tests.server.asgi import Running
+from webhook.server.connections import Patience
+from webhook.server.listen import Listener, Place
+from webhook.server.tls import Certificates, Files
+
+
+@dataclass(frozen=True)
+class Pki:
+    """An authority with a serving pair in a folder."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self.renew()
+
+    def renew(self, *names: str) -> None:
+        """A new authority and a new pair in the place of the old."""
+        now = datetime.now(UTC)
+        ca = authority("test", now=now)
+        pair = serving(ca, names or ["localhost", "127.0.0.1"], now=now)
+        contents = {"ca.crt": ca.certificate, "ca.key": ca.key, "tls.key": pair.key, "tls.crt": pair.certificate}
+        for name, content in contents.items():
+            (self.folder / name).write_bytes(content)
+
+    @property
+    def files(self) -> Files:
+        return Files(certificate=self.folder / "tls.crt", key=self.folder / "tls.key")
+
+    def trust(self) -> ssl.SSLContext:
+        """What a client trusts that has today's bundle."""
+        return ssl.create_default_context(cafile=str(self.folder / "ca.crt"))
+
+
+@dataclass(frozen=True)
+class Server:
+    """A listening server."""
+
+    listener: Listener
+    port: int
+    running: Running
+    certificates: Certificates | None
+
+    @property
+    def address(self) -> str:
+        return f"{'https' if self.certificates else 'http'}://localhost:{self.port}"
+
+
+@contextmanager
+def listening(
+    running: Running, files: Files | None = None, *, patience: Patience | None = None, **place: Any
+) -> Iterator[Server]:
+    """Serve in a thread; at the end the server has stopped by itself."""
+    started = threading.Event()
+    ports: list[int] = []
+    certificates = Certificates(files) if files else None
+
+    def on_start(_host: str, port: int) -> None:
+        ports.append(port)
+        started.set()
+
+    where = Place(
+        host="127.0.0.1",
+        port=0,
+        tls=certificates.listening if certificates else None,
+        patience=patience or Patience(),
+        **place,
+    )
+    listener = Listener(running.app, where, running.readiness, on_start=on_start)
+    thread = threading.Thread(target=listener.listen, daemon=True)
+    thread.start()
+    assert started.wait(10)
+    try:
+        yield Server(listener, ports[0], running, certificates)
+    finally:
+        listener.should_exit = True
+        thread.join(15)
+        assert not thread.is_alive()

@@ -1,0 +1,120 @@
+"""Values made from files: quiet changes are taken up whole, broken ones leave the last good value."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from webhook.errors import ConfigurationError
+from webhook.server.reload import Reloaded, marks, watch
+
+
+def numbers(folder: Path) -> Reloaded[int]:
+    """The sum of the numbers in a folder's files."""
+
+    def make() -> int:
+        texts = [path.read_text() for path in sorted(folder.iterdir())]
+        if any(text == "bug" for text in texts):
+            raise ZeroDivisionError
+        if not all(text.isdigit() for text in texts):
+            raise ConfigurationError("not a number")
+        return sum(map(int, texts))
+
+    return Reloaded(make, marks(lambda: sorted(folder.iterdir())))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a").write_text("1")
+    return tmp_path
+
+
+def test_the_first_value_must_be_good(folder: Path) -> None:
+    (folder / "a").write_text("x")
+    with pytest.raises(ConfigurationError):
+        numbers(folder)
+
+
+def test_a_change_is_taken_up_when_two_polls_saw_the_same(folder: Path) -> None:
+    found = numbers(folder)
+    assert (found.poll(), found.current) == (False, 1)
+    (folder / "b").write_text("20")
+    assert (found.poll(), found.current) == (False, 1)
+    (folder / "b").write_text("200")
+    assert (found.poll(), found.current) == (False, 1)
+    assert (found.poll(), found.current, found.reloads) == (True, 201, 1)
+    assert (found.poll(), found.reloads) == (False, 1)
+    (folder / "a").unlink()
+    assert [found.poll(), found.poll(), found.current] == [False, True, 200]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"), [("x", "not a number"), ("bug", r"claimgate failed on these files (ZeroDivisionError)")]
+)
+def test_a_broken_change_keeps_the_last_good_value_and_is_tried_once(folder: Path, text: str, error: str) -> None:
+    found = numbers(folder)
+    (folder / "a").write_text(text)
+    assert [found.poll(), found.poll(), found.poll()] == [False, True, False]
+    assert (found.current, found.error, found.failures) == (1, error, 1)
+    (folder / "a").write_text("7777")
+    assert [found.poll(), found.poll()] == [False, True]
+    assert (found.current, found.error, found.reloads) == (7777, "", 1)
+
+
+def test_a_folder_that_goes_away_is_an_error_that_heals(folder: Path) -> None:
+    below = folder / "below"
+    below.mkdir()
+    (below / "a").write_text("1")
+    found = numbers(below)
+    below.rename(folder / "away")
+    assert found.poll()
+    assert "claimgate failed" in found.error
+    (folder / "away").rename(below)
+    (below / "a").write_text("22")
+    assert [found.poll(), found.poll()] == [False, True]
+    assert (found.current, found.error) == (22, "")
+
+
+def test_a_mounted_configmap_is_one_swapped_link(tmp_path: Path) -> None:
+    for version, number in (("..1", "1"), ("..2", "2")):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "a").write_text(number)
+        os.utime(tmp_path / version / "a", (0, 0))
+    (tmp_path / "..data").symlink_to("..1")
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    (volume / "a").symlink_to(tmp_path / "..data" / "a")
+    found = numbers(volume)
+    (tmp_path / "..new").symlink_to("..2")
+    (tmp_path / "..new").rename(tmp_path / "..data")
+    assert [found.poll(), found.poll(), found.current] == [False, True, 2]
+
+
+def test_a_file_that_goes_away_while_looked_at_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1")
+    names = marks(lambda: [tmp_path / "a", tmp_path / "gone"])()
+    assert [entry[0] for entry in names] == [str(tmp_path / "a")]  # type: ignore[attr-defined]
+
+
+def test_the_watch_tells_of_every_try(folder: Path) -> None:
+    told: list[tuple[int, str]] = []
+
+    async def run() -> None:
+        found, tried = numbers(folder), asyncio.Event()
+
+        def tell(reloaded: Reloaded[int]) -> None:
+            told.append((reloaded.current, reloaded.error))
+            tried.set()
+
+        task = asyncio.create_task(watch(found, 0.01, tell))
+        for text in ("300", "x", "40"):
+            (folder / "a").write_text(text)
+            await asyncio.wait_for(tried.wait(), 5)
+            tried.clear()
+        task.cancel()
+
+    asyncio.run(run())
+    assert told == [(300, ""), (300, "not a number"), (40, "")]

@@ -1,0 +1,160 @@
+"""Certificates of a running server: what is refused, and that a change reaches new handshakes and breaks none."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from certs.issue import authority
+from tests.server.asgi import Running, review_of
+from tests.server.serving import Pki, Server, listening
+from webhook.errors import ConfigurationError
+from webhook.server.tls import Certificates, Files
+
+
+@pytest.fixture
+def pki(tmp_path: Path) -> Pki:
+    return Pki(tmp_path)
+
+
+def shown(server: Server, name: str | None = "localhost", highest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> bytes:
+    """The certificate that a new handshake sees."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode, context.maximum_version = False, ssl.CERT_NONE, highest
+    with (
+        socket.create_connection(("127.0.0.1", server.port)) as raw,
+        context.wrap_socket(raw, server_hostname=name) as tls,
+    ):
+        found = tls.getpeercert(binary_form=True)
+        assert found
+        assert tls.selected_alpn_protocol() is None
+        return ssl.DER_cert_to_PEM_cert(found).encode()
+
+
+def _rsa_pair(folder: Path) -> None:
+    key = rsa.generate_private_key(65537, 2048)
+    old = x509.load_pem_x509_certificate((folder / "tls.crt").read_bytes())
+    builder = x509.CertificateBuilder(
+        old.subject,
+        old.subject,
+        key.public_key(),
+        1,
+        old.not_valid_before_utc,
+        old.not_valid_after_utc,
+        list(old.extensions),
+    )
+    form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    (folder / "tls.crt").write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    (folder / "tls.key").write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
+
+
+def test_verified_tls_of_two_versions(pki: Pki) -> None:
+    with listening(Running(), pki.files) as server:
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            context = pki.trust()
+            context.minimum_version = context.maximum_version = version
+            assert httpx.post(f"{server.address}/validate", json=review_of(), verify=context).status_code == 200
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated:DeprecationWarning")
+def test_older_tls_is_refused(pki: Pki) -> None:
+    with listening(Running(), pki.files) as server, pytest.raises((ssl.SSLError, ConnectionError)):
+        shown(server, highest=ssl.TLSVersion.TLSv1_1)
+
+
+@pytest.mark.parametrize("name", ["localhost", None], ids=["with SNI", "without SNI"])
+def test_a_renewed_pair_reaches_new_handshakes_and_drops_no_connection(pki: Pki, name: str | None) -> None:
+    with listening(Running(), pki.files) as server, httpx.Client(verify=pki.trust()) as client:
+        assert client.post(f"{server.address}/validate", json=review_of()).status_code == 200
+        assert server.certificates is not None
+        assert not server.certificates.reload()
+        before = shown(server, name)
+        pki.renew()
+        assert shown(server, name) == before
+        assert server.certificates.reload()
+        assert shown(server, name) == (pki.folder / "tls.crt").read_bytes() == server.certificates.shown != before
+        assert client.post(f"{server.address}/validate", json=review_of()).status_code == 200
+        assert len(server.listener.server_state.connections) == 1
+
+
+def test_a_change_of_key_type_is_served(pki: Pki) -> None:
+    with listening(Running(), pki.files) as server:
+        assert server.certificates is not None
+        shown(server)
+        _rsa_pair(pki.folder)
+        assert server.certificates.reload()
+        assert shown(server) == (pki.folder / "tls.crt").read_bytes()
+
+
+def test_a_mismatched_pair_leaves_the_last_good_one(pki: Pki) -> None:
+    with listening(Running(), pki.files) as server:
+        assert server.certificates is not None
+        before = shown(server)
+        (pki.folder / "tls.key").write_bytes((pki.folder / "ca.key").read_bytes())
+        for _ in range(2):
+            with pytest.raises(ConfigurationError, match="does not belong to the certificate"):
+                server.certificates.reload()
+            assert shown(server) == before
+        (pki.folder / "tls.key").unlink()
+        with pytest.raises(ConfigurationError, match="no such file"):
+            server.certificates.reload()
+        pki.renew()
+        assert server.certificates.reload()
+        assert shown(server) != before
+
+
+def test_client_certificates_are_required_when_asked_for(pki: Pki) -> None:
+    now = datetime.now(UTC)
+    clients = authority("clients", now=now)
+    folder = pki.folder
+    (folder / "clients.crt").write_bytes(clients.certificate)
+    (folder / "clients.key").write_bytes(clients.key)
+    files = Files(certificate=folder / "tls.crt", key=folder / "tls.key", client_ca=folder / "clients.crt")
+    known = pki.trust()
+    known.load_cert_chain(folder / "clients.crt", folder / "clients.key")
+    with listening(Running(), files) as server:
+        assert httpx.get(f"{server.address}/healthz", verify=known).status_code == 200
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"{server.address}/healthz", verify=pki.trust())
+    assert len(files.mark()) == 3
+
+
+REFUSED = {
+    "no certificate": ("tls.crt", None, r"tls\.crt`: no such file; issue a pair with `claimgate certs issue`"),
+    "no key": ("tls.key", None, r"tls\.key`: no such file"),
+    "another's key": ("tls.key", "ca.key", "the key `.*` does not belong to the certificate"),
+    "text for a certificate": ("tls.crt", b"hello", "are no PEM certificate and key"),
+    "text for a key": ("tls.key", b"hello", "are no PEM certificate and key"),
+    "an empty certificate": ("tls.crt", b"", "are no PEM certificate and key"),
+}
+
+
+@pytest.mark.parametrize(("file", "content", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_is_no_pair_refuses_to_start(pki: Pki, file: str, content: bytes | str | None, message: str) -> None:
+    if content is None:
+        (pki.folder / file).unlink()
+    else:
+        (pki.folder / file).write_bytes(content if isinstance(content, bytes) else (pki.folder / content).read_bytes())
+    with pytest.raises(ConfigurationError, match=message):
+        Certificates(pki.files)
+
+
+def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_a_passphrase(pki: Pki) -> None:
+    key = serialization.load_pem_private_key((pki.folder / "tls.key").read_bytes(), password=None)
+    form = serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"secret")
+    (pki.folder / "tls.key").write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
+    with pytest.raises(ConfigurationError, match="the private key is encrypted; store it without a passphrase"):
+        Certificates(pki.files)
+
+
+def test_a_folder_for_a_certificate_is_named(pki: Pki) -> None:
+    with pytest.raises(ConfigurationError, match="is a directory"):
+        Certificates(Files(certificate=pki.folder, key=pki.folder / "tls.key"))

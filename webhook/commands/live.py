@@ -1,0 +1,48 @@
+"""A live cluster behind a server: watch caches of the kinds that the loaded policies ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from webhook.attributes import GroupVersionKind
+from webhook.cluster.connection import connect
+from webhook.cluster.watch import WatchCluster
+from webhook.logs import Log
+
+WAIT_S: Final = 10.0
+"""How long a start waits for the first lists; what is missing then keeps /readyz from saying yes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The live view and whether it can be answered from."""
+
+    cluster: WatchCluster
+
+    @classmethod
+    def start(cls, kubeconfig: Path | None, kinds: Iterable[GroupVersionKind], log: Log) -> Watched:
+        """Connect, and wait for the first lists.
+
+        Raises:
+            ConfigurationError: no server or credentials are configured.
+        """
+        cluster = WatchCluster(connect(kubeconfig), kinds, log)
+        cluster.start()
+        if not cluster.wait(WAIT_S):
+            log.warning("not synced yet", kinds=sorted(gvk.kind for gvk in cluster.failures()))
+        return cls(cluster)
+
+    def hold(self, kinds: Iterable[GroupVersionKind]) -> None:
+        """Hold exactly these kinds from now on."""
+        self.cluster.watch(kinds)
+
+    def unsettled(self) -> str:
+        """Why reviews cannot be answered yet: kinds of which nothing is known, not even that they are not served."""
+        return "" if self.cluster.wait(0) else self.failures()
+
+    def failures(self) -> str:
+        """What cannot be looked up, and why: policies that ask for it say "not evaluated"."""
+        return "; ".join(f"{gvk.kind}: {reason}" for gvk, reason in self.cluster.failures().items())

@@ -1,0 +1,202 @@
+"""What a server answers with, and who looks after it: policies, cluster view and certificates that change under it.
+
+Assembles rooms; knows neither flags nor HTTP. Everything a review needs is read anew for each one, so that a reload is
+one assignment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from webhook import shipped
+from webhook.admission.review import review
+from webhook.attributes import Attributes, Phase
+from webhook.cluster import Cluster
+from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import LayeredCluster
+from webhook.commands import assembly, live
+from webhook.config import Settings
+from webhook.decisions import Verdict
+from webhook.errors import ConfigurationError
+from webhook.logs import Log
+from webhook.policy.load import load
+from webhook.policy.policyset import PolicySet
+from webhook.server.door import Limits
+from webhook.server.listen import Listener, Place
+from webhook.server.process import process
+from webhook.server.readiness import Check, Readiness
+from webhook.server.reload import Reloaded, marks, watch
+from webhook.server.tally import Tally
+from webhook.server.tls import Certificates
+from webhook.yamlfile import discover
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What reviews are answered with: values that change under the server, read anew for each review."""
+
+    policies: Reloaded[PolicySet]
+    context: Reloaded[FilesCluster]
+    watched: live.Watched | None
+    settings: Settings
+
+    @classmethod
+    def make(cls, chosen: Settings, is_live: bool, kubeconfig: Path | None, log: Log) -> Held:
+        """Load everything for the first time.
+
+        Raises:
+            ConfigurationError: policies, context or cluster that cannot be used.
+            InputError: context that cannot be read.
+        """
+        places = chosen.policies or (shipped.policies(),)
+        how = assembly.options(chosen)
+        policies = Reloaded(lambda: load(places, how), marks(lambda: discover(places)))
+        context = Reloaded(
+            lambda: FilesCluster(assembly.objects(chosen.context)), marks(lambda: discover(chosen.context))
+        )
+        watched = live.Watched.start(kubeconfig, policies.current.kinds(), log) if is_live else None
+        return cls(policies, context, watched, chosen)
+
+    def cluster(self) -> Cluster:
+        """Context files over the live cluster, or alone."""
+        context = self.context.current
+        return LayeredCluster(context, self.watched.cluster) if self.watched else context
+
+    def review(self, attributes: Attributes, phase: Phase, deadline: float) -> Verdict:
+        """The core with everything it needs."""
+        return review(
+            attributes,
+            self.policies.current,
+            self.cluster(),
+            phase=phase,
+            deadline=deadline,
+            api_server_text=self.settings.api_server_text,
+        )
+
+
+def serve(
+    held: Held,
+    certificates: Certificates,
+    place: Place,
+    limits: Limits,
+    *,
+    log: Log,
+    reload_s: float,
+    started: float,
+) -> None:
+    """Put the process together and listen until told to stop.
+
+    Raises:
+        ConfigurationError: the address cannot be listened on.
+    """
+    tally = Tally()
+    watching = Watching(held, certificates, tally, log)
+    readiness = Readiness(checks=watching.checks(), remarks=watching.remarks())
+    version = ".".join(map(str, held.settings.kubernetes_version))
+    made = process(
+        held.review,
+        log,
+        limits,
+        tally=tally,
+        readiness=readiness,
+        gauges={
+            "policies": ("Policies in service.", lambda: len(held.policies.current.policies)),
+            "certificate_expiry_seconds": ("When the serving certificate ends, Unix time.", watching.certificate_ends),
+        },
+        about={"kubernetes": version, "engine": held.settings.cel_engine},
+    )
+
+    def ready(host: str, port: int) -> None:
+        gc.collect()
+        gc.freeze()  # policies live until the next reload: no collection walks them again
+        elapsed_ms = round((time.perf_counter() - started) * 1000)
+        names = [policy.name for policy in held.policies.current.policies]
+        log.write("info", "ready", {"host": host, "port": port, "policies": names, "elapsed_ms": elapsed_ms})
+
+    Listener(made.door, place, readiness, background=watching.background(reload_s), on_start=ready).listen()
+
+
+class Watching:
+    """Files that change under the server: who looks at them, and what is said and counted when they did."""
+
+    def __init__(self, held: Held, certificates: Certificates, tally: Tally, log: Log) -> None:
+        self._held = held
+        self._certificates = certificates
+        self._certificate_error = ""
+        self._tally = tally
+        self._log = log
+
+    def checks(self) -> dict[str, Check]:
+        """What must hold for reviews to be answered."""
+        checks: dict[str, Check] = {"policies": lambda: "", "certificate": self._expired}
+        if self._held.watched:
+            checks["cluster"] = self._held.watched.unsettled
+        return checks
+
+    def remarks(self) -> dict[str, Check]:
+        """What people should know though reviews are answered."""
+        return {
+            "policies": lambda: self._held.policies.error,
+            "context": lambda: self._held.context.error,
+            "certificate": lambda: self._certificate_error,
+            "cluster": lambda: self._held.watched.failures() if self._held.watched else "",
+            "unbound policies": lambda: ", ".join(self._held.policies.current.unbound),
+        }
+
+    def certificate_ends(self) -> float:
+        """When the certificate that is shown expires, in seconds since 1970."""
+        return _ends(self._certificates.shown)
+
+    def _expired(self) -> str:
+        return "it has expired" if self.certificate_ends() < time.time() else ""
+
+    def background(self, period_s: float) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
+        """What runs beside the server."""
+        if not period_s:
+            return ()
+        return (
+            lambda: watch(self._held.policies, period_s, self._policies_tried),
+            lambda: watch(self._held.context, period_s, lambda tried: self._tell("context", tried.error)),
+            lambda: self._watch_certificates(period_s),
+        )
+
+    def _policies_tried(self, tried: Reloaded[PolicySet]) -> None:
+        if self._held.watched and not tried.error:
+            self._held.watched.hold(tried.current.kinds())
+        self._tell("policies", tried.error)
+
+    async def _watch_certificates(self, period_s: float) -> None:
+        while True:
+            await asyncio.sleep(period_s)
+            try:
+                changed = await asyncio.to_thread(self._certificates.reload)
+            except ConfigurationError as error:
+                if str(error) != self._certificate_error:
+                    self._certificate_error = str(error)
+                    self._tell("certificate", str(error))
+            else:
+                self._certificate_error = ""
+                if changed:
+                    self._tell("certificate", "")
+
+    def _tell(self, what: str, error: str) -> None:
+        outcome = "failure" if error else "success"
+        self._tally.reloads[what, outcome] += 1
+        if error:
+            self._log.error("reload failed", what=what, error=error)
+        else:
+            self._log.info("reloaded", what=what)
+
+
+@lru_cache(maxsize=2)
+def _ends(certificate: bytes) -> float:
+    from certs.issue import read
+
+    return read(certificate)[0].not_after.timestamp()

@@ -1,0 +1,183 @@
+"""`claimgate webhook-config`: what an API server must be told so that it calls for exactly what the policies match.
+
+Knows admissionregistration.k8s.io/v1 and good manners of webhooks; the rules come from the policies.
+"""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeAlias
+from urllib.parse import urlsplit
+
+import typer
+
+from webhook.attributes import Phase
+from webhook.commands import assembly, options
+from webhook.errors import ConfigurationError
+from webhook.policy.webhookrules import WebhookRule, rules
+from webhook.yamlfile import dump
+
+DOMAIN: Final = "claimgate.dev"
+NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
+"""Set on every namespace by the API server to its name (since 1.22), so that names can be selected."""
+LABELS: Final = {"app.kubernetes.io/name": "claimgate", "app.kubernetes.io/part-of": "claimgate"}
+_PATHS: Final = {Phase.VALIDATE: "/validate", Phase.MUTATE: "/mutate"}
+_PORTS: Final = 443
+_NEVER: Final = "no loaded policy matches anything in either phase; there is nothing to register"
+
+Manifest: TypeAlias = dict[str, Any]
+
+
+class FailurePolicy(StrEnum):
+    """What an API server does when the webhook cannot be called (admissionregistration/v1)."""
+
+    FAIL = "Fail"
+    IGNORE = "Ignore"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """How the webhook is reached, and what happens when it is not."""
+
+    name: str = "claimgate"
+    client: Mapping[str, Any] = field(default_factory=dict)
+    failure_policy: FailurePolicy = FailurePolicy.FAIL
+    timeout_s: int = 10
+    excluded_namespaces: tuple[str, ...] = ()
+
+
+def command(
+    *,
+    policies: options.Policies = None,
+    name: Annotated[str, typer.Option(help="Name of both configurations.")] = "claimgate",
+    service: Annotated[
+        str, typer.Option(metavar="NAMESPACE/NAME[:PORT]", help="The Service in front of the webhook.")
+    ] = "claimgate/claimgate",
+    url: Annotated[str, typer.Option(metavar="URL", help="Call this https address instead of a Service.")] = "",
+    ca_bundle: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Certificates to trust, PEM. Without it `claimgate certs inject` puts them in."
+        ),
+    ] = None,
+    failure_policy: Annotated[
+        FailurePolicy, typer.Option(help="What happens to requests when the webhook cannot be called.")
+    ] = FailurePolicy.FAIL,
+    timeout: Annotated[int, typer.Option(min=1, max=30, metavar="SECONDS", help="How long an API server waits.")] = 10,
+    exclude_namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Further namespaces to leave alone, beside kube-system and the webhook's own."
+        ),
+    ] = None,
+    workloads: options.Workloads = None,
+    cel_engine: options.Engine = None,
+    kubernetes_version: options.Version = None,
+) -> int:
+    """Print the Validating- and MutatingWebhookConfiguration for exactly what the loaded policies match."""
+    chosen = assembly.read_settings(
+        policies=policies, workloads=workloads, cel_engine=cel_engine, kubernetes_version=kubernetes_version
+    )
+    client, own = _client(service, url)
+    if ca_bundle is not None:
+        client["caBundle"] = base64.b64encode(_bundle(ca_bundle)).decode()
+    excluded = dict.fromkeys(["kube-system", *own, *(exclude_namespace or ())])
+    registration = Registration(
+        name=name,
+        client=client,
+        failure_policy=failure_policy,
+        timeout_s=timeout,
+        excluded_namespaces=tuple(excluded),
+    )
+    loaded = assembly.assemble(chosen).policies
+    manifests = configurations({phase: rules(loaded, phase) for phase in Phase}, registration)
+    if not manifests:
+        raise ConfigurationError(_NEVER)
+    sys.stdout.write("---\n".join(dump(manifest) for manifest in manifests))
+    return 0
+
+
+def configurations(wanted: Mapping[Phase, Sequence[WebhookRule]], registration: Registration) -> list[Manifest]:
+    """The configurations, the validating one first; a phase without rules has none.
+
+    Args:
+        wanted: the rules of each phase.
+        registration: what both have in common.
+    """
+    kinds = {Phase.VALIDATE: "ValidatingWebhookConfiguration", Phase.MUTATE: "MutatingWebhookConfiguration"}
+    return [
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"name": registration.name, "labels": dict(LABELS)},
+            "webhooks": [_webhook(phase, wanted[phase], registration)],
+        }
+        for phase, kind in kinds.items()
+        if wanted.get(phase)
+    ]
+
+
+def _webhook(phase: Phase, wanted: Sequence[WebhookRule], registration: Registration) -> Manifest:
+    webhook: Manifest = {
+        "name": f"{phase.value}.{DOMAIN}",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": _at(registration.client, _PATHS[phase]),
+        "rules": [_rule(rule) for rule in wanted],
+        "matchPolicy": "Equivalent",
+        "sideEffects": "None",
+        "failurePolicy": registration.failure_policy.value,
+        "timeoutSeconds": registration.timeout_s,
+    }
+    if registration.excluded_namespaces:
+        names = list(registration.excluded_namespaces)
+        excluded = {"key": NAMESPACE_LABEL, "operator": "NotIn", "values": names}
+        webhook["namespaceSelector"] = {"matchExpressions": [excluded]}
+    if phase is Phase.MUTATE:
+        webhook["reinvocationPolicy"] = "IfNeeded"
+    return webhook
+
+
+def _rule(rule: WebhookRule) -> Manifest:
+    return {
+        "apiGroups": list(rule.groups),
+        "apiVersions": list(rule.versions),
+        "resources": list(rule.resources),
+        "operations": list(rule.operations),
+        "scope": rule.scope,
+    }
+
+
+def _at(client: Mapping[str, Any], path: str) -> Manifest:
+    """The client configuration of one phase: path of the Service, or at the end of the address."""
+    if "url" in client:
+        return {**client, "url": client["url"].rstrip("/") + path}
+    return {**client, "service": {**client["service"], "path": path}}
+
+
+def _client(service: str, url: str) -> tuple[Manifest, list[str]]:
+    """The client configuration without path and bundle, and the namespace that must not call itself."""
+    if url:
+        parts = urlsplit(url)
+        if parts.scheme != "https" or not parts.netloc or parts.query or parts.fragment or "@" in parts.netloc:
+            raise ConfigurationError(f"--url: expected https://HOST[:PORT][/PATH], found `{url}`")
+        return {"url": url}, []
+    namespace, _, rest = service.partition("/")
+    name, _, port = rest.partition(":")
+    if not namespace or not name or not (port or str(_PORTS)).isdigit():
+        raise ConfigurationError(f"--service: expected NAMESPACE/NAME[:PORT], found `{service}`")
+    return {"service": {"namespace": namespace, "name": name, "port": int(port or _PORTS)}}, [namespace]
+
+
+def _bundle(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"--ca-bundle: {path}: {str(error.strerror).lower()}") from None
+    if b"-----BEGIN CERTIFICATE-----" not in content:
+        raise ConfigurationError(f"--ca-bundle: {path} holds no PEM certificate")
+    return content
