@@ -39,7 +39,8 @@ class Decision:
     found; `message` names it). `action` is what that means under failurePolicy. `actions` are the binding's. `param` is
     `namespace/name` or "". `index` is the validation's or mutation's, None for the policy as a whole. `path` is the
     field path that the message is about: the template's path joined with the path the message starts with; "" is the
-    object itself. `message` is the policy's text, re-rooted to the object, without any prefix.
+    object itself. `message` is the policy's text, re-rooted to the object, without any prefix. `audit_annotations` are
+    what the policy's auditAnnotations publish, without the policy's name; they stand in a decision of their own.
     """
 
     policy: str
@@ -57,6 +58,7 @@ class Decision:
     kind: Literal["validating", "mutating"] = "validating"
     severity: str = ""
     category: str = ""
+    audit_annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

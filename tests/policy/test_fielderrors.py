@@ -1,0 +1,37 @@
+"""Field errors print as apimachinery v0.36 prints them."""
+
+import pytest
+
+from webhook.policy import fielderrors as errors
+
+PATH = ("spec", "validations", 0, "reason")
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (errors.required(PATH), "Required value"),
+        (errors.required(PATH, "say it"), "Required value: say it"),
+        (errors.invalid(PATH, 'a"b\n', "bad"), 'Invalid value: "a\\"b\\n": bad'),
+        (errors.invalid(PATH, ["*", "a"], "bad"), 'Invalid value: ["*","a"]: bad'),
+        (errors.unsupported(PATH, "X", ("A", "B")), 'Unsupported value: "X": supported values: "A", "B"'),
+        (errors.duplicate(PATH, "x"), 'Duplicate value: "x"'),
+        (errors.forbidden(PATH, "no"), "Forbidden: no"),
+        (errors.too_many(PATH, 65, 64), "Too many: 65: must have at most 64 items"),
+    ],
+)
+def test_the_body_is_the_api_servers(error, text):
+    assert error.body == text
+    assert str(error) == f"spec.validations[0].reason: {text}"
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"), [("é", '"é"'), ("\x01", '"\\x01"'), ("\u200b", '"\\u200b"'), ("\U000e0001", '"\\U000e0001"')]
+)
+def test_text_is_quoted_as_go_does(text, quoted):
+    assert errors.quote(text) == quoted
+
+
+def test_one_error_stands_alone_and_several_in_brackets_each_once():
+    assert errors.aggregate(["a"]) == "a"
+    assert errors.aggregate(["a", "b", "a"]) == "[a, b]"

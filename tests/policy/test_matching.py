@@ -1,0 +1,220 @@
+"""Rules, selectors and matchPolicy: k8s.io/apiserver v0.36 plugin/policy/matching and webhook/predicates."""
+
+from dataclasses import replace
+
+import pytest
+
+from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
+from webhook.errors import BindingError, LookupFailed
+from webhook.policy.equivalents import equivalents
+from webhook.policy.manifests import LabelSelector, LabelSelectorRequirement, MatchResources, NamedRule
+from webhook.policy.matching import criteria, is_exempt, matches
+from webhook.workloads.table import Row, Table
+
+TABLE = Table(
+    (Row(group="example.com", versions=("v1", "v1beta1"), kind="Widget", resource="widgets", templates="mutable"),)
+)
+EQUAL = equivalents(TABLE)
+
+
+def request(group="", version="v1", resource="pods", kind="Pod", **changes):
+    known = {
+        "uid": "u",
+        "kind": GroupVersionKind(group, version, kind),
+        "resource": GroupVersionResource(group, version, resource),
+        "operation": Operation.CREATE,
+        "request_kind": GroupVersionKind(group, version, kind),
+        "request_resource": GroupVersionResource(group, version, resource),
+        "namespace": "team",
+        "name": "p",
+        "object": {"metadata": {"labels": {"a": "b"}}},
+    }
+    return Attributes(**{**known, **changes})
+
+
+def rule(**changes):
+    return NamedRule(
+        **{"api_groups": [""], "api_versions": ["v1"], "operations": ["CREATE"], "resources": ["pods"], **changes}
+    )
+
+
+def asked(attributes, labels=None, **resources):
+    found = criteria(MatchResources(**{"resource_rules": [rule()], **resources}))
+    return matches(found, attributes, lambda: labels, EQUAL)
+
+
+@pytest.mark.parametrize(
+    ("changes", "attributes", "expected"),
+    [
+        pytest.param({}, {}, True, id="the plain rule"),
+        pytest.param({"operations": ["UPDATE"]}, {}, False, id="another operation"),
+        pytest.param({"operations": ["*"]}, {}, True, id="any operation"),
+        pytest.param({"api_groups": ["apps"]}, {}, False, id="another group"),
+        pytest.param({"api_groups": ["*"]}, {}, True, id="any group"),
+        pytest.param({"api_versions": ["v2"]}, {}, False, id="a version that is not served"),
+        pytest.param({"resources": ["services"]}, {}, False, id="another resource"),
+        pytest.param({"resources": ["*"]}, {}, True, id="any resource"),
+        pytest.param({"resources": ["*"]}, {"sub_resource": "exec"}, False, id="* is no sub-resource"),
+        pytest.param({"resources": ["pods"]}, {"sub_resource": "exec"}, False, id="the parent is no sub-resource"),
+        pytest.param({"resources": ["pods/exec"]}, {"sub_resource": "exec"}, True, id="the sub-resource"),
+        pytest.param({"resources": ["pods/*"]}, {"sub_resource": "exec"}, True, id="every sub-resource"),
+        pytest.param({"resources": ["pods/*"]}, {}, True, id="pods/* is pods too"),
+        pytest.param({"resources": ["*/exec"]}, {"sub_resource": "exec"}, True, id="a sub-resource of anything"),
+        pytest.param({"resources": ["*/*"]}, {"sub_resource": "exec"}, True, id="everything"),
+        pytest.param({"resource_names": ["p"]}, {}, True, id="the name"),
+        pytest.param({"resource_names": ["q"]}, {}, False, id="another name"),
+        pytest.param({"resource_names": ["p"]}, {"name": ""}, False, id="no name yet"),
+        pytest.param({"scope": "Namespaced"}, {}, True, id="namespaced"),
+        pytest.param({"scope": "Cluster"}, {}, False, id="not cluster-scoped"),
+        pytest.param({"scope": "Cluster"}, {"namespace": ""}, True, id="cluster-scoped"),
+        pytest.param({"scope": "Namespaced"}, {"namespace": ""}, False, id="not namespaced"),
+        pytest.param({"scope": "*"}, {"namespace": ""}, True, id="any scope"),
+    ],
+)
+def test_a_rule(changes, attributes, expected):
+    assert bool(asked(request(**attributes), resource_rules=[rule(**changes)])) is expected
+
+
+@pytest.mark.parametrize(("scope", "expected"), [("Cluster", True), ("Namespaced", False)])
+def test_a_namespace_is_cluster_scoped_although_the_request_names_it(scope, expected):
+    found = asked(
+        request(resource="namespaces", kind="Namespace", namespace="team"),
+        resource_rules=[rule(resources=["namespaces"], scope=scope)],
+    )
+    assert bool(found) is expected
+
+
+def test_an_excluded_rule_wins_and_an_excluded_name_only_for_that_name():
+    assert not asked(request(), exclude_resource_rules=[rule(resources=["*"])])
+    assert asked(request(), exclude_resource_rules=[rule(resource_names=["other"])])
+
+
+def test_no_rules_match_everything():
+    found = asked(request(resource="services"), resource_rules=[])
+    assert found.resource.resource == "services"
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "expected"),
+    [
+        ({"a": "b"}, None, True),
+        ({"a": "x"}, None, False),
+        ({"a": "x"}, {"a": "b"}, True),
+        (None, {"a": "b"}, True),
+        ({}, {}, False),
+    ],
+)
+def test_an_object_selector_matches_the_new_or_the_old_object(new, old, expected):
+    attributes = request(
+        object=None if new is None else {"metadata": {"labels": new}},
+        old_object=None if old is None else {"metadata": {"labels": old}},
+    )
+    selector = LabelSelector(match_labels={"a": "b"})
+    assert bool(asked(attributes, object_selector=selector)) is expected
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "labels", "expected"),
+    [
+        ("In", ["x"], {"k": "x"}, True),
+        ("In", ["x"], {}, False),
+        ("NotIn", ["x"], {"k": "x"}, False),
+        ("NotIn", ["x"], {"k": "y"}, True),
+        ("NotIn", ["x"], {}, True),
+        ("Exists", [], {"k": ""}, True),
+        ("Exists", [], {}, False),
+        ("DoesNotExist", [], {"k": ""}, False),
+        ("DoesNotExist", [], {}, True),
+    ],
+)
+def test_a_namespace_selector(operator, values, labels, expected):
+    requirement = LabelSelectorRequirement(key="k", operator=operator, values=values)
+    selector = LabelSelector(match_expressions=[requirement])
+    assert bool(asked(request(), labels, namespace_selector=selector)) is expected
+
+
+NAMED = LabelSelector(match_labels={"env": "prod"})
+
+
+def test_a_namespace_selector_never_leaves_out_cluster_scoped_objects():
+    assert asked(
+        request(resource="nodes", namespace=""), resource_rules=[rule(resources=["nodes"])], namespace_selector=NAMED
+    )
+
+
+def test_a_namespace_is_selected_by_the_labels_it_is_sent_with():
+    sent = request(resource="namespaces", kind="Namespace", object={"metadata": {"labels": {"env": "prod"}}})
+    assert asked(sent, {"env": "dev"}, resource_rules=[rule(resources=["namespaces"])], namespace_selector=NAMED)
+
+
+def test_a_namespace_that_goes_is_selected_by_the_labels_it_has():
+    going = request(resource="namespaces", kind="Namespace", object=None, operation=Operation.DELETE)
+    rules = [rule(resources=["namespaces"], operations=["*"])]
+    assert asked(going, {"env": "prod"}, resource_rules=rules, namespace_selector=NAMED)
+    assert not asked(going, {"env": "dev"}, resource_rules=rules, namespace_selector=NAMED)
+
+
+def test_a_missing_namespace_counts_only_when_everything_else_matches():
+    with pytest.raises(BindingError, match='namespaces "team" not found'):
+        asked(request(), None, namespace_selector=NAMED)
+    assert not asked(request(), None, namespace_selector=NAMED, resource_rules=[rule(operations=["DELETE"])])
+
+
+def test_a_namespaces_name_label_needs_no_look_up():
+    selector = LabelSelector(match_labels={"kubernetes.io/metadata.name": "team"})
+    assert asked(request(), None, namespace_selector=selector)
+    assert not asked(request(namespace="other"), None, namespace_selector=selector)
+
+
+def test_an_unknown_namespace_is_no_answer():
+    def fails():
+        raise LookupFailed("not synced")
+
+    found = criteria(MatchResources(resource_rules=[rule()], namespace_selector=NAMED))
+    with pytest.raises(LookupFailed):
+        matches(found, request(), fails, EQUAL)
+
+
+WIDGETS = {"api_groups": ["example.com"], "resources": ["widgets"]}
+
+
+def test_an_equivalent_version_matches_and_shows_itself_in_the_request():
+    sent = request("example.com", "v1beta1", "widgets", "Widget")
+    found = asked(sent, resource_rules=[rule(**WIDGETS)])
+    assert (found.resource.version, found.kind.version, found.conversion) == ("v1", "v1", "version")
+
+
+def test_exact_takes_the_version_as_requested():
+    sent = request("example.com", "v1beta1", "widgets", "Widget")
+    assert not asked(sent, resource_rules=[rule(**WIDGETS)], match_policy="Exact")
+    converted = replace(
+        sent,
+        resource=GroupVersionResource("example.com", "v1", "widgets"),
+        kind=GroupVersionKind("example.com", "v1", "Widget"),
+    )
+    exact = asked(converted, resource_rules=[rule(**WIDGETS, api_versions=["v1beta1"])], match_policy="Exact")
+    assert exact.conversion == "version"
+    assert asked(converted, resource_rules=[rule(**WIDGETS)]).conversion == "none"
+
+
+def test_a_conversion_that_changes_fields_is_told_apart():
+    sent = request("autoscaling", "v1", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
+    rules = [rule(api_groups=["autoscaling"], api_versions=["v2"], resources=["horizontalpodautoscalers"])]
+    assert asked(sent, resource_rules=rules).conversion == "impossible"
+
+
+def test_events_live_in_two_groups():
+    assert EQUAL.identity("events.k8s.io", "events") == EQUAL.identity("", "events")
+
+
+@pytest.mark.parametrize(
+    ("kind", "exempt"),
+    [
+        ("ValidatingAdmissionPolicy", True),
+        ("MutatingAdmissionPolicyBinding", True),
+        ("ValidatingWebhookConfiguration", True),
+        ("Other", False),
+    ],
+)
+def test_policies_never_speak_about_policies(kind, exempt):
+    assert is_exempt(request("admissionregistration.k8s.io", "v1", "x", kind)) is exempt

@@ -1,0 +1,74 @@
+"""Which resources are the same resource under another group or version, for `matchPolicy: Equivalent`.
+
+Knows names only. The API server calls every served version of a resource equivalent, and the few resources that live in
+two groups (k8s.io/apimachinery v0.36 pkg/runtime/mapper.go; kubernetes v1.36 default_storage_factory_builder.go). It
+converts the object to the version of the matching rule; from outside only a conversion that changes nothing but
+`apiVersion` can be done, so each pair says whether it is one (`same` in equivalents.json; custom resources of the
+workload table are, as CRDs without a conversion webhook are).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from webhook.attributes import GroupVersionKind, GroupVersionResource
+from webhook.workloads.table import Table
+
+_DATA = Path(__file__).with_name("equivalents.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Equivalent:
+    """The same resource under another name. `is_same` says that only apiVersion differs."""
+
+    resource: GroupVersionResource
+    kind: GroupVersionKind
+    is_same: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Equivalents:
+    """All known equivalences. `identity` is one name for all groups that a resource lives in."""
+
+    others: Mapping[GroupVersionResource, tuple[Equivalent, ...]]
+    groups: Mapping[tuple[str, str], tuple[str, str]]
+
+    def identity(self, group: str, resource: str) -> tuple[str, str]:
+        """The group and resource under which a resource is indexed."""
+        key = (group, resource)
+        return self.groups.get(key, key)
+
+
+def equivalents(table: Table) -> Equivalents:
+    """The shipped equivalences and those of the workload table's kinds with several versions."""
+    found: dict[GroupVersionResource, dict[GroupVersionResource, Equivalent]] = {}
+    groups: dict[tuple[str, str], tuple[str, str]] = {}
+    for resource, kind, versions, same in (*_shipped(), *_of_table(table)):
+        for group, version in versions:
+            groups.setdefault((group, resource), (versions[0][0], resource))
+            own = found.setdefault(GroupVersionResource(group, version, resource), {})
+            for other_group, other_version in versions:
+                name = GroupVersionResource(other_group, other_version, resource)
+                if (other_group, other_version) != (group, version):
+                    equal = Equivalent(name, GroupVersionKind(other_group, other_version, kind), same)
+                    own.setdefault(name, equal)
+    return Equivalents({key: tuple(value.values()) for key, value in found.items()}, groups)
+
+
+_Row = tuple[str, str, tuple[tuple[str, str], ...], bool]
+
+
+@cache
+def _shipped() -> tuple[_Row, ...]:
+    rows = json.loads(_DATA.read_text(encoding="utf-8"))
+    return tuple((row["resource"], row["kind"], tuple(map(tuple, row["versions"])), row["same"]) for row in rows)
+
+
+def _of_table(table: Table) -> Iterator[_Row]:
+    for row in table.rows:
+        if len(row.versions) > 1:
+            yield row.resource, row.kind, tuple((row.group, version) for version in row.versions), True

@@ -1,0 +1,77 @@
+"""The annotations by which a policy asks for what Kubernetes does not have: prefix `claimgate.dev/`.
+
+Knows their names and values, not what is done with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal
+
+from webhook.paths import FieldPath
+from webhook.policy.fielderrors import FieldError, invalid
+
+PREFIX = "claimgate.dev/"
+PHASES = ("validate", "mutate", "both")
+SEVERITIES = ("critical", "high", "medium", "low", "info")
+_NAMES = ("expand", "facts", "phase", "severity", "category", "docs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a policy's annotations say; defaults where they say nothing."""
+
+    expands: bool = False
+    facts: tuple[str, ...] = ()
+    phase: Literal["validate", "mutate", "both"] = "validate"
+    severity: str = ""
+    category: str = ""
+    docs: str = ""
+
+
+def settings(annotations: Mapping[str, str], known_facts: tuple[str, ...]) -> tuple[Settings, tuple[FieldError, ...]]:
+    """Read the annotations of this project; others are left alone."""
+    own = {key.removeprefix(PREFIX): text.strip() for key, text in annotations.items() if key.startswith(PREFIX)}
+    facts = tuple(name.strip() for name in own.get("facts", "").split(",") if name.strip())
+    errors = [_unknown(name) for name in own if name not in _NAMES]
+    errors += [
+        error
+        for error in (
+            _one_of("expand", own, ("pods",)),
+            _one_of("phase", own, PHASES),
+            _one_of("severity", own, SEVERITIES),
+            *(_one_of("facts", {"facts": fact}, known_facts) for fact in facts),
+        )
+        if error
+    ]
+    phase = own.get("phase", "validate")
+    return (
+        Settings(
+            expands=own.get("expand") == "pods",
+            facts=tuple(fact for fact in facts if fact in known_facts),
+            phase="mutate" if phase == "mutate" else "both" if phase == "both" else "validate",
+            severity=own.get("severity", ""),
+            category=own.get("category", ""),
+            docs=own.get("docs", ""),
+        ),
+        tuple(errors),
+    )
+
+
+def _path(name: str) -> FieldPath:
+    return ("metadata", "annotations", PREFIX + name)
+
+
+def _one_of(name: str, own: Mapping[str, str], values: tuple[str, ...]) -> FieldError | None:
+    found = own.get(name)
+    if found is None or found in values:
+        return None
+    return invalid(_path(name), found, f"expected one of: {', '.join(values)}")
+
+
+def _unknown(name: str) -> FieldError:
+    close = get_close_matches(name, _NAMES, n=1)
+    hint = f"did you mean `{PREFIX}{close[0]}`?" if close else f"known ones: {', '.join(_NAMES)}"
+    return invalid(_path(name), PREFIX + name, f"unknown annotation; {hint}")

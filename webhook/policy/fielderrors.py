@@ -1,0 +1,92 @@
+"""Field errors in the API server's words: `spec.validations[0].reason: Unsupported value: "x": supported values: …`.
+
+Knows how an error prints, not when there is one. Source: k8s.io/apimachinery v0.36
+pkg/util/validation/field/errors.go (`ErrorBody`), pkg/util/errors/errors.go (`aggregate.Error`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from webhook.paths import FieldPath, render
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """What the API server says of one field; `note` adds what to do, and is not part of the server's text."""
+
+    path: FieldPath
+    body: str
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"{render(self.path)}: {self.body}"
+
+
+def _body(kind: str, detail: str) -> str:
+    return f"{kind}: {detail}" if detail else kind
+
+
+def required(path: FieldPath, detail: str = "") -> FieldError:
+    """A field that must be there."""
+    return FieldError(path, _body("Required value", detail))
+
+
+def invalid(path: FieldPath, value: object, detail: str) -> FieldError:
+    """A field whose value cannot be."""
+    return FieldError(path, _body(f"Invalid value: {show(value)}", detail))
+
+
+def unsupported(path: FieldPath, value: object, supported: Sequence[str]) -> FieldError:
+    """A field with a value outside a closed set."""
+    return FieldError(path, f"Unsupported value: {show(value)}: supported values: {', '.join(map(show, supported))}")
+
+
+def duplicate(path: FieldPath, value: object) -> FieldError:
+    """A value that must be there only once."""
+    return FieldError(path, f"Duplicate value: {show(value)}")
+
+
+def forbidden(path: FieldPath, detail: str) -> FieldError:
+    """A field that must not be there."""
+    return FieldError(path, _body("Forbidden", detail))
+
+
+def too_many(path: FieldPath, found: int, limit: int) -> FieldError:
+    """A list that is too long."""
+    return FieldError(path, f"Too many: {found}: must have at most {limit} items")
+
+
+def show(value: object) -> str:
+    """A value as the API server prints it: text quoted as in Go, everything else as JSON."""
+    if isinstance(value, str):
+        return quote(value)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+_ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+_ESCAPES |= {'"': '\\"', "\\": "\\\\"}
+
+
+def quote(text: str) -> str:
+    """Text as Go's strconv.Quote writes it."""
+    return f'"{"".join(map(_escape, text))}"'
+
+
+def _escape(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def aggregate(errors: Iterable[object]) -> str:
+    """Several errors in one text: alone as it is, otherwise `[a, b]`, repeated ones once."""
+    texts = list(dict.fromkeys(map(str, errors)))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

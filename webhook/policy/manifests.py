@@ -1,0 +1,285 @@
+"""The shape of policy manifests: ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings.
+
+Knows which fields exist and of what JSON type they are, nothing of what they mean: what the API server refuses beyond
+shape is in verification.py. Unknown fields are errors here, as `kubectl apply --validate=strict` has it. Source:
+k8s.io/api v0.36 admissionregistration/v1/types.go; v1beta1 and v1alpha1 spell the same fields.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from webhook.attributes import JSON
+from webhook.paths import FieldPath
+
+GROUP = "admissionregistration.k8s.io"
+VERSIONS = ("v1", "v1beta1", "v1alpha1")
+VALIDATING, VALIDATING_BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
+MUTATING, MUTATING_BINDING = "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"
+
+
+class _Manifest(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel, populate_by_name=True)
+
+
+class Metadata(BaseModel):
+    """metav1.ObjectMeta, as far as a policy needs it; other fields of it are left alone."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, alias_generator=to_camel)
+    name: str = ""
+    namespace: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class LabelSelectorRequirement(_Manifest):
+    """metav1.LabelSelectorRequirement."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] = []
+
+
+class LabelSelector(_Manifest):
+    """metav1.LabelSelector."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: list[LabelSelectorRequirement] = []
+
+
+class NamedRule(_Manifest):
+    """NamedRuleWithOperations: which resources, operations and names."""
+
+    api_groups: list[str] = []
+    api_versions: list[str] = []
+    operations: list[str] = []
+    resources: list[str] = []
+    resource_names: list[str] = []
+    scope: str | None = None
+
+
+class MatchResources(_Manifest):
+    """matchConstraints of a policy, matchResources of a binding."""
+
+    namespace_selector: LabelSelector | None = None
+    object_selector: LabelSelector | None = None
+    resource_rules: list[NamedRule] = []
+    exclude_resource_rules: list[NamedRule] = []
+    match_policy: str = "Equivalent"
+
+
+class ParamKind(_Manifest):
+    """The kind of a policy's parameters."""
+
+    api_version: str = ""
+    kind: str = ""
+
+
+class ParamRef(_Manifest):
+    """Which parameters a binding uses."""
+
+    name: str = ""
+    namespace: str = ""
+    selector: LabelSelector | None = None
+    parameter_not_found_action: str | None = None
+
+
+class MatchCondition(_Manifest):
+    """A named condition on the request."""
+
+    name: str = ""
+    expression: str = ""
+
+
+class Variable(_Manifest):
+    """A named expression, evaluated when first used."""
+
+    name: str = ""
+    expression: str = ""
+
+
+class Validation(_Manifest):
+    """One rule of a validating policy."""
+
+    expression: str = ""
+    message: str = ""
+    message_expression: str = ""
+    reason: str | None = None
+
+
+class AuditAnnotation(_Manifest):
+    """A key and what to record under it."""
+
+    key: str = ""
+    value_expression: str = ""
+
+
+class PatchExpression(_Manifest):
+    """The expression of a jsonPatch or an applyConfiguration."""
+
+    expression: str = ""
+
+
+class Mutation(_Manifest):
+    """One change of a mutating policy."""
+
+    patch_type: str = ""
+    apply_configuration: PatchExpression | None = None
+    json_patch: PatchExpression | None = None
+
+
+class PolicySpec(_Manifest):
+    """What both kinds of policy have."""
+
+    param_kind: ParamKind | None = None
+    match_constraints: MatchResources | None = None
+    failure_policy: str = "Fail"
+    match_conditions: list[MatchCondition] = []
+    variables: list[Variable] = []
+
+
+class ValidatingSpec(PolicySpec):
+    """spec of a ValidatingAdmissionPolicy."""
+
+    validations: list[Validation] = []
+    audit_annotations: list[AuditAnnotation] = []
+
+
+class MutatingSpec(PolicySpec):
+    """spec of a MutatingAdmissionPolicy."""
+
+    mutations: list[Mutation] = []
+    reinvocation_policy: str = ""
+
+
+class MutatingBindingSpec(_Manifest):
+    """spec of a MutatingAdmissionPolicyBinding."""
+
+    policy_name: str = ""
+    param_ref: ParamRef | None = None
+    match_resources: MatchResources | None = None
+
+
+class ValidatingBindingSpec(MutatingBindingSpec):
+    """spec of a ValidatingAdmissionPolicyBinding."""
+
+    validation_actions: list[str] = []
+
+
+class _Object(_Manifest):
+    api_version: str
+    kind: str
+    metadata: Metadata = Metadata()
+    status: dict[str, Any] | None = None
+
+
+class ValidatingPolicyManifest(_Object):
+    """A ValidatingAdmissionPolicy."""
+
+    spec: ValidatingSpec = Field(default_factory=ValidatingSpec)
+
+
+class MutatingPolicyManifest(_Object):
+    """A MutatingAdmissionPolicy."""
+
+    spec: MutatingSpec = Field(default_factory=MutatingSpec)
+
+
+class ValidatingBindingManifest(_Object):
+    """A ValidatingAdmissionPolicyBinding."""
+
+    spec: ValidatingBindingSpec = Field(default_factory=ValidatingBindingSpec)
+
+
+class MutatingBindingManifest(_Object):
+    """A MutatingAdmissionPolicyBinding."""
+
+    spec: MutatingBindingSpec = Field(default_factory=MutatingBindingSpec)
+
+
+PolicyManifest: TypeAlias = ValidatingPolicyManifest | MutatingPolicyManifest
+BindingManifest: TypeAlias = ValidatingBindingManifest | MutatingBindingManifest
+Manifest: TypeAlias = PolicyManifest | BindingManifest
+
+MODELS: dict[str, type[Manifest]] = {
+    VALIDATING: ValidatingPolicyManifest,
+    MUTATING: MutatingPolicyManifest,
+    VALIDATING_BINDING: ValidatingBindingManifest,
+    MUTATING_BINDING: MutatingBindingManifest,
+}
+
+
+class ShapeError(ValueError):
+    """A manifest of the wrong shape: where, and what is wrong there."""
+
+    def __init__(self, problems: tuple[tuple[FieldPath, str], ...]) -> None:
+        super().__init__("; ".join(text for _, text in problems))
+        self.problems = problems
+
+
+def parse(value: JSON) -> Manifest:
+    """Read one object of a kind in MODELS.
+
+    Raises:
+        ShapeError: unknown fields and wrong types, all of them.
+
+    """
+    model = MODELS[value["kind"]]
+    try:
+        return model.model_validate(_without_nulls(value))
+    except ValidationError as error:
+        raise ShapeError(tuple(_problem(item) for item in error.errors(include_url=False))) from None
+
+
+def _without_nulls(value: JSON) -> JSON:
+    """The API takes `field: null` for an absent field."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+_EXPECTED = {
+    "string_type": "a string",
+    "list_type": "a list",
+    "dict_type": "a map",
+    "model_type": "a map",
+    "model_attributes_type": "a map",
+    "int_type": "an integer",
+    "bool_type": "true or false",
+}
+
+
+def _problem(error: Any) -> tuple[FieldPath, str]:
+    path: FieldPath = tuple(error["loc"])
+    if error["type"] == "extra_forbidden":
+        return path, f"unknown field `{path[-1]}`{_suggestion(path)}"
+    if error["type"] == "missing":
+        return path, "required field is missing"
+    expected = _EXPECTED.get(error["type"], error["msg"].lower())
+    return path, f"expected {expected}, found `{_shorten(error['input'])}`"
+
+
+def _shorten(value: object) -> str:
+    text = str(value).replace("\n", " ")
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _suggestion(path: FieldPath) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(str(path[-1]), sorted(_known_names()), n=1, cutoff=0.75)
+    return f"; did you mean `{close[0]}`?" if close else "; remove it, or check its indentation"
+
+
+def _known_names() -> set[str]:
+    """Every field name of every model: the list that a typing error is compared with."""
+    names: set[str] = set()
+    pending: list[type[BaseModel]] = [_Manifest]
+    while pending:
+        model = pending.pop()
+        names.update(field.alias or name for name, field in model.model_fields.items())
+        pending.extend(model.__subclasses__())
+    return names

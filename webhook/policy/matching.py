@@ -1,0 +1,185 @@
+"""Does a policy or binding speak about a request: rules, selectors, matchPolicy, scopes and sub-resources.
+
+Knows one request and one set of criteria; which policies to ask is policyset.py's business, matchConditions are
+conditions.py's. Order and outcome of every step as in k8s.io/apiserver v0.36 pkg/admission/plugin/policy/matching/
+matching.go, plugin/webhook/predicates/{rules,namespace,object}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
+from webhook.errors import BindingError
+from webhook.policy.equivalents import Equivalents
+from webhook.policy.manifests import GROUP, MatchResources, NamedRule
+from webhook.policy.selectors import EVERYTHING, Labels, Selector, labels_of, selector
+
+NAMESPACES = GroupVersionResource("", "v1", "namespaces")
+
+_EXEMPT = frozenset(
+    f"{phase}{kind}"
+    for phase in ("Validating", "Mutating")
+    for kind in ("WebhookConfiguration", "AdmissionPolicy", "AdmissionPolicyBinding")
+)
+
+NamespaceLabels: TypeAlias = Callable[[], Labels | None]
+"""The labels of the request's namespace, None when there is no such Namespace. May raise LookupFailed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A NamedRuleWithOperations; None stands for `*`. resources are pairs of resource and sub-resource."""
+
+    operations: frozenset[str] | None
+    groups: frozenset[str] | None
+    versions: frozenset[str] | None
+    resources: tuple[tuple[str, str], ...]
+    names: frozenset[str]
+    scope: str
+
+    def matches(self, resource: GroupVersionResource, attributes: Attributes) -> bool:
+        """Say whether the rule names the request, taken as one for `resource`."""
+        return (
+            (self.groups is None or resource.group in self.groups)
+            and (self.operations is None or attributes.operation in self.operations)
+            and (self.versions is None or resource.version in self.versions)
+            and self._matches_resource(resource.resource, attributes.sub_resource)
+            and (self.scope == "*" or self._matches_scope(resource, attributes.namespace))
+            and (not self.names or attributes.name in self.names)
+        )
+
+    def _matches_resource(self, resource: str, sub: str) -> bool:
+        return any(r in ("*", resource) and s in ("*", sub) for r, s in self.resources)
+
+    def _matches_scope(self, resource: GroupVersionResource, namespace: str) -> bool:
+        is_cluster_scoped = resource == NAMESPACES or not namespace
+        return is_cluster_scoped == (self.scope == "Cluster")
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """matchConstraints of a policy or matchResources of a binding, ready to be asked."""
+
+    rules: tuple[Rule, ...] = ()
+    excluded: tuple[Rule, ...] = ()
+    namespaces: Selector = EVERYTHING
+    objects: Selector = EVERYTHING
+    policy: Literal["Equivalent", "Exact"] = "Equivalent"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """As what a request matched: resource and kind that `request` shows, and whether the object needs converting."""
+
+    resource: GroupVersionResource
+    kind: GroupVersionKind
+    conversion: Literal["none", "version", "impossible"] = "none"
+
+
+def criteria(manifest: MatchResources | None) -> Criteria:
+    """The criteria of a manifest that has passed verification; none at all match everything."""
+    if manifest is None:
+        return Criteria()
+    return Criteria(
+        rules=tuple(map(rule, manifest.resource_rules)),
+        excluded=tuple(map(rule, manifest.exclude_resource_rules)),
+        namespaces=selector(manifest.namespace_selector),
+        objects=selector(manifest.object_selector),
+        policy="Exact" if manifest.match_policy == "Exact" else "Equivalent",
+    )
+
+
+def rule(manifest: NamedRule) -> Rule:
+    """One rule of a manifest."""
+    pairs = (resource.partition("/") for resource in manifest.resources)
+    return Rule(
+        operations=_or_all(manifest.operations),
+        groups=_or_all(manifest.api_groups),
+        versions=_or_all(manifest.api_versions),
+        resources=tuple((parent, sub) for parent, _, sub in pairs),
+        names=frozenset(manifest.resource_names),
+        scope=manifest.scope or "*",
+    )
+
+
+def _or_all(values: list[str]) -> frozenset[str] | None:
+    return None if "*" in values else frozenset(values)
+
+
+def is_exempt(attributes: Attributes) -> bool:
+    """Say whether no policy may speak: of policies, bindings and webhook configurations (no way out otherwise)."""
+    return attributes.kind.group == GROUP and attributes.kind.kind in _EXEMPT
+
+
+def matches(found: Criteria, attributes: Attributes, labels: NamespaceLabels, equal: Equivalents) -> Match | None:
+    """As what the criteria match the request, or None.
+
+    A namespace that cannot be found counts only once everything else matches, as upstream has it.
+
+    Raises:
+        BindingError: everything else matches, but the selector's namespace does not exist.
+        LookupFailed: everything else matches, but nobody can say what the namespace's labels are.
+
+    """
+    if found.objects.requirements and not _matches_object(found.objects, attributes):
+        return None
+    if found.excluded and _match_rules(found.excluded, found, attributes, equal):
+        return None
+    match = _match_rules(found.rules, found, attributes, equal) if found.rules else native(attributes)
+    if match is None or not found.namespaces.requirements or _matches_namespace(found.namespaces, attributes, labels):
+        return match
+    return None
+
+
+def native(attributes: Attributes) -> Match:
+    """The request taken as what it is."""
+    return Match(attributes.resource, attributes.kind)
+
+
+def _matches_object(found: Selector, attributes: Attributes) -> bool:
+    objects: tuple[JSON, ...] = (attributes.object, attributes.old_object)
+    return any(obj is not None and found.matches(labels_of(obj)) for obj in objects)
+
+
+def _matches_namespace(found: Selector, attributes: Attributes, labels: NamespaceLabels) -> bool:
+    is_namespaces = attributes.resource.resource == "namespaces"
+    if not attributes.namespace and not is_namespaces:
+        return True
+    writes = attributes.operation in (Operation.CREATE, Operation.UPDATE)
+    if is_namespaces and not attributes.sub_resource and writes:
+        return found.matches(labels_of(attributes.object))
+    known = labels()
+    if known is not None:
+        return found.matches(known)
+    guaranteed = {"kubernetes.io/metadata.name": attributes.namespace}
+    if found.keys <= guaranteed.keys():
+        return found.matches(guaranteed)  # every Namespace has this label, so no look-up is needed to know it
+    raise BindingError(f'namespaces "{attributes.namespace}" not found')
+
+
+def _match_rules(rules: tuple[Rule, ...], found: Criteria, attributes: Attributes, equal: Equivalents) -> Match | None:
+    """The rules asked about the resource as requested, then as sent, then under every equivalent name."""
+    requested = attributes.request_resource
+    if any(each.matches(requested, attributes) for each in rules):
+        return _as_requested(attributes, equal)
+    if found.policy == "Exact":
+        return None
+    for each in rules:
+        if requested != attributes.resource and each.matches(attributes.resource, attributes):
+            return native(attributes)
+        for other in equal.others.get(requested, ()):
+            if other.resource != attributes.resource and each.matches(other.resource, attributes):
+                return Match(other.resource, other.kind, "version" if other.is_same else "impossible")
+    return None
+
+
+def _as_requested(attributes: Attributes, equal: Equivalents) -> Match:
+    """The request before the API server converted it for this webhook; the object has the converted version."""
+    if attributes.request_resource == attributes.resource:
+        return native(attributes)
+    back = [e for e in equal.others.get(attributes.resource, ()) if e.resource == attributes.request_resource]
+    conversion: Literal["version", "impossible"] = "version" if back and back[0].is_same else "impossible"
+    return Match(attributes.request_resource, attributes.request_kind, conversion)

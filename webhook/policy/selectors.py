@@ -1,0 +1,69 @@
+"""Label selectors: metav1.LabelSelector to a predicate on labels.
+
+Knows labels only, neither objects nor requests. Semantics: k8s.io/apimachinery v0.36 pkg/labels/selector.go
+(`Requirement.Matches`) and pkg/apis/meta/v1/helpers.go (`LabelSelectorAsSelector`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from webhook.attributes import JSON
+from webhook.policy.manifests import LabelSelector
+
+Labels: TypeAlias = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on one label. `NotIn` and `DoesNotExist` hold for labels without the key."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: frozenset[str] = frozenset()
+
+    def matches(self, labels: Labels) -> bool:
+        """Say whether the labels meet the condition."""
+        value = labels.get(self.key)
+        if self.operator == "In":
+            return value is not None and value in self.values
+        if self.operator == "NotIn":
+            return value is None or value not in self.values
+        return (value is not None) == (self.operator == "Exists")
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """All requirements together; none of them selects everything."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The labels that the selector reads."""
+        return frozenset(requirement.key for requirement in self.requirements)
+
+    def matches(self, labels: Labels) -> bool:
+        """Say whether the labels meet every requirement."""
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+
+EVERYTHING = Selector()
+
+
+def selector(manifest: LabelSelector | None) -> Selector:
+    """The predicate of a selector that has passed verification; none at all selects everything."""
+    if manifest is None:
+        return EVERYTHING
+    equal = [Requirement(key, "In", frozenset((value,))) for key, value in sorted(manifest.match_labels.items())]
+    expressions = [Requirement(e.key, e.operator, frozenset(e.values)) for e in manifest.match_expressions]  # type: ignore[arg-type]
+    return Selector((*equal, *expressions))
+
+
+def labels_of(obj: JSON) -> Labels:
+    """The labels of an object, or none where any level is absent or has another shape."""
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    return labels if isinstance(labels, dict) else {}

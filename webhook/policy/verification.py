@@ -1,0 +1,295 @@
+"""What the API server refuses in a policy or binding beyond its shape, expressions aside.
+
+Each function checks one part of a manifest and gives the server's own field errors in the server's order; compile.py
+calls them in its walk over a policy, since the server reports expressions in between. Source: kubernetes v1.36
+pkg/apis/admissionregistration/validation/validation.go. Beyond it: reason `BadRequest` is this project's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from webhook.paths import FieldPath
+from webhook.policy import names
+from webhook.policy.fielderrors import FieldError, duplicate, forbidden, invalid, required, too_many, unsupported
+from webhook.policy.manifests import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    MatchCondition,
+    MatchResources,
+    Metadata,
+    MutatingSpec,
+    NamedRule,
+    ParamKind,
+    ParamRef,
+    PolicySpec,
+    ValidatingBindingSpec,
+    Validation,
+    Variable,
+)
+
+FAILURE_POLICIES = ("Fail", "Ignore")
+MATCH_POLICIES = ("Equivalent", "Exact")
+OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
+MUTATING_OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
+SCOPES = ("*", "Cluster", "Namespaced")
+REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
+OWN_REASONS = ("BadRequest",)
+REINVOCATION_POLICIES = ("IfNeeded", "Never")
+ACTIONS = ("Audit", "Deny", "Warn")
+MAX_CONDITIONS = 64
+MAX_AUDIT_ANNOTATIONS = 20
+MAX_VALUE_EXPRESSION = 5 * 1024
+
+Errors = Iterator[FieldError]
+
+
+def metadata(found: Metadata, path: FieldPath = ("metadata",)) -> Errors:
+    """The object's name."""
+    if not found.name:
+        yield required((*path, "name"), "name or generateName is required")
+    else:
+        yield from _names((*path, "name"), found.name, names.subdomain)
+    if found.namespace:
+        yield forbidden((*path, "namespace"), "not allowed on this type")
+
+
+def _names(path: FieldPath, value: str, check: Callable[[str], Sequence[str]]) -> Errors:
+    for text in check(value):
+        yield invalid(path, value, text)
+
+
+def head(spec: PolicySpec, path: FieldPath) -> Errors:
+    """failurePolicy, paramKind and matchConstraints of a policy."""
+    if spec.failure_policy not in FAILURE_POLICIES:
+        yield unsupported((*path, "failurePolicy"), spec.failure_policy, FAILURE_POLICIES)
+    if spec.param_kind is not None:
+        yield from param_kind(spec.param_kind, (*path, "paramKind"))
+    where = (*path, "matchConstraints")
+    if spec.match_constraints is None:
+        yield required(where)
+        return
+    yield from match_resources(spec.match_constraints, where)
+    if not spec.match_constraints.resource_rules:
+        yield required((*where, "resourceRules"))
+    if isinstance(spec, MutatingSpec):
+        yield from mutating_operations(spec.match_constraints, where)
+
+
+def mutating_operations(resources: MatchResources, path: FieldPath) -> Errors:
+    """No mutation on DELETE: there is no object to change."""
+    for rule in resources.resource_rules:
+        for operation in rule.operations:
+            if operation not in MUTATING_OPERATIONS:
+                yield unsupported((*path, "resourceRules", "operations"), operation, MUTATING_OPERATIONS)
+
+
+def param_kind(found: ParamKind, path: FieldPath) -> Errors:
+    """ApiVersion and kind of the parameters."""
+    where = (*path, "apiVersion")
+    group, _, version = found.api_version.rpartition("/")
+    if not found.api_version:
+        yield required(where)
+    elif "/" in group:
+        yield invalid(where, found.api_version, f"unexpected GroupVersion string: {found.api_version}")
+    else:
+        if group and (complaints := names.subdomain(group)):
+            yield invalid(where, group, ",".join(complaints))
+        if not version:
+            yield invalid(where, found.api_version, "version must be specified")
+        elif complaints := names.label_1035(version):
+            yield invalid(where, version, ",".join(complaints))
+    if not found.kind:
+        yield required((*path, "kind"))
+    elif complaints := names.label_1035(found.kind.lower()):
+        text = f"may have mixed case, but should otherwise match: {','.join(complaints)}"
+        yield invalid((*path, "kind"), found.kind, text)
+
+
+def match_resources(found: MatchResources, path: FieldPath) -> Errors:
+    """MatchConstraints or matchResources."""
+    if found.match_policy not in MATCH_POLICIES:
+        yield unsupported((*path, "matchPolicy"), found.match_policy, MATCH_POLICIES)
+    yield from selector(found.namespace_selector, (*path, "namespaceSelector"))
+    yield from selector(found.object_selector, (*path, "objectSelector"))
+    for index, rule in enumerate(found.resource_rules):
+        yield from named_rule(rule, (*path, "resourceRules", index))
+    for index, rule in enumerate(found.exclude_resource_rules):
+        yield from named_rule(rule, (*path, "excludeResourceRules", index))
+
+
+def selector(found: LabelSelector | None, path: FieldPath) -> Errors:
+    """A label selector."""
+    if found is None:
+        return
+    for key, value in sorted(found.match_labels.items()):
+        yield from _names((*path, "matchLabels"), key, names.qualified)
+        yield from _names((*path, "matchLabels"), value, names.label_value)
+    for index, requirement in enumerate(found.match_expressions):
+        yield from _requirement(requirement, (*path, "matchExpressions", index))
+
+
+def _requirement(found: LabelSelectorRequirement, path: FieldPath) -> Errors:
+    if found.operator in ("In", "NotIn"):
+        if not found.values:
+            yield required((*path, "values"), "must be specified when `operator` is 'In' or 'NotIn'")
+    elif found.operator in ("Exists", "DoesNotExist"):
+        if found.values:
+            yield forbidden((*path, "values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+    else:
+        yield invalid((*path, "operator"), found.operator, "not a valid selector operator")
+    yield from _names((*path, "key"), found.key, names.qualified)
+    for index, value in enumerate(found.values):
+        yield from _names((*path, "values", index), value, names.label_value)
+
+
+def named_rule(rule: NamedRule, path: FieldPath) -> Errors:
+    """One rule: names, operations, groups, versions, resources, scope."""
+    for index, name in enumerate(rule.resource_names):
+        yield from _names((*path, "resourceNames", index), name, names.path_segment)
+        if name in rule.resource_names[:index]:
+            yield duplicate((*path, "resourceNames", index), name)
+    yield from _alone(rule.operations, (*path, "operations"), "operations")
+    for index, operation in enumerate(rule.operations):
+        if operation not in OPERATIONS:
+            yield unsupported((*path, "operations", index), operation, OPERATIONS)
+    yield from _alone(rule.api_groups, (*path, "apiGroups"), "API groups")
+    yield from _alone(rule.api_versions, (*path, "apiVersions"), "API versions")
+    for index, version in enumerate(rule.api_versions):
+        if not version:
+            yield required((*path, "apiVersions", index))
+    yield from _resources(rule.resources, (*path, "resources"))
+    if rule.scope is not None and rule.scope not in SCOPES:
+        yield unsupported((*path, "scope"), rule.scope, SCOPES)
+
+
+def _alone(values: list[str], path: FieldPath, what: str) -> Errors:
+    if not values:
+        yield required(path)
+    if len(values) > 1 and "*" in values:
+        yield invalid(path, values, f"if '*' is present, must not specify other {what}")
+
+
+def _resources(resources: list[str], path: FieldPath) -> Errors:
+    if not resources:
+        yield required(path)
+    whole: set[str] = set()
+    everywhere: set[str] = set()
+    for index, resource in enumerate(resources):
+        parent, slash, sub = resource.partition("/")
+        if not resource:
+            yield required((*path, index))
+        if not slash:
+            continue
+        if parent in whole:
+            yield invalid((*path, index), resource, f"if '{parent}/*' is present, must not specify {resource}")
+        if sub in everywhere:
+            yield invalid((*path, index), resource, f"if '*/{sub}' is present, must not specify {resource}")
+        whole.update([parent] if sub == "*" else [])
+        everywhere.update([sub] if parent == "*" else [])
+    if len(resources) > 1 and "*/*" in resources:
+        yield invalid(path, resources, "if '*/*' is present, must not specify other resources")
+    plain = [resource for resource in resources if resource and "/" not in resource]
+    if "*" in resources and plain and plain[-1] != "*":
+        text = "if '*' is present, must not specify other resources without subresources"
+        yield invalid(path, resources, text)
+
+
+def condition_names(found: Sequence[MatchCondition], path: FieldPath, index: int) -> Errors:
+    """The name of the condition at an index."""
+    name = found[index].name
+    if not name:
+        yield required((*path, index, "name"))
+    else:
+        yield from _names((*path, index, "name"), name, names.qualified)
+    if name and any(name == earlier.name for earlier in found[:index]):
+        yield duplicate((*path, index, "name"), name)
+
+
+def condition_count(found: Sequence[MatchCondition], path: FieldPath) -> Errors:
+    """At most 64 conditions."""
+    if len(found) > MAX_CONDITIONS:
+        yield too_many(path, len(found), MAX_CONDITIONS)
+
+
+def variable_name(found: Variable, path: FieldPath) -> Errors:
+    """The name of a variable."""
+    if not found.name.strip():
+        yield required((*path, "name"), "name is not specified")
+    elif not names.is_cel_identifier(found.name):
+        yield invalid((*path, "name"), found.name, "must be a valid CEL identifier")
+
+
+def validation_texts(found: Validation, path: FieldPath) -> Errors:
+    """Message and reason of a validation."""
+    message = found.message.strip()
+    if found.message and not message:
+        yield invalid((*path, "message"), found.message, "must be non-empty if specified")
+    elif "\n" in message or "\r" in message:
+        yield invalid((*path, "message"), found.message, "must not contain line breaks")
+    if found.reason is not None and found.reason not in (*REASONS, *OWN_REASONS):
+        yield unsupported((*path, "reason"), found.reason, REASONS)
+
+
+def reinvocation_policy(spec: MutatingSpec, path: FieldPath) -> Errors:
+    """ReinvocationPolicy of a mutating policy."""
+    if not spec.reinvocation_policy:
+        yield required((*path, "reinvocationPolicy"))
+    elif spec.reinvocation_policy not in REINVOCATION_POLICIES:
+        yield unsupported((*path, "reinvocationPolicy"), spec.reinvocation_policy, REINVOCATION_POLICIES)
+
+
+def audit_key(policy: str, key: str, path: FieldPath) -> Errors:
+    """The key of an audit annotation: `<policy>/<key>` is a qualified name."""
+    if not policy:
+        yield invalid((*path, "key"), key, "requires metadata.name be non-empty")
+    else:
+        yield from _names((*path, "key"), f"{policy}/{key}", names.qualified)
+
+
+def param_ref(found: ParamRef | None, path: FieldPath, *, needs_action: bool = True) -> Errors:
+    """ParamRef of a binding; v1alpha1 sets parameterNotFoundAction by itself."""
+    if found is None:
+        return
+    if found.name:
+        yield from _names((*path, "name"), found.name, names.path_segment)
+        if found.selector is not None:
+            yield forbidden((*path, "name"), "name and selector are mutually exclusive")
+    if found.selector is not None:
+        yield from selector(found.selector, (*path, "selector"))
+        if found.name:
+            yield forbidden((*path, "selector"), "name and selector are mutually exclusive")
+    if not found.name and found.selector is None:
+        yield required(path, "one of name or selector must be specified")
+    if not found.parameter_not_found_action:
+        if needs_action:
+            yield required((*path, "parameterNotFoundAction"))
+    elif found.parameter_not_found_action not in ("Allow", "Deny"):
+        where = (*path, "parameterNotFoundAction")
+        yield unsupported(where, found.parameter_not_found_action, ("Deny", "Allow"))
+
+
+def policy_name(name: str, path: FieldPath) -> Errors:
+    """PolicyName of a binding."""
+    if not name:
+        yield required((*path, "policyName"))
+    else:
+        yield from _names((*path, "policyName"), name, names.subdomain)
+
+
+def validation_actions(spec: ValidatingBindingSpec, path: FieldPath) -> Errors:
+    """ValidationActions of a binding."""
+    found = spec.validation_actions
+    for index, action in enumerate(found):
+        if action not in ACTIONS:
+            yield unsupported((*path, index), action, ACTIONS)
+        if action in found[:index]:
+            yield duplicate((*path, index), action)
+    if "Deny" in found and "Warn" in found:
+        text = (
+            "must not contain both Deny and Warn (repeating the same validation failure information in the API response"
+            " and headers serves no purpose)"
+        )
+        yield invalid(path, found, text)
+    if not found:
+        yield required(path, "at least one validation action is required")
