@@ -15,7 +15,7 @@ from webhook.cel import lexer
 from webhook.cel.comprehensions import check_macro
 from webhook.cel.environment import JSON_PATCH, Environment
 from webhook.cel.inference import Inference, is_optional, most_general, show
-from webhook.cel.library.declaration import Overload
+from webhook.cel.library.declaration import Overload, Version
 from webhook.cel.literals import check_literals
 from webhook.cel.parser import DEPTH_LIMIT, parse
 from webhook.cel.tree import (
@@ -51,6 +51,9 @@ from webhook.cel.types import (
 from webhook.cel.values import UInt
 from webhook.errors import CompileError, Issue
 
+_LOCAL_FIRST: Version = (1, 37)
+"""Since cel-go 0.27 a macro's variable hides longer names that begin with it, and `.x` never means one."""
+
 _LITERALS: Mapping[type, Type] = {
     bool: BOOL,
     int: INT,
@@ -81,6 +84,7 @@ class Checker:
         self.type_names: set[str] = set()
         self.order: list[Call | ListNode | MapNode] = []
         self.scopes: list[Mapping[str, Type]] = []
+        self._local_first = environment.version >= _LOCAL_FIRST
 
     def report(self, message: str, node_or_offset: Node | int) -> None:
         """Add an issue at a node's place."""
@@ -101,10 +105,15 @@ class Checker:
 
     def look_up(self, name: str, node: Node) -> Type | None:
         """The type of a variable, or type(T) of a type's name; notes what the node stands for."""
+        if self._local_first and name[0] != ".":
+            first, dot, _ = name.partition(".")
+            local = self._local(first)
+            if local is not None:
+                return None if dot else local
         for candidate in self.candidates(name):
-            for scope in reversed(self.scopes):
-                if candidate in scope:
-                    return scope[candidate]
+            local = None if self._local_first else self._local(candidate)
+            if local is not None:
+                return local
             found = self.environment.variables.get(candidate)
             if found is not None:
                 self.references[id(node)] = candidate
@@ -115,6 +124,12 @@ class Checker:
                 self.references[id(node)] = candidate
                 self.type_names.add(candidate)
                 return type_of(named)
+        return None
+
+    def _local(self, name: str) -> Type | None:
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
         return None
 
     def _type_named(self, name: str) -> Type | None:

@@ -142,10 +142,10 @@ def _sorted(checker: Checker, node: Macro, bodies: Sequence[Type]) -> Type:
     operand = checker.inference.resolved(checker.types[id(node.operand)])
     element = operand.parameters[0] if operand.name == "list" else DYN
     key = checker.inference.resolved(bodies[0])
-    sortable = key.kind == "param" or key.name in (DYN.name, ERROR.name) or key in _SORTABLE
-    if operand.name == "map" or not sortable:
+    unknown = key.kind == "param" or key.name in (DYN.name, ERROR.name)
+    if operand.name == "map" or not (unknown or key in _SORTABLE):
         return checker.no_overload(node, "@sortByAssociatedKeys", [operand, list_of(key)], member=True)
-    return list_of(element)
+    return DYN if unknown and operand.name != "list" else list_of(element)
 
 
 def _option(checker: Checker, node: Macro, bodies: Sequence[Type]) -> Type:

@@ -31,7 +31,6 @@ from webhook.cel.types import (
     Type,
     opaque,
     optional_of,
-    type_of,
 )
 
 DEFAULT_VERSION: Version = (1, 36)
@@ -71,7 +70,7 @@ _EXTENSION_MODULES: Mapping[str, str] = {
 
 _TYPE_NAMES: Mapping[str, Type] = {
     each.name: each for each in (BOOL, BYTES, DOUBLE, DURATION, INT, LIST_DYN, MAP_DYN, NULL, STRING, TIMESTAMP, UINT)
-} | {"type": type_of(Type("type")), "optional_type": optional_of(DYN)}
+} | {"type": Type("type"), "optional_type": optional_of(DYN)}
 
 JSON_PATCH = Structure("JSONPatch", {"op": STRING, "from": STRING, "path": STRING, "value": DYN})
 
