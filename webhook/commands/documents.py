@@ -71,7 +71,7 @@ def _sources(named: Iterable[str | Path], problems: list[Problem]) -> Iterator[s
 
 
 def _split(source: str, documents: Iterable[yamlfile.Document]) -> Iterator[Input]:
-    shown = "stdin" if source == "-" else source
+    shown = "<stdin>" if source == "-" else source
     index = 0
     for document in documents:
         for path, value in _items((), document.value):

@@ -1,0 +1,77 @@
+"""What is named on the command line: files, folders, stdin and lists, each document with its place."""
+
+import io
+import sys
+
+import pytest
+
+from webhook.commands import documents
+from webhook.report.finding import Place
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "b.yaml").write_text(f"{POD}---\n# empty\n---\n{POD}")
+    (tmp_path / "a.ndjson").write_text('{"kind": "Pod"}\n{"kind": "Job"}\n')
+    (tmp_path / "notes.txt").write_text("not looked at")
+    return tmp_path
+
+
+def test_a_folder_gives_its_documents_in_order_with_their_places(folder):
+    inputs = documents.read([folder])
+    assert [(found.source, found.index, found.place().line) for found in inputs.found] == [
+        (f"{folder}/a.ndjson", 0, 1),
+        (f"{folder}/a.ndjson", 1, 2),
+        (f"{folder}/b.yaml", 0, 1),
+        (f"{folder}/b.yaml", 1, 7),
+    ]
+    assert (inputs.files, inputs.problems) == (2, ())
+
+
+def test_a_file_comes_once_however_often_it_is_named(folder):
+    assert len(documents.read([folder, folder / "b.yaml"]).found) == 4
+
+
+def test_stdin_is_a_dash(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(POD.encode())))
+    [found] = documents.read(["-"]).found
+    assert found.source == "<stdin>"
+    assert found.place(("metadata", "name")) == Place(file="<stdin>", line=3, column=12)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(
+            "apiVersion: v1\nkind: List\nitems:\n- kind: Pod\n- kind: Job\n",
+            [("Pod", ("items", 0)), ("Job", ("items", 1))],
+            id="a List",
+        ),
+        pytest.param('{"kind":"PodList","apiVersion":"v1","items":[{}]}', [("Pod", ("items", 0))], id="a typed list"),
+        pytest.param('[{"kind":"Pod"},[{"kind":"Job"}]]', [("Pod", (0,)), ("Job", (1, 0))], id="JSON arrays in arrays"),
+        pytest.param("kind: List\nitems: null\n", [], id="an empty List"),
+        pytest.param("kind: AllowList\nspec: {}\n", [("AllowList", ())], id="a kind that only ends in List"),
+    ],
+)
+def test_lists_are_taken_apart(text, expected, tmp_path):
+    file = tmp_path / "x.yaml"
+    file.write_text(text)
+    assert [(found.value["kind"], found.path) for found in documents.read([file]).found] == expected
+
+
+def test_items_of_a_list_know_their_lines(tmp_path):
+    file = tmp_path / "x.yaml"
+    file.write_text("kind: List\nitems:\n- kind: Pod\n- kind: Job\n  spec: {a: 1}\n")
+    second = documents.read([file]).found[1]
+    assert (second.place().line, second.place(("spec", "a")).line, second.place(("spec", "b")).line) == (4, 5, 5)
+
+
+def test_what_cannot_be_read_hides_nothing(folder):
+    (folder / "broken.yaml").write_text("a: [")
+    (folder / "binary.json").write_bytes(b"\xff\xfe")
+    inputs = documents.read([folder, folder / "absent"])
+    assert len(inputs.found) == 4
+    named = sorted(problem.file.rpartition("/")[2] for problem in inputs.problems)
+    assert named == ["absent", "binary.json", "broken.yaml"]
