@@ -105,9 +105,9 @@ def test_a_site_adds_and_replaces_rows(tmp_path: Path) -> None:
             "`X` of group `a.b` stands twice in this file: keep one row",
         ),
         (
-            "- {group: a.b, versions: [v1], kind: X, resource: xs, templates: mutable, references: [{name: spec.of, kinds: [Y]}]}\n",
+            "- {group: a.b, versions: [v1], kind: X, resource: xs, templates: mutable, references: [{name: spec.of, kinds: [Z]}]}\n",
             "X.references",
-            "kind `Y` of group `a.b` has no row: add one",
+            "kind `Z` of group `a.b` has no row: add one",
         ),
     ],
     ids=["missing field", "unknown word", "unknown field", "no list", "same kind twice", "reference to nothing"],

@@ -1,0 +1,206 @@
+"""The fact `gpu`: devices per container, pod and object; amounts of memory or cores are never devices."""
+
+from __future__ import annotations
+
+import pytest
+
+from webhook.facts import devices
+from webhook.facts.gpu import gpu, trainer_count
+from webhook.workloads.podsets import PodSet, podsets
+from webhook.workloads.table import load
+
+TABLE = load()
+
+
+def pod(*containers: dict, **spec: object) -> dict:
+    return {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": list(containers), **spec}}
+
+
+def container(limits: object = None, requests: object = None, **more: object) -> dict:
+    resources = {k: v for k, v in (("limits", limits), ("requests", requests)) if v is not None}
+    return {"name": "c", "resources": resources, **more}
+
+
+def of(obj: dict) -> dict:
+    return gpu(podsets(obj, TABLE))
+
+
+@pytest.mark.parametrize(
+    ("name", "vendor", "kind"),
+    [
+        ("nvidia.com/gpu", "nvidia", "device"),
+        ("nvidia.com/gpu.shared", "nvidia", "shared"),
+        ("nvidia.com/mig-1g.5gb", "nvidia", "slice"),
+        ("nvidia.com/mig-1g.10gb.me", "nvidia", "slice"),
+        ("nvidia.com/mig-1g.5gb.shared", "nvidia", "shared"),
+        ("nvidia.com/gpumem", "nvidia", "amount"),
+        ("nvidia.com/gpumem-percentage", "nvidia", "amount"),
+        ("volcano.sh/vgpu-number", "nvidia", "shared"),
+        ("volcano.sh/vgpu-memory", "nvidia", "amount"),
+        ("amd.com/gpu", "amd", "device"),
+        ("amd.com/gpumem", "amd", "amount"),
+        ("gpu.intel.com/i915", "intel", "device"),
+        ("gpu.intel.com/i915_monitoring", "intel", "monitor"),
+        ("habana.ai/gaudi", "habana", "device"),
+        ("aws.amazon.com/neuroncore", "neuron", "slice"),
+        ("google.com/tpu", "tpu", "device"),
+        ("huawei.com/Ascend910", "ascend", "device"),
+        ("huawei.com/Ascend910B-memory", "ascend", "amount"),
+        ("gpu", "portable", "portable"),
+        ("cpu", "", ""),
+        ("rdma/hca_shared_devices_a", "", ""),
+        ("example.com/gpu", "", ""),
+    ],
+)
+def test_a_resource_name_means_one_thing(name: str, vendor: str, kind: str) -> None:
+    assert (devices.resource(name).vendor, devices.resource(name).kind) == (vendor, kind)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("nvidia.com/gpus", "nvidia.com/gpu"),
+        ("nvdia.com/gpu", "nvidia.com/gpu"),
+        ("nividia.com/gpu", "nvidia.com/gpu"),
+        ("nvidia.com/GPU", ""),
+        ("amd.com/gpus", "amd.com/gpu"),
+        ("example.com/gpu", ""),
+        ("rdma/hca", ""),
+        ("vpc.amazonaws.com/efa", ""),
+    ],
+)
+def test_a_misspelt_name_has_a_near_one(name: str, meant: str) -> None:
+    assert devices.nearest(name) == meant
+
+
+def test_devices_add_up_over_containers_pods_and_vendors() -> None:
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "spec": {
+            "pytorchReplicaSpecs": {
+                "Master": {"template": pod(container({"nvidia.com/gpu": 1}))},
+                "Worker": {
+                    "replicas": 3,
+                    "template": pod(container({"nvidia.com/gpu": "2"}), container({"amd.com/gpu": "1"})),
+                },
+            }
+        },
+    }
+    fact = of(job)
+    assert fact["devices"] == 1 + 3 * 3
+    assert fact["vendors"] == {"nvidia": 7, "amd": 3}
+    assert [(p["name"], p["devices"], p["total"]) for p in fact["podSets"]] == [("master", 1, 1), ("worker", 3, 9)]
+    assert fact["containers"][0]["path"] == "spec.pytorchReplicaSpecs.Master.template.spec.containers[0]"
+    assert fact["containers"][0]["resources"][0]["path"] == (
+        'spec.pytorchReplicaSpecs.Master.template.spec.containers[0].resources.limits["nvidia.com/gpu"]'
+    )
+    assert fact["missing"] == []
+
+
+def test_amounts_are_no_devices() -> None:
+    fact = of(pod(container({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000", "nvidia.com/gpucores": "50"})))
+    assert fact["devices"] == 1
+    assert sorted(r["kind"] for r in fact["containers"][0]["resources"]) == ["amount", "amount", "device"]
+
+
+@pytest.mark.parametrize(
+    ("init", "sidecar", "main", "expected"),
+    [(0, 0, 2, 2), (4, 0, 2, 4), (1, 1, 2, 3), (4, 1, 2, 5), (0, 4, 0, 4)],
+)
+def test_a_pod_asks_for_what_the_scheduler_counts(init: int, sidecar: int, main: int, expected: int) -> None:
+    """A sidecar first, then a plain init container: it runs beside the sidecar."""
+    spec = pod(container({"nvidia.com/gpu": main}))
+    spec["spec"]["initContainers"] = [
+        container({"nvidia.com/gpu": sidecar}, restartPolicy="Always"),
+        container({"nvidia.com/gpu": init}),
+    ]
+    assert of(spec)["devices"] == expected
+
+
+def test_unknown_counts_stay_unknown() -> None:
+    fact = of(
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "spec": {"template": pod(container({"nvidia.com/gpu": 1}))}}
+    )
+    assert fact["devices"] is None
+    assert (
+        of({"apiVersion": "apps/v1", "kind": "DaemonSet", "spec": {"template": pod(container({"cpu": 1}))}})["devices"]
+        == 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("limits", "requests", "limit", "request_", "count", "whole", "equal"),
+    [
+        ({"nvidia.com/gpu": "2"}, {"nvidia.com/gpu": 2}, "2", "2", 2, True, True),
+        ({"nvidia.com/gpu": "2"}, None, "2", None, 2, True, True),
+        (None, {"nvidia.com/gpu": "2"}, None, "2", 2, True, True),
+        ({"nvidia.com/gpu": "2"}, {"nvidia.com/gpu": "1"}, "2", "1", 2, True, False),
+        ({"nvidia.com/gpu": "2000m"}, None, "2000m", None, 2, True, True),
+        ({"nvidia.com/gpu": "1.5"}, None, "1.5", None, 0, False, True),
+        ({"nvidia.com/gpu": "all"}, None, "all", None, 0, False, True),
+        ({"nvidia.com/gpu": "-1"}, None, "-1", None, 0, False, True),
+        ({"nvidia.com/gpu": True}, None, "True", None, 0, False, True),
+    ],
+)
+def test_amounts_are_read_as_quantities(
+    limits: object, requests: object, limit: object, request_: object, count: int, whole: bool, equal: bool
+) -> None:
+    (resource,) = of(pod(container(limits, requests)))["containers"][0]["resources"]
+    assert (resource["limit"], resource["request"]) == (limit, request_)
+    assert (resource["count"], resource["whole"], resource["equal"]) == (count, whole, equal)
+
+
+def test_null_is_absent_at_every_level() -> None:
+    assert of(pod(container({"nvidia.com/gpu": None})))["containers"][0]["resources"] == []
+    assert of({"apiVersion": "v1", "kind": "Pod", "spec": None}) == {
+        "containers": [],
+        "podSets": of({"apiVersion": "v1", "kind": "Pod"})["podSets"],
+        "vendors": {},
+        "devices": 0,
+        "missing": [],
+    }
+    assert of(pod({"name": "c", "resources": None}))["containers"][0]["resources"] == []
+    spec = pod()
+    spec["spec"]["containers"] = [None, "x"]
+    assert of(spec)["containers"] == []
+
+
+def test_what_says_that_a_gpu_is_meant() -> None:
+    fact = of(
+        pod(
+            container(
+                image="nvcr.io/nvidia/pytorch:24.01-py3", env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+            ),
+            runtimeClassName="nvidia",
+        )
+    )
+    assert (fact["containers"][0]["gpuImage"], fact["containers"][0]["visibleDevices"]) == (True, "all")
+    assert (fact["podSets"][0]["gpuRuntime"], fact["podSets"][0]["runtimeClass"]) == (True, "nvidia")
+    plain = of(pod(container(image="python:3.12", env=[{"name": "X"}, None])))
+    assert (plain["containers"][0]["gpuImage"], plain["containers"][0]["visibleDevices"]) == (False, "")
+    assert plain["podSets"][0]["gpuRuntime"] is False
+
+
+@pytest.mark.parametrize(
+    ("limits", "requests", "expected"),
+    [
+        ({"nvidia.com/gpu": "4"}, {}, (4, False)),
+        ({"nvidia.com/gpu": "4"}, {"nvidia.com/gpu": "2"}, (2, False)),
+        ({"nvidia.com/gpu": "4"}, {"nvidia.com/gpu": "0"}, (4, False)),
+        ({"example.com/GPU": 2}, {}, (2, False)),
+        ({"gpu": "2"}, {}, (2, False)),
+        ({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}, {}, (1, True)),
+        ({"nvidia.com/mig-1g.5gb": 1}, {}, (0, False)),
+        ({"nvidia.com/gpu": "x"}, {}, (0, False)),
+        ({}, {}, (0, False)),
+    ],
+)
+def test_trainer_counts_names_with_gpu_in_them(limits: dict, requests: dict, expected: tuple) -> None:
+    """kubeflow/trainer pkg/runtime/runtime.go GetNumGPUPerNode."""
+    assert trainer_count(limits, requests) == expected
+
+
+def test_no_pod_sets_no_devices() -> None:
+    assert gpu(())["devices"] == 0
+    assert gpu([PodSet(name="x", path=(), template=None)])["containers"] == []

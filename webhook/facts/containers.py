@@ -1,0 +1,61 @@
+"""The containers of a pod template, null-tolerant, each with where it stands.
+
+Ephemeral containers are left out: they cannot have resources (k8s.io/kubernetes v1.36 allowedEphemeralContainerFields).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from webhook.attributes import JSON
+from webhook.paths import FieldPath, get
+
+_LISTS = ("containers", "initContainers")
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """One container. `path` is relative to the template; `init` also of a sidecar, which `restarts` says it is."""
+
+    path: FieldPath
+    value: JSON
+    init: bool
+
+    @property
+    def name(self) -> str:
+        """Its name, "" where it has none."""
+        return text(self.value.get("name"))
+
+    @property
+    def restarts(self) -> bool:
+        """An init container that keeps running beside the others."""
+        return self.init and self.value.get("restartPolicy") == "Always"
+
+    def amounts(self, side: str) -> dict[str, JSON]:
+        """Its `limits` or `requests`; null values, which the API server drops, are left out."""
+        found = get(self.value, ("resources", side))
+        return {name: value for name, value in found.items() if value is not None} if isinstance(found, dict) else {}
+
+    def claims(self) -> list[JSON]:
+        """Its `resources.claims`."""
+        return items(get(self.value, ("resources", "claims")))
+
+
+def containers(template: JSON) -> Iterator[Container]:
+    """The containers of a template, then its init containers, each in order."""
+    spec = template.get("spec") if isinstance(template, dict) else None
+    for name in _LISTS:
+        for index, value in enumerate(items(spec.get(name)) if isinstance(spec, dict) else ()):
+            if isinstance(value, dict):
+                yield Container(("spec", name, index), value, init=name == "initContainers")
+
+
+def items(value: JSON) -> list[JSON]:
+    """A list, or an empty one for null and whatever else stands there."""
+    return value if isinstance(value, list) else []
+
+
+def text(value: JSON) -> str:
+    """A text, or "" for null and whatever else stands there."""
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,258 @@
+"""The fact `dra`: device claims of an object, resolved to what they ask for, and how containers refer to them.
+
+For a pod or anything with pod templates: every `spec.resourceClaims[]` entry, looked up as ResourceClaim or
+ResourceClaimTemplate in the object's namespace, and every `resources.claims[]` entry. For a ResourceClaim or
+ResourceClaimTemplate: its own requests and constraints. Rules and defaults: k8s.io/kubernetes v1.36
+pkg/apis/core/validation/validation.go and pkg/apis/resource; which devices a class has is guessed by its name only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from webhook import paths
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.facts import devices
+from webhook.facts.containers import Container, containers, items, text
+from webhook.facts.nearest import nearest
+from webhook.facts.requests import constraints, names, requests
+from webhook.facts.view import View
+from webhook.paths import FieldPath
+from webhook.workloads.podsets import PodSet, group_kind
+
+GROUP = "resource.k8s.io"
+CLAIM = GroupVersionKind(GROUP, "v1", "ResourceClaim")
+TEMPLATE = GroupVersionKind(GROUP, "v1", "ResourceClaimTemplate")
+CLASS = GroupVersionKind(GROUP, "v1", "DeviceClass")
+DOMAIN = GroupVersionKind("resource.nvidia.com", "v1beta1", "ComputeDomain")
+KINDS = (CLAIM, TEMPLATE, CLASS, DOMAIN)
+_DEFAULT = "default"
+IMPLICIT = "deviceclass.resource.kubernetes.io/"
+
+_SPEC: dict[str, FieldPath] = {"ResourceClaim": ("spec",), "ResourceClaimTemplate": ("spec", "spec")}
+
+
+def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
+    """The fact of one object, whose pod sets these are."""
+    classes = _Classes(view)
+    claims: list[JSON] = []
+    references: list[JSON] = []
+    doubled: list[JSON] = []
+    for podset in podsets:
+        own = [
+            _claim(entry, (*_CLAIMS, index), podset, view, classes)
+            for index, entry in enumerate(items(paths.get(podset.template, _CLAIMS)))
+            if isinstance(entry, dict)
+        ]
+        used = [reference for each in containers(podset.template) for reference in _references(each, podset, own)]
+        for claim in own:
+            claim["users"] = [each["path"] for each in used if each["name"] == claim["name"]]
+        claims.extend(own)
+        references.extend(used)
+        doubled.extend(_doubled(podset, own))
+    group, kind = group_kind(obj)
+    at = _SPEC.get(kind, ()) if group == GROUP else ()
+    spec = paths.get(obj, at) if at else None
+    asked = requests(spec, at) if at else []
+    classes.mark(asked)
+    return {
+        "claims": claims,
+        "references": references,
+        "doubled": doubled,
+        "implicit": [each for podset in podsets for each in _implicit(podset, classes)],
+        "requests": asked,
+        "constraints": constraints(spec, at) if at else [],
+        "missing": view.missing,
+    }
+
+
+_CLAIMS: FieldPath = ("spec", "resourceClaims")
+
+
+class _Classes:
+    """The device classes of the cluster, looked up once each."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._found: dict[str, JSON] = {}
+        self._names: list[str] | None = None
+
+    def get(self, name: str) -> JSON | None:
+        """The DeviceClass, or None."""
+        if name not in self._found:
+            self._found[name] = self._view.get(CLASS, name, namespaced=False)
+        return self._found[name]
+
+    def names(self) -> list[str]:
+        """The names of all classes of the view."""
+        if self._names is None:
+            self._names = [text(paths.get(each, ("metadata", "name"))) for each in self._view.objects(CLASS)]
+        return self._names
+
+    def state(self, name: str) -> JSON:
+        """What the view says of a class: there, known to be absent (other classes are there), and which is near."""
+        found = self.get(name) if name else None
+        lacks = found is None and name != ""
+        return {
+            "classFound": found is not None,
+            "classAbsent": lacks and bool(self.names()),
+            "nearestClass": nearest(name, self.names()) if lacks else "",
+            "extendedResource": text(paths.get(found, ("spec", "extendedResourceName"))),
+        }
+
+    def mark(self, asked: Sequence[JSON]) -> None:
+        """Say of every request and every choice what `state` says of its class."""
+        for request in asked:
+            for each in (request, *request["choices"]):
+                each.update(self.state(each["deviceClass"]))
+
+
+def _claim(entry: JSON, path: FieldPath, podset: PodSet, view: View, classes: _Classes) -> JSON:
+    at = podset.locate(path)
+    by_claim, by_template = text(entry.get("resourceClaimName")), text(entry.get("resourceClaimTemplateName"))
+    source = "both" if by_claim and by_template else "claim" if by_claim else "template" if by_template else "none"
+    made: JSON = {
+        "podSet": podset.name,
+        "pods": podset.pods,
+        "path": paths.render(at),
+        "name": text(entry.get("name")),
+        "source": "old" if source == "none" and isinstance(entry.get("source"), dict) else source,
+        "reference": by_claim or by_template,
+        "kind": {"claim": CLAIM.kind, "template": TEMPLATE.kind}.get(source, ""),
+        "found": False,
+        "absent": False,
+        "promised": False,
+        "nearest": "",
+        "elsewhere": [],
+        "requests": [],
+        "requestNames": [],
+        "devices": None,
+        "atLeast": 0,
+        "gpu": False,
+        "adminAccess": False,
+        "users": [],
+    }
+    if source in ("claim", "template"):
+        _resolve(made, CLAIM if source == "claim" else TEMPLATE, view, classes)
+    return made
+
+
+def _resolve(made: JSON, gvk: GroupVersionKind, view: View, classes: _Classes) -> None:
+    """Fill in what the claim or template that an entry names asks for."""
+    found = view.get(gvk, made["reference"])
+    if found is None:
+        made |= _absence(gvk, made["reference"], view)
+        return
+    at = _SPEC[gvk.kind]
+    asked = requests(paths.get(found, at), at)
+    classes.mark(asked)
+    counts = [request["devices"] for request in asked]
+    made |= {
+        "found": True,
+        "requests": asked,
+        "requestNames": names(asked),
+        "devices": None if None in counts or not counts else sum(counts),
+        "atLeast": sum(request["atLeast"] for request in asked),
+        "gpu": any(request["gpu"] for request in asked),
+        "adminAccess": any(request["adminAccess"] for request in asked),
+    }
+
+
+def _absence(gvk: GroupVersionKind, name: str, view: View) -> JSON:
+    """What can be said of an object that is not there.
+
+    It is known to be absent only where the view has others of its kind: a view without any knows nothing about them. A
+    ComputeDomain promises the template that it names; its controller makes it.
+    """
+    here = view.namespace or _DEFAULT
+    others = [_place(found) for found in view.objects(gvk)]
+    near = nearest(name, (other for namespace, other in others if namespace == here))
+    promised = gvk == TEMPLATE and any(
+        paths.get(domain, ("spec", "channel", "resourceClaimTemplate", "name")) == name and _place(domain)[0] == here
+        for domain in view.objects(DOMAIN)
+    )
+    return {
+        "absent": bool(others) and not promised,
+        "promised": promised,
+        "nearest": near,
+        "elsewhere": sorted({namespace for namespace, other in others if other == name})[:3],
+    }
+
+
+def _place(found: JSON) -> tuple[str, str]:
+    """Namespace and name of an object; a file may leave the namespace out, which kubectl takes for `default`."""
+    namespace, name = (text(paths.get(found, ("metadata", key))) for key in ("namespace", "name"))
+    return namespace or _DEFAULT, name
+
+
+def _references(container: Container, podset: PodSet, own: Sequence[JSON]) -> Iterator[JSON]:
+    for index, entry in enumerate(container.claims()):
+        if not isinstance(entry, dict):
+            continue
+        name, request = text(entry.get("name")), text(entry.get("request"))
+        claim = next((each for each in own if each["name"] == name), None)
+        is_known = claim is not None and claim["found"]
+        yield {
+            "podSet": podset.name,
+            "container": container.name,
+            "path": paths.render((*podset.locate(container.path), "resources", "claims", index)),
+            "name": name,
+            "request": request,
+            "declared": claim is not None,
+            "resolved": is_known,
+            "requestFound": bool(is_known and claim and (not request or request in claim["requestNames"])),
+            "nearestRequest": nearest(request, claim["requestNames"]) if is_known and claim and request else "",
+        }
+
+
+def _doubled(podset: PodSet, own: Sequence[JSON]) -> Iterator[JSON]:
+    """Containers that ask for the same vendor's GPUs twice: by a claim and as an extended resource.
+
+    NICs and ComputeDomain channels beside a GPU are how multi-node jobs are meant to be written.
+    """
+    by_name = {claim["name"]: claim for claim in own if claim["gpu"]}
+    for container in containers(podset.template):
+        claimed = [
+            by_name[text(e.get("name"))]
+            for e in container.claims()
+            if isinstance(e, dict) and text(e.get("name")) in by_name
+        ]
+        asked = container.amounts("requests") | container.amounts("limits")
+        for claim in claimed:
+            for name in asked:
+                if _same_devices(name, claim):
+                    yield {
+                        "podSet": podset.name,
+                        "path": paths.render(podset.locate(container.path)),
+                        "container": container.name,
+                        "claim": claim["name"],
+                        "resource": name,
+                    }
+
+
+def _same_devices(name: str, claim: JSON) -> bool:
+    known = devices.resource(name)
+    asked = [each for request in claim["requests"] for each in (request, *request["choices"]) if each["gpu"]]
+    return any(
+        each["extendedResource"] == name or (known.kind in devices.COUNTED and known.vendor == each["vendor"] != "")
+        for each in asked
+    )
+
+
+def _implicit(podset: PodSet, classes: _Classes) -> Iterator[JSON]:
+    """Extended resources that name a DeviceClass (KEP-5004), which the API server checks for nothing."""
+    for container in containers(podset.template):
+        limits, asked = container.amounts("limits"), container.amounts("requests")
+        for name in limits | asked:
+            if name.startswith(IMPLICIT):
+                device_class = name.removeprefix(IMPLICIT)
+                side = "limits" if name in limits else "requests"
+                yield {
+                    "podSet": podset.name,
+                    "path": paths.render((*podset.locate(container.path), "resources", side, name)),
+                    "name": name,
+                    "deviceClass": device_class,
+                    "limit": str(limits[name]) if name in limits else None,
+                    "request": str(asked[name]) if name in asked else None,
+                    **classes.state(device_class),
+                }

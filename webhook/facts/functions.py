@@ -1,0 +1,77 @@
+"""The CEL names of the facts: their types, the kinds they look up, and the one function that computes them.
+
+A policy asks for them with the annotation `claimgate.dev/facts: gpu,dra`. A fact is computed when an expression first
+reads it, once per object.
+
+    podSets   [{name, path, template, count, groups, pods}]        podSets.all(p, p.pods == null || p.pods <= 64)
+    gpu       {containers, podSets, vendors, devices, missing}     gpu.containers.all(c, c.resources.all(r, r.whole))
+    dra       {claims, references, doubled, implicit, requests, constraints, missing}
+                                                                   dra.claims.all(c, !c.absent)
+    trainer   {version, runtime, nodes, jobSet, node, processes, names, notes, missing}
+                                                                   trainer.processes.gpus > 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from webhook import paths
+from webhook.attributes import JSON, Attributes, GroupVersionKind
+from webhook.cel.types import Structure, Type
+from webhook.cluster import Cluster
+from webhook.facts import dra, structures, trainer
+from webhook.facts.assumptions import Assumptions
+from webhook.facts.gpu import gpu
+from webhook.facts.view import View
+from webhook.workloads.podsets import PodSet, podsets
+from webhook.workloads.table import Table
+
+NAMES = ("podSets", "gpu", "dra", "trainer")
+
+_KINDS: Mapping[str, tuple[GroupVersionKind, ...]] = {"dra": dra.KINDS, "trainer": (*trainer.KINDS, *dra.KINDS)}
+
+
+def kinds(name: str) -> tuple[GroupVersionKind, ...]:
+    """The kinds of objects that a fact looks up in the cluster."""
+    return _KINDS.get(name, ())
+
+
+def declared(name: str) -> tuple[Type, tuple[Structure, ...]]:
+    """The type under which a policy sees a fact, and the structures inside it."""
+    return structures.TYPES[name], structures.ALL
+
+
+def compute(
+    name: str,
+    obj: JSON,
+    attributes: Attributes,
+    cluster: Cluster,
+    table: Table,
+    *,
+    assumptions: Assumptions = Assumptions(),  # noqa: B008 - frozen
+) -> JSON:
+    """One fact of an object, as plain JSON. The object may be null (on DELETE): it then has no pods.
+
+    attributes give the namespace in which references are looked up; obj may be a virtual Pod of the request's object.
+    """
+    match name:
+        case "podSets":
+            return [_shown(podset) for podset in podsets(obj, table)]
+        case "gpu":
+            return gpu(podsets(obj, table))
+        case "dra":
+            return dra.dra(obj, podsets(obj, table), View(cluster, attributes.namespace))
+        case "trainer":
+            return trainer.trainer(obj, View(cluster, attributes.namespace), assumptions.trainer)
+    raise KeyError(name)
+
+
+def _shown(podset: PodSet) -> JSON:
+    return {
+        "name": podset.name,
+        "path": paths.render(podset.path),
+        "template": podset.template,
+        "count": podset.count,
+        "groups": podset.groups,
+        "pods": podset.pods,
+    }

@@ -1,0 +1,146 @@
+"""The fact `gpu`: which devices the containers of an object request, as extended resources.
+
+Amounts of device memory or cores are kept apart and never added up as devices. What a pod asks of the scheduler follows
+k8s.io/component-helpers resource.PodRequests: the sum of containers and sidecars, or one init container beside the
+sidecars before it, whichever is more. Device claims are the fact `dra`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from webhook import paths, quantity
+from webhook.attributes import JSON
+from webhook.facts import devices
+from webhook.facts.containers import Container, containers, text
+from webhook.paths import FieldPath
+from webhook.workloads.podsets import PodSet
+
+_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+
+
+def gpu(podsets: Sequence[PodSet]) -> JSON:
+    """The fact of an object with these pod sets."""
+    sets, found, vendors = [], [], dict[str, int]()
+    for podset in podsets:
+        own = [_container(container, podset) for container in containers(podset.template)]
+        found.extend(own)
+        sets.append(_podset(podset, own))
+        for vendor, count in sets[-1]["vendors"].items():
+            vendors[vendor] = vendors.get(vendor, 0) + count * (1 if podset.pods is None else podset.pods)
+    return {
+        "containers": found,
+        "podSets": sets,
+        "vendors": vendors,
+        "devices": None if any(each["total"] is None for each in sets) else sum(each["total"] for each in sets),
+        "missing": [],
+    }
+
+
+def _podset(podset: PodSet, own: Sequence[JSON]) -> JSON:
+    vendors = {vendor: _per_pod(own, vendor) for vendor in {name for each in own for name in each["vendors"]}}
+    per_pod = sum(vendors.values())
+    return {
+        "name": podset.name,
+        "path": paths.render(podset.path),
+        "pods": podset.pods,
+        "devices": per_pod,
+        "total": None if per_pod and podset.pods is None else per_pod * (podset.pods or 0),
+        "vendors": vendors,
+        "kinds": sorted({each["kind"] for container in own for each in container["resources"] if each["kind"]}),
+        "runtimeClass": text(paths.get(podset.template, ("spec", "runtimeClassName"))),
+        "gpuRuntime": paths.get(podset.template, ("spec", "runtimeClassName")) in devices.catalogue().runtime_classes,
+    }
+
+
+def _per_pod(own: Sequence[JSON], vendor: str) -> int:
+    """Devices of one vendor that one pod asks for: PodRequests of component-helpers."""
+    running: int = sum(each["vendors"].get(vendor, 0) for each in own if not each["init"] or each["restarts"])
+    sidecars, highest = 0, 0
+    for each in own:
+        if each["init"]:
+            count = each["vendors"].get(vendor, 0)
+            highest = max(highest, count + sidecars)
+            sidecars += count if each["restarts"] else 0
+    return max(running, highest)
+
+
+def _container(container: Container, podset: PodSet) -> JSON:
+    limits, requests = container.amounts("limits"), container.amounts("requests")
+    at = podset.locate(container.path)
+    found = [_resource(name, limits, requests, at) for name in (limits | requests) if _is_interesting(name)]
+    vendors: dict[str, int] = {}
+    for each in found:
+        if each["kind"] in devices.COUNTED:
+            vendors[each["vendor"]] = vendors.get(each["vendor"], 0) + each["count"]
+    counted, ambiguous = trainer_count(limits, requests)
+    return {
+        "podSet": podset.name,
+        "path": paths.render(at),
+        "name": container.name,
+        "init": container.init,
+        "restarts": container.restarts,
+        "resources": found,
+        "vendors": vendors,
+        "devices": sum(vendors.values()),
+        "trainerCount": counted,
+        "trainerAmbiguous": ambiguous,
+        "gpuImage": devices.is_gpu_image(text(container.value.get("image"))),
+        "visibleDevices": _visible(container.value),
+        "claims": len(container.claims()),
+    }
+
+
+def _is_interesting(name: str) -> bool:
+    """A known device, or a qualified name that is near one."""
+    return bool(devices.resource(name).kind) or ("/" in name and bool(devices.nearest(name)))
+
+
+def _resource(name: str, limits: JSON, requests: JSON, at: FieldPath) -> JSON:
+    known = devices.resource(name)
+    side = "limits" if name in limits else "requests"
+    limit, request = (_amount(amounts.get(name)) for amounts in (limits, requests))
+    amount = limit if limit is not None else request
+    return {
+        "name": name,
+        "path": paths.render((*at, "resources", side, name)),
+        "vendor": known.vendor,
+        "kind": known.kind,
+        "gpu": known.gpu,
+        "limit": None if name not in limits else str(limits[name]),
+        "request": None if name not in requests else str(requests[name]),
+        "count": max(0, amount.value()) if amount is not None and amount.is_whole() else 0,
+        "whole": amount is not None and amount.is_whole() and amount.sign() >= 0,
+        "equal": limit == request or limit is None or request is None,
+        "nearest": "" if known.kind else devices.nearest(name),
+    }
+
+
+def _amount(value: JSON) -> quantity.Quantity | None:
+    try:
+        return None if value is None else quantity.from_json(value)
+    except ValueError:
+        return None
+
+
+def trainer_count(limits: JSON, requests: JSON) -> tuple[int, bool]:
+    """GPUs as Kubeflow Trainer counts them, and whether several names fit, of which it takes any one.
+
+    kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go GetNumGPUPerNode: the first name that contains `gpu`, in Go's
+    random map order; requests before limits.
+    """
+    for amounts in (requests, limits):
+        fits = [name for name in amounts if "gpu" in name.lower()]
+        counts = [amount.value() for name in fits if (amount := _amount(amounts[name])) is not None]
+        if counts and counts[0]:
+            return counts[0], len(set(counts)) > 1
+    return 0, False
+
+
+def _visible(container: JSON) -> str:
+    """The value of NVIDIA_VISIBLE_DEVICES, "" where it is not set to a plain text."""
+    env: Iterable[JSON] = container.get("env") or ()
+    for each in env if isinstance(env, list) else ():
+        if isinstance(each, dict) and each.get("name") == _VISIBLE:
+            return text(each.get("value"))
+    return ""

@@ -1,0 +1,94 @@
+"""How many processes Kubeflow Trainer starts per node, and why.
+
+kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins: torch/torch.go, mpi/mpi.go, xgboost/xgboost.go,
+flux/flux.go, jax/jax.go, plainml. Trainer counts extended resources whose name contains `gpu`; it never looks at
+device claims.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from webhook import quantity
+from webhook.attributes import JSON
+from webhook.facts.gpu import trainer_count
+from webhook.paths import get
+
+PLUGINS = ("torch", "mpi", "flux", "jax", "xgboost")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processes:
+    """per_node is a number, `auto` or `gpu` as Trainer passes it on; count what that comes to, None if unknown."""
+
+    per_node: str
+    count: int | None
+    reason: str
+
+
+def plugin(runtime: JSON) -> str:
+    """The machine learning policy of a runtime's spec: of PLUGINS, `plain` without one, `none` without a policy."""
+    policy = get(runtime, ("mlPolicy",))
+    if policy is None:
+        return "none"
+    return next((name for name in PLUGINS if get(policy, (name,)) is not None), "plain")
+
+
+def predict(job: JSON, runtime: JSON, resources: JSON, version: tuple[int, int]) -> Processes:
+    """The processes per node; `resources` are those that Trainer reads: of the node container, or resourcesPerNode."""
+    policy = get(runtime, ("mlPolicy",))
+    explicit = get(job, ("spec", "trainer", "numProcPerNode"))
+    gpus, _ = trainer_count(get(resources, ("limits",)) or {}, get(resources, ("requests",)) or {})
+    match plugin(runtime):
+        case "torch":
+            default = get(policy, ("torch", "numProcPerNode"), "auto") if version < (2, 2) else "auto"
+            return _torch(default if explicit is None else explicit, gpus, resources)
+        case "mpi" | "flux" as name:
+            return _fixed(name, explicit, get(policy, (name, "numProcPerNode"), 1), gpus)
+        case "xgboost":
+            reason = f"{gpus} GPUs are counted" if gpus else "no GPU is counted"
+            return Processes(
+                per_node=str(gpus or 1), count=gpus or 1, reason=f"xgboost starts one worker per GPU; {reason}"
+            )
+        case name:
+            start = "jax starts one process per node" if name == "jax" else "the command is run once per node"
+            return Processes(per_node="1", count=1, reason=f"{start}; numProcPerNode is not read")
+
+
+def _torch(asked: JSON, gpus: int, resources: JSON) -> Processes:
+    if isinstance(asked, int):
+        return Processes(per_node=str(asked), count=asked, reason="numProcPerNode says so")
+    if asked == "gpu" or (asked == "auto" and gpus):
+        reason = f"torchrun starts one process per visible GPU; {gpus} are requested"
+        return Processes(per_node=str(asked), count=gpus or None, reason=reason)
+    if asked not in ("auto", "cpu"):
+        return Processes(per_node=str(asked), count=int(asked) if str(asked).isdecimal() else None, reason="as written")
+    if cpus := cpu_count(resources):
+        reason = f"no GPU resource is counted, so Trainer takes the {cpus} CPUs"
+        return Processes(per_node=str(cpus), count=cpus, reason=reason)
+    return Processes(per_node="1", count=1, reason="no GPU resource is counted and no CPUs are given")
+
+
+def _fixed(name: str, explicit: JSON, default: JSON, gpus: int) -> Processes:
+    """A number of the TrainJob or of the runtime, for mpi and flux; mpi raises a default of one to the GPUs."""
+    if isinstance(explicit, int):
+        return Processes(per_node=str(explicit), count=explicit, reason="numProcPerNode says so")
+    number = default if isinstance(default, int) else 1
+    if name == "mpi" and number == 1 and gpus > 1:
+        return Processes(per_node=str(gpus), count=gpus, reason=f"{gpus} GPUs are counted")
+    reason = f"the runtime's {name}.numProcPerNode is {number}"
+    if number == 1 and not gpus:
+        reason += " and no GPU resource is counted"
+    return Processes(per_node=str(number), count=number, reason=reason)
+
+
+def cpu_count(resources: JSON) -> int:
+    """CPUs rounded up: of the requests unless zero, else of the limits."""
+    for side in ("requests", "limits"):
+        try:
+            cpus = quantity.from_json(get(resources, (side, "cpu")))
+        except ValueError:
+            continue
+        if cpus.sign() > 0:
+            return cpus.value()
+    return 0

@@ -1,0 +1,116 @@
+"""What a device claim asks for, in one form over every version of resource.k8s.io.
+
+v1beta1 and v1alpha3 write an exact request flat beside its name, v1beta2 and v1 under `exactly`; all of them write
+alternatives under `firstAvailable`. Defaults as in k8s.io/kubernetes v1.36 pkg/apis/resource/v1/defaults.go. v1alpha2
+named one resourceClassName for the whole claim: it has no requests, and `kind` says `unsupported`.
+"""
+
+from __future__ import annotations
+
+from webhook.attributes import JSON
+from webhook.facts import devices
+from webhook.facts.containers import items, text
+from webhook.paths import FieldPath, get, render
+
+_FLAT = ("deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity")
+
+
+def requests(spec: JSON, at: FieldPath) -> list[JSON]:
+    """The requests of a claim's spec (`{devices: {requests}}`); `at` is where that spec stands, for their paths."""
+    if isinstance(spec, dict) and spec.get("resourceClassName"):
+        return [_shape("", "unsupported", at, devices.UNKNOWN)]
+    listed = items(get(spec, ("devices", "requests")))
+    return [
+        _request(request, (*at, "devices", "requests", index))
+        for index, request in enumerate(listed)
+        if isinstance(request, dict)
+    ]
+
+
+def constraints(spec: JSON, at: FieldPath) -> list[JSON]:
+    """The constraints of a claim's spec: which requests, and the attribute that must match or differ."""
+    listed = items(get(spec, ("devices", "constraints")))
+    return [
+        {
+            "path": render((*at, "devices", "constraints", index)),
+            "requests": [name for name in items(constraint.get("requests")) if isinstance(name, str)],
+            "matchAttribute": text(constraint.get("matchAttribute")),
+            "distinctAttribute": text(constraint.get("distinctAttribute")),
+        }
+        for index, constraint in enumerate(listed)
+        if isinstance(constraint, dict)
+    ]
+
+
+def _request(request: JSON, at: FieldPath) -> JSON:
+    name = text(request.get("name"))
+    choices = [choice for choice in items(request.get("firstAvailable")) if isinstance(choice, dict)]
+    exact, where = _exact(request, at)
+    if exact is not None and not choices:
+        return _asked(name, "exactly", exact, where)
+    known = devices.UNKNOWN
+    made = _shape(name, "both" if exact is not None else "firstAvailable" if choices else "none", at, known)
+    made["choices"] = [
+        _asked(text(choice.get("name")), "choice", choice, (*at, "firstAvailable", index))
+        for index, choice in enumerate(choices)
+    ]
+    counts = [choice["devices"] for choice in made["choices"]]
+    made["devices"] = counts[0] if counts and len(set(counts)) == 1 else None
+    made["atLeast"] = min((choice["atLeast"] for choice in made["choices"]), default=0)
+    made["gpu"] = any(choice["gpu"] for choice in made["choices"])
+    return made
+
+
+def _exact(request: JSON, at: FieldPath) -> tuple[JSON | None, FieldPath]:
+    exactly = request.get("exactly")
+    if isinstance(exactly, dict):
+        return exactly, (*at, "exactly")
+    if any(request.get(field) is not None for field in _FLAT):
+        return request, at
+    return None, at
+
+
+def _asked(name: str, kind: str, asked: JSON, at: FieldPath) -> JSON:
+    """One request for devices of one class."""
+    device_class = text(asked.get("deviceClassName"))
+    made = _shape(name, kind, at, devices.device_class(device_class))
+    mode = text(asked.get("allocationMode")) or "ExactCount"
+    count = asked.get("count") or (1 if mode == "ExactCount" else 0)
+    is_count = isinstance(count, int) and count > 0
+    made |= {
+        "deviceClass": device_class,
+        "allocationMode": mode,
+        "count": count if isinstance(count, int) else 0,
+        "adminAccess": asked.get("adminAccess") is True,
+        "selectors": [text(get(selector, ("cel", "expression"))) for selector in items(asked.get("selectors"))],
+        "devices": count if mode == "ExactCount" and is_count else None,
+        "atLeast": count if mode == "ExactCount" and is_count else 1 if mode == "All" else 0,
+    }
+    return made
+
+
+def _shape(name: str, kind: str, at: FieldPath, known: devices.Device) -> JSON:
+    return {
+        "name": name,
+        "path": render(at),
+        "kind": kind,
+        "deviceClass": "",
+        "vendor": known.vendor,
+        "deviceKind": known.kind,
+        "gpu": known.gpu and known.kind != "",
+        "allocationMode": "",
+        "count": 0,
+        "adminAccess": False,
+        "selectors": [],
+        "devices": None,
+        "atLeast": 0,
+        "choices": [],
+    }
+
+
+def names(found: list[JSON]) -> list[str]:
+    """The names by which a container may refer to requests: `main`, and `main/choice` for an alternative of one.
+
+    k8s.io/api resource/v1 types.go: a container's `claims[].request` names a request; a constraint may name a choice.
+    """
+    return [request["name"] for request in found if request["name"]]

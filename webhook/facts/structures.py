@@ -1,0 +1,205 @@
+"""The shapes of the facts as CEL types, so that a misspelt field is found when a policy is loaded.
+
+A field that can be null is dyn. Texts that are not there are "", lists that are not there are empty: no field is ever
+absent. Types only; what each field means is said where it is computed, and tests hold the two to each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from webhook.cel.types import BOOL, DYN, INT, STRING, Structure, Type, list_of, map_of, object_type
+
+_TEXTS = list_of(STRING)
+_COUNTS = map_of(STRING, INT)
+
+
+def _structure(name: str, /, **fields: Type) -> Structure:
+    return Structure(f"claimgate.{name}", fields)
+
+
+def _type(structure: Structure) -> Type:
+    return object_type(structure.name)
+
+
+_POD_SET = _structure("PodSet", name=STRING, path=STRING, template=DYN, count=DYN, groups=INT, pods=DYN)
+
+_RESOURCE = _structure(
+    "GpuResource",
+    name=STRING,
+    path=STRING,
+    vendor=STRING,
+    kind=STRING,
+    gpu=BOOL,
+    limit=DYN,
+    request=DYN,
+    count=INT,
+    whole=BOOL,
+    equal=BOOL,
+    nearest=STRING,
+)
+_CONTAINER = _structure(
+    "GpuContainer",
+    podSet=STRING,
+    path=STRING,
+    name=STRING,
+    init=BOOL,
+    restarts=BOOL,
+    resources=list_of(_type(_RESOURCE)),
+    vendors=_COUNTS,
+    devices=INT,
+    trainerCount=INT,
+    trainerAmbiguous=BOOL,
+    gpuImage=BOOL,
+    visibleDevices=STRING,
+    claims=INT,
+)
+_GPU_SET = _structure(
+    "GpuPodSet",
+    name=STRING,
+    path=STRING,
+    pods=DYN,
+    devices=INT,
+    total=DYN,
+    vendors=_COUNTS,
+    kinds=_TEXTS,
+    runtimeClass=STRING,
+    gpuRuntime=BOOL,
+)
+_GPU = _structure(
+    "Gpu",
+    containers=list_of(_type(_CONTAINER)),
+    podSets=list_of(_type(_GPU_SET)),
+    vendors=_COUNTS,
+    devices=DYN,
+    missing=_TEXTS,
+)
+
+_ASKED: Mapping[str, Type] = {
+    "name": STRING,
+    "path": STRING,
+    "kind": STRING,
+    "deviceClass": STRING,
+    "vendor": STRING,
+    "deviceKind": STRING,
+    "gpu": BOOL,
+    "allocationMode": STRING,
+    "count": INT,
+    "adminAccess": BOOL,
+    "selectors": _TEXTS,
+    "devices": DYN,
+    "atLeast": INT,
+    "choices": list_of(object_type("claimgate.DeviceRequest")),
+    "classFound": BOOL,
+    "classAbsent": BOOL,
+    "nearestClass": STRING,
+    "extendedResource": STRING,
+}
+_REQUEST = _structure("DeviceRequest", **_ASKED)
+_CONSTRAINT = _structure(
+    "DeviceConstraint", path=STRING, requests=_TEXTS, matchAttribute=STRING, distinctAttribute=STRING
+)
+_CLAIM = _structure(
+    "PodClaim",
+    podSet=STRING,
+    pods=DYN,
+    path=STRING,
+    name=STRING,
+    source=STRING,
+    reference=STRING,
+    kind=STRING,
+    found=BOOL,
+    absent=BOOL,
+    promised=BOOL,
+    nearest=STRING,
+    elsewhere=_TEXTS,
+    requests=list_of(_type(_REQUEST)),
+    requestNames=_TEXTS,
+    devices=DYN,
+    atLeast=INT,
+    gpu=BOOL,
+    adminAccess=BOOL,
+    users=_TEXTS,
+)
+_REFERENCE = _structure(
+    "ClaimReference",
+    podSet=STRING,
+    container=STRING,
+    path=STRING,
+    name=STRING,
+    request=STRING,
+    declared=BOOL,
+    resolved=BOOL,
+    requestFound=BOOL,
+    nearestRequest=STRING,
+)
+_DOUBLED = _structure("DoubledDevice", podSet=STRING, path=STRING, container=STRING, claim=STRING, resource=STRING)
+_IMPLICIT = _structure(
+    "ImplicitClass",
+    podSet=STRING,
+    path=STRING,
+    name=STRING,
+    deviceClass=STRING,
+    classFound=BOOL,
+    classAbsent=BOOL,
+    nearestClass=STRING,
+    extendedResource=STRING,
+    limit=DYN,
+    request=DYN,
+)
+_DRA = _structure(
+    "Dra",
+    claims=list_of(_type(_CLAIM)),
+    references=list_of(_type(_REFERENCE)),
+    doubled=list_of(_type(_DOUBLED)),
+    implicit=list_of(_type(_IMPLICIT)),
+    requests=list_of(_type(_REQUEST)),
+    constraints=list_of(_type(_CONSTRAINT)),
+    missing=_TEXTS,
+)
+
+_RUNTIME = _structure("TrainerRuntime", kind=STRING, name=STRING, found=BOOL, deprecated=BOOL, plugin=STRING, spec=DYN)
+_NODE_CLAIM = _structure(
+    "NodeClaim",
+    name=STRING,
+    kind=STRING,
+    reference=STRING,
+    found=BOOL,
+    devices=DYN,
+    atLeast=INT,
+    gpu=BOOL,
+    lost=BOOL,
+    otherDevice=BOOL,
+)
+_NODE = _structure(
+    "TrainerNode", found=BOOL, job=STRING, container=DYN, resources=DYN, claims=list_of(_type(_NODE_CLAIM))
+)
+_PROCESSES = _structure(
+    "TrainerProcesses", perNode=STRING, count=DYN, reason=STRING, explicit=BOOL, gpus=INT, ambiguous=BOOL
+)
+_NAMES = _structure("TrainerNames", limit=INT, job=STRING, length=INT)
+_NOTE = _structure("TrainerNote", what=STRING, path=STRING, text=STRING, job=STRING, container=STRING)
+_TRAINER = _structure(
+    "Trainer",
+    version=STRING,
+    runtime=_type(_RUNTIME),
+    nodes=INT,
+    jobSet=DYN,
+    node=_type(_NODE),
+    processes=_type(_PROCESSES),
+    names=_type(_NAMES),
+    notes=list_of(_type(_NOTE)),
+    missing=_TEXTS,
+)
+
+ALL: tuple[Structure, ...] = (
+    *(_POD_SET, _RESOURCE, _CONTAINER, _GPU_SET, _GPU),
+    *(_REQUEST, _CONSTRAINT, _CLAIM, _REFERENCE, _DOUBLED, _IMPLICIT, _DRA),
+    *(_RUNTIME, _NODE_CLAIM, _NODE, _PROCESSES, _NAMES, _NOTE, _TRAINER),
+)
+TYPES: Mapping[str, Type] = {
+    "podSets": list_of(_type(_POD_SET)),
+    "gpu": _type(_GPU),
+    "dra": _type(_DRA),
+    "trainer": _type(_TRAINER),
+}

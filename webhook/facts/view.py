@@ -1,0 +1,44 @@
+"""The cluster as facts see it: lookups that remember what was not there.
+
+An absent object and one that could not be looked up are both `missing`, in different words; the fact goes on without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster import Cluster
+from webhook.errors import LookupFailed
+
+
+@dataclass(slots=True)
+class View:
+    """Lookups of one fact in one namespace. `missing` collects texts such as `ClusterTrainingRuntime x not found`."""
+
+    cluster: Cluster
+    namespace: str
+    missing: list[str] = field(default_factory=list)
+
+    def get(self, gvk: GroupVersionKind, name: str, *, namespaced: bool = True) -> JSON | None:
+        """The object, or None, which `missing` then explains."""
+        try:
+            found = self.cluster.get(gvk, self.namespace if namespaced else "", name)
+        except LookupFailed as failure:
+            self._note(f"{gvk.kind} {name} not looked up: {failure}")
+            return None
+        if found is None:
+            self._note(f"{gvk.kind} {name} not found")
+        return found
+
+    def objects(self, gvk: GroupVersionKind) -> Sequence[JSON]:
+        """All objects of a kind in every namespace, none where nobody can say: for what is near, or elsewhere."""
+        try:
+            return self.cluster.list(gvk, None)
+        except LookupFailed:
+            return ()
+
+    def _note(self, text: str) -> None:
+        if text not in self.missing:
+            self.missing.append(text)
