@@ -1,0 +1,129 @@
+"""From decisions to what is enforced: k8s.io/apiserver v0.36 validating/dispatcher.go, filters/warning.go."""
+
+import json
+
+import pytest
+
+from webhook.admission.enforce import FAILURE_KEY, enforce, one_line
+from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
+from webhook.decisions import Decision, ValidationAction
+
+DENY, WARN, AUDIT = ValidationAction.DENY, ValidationAction.WARN, ValidationAction.AUDIT
+
+
+def attributes(**changes):
+    known = {
+        "uid": "u",
+        "kind": GroupVersionKind("apps", "v1", "Deployment"),
+        "resource": GroupVersionResource("apps", "v1", "deployments"),
+        "operation": Operation.CREATE,
+        "request_kind": GroupVersionKind("apps", "v1", "Deployment"),
+        "request_resource": GroupVersionResource("apps", "v1", "deployments"),
+        "name": "d",
+        "object": {},
+    }
+    return Attributes(**{**known, **changes})
+
+
+def denial(**changes):
+    known = {"policy": "p", "binding": "b", "action": "deny", "evaluation": "deny", "actions": (DENY,)}
+    return Decision(**{**known, "message": "no", "reason": "Forbidden", "code": 403, **changes})
+
+
+ADMITTED = Decision(policy="p", binding="b", action="admit", evaluation="admit", actions=(DENY,))
+
+
+def test_no_denial_allows():
+    verdict = enforce([ADMITTED], attributes())
+    assert (verdict.allowed, verdict.status, verdict.warnings) == (True, None, ())
+
+
+def test_the_first_denial_gives_code_and_reason_and_all_are_told():
+    verdict = enforce(
+        [ADMITTED, denial(), denial(policy="q", message="neither", reason="Invalid", code=422)], attributes()
+    )
+    assert not verdict.allowed
+    assert (verdict.status.code, verdict.status.reason) == (403, "Forbidden")
+    assert verdict.status.message == "no (policy p); neither (policy q)"
+
+
+def test_the_same_denial_is_told_once():
+    assert enforce([denial(), denial(binding="c")], attributes()).status.message == "no (policy p)"
+
+
+@pytest.mark.parametrize(
+    ("decision", "text"),
+    [
+        (
+            denial(),
+            "deployments.apps \"d\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
+        ),
+        (denial(binding=""), "deployments.apps \"d\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: no"),
+        (denial(kind="mutating"), "policy 'p' with binding 'b' denied request: no"),
+        (denial(kind="mutating", binding=""), 'policy "p" denied request: no'),
+        (denial(kind="mutating", code=500, reason="InternalError"), "Internal error occurred: no"),
+    ],
+)
+def test_the_api_servers_text(decision, text):
+    verdict = enforce([decision, denial(message="second")], attributes(), api_server_text=True)
+    assert verdict.status.message == text
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({}, "d"),
+        ({"name": "", "object": {"metadata": {"generateName": "d-"}}}, "d-"),
+        ({"name": "", "object": {"metadata": {"name": "x"}}}, "x"),
+        ({"name": "", "object": None}, "Unknown"),
+    ],
+)
+def test_the_api_server_names_the_object(changes, name):
+    verdict = enforce([denial()], attributes(**changes), api_server_text=True)
+    assert f'deployments.apps "{name}" is' in verdict.status.message
+
+
+def test_a_warning_does_not_deny_and_names_its_policy():
+    verdict = enforce([denial(actions=(WARN,))], attributes())
+    assert verdict.allowed
+    assert verdict.warnings == ("no (policy p)",)
+    native = enforce([denial(actions=(WARN,))], attributes(), api_server_text=True)
+    assert native.warnings == ("Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': no",)
+
+
+def test_warnings_are_one_line_bounded_and_not_repeated():
+    decisions = [denial(actions=(WARN,), message=f"{i}\n\t\x7f{'x' * 400}") for i in range(40)]
+    found = enforce([*decisions, decisions[0]], attributes()).warnings
+    assert len(set(found)) == len(found)
+    assert all(len(text) <= 256 and text.isprintable() for text in found)
+    assert sum(map(len, found)) <= 4096
+
+
+def test_no_character_can_make_the_api_server_drop_a_warning():
+    assert one_line("a\u2028b\x85c\ud800 ") == "a b c\ufffd"
+
+
+def test_the_first_failure_under_audit_is_recorded():
+    verdict = enforce(
+        [denial(actions=(AUDIT, WARN), message="<a>&\u2028", index=2), denial(actions=(AUDIT,), message="later")],
+        attributes(),
+    )
+    text = verdict.audit_annotations[FAILURE_KEY]
+    assert text.startswith(
+        '[{"message":"\\u003ca\\u003e\\u0026\\u2028","policy":"p","binding":"b","expressionIndex":2,'
+    )
+    assert json.loads(text)[0]["validationActions"] == ["Audit", "Warn"]
+
+
+def test_what_policies_publish_is_joined_by_policy_and_key():
+    published = [
+        Decision(policy="p", binding=b, action="admit", evaluation="admit", audit_annotations={"k": value})
+        for b, value in (("b1", "one"), ("b2", "two"), ("b3", "one"))
+    ]
+    assert enforce(published, attributes()).audit_annotations == {"p/k": "one, two"}
+
+
+def test_an_ignored_error_says_nothing():
+    ignored = Decision(policy="p", binding="b", action="admit", evaluation="error", actions=(DENY, AUDIT), message="x")
+    verdict = enforce([ignored], attributes())
+    assert (verdict.allowed, verdict.audit_annotations) == (True, {})

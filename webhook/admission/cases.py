@@ -1,0 +1,131 @@
+"""Policy cases: policies, parameters and one recorded review with the answer it must get, one JSON object per line.
+
+The format is that of recorded native suites: `policies`, `bindings`, `params`, `namespaceObject`, `review` (an
+AdmissionReview, null where an API server sends none), `authorizer`, and `expect`: `allowed`, and where given `code`,
+`reason`, `message`, `warnings`, `auditAnnotations`, `patchedObject`, `warn`, or `policyRefused`. Knows how a case is
+run through the core and compared, not where cases are kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import permutations
+from typing import Any
+
+from webhook.admission.decode import decode_review
+from webhook.admission.defaults import settled
+from webhook.admission.review import review
+from webhook.attributes import JSON, Phase
+from webhook.cel.library.authorizer import Decisions
+from webhook.cluster.files import FilesCluster
+from webhook.decisions import Verdict
+from webhook.errors import PolicyError
+from webhook.policy.load import Options, load_documents, refusal
+from webhook.policy.manifests import MUTATING
+from webhook.policy.policyset import PolicySet
+from webhook.yamlfile import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case as written."""
+
+    value: JSON
+
+    @property
+    def id(self) -> str:
+        """The name of the case."""
+        return str(self.value.get("id", ""))
+
+    def listed(self, key: str) -> list[JSON]:
+        """A list of the case; absent ones are empty."""
+        return list(self.value.get(key) or ())
+
+
+def read(lines: Iterable[str]) -> Iterator[Case]:
+    """The cases of a file's lines."""
+    return (Case(json.loads(line)) for line in lines if line.strip())
+
+
+def mismatches(case: Case, options: Options) -> tuple[str, ...]:
+    """Where the answer differs from the expected one; () when it is the same."""
+    expect = case.value["expect"]
+    if "policyRefused" in expect:
+        return _differ("policyRefused", expect["policyRefused"], _refusal(case, options))
+    try:
+        policies = _policies(case, options)
+    except PolicyError as error:
+        return (f"policies refused: {error}",)
+    if case.value.get("review") is None:
+        return ()
+    found: tuple[str, ...] = ()
+    for order in _orders(case, policies):
+        found = _compare(case, _answer(case, order))
+        if not found:
+            break
+    return found
+
+
+def _refusal(case: Case, options: Options) -> str:
+    for value in (*case.listed("policies"), *case.listed("bindings")):
+        if text := refusal(value, options):
+            return f"{value['kind']} {value['metadata']['name']}: {text}"
+    return ""
+
+
+def _policies(case: Case, options: Options) -> PolicySet:
+    written = (*case.listed("policies"), *case.listed("bindings"))
+    return load_documents([Document(value, case.id, index) for index, value in enumerate(written)], options)
+
+
+def _orders(case: Case, policies: PolicySet) -> Iterator[PolicySet]:
+    """The policies in the order of their names, and in every other where the server has none."""
+    if not case.value.get("orderDependent"):
+        yield policies
+        return
+    for validating in permutations(policies.validating):
+        for mutating in permutations(policies.mutating):
+            yield replace(policies, validating=validating, mutating=mutating)
+
+
+def _answer(case: Case, policies: PolicySet) -> Verdict:
+    """The verdict of the phases that the case's policies speak in, one after the other."""
+    attributes = decode_review(case.value["review"])
+    held = [*case.listed("params"), *filter(None, [case.value.get("namespaceObject")])]
+    cluster = FilesCluster([*held, *case.listed("namespaces")])
+    authorizer = Decisions(case.listed("authorizer"))
+    given: dict[str, Any] = {"authorizer": authorizer, "api_server_text": True}
+    verdict = None
+    if any(policy["kind"] == MUTATING for policy in case.listed("policies")):
+        verdict = review(attributes, policies, cluster, phase=Phase.MUTATE, **given)
+        if not verdict.allowed:
+            return verdict
+        attributes = replace(attributes, object=verdict.patched_object)
+    answer = review(attributes, policies, cluster, phase=Phase.VALIDATE, **given)
+    return answer if verdict is None else replace(answer, patched_object=verdict.patched_object)
+
+
+def _compare(case: Case, verdict: Verdict) -> tuple[str, ...]:
+    expect = case.value["expect"]
+    found = [*_differ("allowed", expect["allowed"], verdict.allowed)]
+    status = verdict.status
+    if not expect["allowed"] and status:
+        for key, value in (("code", status.code), ("reason", status.reason)):
+            found += _differ(key, expect[key], value) if key in expect else ()
+        if expect.get("message", "") not in status.message:
+            found += _differ("message", expect["message"], status.message)
+    if "warnings" in expect:
+        found += _differ("warnings", expect["warnings"], list(verdict.warnings))
+    if expect.get("warn") and not verdict.warnings:
+        found.append("warnings: expected one, found none")
+    if "auditAnnotations" in expect:
+        found += _differ("auditAnnotations", expect["auditAnnotations"], dict(verdict.audit_annotations))
+    if "patchedObject" in expect:
+        found += _differ("patchedObject", settled(expect["patchedObject"]), settled(verdict.patched_object))
+    return tuple(found)
+
+
+def _differ(what: str, expected: JSON, found: JSON) -> tuple[str, ...]:
+    return () if expected == found else (f"{what}: expected {json.dumps(expected)}, found {json.dumps(found)}",)

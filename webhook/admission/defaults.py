@@ -1,0 +1,95 @@
+"""What an API server adds to native objects after a patch, as far as pod templates go; for comparing objects.
+
+An expected object recorded from a server has its defaults, a webhook's patch has not. Neither the core nor a patch uses
+this: defaulting is the server's. Source: kubernetes v1.36 pkg/apis/core/v1/defaults.go, pkg/util/parsers.
+"""
+
+from __future__ import annotations
+
+from webhook.attributes import JSON
+
+_SERVER_METADATA = frozenset(("managedFields", "uid", "resourceVersion", "creationTimestamp", "generation", "selfLink"))
+_EMPTY = frozenset(("resources", "securityContext", "nodeSelector", "labels", "annotations", "strategy", "metadata"))
+_POD_SPEC = {
+    "dnsPolicy": "ClusterFirst",
+    "restartPolicy": "Always",
+    "schedulerName": "default-scheduler",
+    "terminationGracePeriodSeconds": 30,
+}
+_CONTAINER = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
+_PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_TEMPLATES = {
+    "Pod": ("spec",),
+    "CronJob": ("spec", "jobTemplate", "spec", "template", "spec"),
+    **dict.fromkeys(
+        ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "ReplicationController"),
+        ("spec", "template", "spec"),
+    ),
+}
+_NATIVE = frozenset(("v1", "apps/v1", "batch/v1"))
+
+
+def settled(obj: JSON) -> JSON:
+    """An object in a form in which two can be compared: defaulted, without what only a server writes."""
+    if not isinstance(obj, dict):
+        return obj
+    metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _SERVER_METADATA}
+    if metadata.get("namespace") == "default":
+        del metadata["namespace"]
+    bare = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+    return _without_empty(defaulted({**bare, "metadata": metadata}))
+
+
+def _without_empty(value: JSON) -> JSON:
+    if isinstance(value, list):
+        return [_without_empty(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    cleaned = {key: _without_empty(item) for key, item in value.items()}
+    return {key: item for key, item in cleaned.items() if key not in _EMPTY or item not in ({}, None)}
+
+
+def defaulted(obj: JSON) -> JSON:
+    """A native object with the defaults of its pod template; others as they are."""
+    path = _TEMPLATES.get(obj.get("kind", "")) if obj.get("apiVersion") in _NATIVE else None
+    if path is None:
+        return obj
+    return _at(obj, path, is_pod=obj["kind"] == "Pod")
+
+
+def _at(value: JSON, path: tuple[str, ...], *, is_pod: bool) -> JSON:
+    if not isinstance(value, dict):
+        return value
+    if not path:
+        return _pod_spec(value, is_pod=is_pod)
+    return {**value, path[0]: _at(value.get(path[0]), path[1:], is_pod=is_pod)}
+
+
+def _pod_spec(spec: JSON, *, is_pod: bool) -> JSON:
+    filled = {**_POD_SPEC, **({"enableServiceLinks": True} if is_pod else {}), **spec}
+    for name in ("containers", "initContainers"):
+        if isinstance(spec.get(name), list):
+            filled[name] = [_container(each, is_pod=is_pod) for each in spec[name]]
+    return filled
+
+
+def _container(container: JSON, *, is_pod: bool) -> JSON:
+    if not isinstance(container, dict):
+        return container
+    filled = {**_CONTAINER, "imagePullPolicy": pull_policy(container.get("image") or ""), **container}
+    if isinstance(container.get("ports"), list):
+        filled["ports"] = [{"protocol": "TCP", **port} for port in container["ports"]]
+    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if isinstance(container.get(probe), dict):
+            filled[probe] = {**_PROBE, **container[probe]}
+    resources = container.get("resources") or {}
+    if is_pod and resources.get("limits"):
+        filled["resources"] = {**resources, "requests": {**resources["limits"], **(resources.get("requests") or {})}}
+    return filled
+
+
+def pull_policy(image: str) -> str:
+    """Always for `latest`, said or meant; IfNotPresent for every other tag and for digests."""
+    name, _, digest = image.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    return "Always" if (tag == "latest") or (not tag and not digest) else "IfNotPresent"

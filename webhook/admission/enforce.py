@@ -1,0 +1,130 @@
+"""From decisions to a verdict: what is denied and in which words, what is warned of, what goes to the audit log.
+
+Evaluates nothing. Which decision denies follows from its binding's actions, as in k8s.io/apiserver v0.36
+pkg/admission/plugin/policy/validating/dispatcher.go; the API server's own text is kept for `api_server_text`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from webhook.attributes import JSON, Attributes
+from webhook.decisions import Decision, Status, ValidationAction, Verdict
+
+FAILURE_KEY = "validation.policy.admission.k8s.io/validation_failure"
+MAX_WARNING = 256
+"""Characters of one warning once they are many (k8s.io/apiserver v0.36 pkg/endpoints/filters/warning.go)."""
+MAX_WARNINGS = 4096
+"""Characters of all warnings together (as above)."""
+
+_CONTROL = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " ")
+_SURROGATES = dict.fromkeys(range(55296, 57344), "�")
+
+
+def enforce(decisions: Sequence[Decision], attributes: Attributes, *, api_server_text: bool = False) -> Verdict:
+    """The verdict of decisions, in their order; the first denial gives code and reason."""
+    failed = [decision for decision in decisions if decision.action == "deny"]
+    denied = [each for each in failed if each.kind == "mutating" or ValidationAction.DENY in each.actions]
+    warned = [each for each in failed if ValidationAction.WARN in each.actions]
+    status = None
+    if denied:
+        text = native_text(denied[0], attributes) if api_server_text else own_text(denied)
+        status = Status(code=denied[0].code, reason=denied[0].reason, message=text)
+    texts = (native_warning(each) if api_server_text else _attributed(each) for each in warned)
+    return Verdict(
+        allowed=not denied,
+        decisions=tuple(decisions),
+        status=status,
+        warnings=tuple(dict.fromkeys(texts)) if api_server_text else bounded(texts),
+        audit_annotations=audit_annotations(decisions),
+        patched_object=attributes.object,
+    )
+
+
+def _attributed(decision: Decision) -> str:
+    return f"{decision.message} (policy {decision.policy})"
+
+
+def own_text(denied: Sequence[Decision]) -> str:
+    """Every denial's message with its policy, the first one first."""
+    return "; ".join(dict.fromkeys(map(_attributed, denied)))
+
+
+def native_text(decision: Decision, attributes: Attributes) -> str:
+    """The first denial as the API server's own plugin words it."""
+    if decision.code == 500:
+        return f"Internal error occurred: {decision.message}"
+    denied = f"denied request: {decision.message}"
+    if decision.kind == "mutating" and not decision.binding:
+        return f'policy "{decision.policy}" {denied}'
+    said = f"'{decision.policy}' with binding '{decision.binding}' {denied}"
+    if decision.kind == "mutating":
+        return f"policy {said}"
+    said = said if decision.binding else f"'{decision.policy}' {denied}"
+    resource = attributes.request_resource
+    full = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
+    return f"{full} {json.dumps(_name(attributes))} is forbidden: ValidatingAdmissionPolicy {said}"
+
+
+def _name(attributes: Attributes) -> str:
+    """The name in a denial (k8s.io/apiserver v0.36 pkg/admission/errors.go, extractResourceName)."""
+    metadata = (attributes.object or {}).get("metadata") or {}
+    return attributes.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
+
+
+def native_warning(decision: Decision) -> str:
+    """A warning as the API server's own plugin words it."""
+    return (
+        f"Validation failed for ValidatingAdmissionPolicy '{decision.policy}' with binding '{decision.binding}': "
+        f"{decision.message}"
+    )
+
+
+def bounded(texts: Iterable[str]) -> tuple[str, ...]:
+    """Warnings that an API server passes on: one line each, at most 256 characters, 4096 together, none twice."""
+    kept: dict[str, None] = {}
+    room = MAX_WARNINGS
+    for text in texts:
+        shown = one_line(text)[: min(MAX_WARNING, room)]
+        if shown and shown not in kept:
+            kept[shown] = None
+            room -= len(shown)
+    return tuple(kept)
+
+
+def one_line(text: str) -> str:
+    """Text without control characters, which would make an API server drop the whole warning."""
+    return text.translate(_CONTROL).translate(_SURROGATES).strip()
+
+
+def audit_annotations(decisions: Sequence[Decision]) -> Mapping[str, str]:
+    """`policy/key` -> what the policies publish, and the first failure under an Audit action."""
+    published: dict[str, dict[str, None]] = {}
+    failure = ""
+    for decision in decisions:
+        for key, value in decision.audit_annotations.items():
+            published.setdefault(f"{decision.policy}/{key}", {})[value] = None
+        if not failure and decision.action == "deny" and ValidationAction.AUDIT in decision.actions:
+            failure = _failure(decision)
+    found = {key: ", ".join(values) for key, values in published.items()}
+    return {**found, FAILURE_KEY: failure} if failure else found
+
+
+def _failure(decision: Decision) -> str:
+    value: JSON = {
+        "message": decision.message,
+        "policy": decision.policy,
+        "binding": decision.binding,
+        "expressionIndex": decision.index or 0,
+        "validationActions": list(decision.actions),
+    }
+    return _go_json([value])
+
+
+def _go_json(value: JSON) -> str:
+    """JSON as Go's encoding/json writes it: compact, with <, > and & escaped for HTML."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text

@@ -1,0 +1,61 @@
+"""The core: one request, the policies and the view of the cluster give a verdict. Every door calls this function.
+
+Pure and synchronous: the same arguments give the same verdict. In the mutating phase the validating policies of that
+phase see the object as submitted, then the mutating ones change it; a denial leaves no patch. In the validating phase
+the validating policies see the object as it will be stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from webhook.admission.enforce import enforce
+from webhook.attributes import Attributes, Phase
+from webhook.cluster import Cluster
+from webhook.decisions import Verdict
+from webhook.patch.diff import diff
+from webhook.policy.mutating import mutate
+from webhook.policy.policyset import PolicySet
+from webhook.policy.validating import validate
+
+if TYPE_CHECKING:
+    from webhook.cel.library.authorizer import Authorizer
+
+
+def review(
+    attributes: Attributes,
+    policies: PolicySet,
+    cluster: Cluster,
+    *,
+    phase: Phase,
+    deadline: float | None = None,
+    authorizer: Authorizer | None = None,
+    api_server_text: bool = False,
+) -> Verdict:
+    """Answer one request.
+
+    Args:
+        attributes: the request.
+        policies: all policies; those of the phase are asked.
+        cluster: answers from memory.
+        phase: mutating or validating.
+        deadline: a moment of time.monotonic() after which expressions fail; None for none.
+        authorizer: says what users may do; without one, expressions that ask fail.
+        api_server_text: write denials as the API server's own plugins do.
+
+    Returns:
+        The verdict; it never raises for a policy's fault.
+
+    """
+    decisions = validate(attributes, policies, cluster, phase, deadline, authorizer=authorizer)
+    verdict = enforce(decisions, attributes, api_server_text=api_server_text)
+    if phase is Phase.VALIDATE or not verdict.allowed:
+        return verdict
+    changed, made = mutate(attributes, policies, cluster, deadline, authorizer=authorizer)
+    if not made:
+        return verdict
+    verdict = enforce((*decisions, *made), attributes, api_server_text=api_server_text)
+    if not verdict.allowed or changed is attributes.object:
+        return verdict
+    return replace(verdict, patch=diff(attributes.object, changed), patched_object=changed)

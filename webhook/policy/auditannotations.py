@@ -1,0 +1,48 @@
+"""auditAnnotations: what a policy wants recorded of a request it speaks about.
+
+Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/{validator,dispatcher}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from webhook.errors import EvaluationError
+from webhook.policy.compiled import AuditRule
+from webhook.policy.evaluation import OutOfBudget, Purse
+from webhook.policy.messages import trim
+
+MAX_BYTES = 10 * 1024
+"""maxAuditAnnotationValueLength; longer values are cut."""
+
+
+def values(
+    rules: Sequence[AuditRule], activation: Mapping[str, Any], purse: Purse, *, is_fail: bool
+) -> tuple[dict[str, str], list[str]]:
+    """What is to be published, and the texts of what failed (none under failurePolicy Ignore).
+
+    Raises:
+        OutOfBudget: the expressions together cost too much.
+
+    """
+    published: dict[str, str] = {}
+    errors: list[str] = []
+    for rule in rules:
+        try:
+            value = purse.evaluate(rule.expression, activation)
+        except OutOfBudget:
+            raise
+        except EvaluationError as error:
+            errors += [str(error)] if is_fail else []
+            continue
+        text = trim(value) if isinstance(value, str) else ""
+        if text:
+            published[rule.key] = cut(text)
+    return published, errors
+
+
+def cut(text: str) -> str:
+    """The first 10 KiB of a value, whole characters only."""
+    raw = text.encode("utf-8", "replace")
+    return text if len(raw) <= MAX_BYTES else raw[:MAX_BYTES].decode("utf-8", "ignore")

@@ -1,0 +1,236 @@
+"""Manifests to compiled policies: every expression to a program, every mistake to the API server's own text.
+
+Walks a policy in the order in which the API server reports its errors (kubernetes v1.36
+pkg/apis/admissionregistration/validation/validation.go) and stops at nothing: a policy with errors is compiled all the
+same, and says so whenever it is asked. Knows neither requests nor files.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from webhook.attributes import GroupVersionKind
+from webhook.cel import Engine
+from webhook.cel.library.declaration import Version
+from webhook.cel.types import BOOL, DYN, NULL, STRING, list_of, object_type
+from webhook.decisions import REASON_CODES, ValidationAction
+from webhook.paths import FieldPath
+from webhook.policy import extensions, verification
+from webhook.policy.compiled import AuditRule, Binding, Change, Condition, Expression, ParamSource, Policy, Rule
+from webhook.policy.expressions import Walk
+from webhook.policy.fielderrors import FieldError, duplicate, invalid, required, unsupported
+from webhook.policy.manifests import (
+    AuditAnnotation,
+    BindingManifest,
+    MutatingPolicyManifest,
+    MutatingSpec,
+    Mutation,
+    ParamKind,
+    ParamRef,
+    PolicyManifest,
+    ValidatingBindingManifest,
+    ValidatingPolicyManifest,
+    Validation,
+)
+from webhook.policy.matching import criteria
+from webhook.policy.portability import names_pods, obstacles
+from webhook.policy.selectors import selector
+
+OBJECT, JSON_PATCHES = object_type("Object"), list_of(object_type("JSONPatch"))
+_SPEC: FieldPath = ("spec",)
+_UNSPECIFIED = "expression is not specified"
+
+
+def compile_policy(
+    manifest: PolicyManifest, engine: Engine, version: Version, known_facts: tuple[str, ...] = (), file: str = ""
+) -> tuple[Policy, tuple[FieldError, ...]]:
+    """Compile a policy, without its bindings; errors in the API server's order and words."""
+    spec, meta = manifest.spec, manifest.metadata
+    settings, complaints = extensions.settings(meta.annotations, known_facts)
+    walk = Walk(engine, version, spec.param_kind is not None, settings.facts)
+    walk.errors += [*verification.metadata(meta), *complaints, *verification.head(spec, _SPEC)]
+    if settings.expands and not names_pods(manifest):
+        path: FieldPath = ("metadata", "annotations", f"{extensions.PREFIX}expand")
+        walk.errors.append(invalid(path, "pods", "needs a resource rule that names pods of the core group"))
+    conditions = _conditions(walk, manifest)
+    _variables(walk, manifest)
+    rules, audits, changes = _body(walk, manifest)
+    is_mutating = isinstance(spec, MutatingSpec)
+    policy = Policy(
+        kind="mutating" if is_mutating else "validating",
+        name=meta.name,
+        file=file,
+        annotations=meta.annotations,
+        is_fail=spec.failure_policy != "Ignore",
+        param_kind=_param_kind(spec.param_kind),
+        criteria=criteria(spec.match_constraints),
+        conditions=conditions,
+        variables=walk.variables,
+        rules=rules,
+        audits=audits,
+        changes=changes,
+        reinvokes=isinstance(spec, MutatingSpec) and spec.reinvocation_policy == "IfNeeded",
+        needs=walk.needs,
+        facts=settings.facts,
+        expands=settings.expands,
+        phase="mutate" if is_mutating else settings.phase,
+        severity=settings.severity,
+        category=settings.category,
+        docs=settings.docs,
+        obstacles=obstacles(manifest, settings),
+    )
+    return policy, tuple(walk.errors)
+
+
+def _param_kind(found: ParamKind | None) -> GroupVersionKind | None:
+    if found is None:
+        return None
+    group, _, version = found.api_version.rpartition("/")
+    return GroupVersionKind(group, version, found.kind)
+
+
+def _conditions(walk: Walk, manifest: PolicyManifest) -> tuple[Condition, ...]:
+    """matchConditions: without `variables`, whatever the policy declares."""
+    path = (*_SPEC, "matchConditions")
+    found = manifest.spec.match_conditions
+    walk.errors += verification.condition_count(found, path)
+    place = walk.place(variables=False)
+    conditions = []
+    for index, condition in enumerate(found):
+        where = (*path, index, "expression")
+        conditions.append(Condition(condition.name, walk.trimmed(where, condition.expression, place, (BOOL,))))
+        walk.errors += verification.condition_names(found, path, index)
+    return tuple(conditions)
+
+
+def _variables(walk: Walk, manifest: PolicyManifest) -> None:
+    """Variables in order, each sees those before it. Without any there is no `variables`, unless the policy mutates."""
+    if manifest.spec.variables or isinstance(manifest, MutatingPolicyManifest):
+        walk.types = {}
+    for index, variable in enumerate(manifest.spec.variables):
+        path = (*_SPEC, "variables", index)
+        walk.errors += verification.variable_name(variable, path)
+        found = walk.expression((*path, "expression"), variable.expression, walk.place(), (), _UNSPECIFIED)
+        walk.declare(variable.name, found, found.program.result if found.program else DYN)
+
+
+_Body: TypeAlias = tuple[tuple[Rule, ...], tuple[AuditRule, ...], tuple[Change, ...]]
+
+
+def _body(walk: Walk, manifest: PolicyManifest) -> _Body:
+    if isinstance(manifest, MutatingPolicyManifest):
+        return (), (), _changes(walk, manifest.spec)
+    spec = manifest.spec
+    if not spec.validations and not spec.audit_annotations:
+        text = "validations or auditAnnotations must contain at least one item"
+        walk.errors += [required((*_SPEC, "validations"), text), required((*_SPEC, "auditAnnotations"), text)]
+    rules = tuple(_rule(walk, found, (*_SPEC, "validations", i)) for i, found in enumerate(spec.validations))
+    return rules, _audits(walk, manifest), ()
+
+
+def _rule(walk: Walk, found: Validation, path: FieldPath) -> Rule:
+    expression = walk.expression((*path, "expression"), found.expression, walk.place(), (BOOL,), _UNSPECIFIED)
+    message = None
+    where = (*path, "messageExpression")
+    if found.message_expression.strip():
+        message = walk.expression(where, found.message_expression, walk.place(authorizer=False), (STRING,))
+    elif found.message_expression:
+        walk.errors.append(invalid(where, found.message_expression, "must be non-empty if specified"))
+    walk.errors += verification.validation_texts(found, path)
+    reason = found.reason or "Invalid"
+    code = REASON_CODES.get(reason, 422)
+    return Rule(expression, found.message.strip(), message, reason, code, walk.facts_of(expression))
+
+
+def _audits(walk: Walk, manifest: ValidatingPolicyManifest) -> tuple[AuditRule, ...]:
+    found = manifest.spec.audit_annotations
+    path = (*_SPEC, "auditAnnotations")
+    if len(found) > verification.MAX_AUDIT_ANNOTATIONS:
+        shown = [{"key": each.key, "valueExpression": each.value_expression} for each in found]
+        text = f"must not have more than {verification.MAX_AUDIT_ANNOTATIONS} auditAnnotations"
+        walk.errors.append(invalid(path, shown, text))
+    rules: list[AuditRule] = []
+    for index, each in enumerate(found):
+        walk.errors += verification.audit_key(manifest.metadata.name, each.key, (*path, index))
+        rules.append(AuditRule(each.key, _audit_value(walk, each, (*path, index, "valueExpression"))))
+        if any(rule.key == each.key for rule in rules[:-1]):
+            walk.errors.append(duplicate((*path, index, "key"), each.key))
+    return tuple(rules)
+
+
+def _audit_value(walk: Walk, found: AuditAnnotation, path: FieldPath) -> Expression:
+    if len(found.value_expression.strip().encode()) > verification.MAX_VALUE_EXPRESSION:
+        text = f"must not exceed {verification.MAX_VALUE_EXPRESSION} bytes in length"
+        walk.errors.append(required(path, text))
+        return Expression(found.value_expression, error=text)
+    text = "valueExpression is not specified"
+    return walk.trimmed(path, found.value_expression, walk.place(), (STRING, NULL), text, shows_all=True)
+
+
+def _changes(walk: Walk, spec: MutatingSpec) -> tuple[Change, ...]:
+    if not spec.mutations:
+        walk.errors.append(required((*_SPEC, "mutations"), "mutations must contain at least one item"))
+    changes = [_change(walk, found, (*_SPEC, "mutations", i)) for i, found in enumerate(spec.mutations)]
+    walk.errors += verification.reinvocation_policy(spec, _SPEC)
+    return tuple(change for change in changes if change)
+
+
+def _change(walk: Walk, found: Mutation, path: FieldPath) -> Change | None:
+    """One mutation, or None where nobody can tell what it should be."""
+    fields = {
+        "JSONPatch": ("jsonPatch", found.json_patch),
+        "ApplyConfiguration": ("applyConfiguration", found.apply_configuration),
+    }
+    if not found.patch_type:
+        walk.errors.append(required((*path, "patchType")))
+    elif found.patch_type not in fields:
+        walk.errors.append(unsupported((*path, "patchType"), found.patch_type, sorted(fields)))
+    if found.patch_type not in fields:
+        return None
+    name, own = fields.pop(found.patch_type)
+    other_name, other = next(iter(fields.values()))
+    change = None
+    if own is None:
+        walk.errors.append(required((*path, name), f"must be specified when patchType is {found.patch_type}"))
+    else:
+        place = walk.place(mutation=True)
+        expected = JSON_PATCHES if found.patch_type == "JSONPatch" else OBJECT
+        expression = walk.trimmed((*path, name, "expression"), own.expression, place, (expected,))
+        change = Change("JSONPatch" if found.patch_type == "JSONPatch" else "ApplyConfiguration", expression)
+    if other is not None:
+        text = f"must not be specified when patchType is {found.patch_type}"
+        walk.errors.append(invalid((*path, other_name), f"{{{other_name}}}", text))
+    return change
+
+
+def compile_binding(manifest: BindingManifest, file: str = "") -> tuple[Binding, tuple[FieldError, ...]]:
+    """Compile a binding; errors in the API server's order and words."""
+    spec = manifest.spec
+    errors = [*verification.metadata(manifest.metadata), *verification.policy_name(spec.policy_name, _SPEC)]
+    is_old = manifest.api_version.endswith("/v1alpha1")
+    errors += verification.param_ref(spec.param_ref, (*_SPEC, "paramRef"), needs_action=not is_old)
+    path = (*_SPEC, "matchResources")
+    if spec.match_resources is not None:
+        errors += verification.match_resources(spec.match_resources, path)
+    actions: list[str] = []
+    if isinstance(manifest, ValidatingBindingManifest):
+        actions = manifest.spec.validation_actions
+        errors += verification.validation_actions(manifest.spec, (*_SPEC, "validationActions"))
+    elif spec.match_resources is not None:
+        errors += verification.mutating_operations(spec.match_resources, path)
+    binding = Binding(
+        name=manifest.metadata.name,
+        policy=spec.policy_name,
+        criteria=criteria(spec.match_resources) if spec.match_resources is not None else None,
+        param_source=_param_source(spec.param_ref),
+        actions=tuple(ValidationAction(action) for action in actions if action in verification.ACTIONS),
+        file=file,
+    )
+    return binding, tuple(errors)
+
+
+def _param_source(found: ParamRef | None) -> ParamSource | None:
+    if found is None:
+        return None
+    chosen = selector(found.selector) if found.selector is not None else None
+    return ParamSource(found.name, found.namespace, chosen, found.parameter_not_found_action != "Allow")

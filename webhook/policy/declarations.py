@@ -1,0 +1,149 @@
+"""What names and types the expressions of a policy may use, per place where an expression stands.
+
+Knows types, no values. `object`, `oldObject` and `params` are dyn; `request` and `namespaceObject` are declared field
+by field, so that a typing error in them is found when the policy is loaded. Source: k8s.io/apiserver v0.36
+pkg/admission/plugin/cel/compile.go (BuildRequestType, BuildNamespaceType, createEnvForOpts) and composition.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+
+from webhook.cel.environment import Environment
+from webhook.cel.library.declaration import Version
+from webhook.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    Structure,
+    Type,
+    list_of,
+    map_of,
+    object_type,
+    opaque,
+)
+
+AUTHORIZER = opaque("kubernetes.authorization.Authorizer")
+RESOURCE_CHECK = opaque("kubernetes.authorization.ResourceCheck")
+REQUEST_RESOURCE = "authorizer.requestResource"
+REQUEST, NAMESPACE, VARIABLES = "kubernetes.AdmissionRequest", "kubernetes.Namespace", "kubernetes.variables"
+
+_KIND = Structure("kubernetes.GroupVersionKind", {"group": STRING, "version": STRING, "kind": STRING})
+_RESOURCE = Structure("kubernetes.GroupVersionResource", {"group": STRING, "version": STRING, "resource": STRING})
+_USER = Structure(
+    "kubernetes.UserInfo",
+    {"username": STRING, "uid": STRING, "groups": list_of(STRING), "extra": map_of(STRING, list_of(STRING))},
+)
+_REQUEST = Structure(
+    REQUEST,
+    {
+        "kind": object_type(_KIND.name),
+        "resource": object_type(_RESOURCE.name),
+        "subResource": STRING,
+        "requestKind": object_type(_KIND.name),
+        "requestResource": object_type(_RESOURCE.name),
+        "requestSubResource": STRING,
+        "name": STRING,
+        "namespace": STRING,
+        "operation": STRING,
+        "userInfo": object_type(_USER.name),
+        "dryRun": BOOL,
+        "options": DYN,
+    },
+)
+_CONDITION = Structure(
+    "kubernetes.NamespaceCondition",
+    {"status": STRING, "type": STRING, "lastTransitionTime": TIMESTAMP, "message": STRING, "reason": STRING},
+)
+_NAMESPACE_METADATA = Structure(
+    "kubernetes.NamespaceMetadata",
+    {
+        "name": STRING,
+        "generateName": STRING,
+        "namespace": STRING,
+        "labels": map_of(STRING, STRING),
+        "annotations": map_of(STRING, STRING),
+        "UID": STRING,
+        "creationTimestamp": TIMESTAMP,
+        "deletionGracePeriodSeconds": INT,
+        "deletionTimestamp": TIMESTAMP,
+        "generation": INT,
+        "resourceVersion": STRING,
+        "finalizers": list_of(STRING),
+    },
+)
+_NAMESPACE_SPEC = Structure("kubernetes.NamespaceSpec", {"finalizers": list_of(STRING)})
+_NAMESPACE_STATUS = Structure(
+    "kubernetes.NamespaceStatus", {"conditions": list_of(object_type(_CONDITION.name)), "phase": STRING}
+)
+_NAMESPACE = Structure(
+    NAMESPACE,
+    {
+        "metadata": object_type(_NAMESPACE_METADATA.name),
+        "spec": object_type(_NAMESPACE_SPEC.name),
+        "status": object_type(_NAMESPACE_STATUS.name),
+    },
+)
+_STRUCTURES = {
+    structure.name: structure
+    for structure in (
+        *(_KIND, _RESOURCE, _USER, _REQUEST),
+        *(_CONDITION, _NAMESPACE_METADATA, _NAMESPACE_SPEC, _NAMESPACE_STATUS, _NAMESPACE),
+    )
+}
+_PLAIN = frozenset((BOOL, BYTES, DOUBLE, DURATION, INT, NULL, STRING, TIMESTAMP, UINT))
+
+
+@cache
+def environment(version: Version, *, params: bool, authorizer: bool, mutation: bool) -> Environment:
+    """The names of one place, `variables` and facts aside."""
+    variables = {"object": DYN, "oldObject": DYN, "namespaceObject": object_type(NAMESPACE)}
+    variables["request"] = object_type(REQUEST)
+    if params:
+        variables["params"] = DYN
+    if authorizer:
+        variables |= {"authorizer": AUTHORIZER, REQUEST_RESOURCE: RESOURCE_CHECK}
+    return Environment(version=version, variables=variables, structures=_STRUCTURES, mutation=mutation)
+
+
+def with_facts(place: Environment, names: Sequence[str]) -> Environment:
+    """A place with the facts that a policy declares."""
+    if not names:
+        return place
+    from webhook.facts import functions
+
+    for name in names:
+        declared, structures = functions.declared(name)
+        place = place.extend(variables={name: declared}, structures={each.name: each for each in structures})
+    return place
+
+
+def with_variables(place: Environment, types: Mapping[str, Type]) -> Environment:
+    """A place with the variables declared so far; an object of no fields when there are none yet."""
+    structure = Structure(VARIABLES, dict(types))
+    return place.extend(variables={"variables": object_type(VARIABLES)}, structures={VARIABLES: structure})
+
+
+def with_mutation(place: Environment) -> Environment:
+    """A place where objects and patches can be built."""
+    return replace(place, mutation=True)
+
+
+def variable_type(result: Type) -> Type:
+    """The type under which later expressions see a variable (composition.go, convertCelTypeToDeclType)."""
+    if result in _PLAIN:
+        return result
+    if result.name == "list" and result.parameters:
+        return list_of(variable_type(result.parameters[0]))
+    if result.name == "map" and result.parameters:
+        return map_of(*map(variable_type, result.parameters))
+    return DYN

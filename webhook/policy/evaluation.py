@@ -1,0 +1,114 @@
+"""Evaluating the expressions of one policy on one request: what they cost, and what the API server says when one fails.
+
+Knows nothing of what a result means. Limits: k8s.io/apiserver v0.36 pkg/apis/cel/config.go; the accounting is that of
+pkg/admission/plugin/cel/activation.go (Evaluate) and composition.go (variables have a limit of their own, are paid for
+by the expression that first uses them, and are computed anew for messages, audit annotations and every mutation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from webhook.cel import Meter
+from webhook.errors import BudgetExceeded, EvaluationError
+from webhook.policy.compiled import Expression
+
+LIMIT = 1_000_000
+"""PerCallLimit: what one expression may cost."""
+BUDGET = 10_000_000
+"""RuntimeCELCostBudget: what the expressions of one policy may cost together, for one binding and param."""
+CONDITIONS_BUDGET = 2_500_000
+"""RuntimeCELCostBudgetMatchConditions."""
+
+
+class OutOfBudget(EvaluationError):
+    """The whole budget is spent; no further expression is evaluated."""
+
+    def __init__(self) -> None:
+        super().__init__("validation failed due to running out of cost budget, no further validation rules will be run")
+
+
+class Purse:
+    """What several expressions may still cost together, and until when they may run."""
+
+    __slots__ = ("deadline", "owed", "remaining")
+
+    def __init__(self, budget: int, deadline: float | None) -> None:
+        self.remaining = budget
+        self.deadline = deadline
+        self.owed = 0
+
+    def covers(self, expressions: int) -> bool:
+        """Say whether that many expressions can be evaluated without any chance of running out."""
+        return expressions * LIMIT <= self.remaining
+
+    def evaluate(self, expression: Expression, activation: Mapping[str, Any]) -> Any:
+        """Evaluate an expression and pay for it and for the variables that it used first.
+
+        Raises:
+            OutOfBudget: the budget does not cover it.
+            EvaluationError: it failed; the text is the API server's and quotes the expression.
+
+        """
+        program = expression.program
+        if program is None:
+            raise EvaluationError(f"compilation error: {expression.error}")
+        meter = Meter(limit=LIMIT, deadline=self.deadline)
+        try:
+            value = program.evaluate(activation, meter)
+        except EvaluationError as error:
+            self._pay(meter.spent)
+            raise EvaluationError(f"expression '{expression.source}' resulted in error: {error}") from error
+        self._pay(meter.spent)
+        return value
+
+    def _pay(self, cost: int) -> None:
+        cost += self.owed
+        self.owed = 0
+        if cost > self.remaining:
+            raise OutOfBudget
+        self.remaining -= cost
+
+
+class Variables(dict[str, Any]):
+    """The variables of a policy: each is evaluated when first used, and its value or error kept."""
+
+    __slots__ = ("_activation", "_declared", "_errors", "_purse")
+
+    def __init__(self, declared: Mapping[str, Expression], activation: Mapping[str, Any], purse: Purse) -> None:
+        super().__init__()
+        self._declared = declared
+        self._activation = activation
+        self._purse = purse
+        self._errors: dict[str, str] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._declared
+
+    def __missing__(self, name: str) -> Any:
+        if name in self._errors:
+            raise EvaluationError(self._errors[name])
+        try:
+            value = self[name] = self._evaluate(name, self._declared[name])
+        except BudgetExceeded:
+            raise
+        except EvaluationError as error:
+            self._errors[name] = str(error)
+            raise
+        return value
+
+    def _evaluate(self, name: str, expression: Expression) -> Any:
+        if expression.program is None:
+            raise EvaluationError(f'composited variable "{name}" fails to compile: {expression.error}')
+        meter = Meter(limit=LIMIT, deadline=self._purse.deadline)
+        try:
+            return expression.program.evaluate(self._activation, meter)
+        except BudgetExceeded as error:
+            if meter.spent <= LIMIT:  # not the cost, so the time: nothing may absorb that
+                raise
+            raise EvaluationError(f'composited variable "{name}" fails to evaluate: {error}') from error
+        except EvaluationError as error:
+            raise EvaluationError(f'composited variable "{name}" fails to evaluate: {error}') from error
+        finally:
+            self._purse.owed += meter.spent

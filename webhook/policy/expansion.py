@@ -1,0 +1,145 @@
+"""The objects that a policy speaks about: the request's own, and for `expand: pods` every pod template inside it.
+
+A template becomes a virtual Pod with the request's namespace; the operations and selectors of the Pod rule carry over.
+What is said about the virtual Pod is re-rooted to the object: messages get the template's path, mutations go back into
+the template. Knows the workload table, no expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from webhook import paths
+from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
+from webhook.policy.compiled import Policy
+from webhook.policy.matching import Match, matches, native
+from webhook.policy.variables import Surroundings
+from webhook.workloads.podsets import PodSet, podsets
+
+POD = GroupVersionKind("", "v1", "Pod")
+PODS = GroupVersionResource("", "v1", "pods")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One object that a policy speaks about, in the version that matched.
+
+    `attributes` are those that criteria see, `match` what `request` shows, `podset` the template of a virtual Pod.
+    """
+
+    attributes: Attributes
+    match: Match
+    object: JSON
+    old_object: JSON
+    podset: PodSet | None = None
+
+    def reroot(self, message: str) -> tuple[str, str]:
+        """The path that a message is about, and the message with that path as the whole object has it."""
+        path, rest = paths.leading(message) if message else ((), "")
+        if self.podset is None:
+            return paths.render(path), message
+        where = paths.render(self.podset.locate(path) if path else self.podset.path)
+        if not message:
+            return where, ""
+        return where, f"{where}{rest}" if path else f"{where}: {message}"
+
+
+def targets(policy: Policy, around: Surroundings) -> Iterator[Target]:
+    """The request's own object, if the policy's constraints match it, then its pod templates, if the policy expands.
+
+    Raises:
+        BindingError: the namespace that a selector asks about does not exist.
+        LookupFailed: nobody can say.
+
+    """
+    attributes = around.attributes
+    match = matches(policy.criteria, attributes, around.namespace_labels, around.equivalents)
+    if match is not None:
+        yield Target(
+            attributes, match, _in_version(attributes.object, match), _in_version(attributes.old_object, match)
+        )
+    if not policy.expands or attributes.sub_resource or attributes.operation == Operation.CONNECT:
+        return
+    for podset, old in _pairs(around):
+        virtual = replace(
+            attributes,
+            kind=POD,
+            resource=PODS,
+            request_kind=POD,
+            request_resource=PODS,
+            object=_pod(podset, attributes) if attributes.object is not None else None,
+            old_object=_pod(old, attributes) if old is not None else None,
+        )
+        if matches(policy.criteria, virtual, around.namespace_labels, around.equivalents):
+            yield Target(virtual, native(attributes), virtual.object, virtual.old_object, podset)
+
+
+def _in_version(obj: JSON, match: Match) -> JSON:
+    if match.conversion != "version" or not isinstance(obj, dict):
+        return obj
+    return {**obj, "apiVersion": match.kind.api_version}
+
+
+def _pairs(around: Surroundings) -> Iterator[tuple[PodSet, PodSet | None]]:
+    """The templates of the object with those of the same name in the old object; on DELETE those of the old one."""
+    attributes, table = around.attributes, around.table
+    before = {podset.name: podset for podset in podsets(attributes.old_object, table)} if attributes.old_object else {}
+    if attributes.object is None:
+        yield from ((podset, podset) for podset in before.values())
+        return
+    for podset in podsets(attributes.object, table):
+        yield podset, before.get(podset.name)
+
+
+def _pod(podset: PodSet, attributes: Attributes) -> JSON:
+    """A template as a Pod."""
+    metadata = podset.template.get("metadata") or {}
+    if attributes.namespace and not metadata.get("namespace"):
+        metadata = {**metadata, "namespace": attributes.namespace}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": podset.template.get("spec") or {}}
+
+
+def refresh(target: Target, obj: JSON) -> Target | None:
+    """The target in the object as it is by now; None when its template is gone."""
+    podset = target.podset
+    if podset is None:
+        seen = _in_version(obj, target.match)
+        return target if seen is target.object else replace(target, object=seen)
+    found = paths.get(obj, podset.path)
+    template = {"spec": found} if podset.bare else found
+    if not isinstance(found, dict):
+        return None
+    if found is (podset.template.get("spec") if podset.bare else podset.template):
+        return target
+    now = replace(podset, template=template)
+    return replace(target, podset=now, object=_pod(now, target.attributes))
+
+
+def put_back(obj: JSON, target: Target, pod: JSON) -> JSON:
+    """The whole object with a changed virtual Pod back in its template; everything untouched stays the same value."""
+    podset, before = target.podset, target.object
+    if pod is before:
+        return obj
+    if podset is None:
+        return pod if target.match.conversion == "none" else {**pod, "apiVersion": obj["apiVersion"]}
+    if podset.bare:
+        return _replace(obj, podset.path, pod.get("spec"))
+    template = dict(podset.template)
+    if pod.get("spec") is not before["spec"]:
+        template["spec"] = pod.get("spec")
+    if pod.get("metadata") is not before["metadata"]:
+        added = not (podset.template.get("metadata") or {}).get("namespace")
+        metadata = {k: v for k, v in (pod.get("metadata") or {}).items() if not (added and k == "namespace")}
+        if metadata or "metadata" in template:
+            template["metadata"] = metadata
+    return _replace(obj, podset.path, template)
+
+
+def _replace(value: JSON, path: paths.FieldPath, new: JSON) -> JSON:
+    if not path:
+        return new
+    step, rest = path[0], path[1:]
+    if isinstance(step, int):
+        return [*value[:step], _replace(value[step], rest, new), *value[step + 1 :]]
+    return {**value, step: _replace(value.get(step), rest, new)}

@@ -1,0 +1,114 @@
+"""Compiling the expressions of one policy: which names each sees, and what the API server says of a bad one.
+
+Source: k8s.io/apiserver v0.36 pkg/admission/plugin/cel/compile.go (CompileCELExpression) and composition.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from webhook.cel import Engine
+from webhook.cel.environment import Environment
+from webhook.cel.library.declaration import Version
+from webhook.cel.types import Type
+from webhook.errors import CompileError
+from webhook.paths import FieldPath
+from webhook.policy import declarations
+from webhook.policy.compiled import Expression
+from webhook.policy.fielderrors import FieldError, invalid, required
+
+_VARIABLE = re.compile(r"\bvariables\s*\.\s*\??\s*([A-Za-z_]\w*)")
+
+
+@dataclass(slots=True)
+class Walk:
+    """One policy being compiled: the environment that grows with its variables, and what was found so far.
+
+    `types` is None as long as there is no `variables`. `needs` are the names that the expressions read.
+    """
+
+    engine: Engine
+    version: Version
+    has_params: bool
+    facts: Sequence[str]
+    types: dict[str, Type] | None = None
+    variables: dict[str, Expression] = field(default_factory=dict)
+    needs: frozenset[str] = frozenset()
+    errors: list[FieldError] = field(default_factory=list)
+    _reads: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def place(self, *, authorizer: bool = True, variables: bool = True, mutation: bool = False) -> Environment:
+        """The environment of one kind of expression, with the variables declared so far."""
+        found = declarations.environment(self.version, params=self.has_params, authorizer=authorizer, mutation=mutation)
+        found = declarations.with_facts(found, self.facts)
+        if variables and self.types is not None:
+            found = declarations.with_variables(found, self.types)
+        return found
+
+    def expression(
+        self, path: FieldPath, source: str, place: Environment, expected: Sequence[Type], missing: str = ""
+    ) -> Expression:
+        """Compile one expression as written; an error is noted, and kept in the expression."""
+        return self._compile(path, source, source, place, expected, missing=missing, shown=source)
+
+    def trimmed(
+        self,
+        path: FieldPath,
+        source: str,
+        place: Environment,
+        expected: Sequence[Type],
+        missing: str = "",
+        *,
+        shows_all: bool = False,
+    ) -> Expression:
+        """Compile one expression without the blanks around it, as the API server does for some."""
+        text = source.strip()
+        return self._compile(path, source, text, place, expected, missing=missing, shown=source if shows_all else text)
+
+    def _compile(
+        self,
+        path: FieldPath,
+        source: str,
+        text: str,
+        place: Environment,
+        expected: Sequence[Type],
+        *,
+        missing: str,
+        shown: str,
+    ) -> Expression:
+        if not text.strip():
+            self.errors.append(required(path, missing))
+            return Expression(source, error=missing or "no expression")
+        try:
+            program = self.engine.compile(text, place)
+        except CompileError as error:
+            return self._refuse(path, source, shown, f"compilation failed: {error}")
+        if expected and program.result not in expected:
+            return self._refuse(path, source, shown, _wrong_type(program.result, expected))
+        self.needs |= program.names
+        return Expression(source, program)
+
+    def _refuse(self, path: FieldPath, source: str, shown: str, detail: str) -> Expression:
+        self.errors.append(invalid(path, shown, detail))
+        return Expression(source, error=detail)
+
+    def declare(self, name: str, found: Expression, result: Type) -> None:
+        """Make a variable known to the expressions after it."""
+        self._reads[name] = self.facts_of(found)
+        self.variables[name] = found
+        self.types = {**(self.types or {}), name: declarations.variable_type(result)}
+
+    def facts_of(self, found: Expression) -> frozenset[str]:
+        """The facts that an expression reads, itself or through the variables that its text names."""
+        if not self.facts or found.program is None:
+            return frozenset()
+        used = _VARIABLE.findall(found.source)
+        return (found.program.names & frozenset(self.facts)).union(*(self._reads.get(name, ()) for name in used))
+
+
+def _wrong_type(found: Type, expected: Sequence[Type]) -> str:
+    if len(expected) == 1:
+        return f"must evaluate to {expected[0]} but got {found}"
+    return f"must evaluate to one of [{' '.join(map(str, expected))}] but got {found}"

@@ -1,0 +1,277 @@
+"""From files to a policy set: folders, files, mounted ConfigMaps, stdin, Lists and many documents in a file.
+
+Reads everything, complains about everything at once, each with file, line and column, and loads nothing unless all of
+it is good. Which files a folder holds is yamlfile's business; below a folder, `cases` and `context` hold test inputs
+and are left out, as are suites of tests. Objects of a policy's paramKind beside the policies are its parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from webhook import yamlfile
+from webhook.attributes import JSON
+from webhook.cel import Engine
+from webhook.cel.library.declaration import Version
+from webhook.decisions import Decision
+from webhook.errors import InputError, PolicyError, Problem
+from webhook.paths import FieldPath, render
+from webhook.policy.compile import compile_binding, compile_policy
+from webhook.policy.compiled import Binding, Policy
+from webhook.policy.fielderrors import FieldError, aggregate, quote
+from webhook.policy.manifests import (
+    GROUP,
+    MODELS,
+    MUTATING,
+    MUTATING_BINDING,
+    VALIDATING,
+    VALIDATING_BINDING,
+    VERSIONS,
+    MutatingPolicyManifest,
+    ShapeError,
+    ValidatingPolicyManifest,
+    parse,
+)
+from webhook.policy.policyset import PolicySet
+from webhook.workloads.table import Table
+
+EngineName: TypeAlias = Literal["compiled", "celpy"]
+TEST_FOLDERS = frozenset(("cases", "context"))
+TEST_FILES = frozenset(("suite.yaml", "suite.yml", "kyverno-test.yaml"))
+_OTHER_KINDS = frozenset(("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How policies are compiled: the CEL engine, the Kubernetes version whose CEL they may use, the workload table."""
+
+    engine: Engine | EngineName = "compiled"
+    version: Version = (1, 36)
+    table: Table
+
+
+def load(places: Sequence[Path | str], options: Options) -> PolicySet:
+    """Read, verify and compile the policies of files and folders; `-` is standard input.
+
+    Raises:
+        PolicyError: every problem of every file.
+
+    """
+    documents: list[yamlfile.Document] = []
+    problems: list[Problem] = []
+    try:
+        files = yamlfile.discover(places)
+    except InputError as error:
+        raise PolicyError(error.problems) from None
+    roots = [Path(place) for place in places]
+    for file in files:
+        if _is_test(file, roots):
+            continue
+        try:
+            documents.extend(yamlfile.read(file))
+        except InputError as error:
+            problems.extend(error.problems)
+    return load_documents(documents, options, problems)
+
+
+def _is_test(file: Path, roots: Iterable[Path]) -> bool:
+    if file in roots:
+        return False
+    inside = next(file.relative_to(root) for root in roots if file.is_relative_to(root))
+    return file.name in TEST_FILES or not TEST_FOLDERS.isdisjoint(inside.parts[:-1])
+
+
+def load_documents(
+    documents: Iterable[yamlfile.Document], options: Options, problems: Iterable[Problem] = ()
+) -> PolicySet:
+    """The same from objects that are already read.
+
+    Raises:
+        PolicyError: every problem, those given included.
+
+    """
+    loading = _Loading(options, _engine(options.engine), problems=list(problems))
+    for document in documents:
+        for value, path in _unlisted(document.value, ()):
+            loading.take(_Source(document, path), value)
+    return loading.finish()
+
+
+def _engine(chosen: Engine | EngineName) -> Engine:
+    if chosen == "compiled":
+        from webhook.cel import compiled_engine
+
+        return compiled_engine()
+    if chosen == "celpy":
+        from webhook.cel import celpy_engine
+
+        return celpy_engine()
+    return chosen
+
+
+def _unlisted(value: JSON, path: FieldPath) -> Iterator[tuple[JSON, FieldPath]]:
+    """The objects of a value: itself, or those of a List or ConfigMapList and its like."""
+    kind = value.get("kind") if isinstance(value, dict) else None
+    items = value.get("items") if isinstance(value, dict) else None
+    if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
+        yield value, path
+        return
+    typed = {} if kind == "List" else {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix("List")}
+    for index, item in enumerate(items):
+        yield from _unlisted({**typed, **item} if isinstance(item, dict) else item, (*path, "items", index))
+
+
+def refusal(value: JSON, options: Options) -> str:
+    """What the API server answers to a policy or binding that it does not take; "" when it takes it."""
+    manifest = parse(value)
+    kind, name = manifest.kind, manifest.metadata.name
+    errors: Sequence[FieldError]
+    if isinstance(manifest, ValidatingPolicyManifest | MutatingPolicyManifest):
+        _, errors = compile_policy(manifest, _engine(options.engine), options.version)
+    else:
+        _, errors = compile_binding(manifest)
+    return f"{kind}.{GROUP} {quote(name)} is invalid: {aggregate(errors)}" if errors else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where an object stands: a document, and the path inside it."""
+
+    document: yamlfile.Document
+    path: FieldPath
+
+    def problem(self, path: FieldPath, text: str) -> Problem:
+        line, column = self.document.position((*self.path, *path))
+        shown = render((*self.path, *path))
+        return Problem(message=text, file=self.document.file, line=line, column=column, path=shown)
+
+    def where(self) -> str:
+        line, _ = self.document.position(self.path)
+        return f"{self.document.file}:{line}"
+
+
+@dataclass(slots=True)
+class _Loading:
+    """What was read so far."""
+
+    options: Options
+    engine: Engine
+    policies: dict[tuple[str, str], tuple[_Source, Policy]] = field(default_factory=dict)
+    bindings: dict[tuple[str, str], tuple[_Source, Binding]] = field(default_factory=dict)
+    others: list[JSON] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def take(self, source: _Source, value: JSON) -> None:
+        """Sort one object: policy, binding, or something that may be a parameter."""
+        kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
+        if not isinstance(kind, str) or not isinstance(version, str):
+            text = "not a Kubernetes object: expected apiVersion and kind; keep other files out of the policy folder"
+            self.problems.append(source.problem((), text))
+            return
+        group, _, number = version.rpartition("/")
+        if group != GROUP or kind in _OTHER_KINDS:
+            self.others.append(value)
+        elif kind not in MODELS:
+            self.problems.append(source.problem(("kind",), f"unknown kind `{kind}`; expected {', '.join(MODELS)}"))
+        elif number not in VERSIONS:
+            text = f"unknown version `{version}`; expected {GROUP}/{{{','.join(VERSIONS)}}}"
+            self.problems.append(source.problem(("apiVersion",), text))
+        else:
+            self._compile(source, value, kind)
+
+    def _compile(self, source: _Source, value: JSON, kind: str) -> None:
+        try:
+            manifest = parse(value)
+        except ShapeError as error:
+            self.problems += [source.problem(path, text) for path, text in error.problems]
+            return
+        file = source.document.file
+        errors: Sequence[FieldError]
+        if kind in (VALIDATING_BINDING, MUTATING_BINDING):
+            binding, errors = compile_binding(manifest, file)  # type: ignore[arg-type]
+            self._keep(self.bindings, kind, source, binding)
+        else:
+            known = known_facts()
+            policy, errors = compile_policy(manifest, self.engine, self.options.version, known, file)  # type: ignore[arg-type]
+            self._keep(self.policies, kind, source, policy)
+        self.problems += [source.problem(error.path, error.body) for error in errors]
+
+    def _keep(
+        self, kept: dict[tuple[str, str], tuple[_Source, Any]], kind: str, source: _Source, found: Policy | Binding
+    ) -> None:
+        key = (kind, found.name)
+        if found.name and key in kept:
+            text = f"Duplicate value: {quote(found.name)}: first at {kept[key][0].where()}; rename one"
+            self.problems.append(source.problem(("metadata", "name"), text))
+        else:
+            kept[key] = (source, found)
+
+    def finish(self) -> PolicySet:
+        """Join policies and bindings.
+
+        Raises:
+            PolicyError: there were problems.
+
+        """
+        self._find_dangling()
+        if self.problems:
+            raise PolicyError(tuple(self.problems))
+        kinds = {(p.param_kind.group, p.param_kind.kind) for _, p in self.policies.values() if p.param_kind}
+        return PolicySet(
+            validating=self._joined(VALIDATING, VALIDATING_BINDING),
+            mutating=self._joined(MUTATING, MUTATING_BINDING),
+            params=tuple(other for other in self.others if _group_kind(other) in kinds),
+            table=self.options.table,
+        )
+
+    def _find_dangling(self) -> None:
+        for (kind, _), (source, binding) in self.bindings.items():
+            wanted = kind.removesuffix("Binding")
+            if binding.policy and (wanted, binding.policy) not in self.policies:
+                text = (
+                    f"Not found: {quote(binding.policy)}: no {wanted} of this name is loaded; load it too, or correct"
+                )
+                self.problems.append(source.problem(("spec", "policyName"), f"{text} the name"))
+
+    def _joined(self, kind: str, binding_kind: str) -> tuple[Policy, ...]:
+        bound: dict[str, list[Binding]] = {}
+        for (found, _), (_, binding) in sorted(self.bindings.items(), key=lambda item: item[0]):
+            if found == binding_kind:
+                bound.setdefault(binding.policy, []).append(binding)
+        named = sorted((name, policy) for (found, name), (_, policy) in self.policies.items() if found == kind)
+        return tuple(join(policy, bound.get(name, ())) for name, policy in named)
+
+
+def join(policy: Policy, bindings: Iterable[Binding]) -> Policy:
+    """A policy with its bindings, and the decisions of rules that hold made beforehand."""
+    return replace(policy, bindings=tuple(replace(binding, admits=_admits(policy, binding)) for binding in bindings))
+
+
+def _admits(policy: Policy, binding: Binding) -> tuple[Decision, ...]:
+    return tuple(
+        Decision(
+            policy=policy.name,
+            binding=binding.name,
+            index=index,
+            action="admit",
+            evaluation="admit",
+            actions=binding.actions,
+            severity=policy.severity,
+            category=policy.category,
+        )
+        for index in range(len(policy.rules))
+    )
+
+
+def known_facts() -> tuple[str, ...]:
+    """The names of the facts room."""
+    from webhook.facts import functions
+
+    return tuple(functions.NAMES)
+
+
+def _group_kind(value: JSON) -> tuple[str, str]:
+    return str(value["apiVersion"]).rpartition("/")[0], str(value["kind"])

@@ -1,0 +1,254 @@
+"""MutatingAdmissionPolicies on one request: the object they make of it, and a decision per mutation.
+
+Policies run in the order of their names. All are matched, with their parameters, before the first runs;
+matchConditions and expressions see the object as it is by then. After any mutation has been applied, every policy with
+reinvocationPolicy IfNeeded that ran is run once more. A failed mutation does not stop those after it. Source:
+k8s.io/apiserver v0.36 pkg/admission/plugin/policy/mutating/{dispatcher,reinvocationcontext}.go and
+generic/policy_dispatcher.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Literal
+
+from webhook.attributes import JSON, Attributes, Operation
+from webhook.cluster import Cluster
+from webhook.decisions import Decision, ValidationAction
+from webhook.errors import BindingError, EvaluationError, LookupFailed, PatchError
+from webhook.policy import mutations, params
+from webhook.policy.activation import activation, for_conditions
+from webhook.policy.compiled import Binding, Policy
+from webhook.policy.conditions import hold
+from webhook.policy.decoding import Undecodable
+from webhook.policy.evaluation import BUDGET, Purse
+from webhook.policy.expansion import Target, put_back, refresh, targets
+from webhook.policy.matching import is_exempt, matches
+from webhook.policy.policyset import PolicySet
+from webhook.policy.variables import Surroundings
+
+if TYPE_CHECKING:
+    from webhook.cel.library.authorizer import Authorizer
+
+_DENY = (ValidationAction.DENY,)
+_CODE = 403
+"""Every failed mutation is a 403 (admission.NewForbidden), whatever its reason."""
+
+
+def mutate(
+    attributes: Attributes,
+    policies: PolicySet,
+    cluster: Cluster,
+    deadline: float | None = None,
+    *,
+    authorizer: Authorizer | None = None,
+) -> tuple[JSON, tuple[Decision, ...]]:
+    """The object after all mutating policies, the same value when none changed it, and their decisions in order.
+
+    Never raises for a policy's fault; what failed is in the decisions. There is nothing to change on DELETE.
+    """
+    if attributes.operation is Operation.DELETE or attributes.object is None:
+        return attributes.object, ()
+    candidates = policies.mutating_for(attributes)
+    if not candidates or is_exempt(attributes):
+        return attributes.object, ()
+    run = _Run(attributes.object)
+    first = policies.surroundings(attributes, cluster, deadline, authorizer)
+    run.round(candidates, first)
+    if run.is_dirty and run.reinvocable and not run.is_denied:
+        again = replace(attributes, object=run.object)
+        run.only = frozenset(run.reinvocable)
+        run.round(policies.mutating_for(again), policies.surroundings(again, cluster, deadline, authorizer))
+    return run.object, tuple(run.decisions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Invocation:
+    """One policy under one binding with one parameter, to be run on one object."""
+
+    policy: Policy
+    binding: Binding
+    param: JSON
+    target: Target
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.policy.name, self.binding.name, params.name_of(self.param)
+
+
+@dataclass(slots=True)
+class _Run:
+    """The object on its way through the policies. `only` are the keys that a second round runs."""
+
+    object: JSON
+    decisions: list[Decision] = field(default_factory=list)
+    is_dirty: bool = False
+    is_denied: bool = False
+    is_aborted: bool = False
+    reinvocable: dict[tuple[str, str, str], None] = field(default_factory=dict)
+    only: frozenset[tuple[str, str, str]] | None = None
+
+    def round(self, candidates: Sequence[Policy], around: Surroundings) -> None:
+        """Match everything, then run it in order."""
+        found = [each for policy in candidates for each in _invocations(policy, around)]
+        for each in found:
+            if isinstance(each, _Unusable):
+                self._fail(each.policy, each.binding, each.text, "Forbidden")
+        for each in found:
+            if isinstance(each, _Invocation) and not self.is_aborted:
+                self._invoke(each, around)
+
+    def _invoke(self, invocation: _Invocation, around: Surroundings) -> None:
+        policy = invocation.policy
+        target = refresh(invocation.target, self.object)
+        if target is None or not self._holds(invocation, target, around):
+            return
+        if self.only is not None and invocation.key not in self.only:
+            return
+        for index, change in enumerate(policy.changes):
+            target = refresh(target, self.object)
+            if target is None:
+                break
+            started = perf_counter()
+            purse = Purse(BUDGET, around.deadline)
+            try:
+                seen = activation(policy, target, invocation.param, around, purse)
+                value = purse.evaluate(change.expression, seen)
+                changed = mutations.apply(change, value, target.object, target.match.kind)
+            except Undecodable as error:
+                self._abort(invocation, index, str(error))
+                return
+            except (EvaluationError, PatchError, BindingError, LookupFailed) as error:
+                self._fail(
+                    policy,
+                    invocation.binding,
+                    str(error),
+                    "Invalid",
+                    index=index,
+                    target=target,
+                    param=invocation.key[2],
+                )
+                continue
+            self.object = put_back(self.object, target, changed)
+            self.is_dirty = True
+            self._note(invocation, index, target, perf_counter() - started)
+        if policy.reinvokes:
+            self.reinvocable[invocation.key] = None
+
+    def _abort(self, invocation: _Invocation, index: int, text: str) -> None:
+        """The patched object is no object of its kind: the request fails, whatever the failurePolicy."""
+        self.is_denied = self.is_aborted = True
+        self.decisions = [
+            Decision(
+                kind="mutating",
+                policy=invocation.policy.name,
+                binding=invocation.binding.name,
+                param=invocation.key[2],
+                index=index,
+                action="deny",
+                evaluation="error",
+                actions=_DENY,
+                message=text,
+                reason="InternalError",
+                code=500,
+                severity=invocation.policy.severity,
+                category=invocation.policy.category,
+            )
+        ]
+
+    def _holds(self, invocation: _Invocation, target: Target, around: Surroundings) -> bool:
+        policy = invocation.policy
+        if not policy.conditions:
+            return True
+        try:
+            purse = Purse(BUDGET, around.deadline)
+            seen = activation(policy, target, invocation.param, around, purse)
+            asked = for_conditions(seen, target, around)
+            return hold(policy.conditions, asked, is_fail=policy.is_fail, deadline=around.deadline)
+        except (EvaluationError, BindingError, LookupFailed) as error:
+            self._fail(policy, invocation.binding, str(error), "Invalid", target=target, param=invocation.key[2])
+            return False
+
+    def _note(self, invocation: _Invocation, index: int, target: Target, elapsed_s: float) -> None:
+        policy = invocation.policy
+        self.decisions.append(
+            Decision(
+                kind="mutating",
+                policy=policy.name,
+                binding=invocation.binding.name,
+                param=invocation.key[2],
+                index=index,
+                path=target.reroot("")[0],
+                action="admit",
+                evaluation="admit",
+                elapsed_s=elapsed_s,
+                severity=policy.severity,
+                category=policy.category,
+            )
+        )
+
+    def _fail(
+        self,
+        policy: Policy,
+        binding: Binding | None,
+        text: str,
+        reason: str,
+        *,
+        index: int | None = None,
+        target: Target | None = None,
+        param: str = "",
+    ) -> None:
+        path, message = target.reroot(text) if target else ("", text)
+        action: Literal["admit", "deny"] = "deny" if policy.is_fail else "admit"
+        self.is_denied |= policy.is_fail
+        self.decisions.append(
+            Decision(
+                kind="mutating",
+                policy=policy.name,
+                binding=binding.name if binding else "",
+                param=param,
+                index=index,
+                path=path,
+                action=action,
+                evaluation="error",
+                actions=_DENY,
+                message=message,
+                reason=reason if policy.is_fail else "",
+                code=_CODE if policy.is_fail else 0,
+                severity=policy.severity,
+                category=policy.category,
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Unusable:
+    """A policy or binding that cannot be used on this request."""
+
+    policy: Policy
+    binding: Binding | None
+    text: str
+
+
+def _invocations(policy: Policy, around: Surroundings) -> Iterator[_Invocation | _Unusable]:
+    try:
+        found = tuple(targets(policy, around))
+    except (BindingError, LookupFailed) as error:
+        yield _Unusable(policy, None, f"failed to configure policy: {error}")
+        return
+    for binding in policy.bindings if found else ():
+        try:
+            bound = [target for target in found if _matches(binding, target, around)]
+            chosen = params.collect(policy.param_kind, binding, around) if bound else ()
+        except (BindingError, LookupFailed) as error:
+            yield _Unusable(policy, binding, f"failed to configure binding: {error}")
+            continue
+        yield from (_Invocation(policy, binding, param, target) for param in chosen for target in bound)
+
+
+def _matches(binding: Binding, target: Target, around: Surroundings) -> bool:
+    if binding.criteria is None:
+        return True
+    return bool(matches(binding.criteria, target.attributes, around.namespace_labels, around.equivalents))

@@ -1,0 +1,98 @@
+"""One mutation on one object: its expression's value as a patch, and the patch applied.
+
+Knows values and patches, no policies. Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/mutating/patch/
+{json_patch,smd}.go and pkg/cel/mutation/dynamic/objects.go (the check of type names).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.cel.values import MAPS, Struct, map_items, to_json
+from webhook.errors import PatchError
+from webhook.patch import configuration, jsonpatch
+from webhook.policy.compiled import Change
+from webhook.policy.decoding import decode
+
+_SAFE = 2**53 - 1
+"""Integers beyond it become text in a patch, as cel-go turns them into JSON."""
+
+
+def apply(change: Change, value: Any, obj: JSON, kind: GroupVersionKind) -> JSON:
+    """The object after one mutation whose expression gave `value`; the same object when nothing was to be done.
+
+    Raises:
+        Undecodable: the patched object is no object of its kind.
+        PatchError: the patch cannot be read or does not apply; the API server's text.
+
+    """
+    if change.kind == "JSONPatch":
+        return _patched(value, obj, kind)
+    check_names(value)
+    return configuration.apply(obj, _plain(value), kind)
+
+
+def _patched(value: Any, obj: JSON, kind: GroupVersionKind) -> JSON:
+    operations = [_operation(each) for each in value]
+    try:
+        patched = jsonpatch.apply(obj, operations)
+    except jsonpatch.FailedTest:
+        return obj
+    except PatchError as error:
+        raise PatchError(f"JSON Patch: {error}") from error
+    decode(patched, obj, kind)
+    return patched
+
+
+def _operation(value: Struct) -> JSON:
+    operation: dict[str, JSON] = {"op": value.get("op", ""), "path": value.get("path", "")}
+    if value.get("from"):
+        operation["from"] = value["from"]
+    if "value" in value:
+        if type(value["value"]) is Struct:
+            check_names(value["value"])
+        operation["value"] = _plain(value["value"])
+    return operation
+
+
+def _plain(value: Any) -> JSON:
+    return _safe(to_json(value))
+
+
+def _safe(value: JSON) -> JSON:
+    if isinstance(value, dict):
+        return {key: _safe(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_safe(item) for item in value]
+    return str(value) if type(value) is int and abs(value) > _SAFE else value
+
+
+def check_names(value: Struct) -> None:
+    """Refuse `Object.spec{selector: Object.spec.wrong{}}`: the type of a field must be named after it.
+
+    Raises:
+        PatchError: the wrong names.
+
+    """
+    wrong = tuple(_wrong_names(value, value.name))
+    if wrong:
+        raise PatchError("type mismatch: " + "\n".join(wrong))
+
+
+def _wrong_names(value: Any, expected: str) -> Iterator[str]:
+    if type(value) is Struct:
+        if value.name != expected:
+            yield (
+                f'unexpected type name "{value.name}", expected "{expected}", which matches field name path from root'
+                " Object type"
+            )
+        for name, item in value.items():
+            yield from _wrong_names(item, f"{expected}.{name}")
+    elif type(value) is list:
+        for item in value:
+            yield from _wrong_names(item, expected)
+    elif type(value) in MAPS:
+        for _, item in map_items(value):
+            yield from _wrong_names(item, expected)

@@ -1,0 +1,105 @@
+"""The parameters of a binding: which objects, where from, and what their absence means.
+
+Knows bindings and the cluster view. One evaluation per parameter; None stands for "without parameters". Source:
+k8s.io/apiserver v0.36 pkg/admission/plugin/policy/generic/policy_dispatcher.go (CollectParams).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster import Cluster
+from webhook.errors import BindingError
+from webhook.policy.compiled import Binding, ParamSource
+from webhook.policy.selectors import labels_of
+from webhook.policy.variables import Surroundings
+
+CLUSTER_SCOPED = frozenset(
+    (
+        ("", "Namespace"),
+        ("", "Node"),
+        ("", "PersistentVolume"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+        ("rbac.authorization.k8s.io", "ClusterRole"),
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+        ("scheduling.k8s.io", "PriorityClass"),
+        ("storage.k8s.io", "StorageClass"),
+        ("resource.k8s.io", "DeviceClass"),
+        ("resource.k8s.io", "ResourceSlice"),
+        ("node.k8s.io", "RuntimeClass"),
+        ("networking.k8s.io", "IngressClass"),
+    )
+)
+"""Native kinds without a namespace. A custom kind is known by its objects: those with a namespace are namespaced."""
+
+
+def collect(kind: GroupVersionKind | None, binding: Binding, around: Surroundings) -> Sequence[JSON]:
+    """The parameters to evaluate a policy with; () when none is found and that is allowed.
+
+    Raises:
+        BindingError: the reference cannot be used for this request, or none is found and that is denied.
+        LookupFailed: nobody can say.
+
+    """
+    source = binding.param_source
+    if kind is None or source is None:
+        return (None,)
+    cluster = around.cluster
+    where = _namespace(kind, source, around.attributes.namespace, cluster)
+    found = _by_name(kind, source, where, cluster) if source.name else _selected(kind, source, where, cluster)
+    if not found and source.denies_absence:
+        raise BindingError("no params found for policy binding with `Deny` parameterNotFoundAction")
+    return [_typed(param, kind) for param in found]
+
+
+def _namespace(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> str:
+    if is_cluster_scoped(kind, cluster):
+        if source.namespace:
+            raise BindingError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+        return ""
+    if not source.namespace and not namespace:
+        raise BindingError("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
+    return source.namespace or namespace
+
+
+def is_cluster_scoped(kind: GroupVersionKind, cluster: Cluster) -> bool:
+    """Say whether objects of a parameter kind have no namespace."""
+    if (kind.group, kind.kind) in CLUSTER_SCOPED:
+        return True
+    if not kind.group or kind.group.endswith(".k8s.io"):
+        return False
+    known = cluster.list(kind, None)
+    return bool(known) and not any(_metadata(param).get("namespace") for param in known)
+
+
+def _by_name(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:
+    found = cluster.get(kind, namespace, source.name)
+    return () if found is None else (found,)
+
+
+def _selected(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:
+    chosen = source.selector
+    found = [param for param in cluster.list(kind, namespace or None) if chosen and chosen.matches(labels_of(param))]
+    return sorted(
+        found, key=lambda param: (_metadata(param).get("namespace") or "", _metadata(param).get("name") or "")
+    )
+
+
+def _metadata(param: JSON) -> JSON:
+    return param.get("metadata") or {}
+
+
+def _typed(param: JSON, kind: GroupVersionKind) -> JSON:
+    """A parameter with apiVersion and kind of the paramKind, whichever version the view holds it in."""
+    if param.get("apiVersion") == kind.api_version and param.get("kind") == kind.kind:
+        return param
+    return {**param, "apiVersion": kind.api_version, "kind": kind.kind}
+
+
+def name_of(param: JSON) -> str:
+    """`namespace/name`, or `name` where there is no namespace; "" without parameters."""
+    if param is None:
+        return ""
+    metadata = _metadata(param)
+    return "/".join(filter(None, (metadata.get("namespace"), metadata.get("name"))))

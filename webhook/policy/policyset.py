@@ -1,0 +1,143 @@
+"""All loaded policies as one value: immutable, indexed by what a request is about, replaced whole on a reload.
+
+Knows which policies may concern a request without asking them; asking is matching.py's. Indexed by group and resource
+(under one name for all groups that a resource lives in) and by operation, so that policies for other kinds cost
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from webhook.attributes import JSON, Attributes, GroupVersionKind, Operation, Phase
+from webhook.cluster import Cluster
+from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import LayeredCluster
+from webhook.policy.compiled import Policy
+from webhook.policy.equivalents import Equivalents, equivalents
+from webhook.policy.matching import Rule
+from webhook.policy.variables import NAMESPACE, Surroundings, fact_source
+from webhook.workloads.table import Table
+
+if TYPE_CHECKING:
+    from webhook.cel.library.authorizer import Authorizer
+
+_Key: TypeAlias = tuple[str, str, str]
+_Index: TypeAlias = Mapping[_Key, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PolicySet:
+    """Policies with their bindings, in the order of their names, and the parameter objects shipped beside them."""
+
+    validating: tuple[Policy, ...]
+    mutating: tuple[Policy, ...]
+    params: tuple[JSON, ...] = ()
+    table: Table
+    _equivalents: Equivalents = field(init=False, repr=False)
+    _beside: FilesCluster | None = field(init=False, repr=False)
+    _indexes: Mapping[str, tuple[tuple[Policy, ...], _Index]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        equal = equivalents(self.table)
+        phases = {phase: tuple(p for p in self.validating if p.phase in (phase, "both")) for phase in Phase}
+        asked = {"validate": phases[Phase.VALIDATE], "mutate": phases[Phase.MUTATE], "change": self.mutating}
+        indexes = {name: (policies, _index(policies, self.table, equal)) for name, policies in asked.items()}
+        object.__setattr__(self, "_equivalents", equal)
+        object.__setattr__(self, "_beside", FilesCluster(self.params) if self.params else None)
+        object.__setattr__(self, "_indexes", indexes)
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """All of them, validating ones first."""
+        return (*self.validating, *self.mutating)
+
+    @property
+    def unbound(self) -> tuple[str, ...]:
+        """The names of policies without a binding: loaded, but never asked."""
+        return tuple(policy.name for policy in self.policies if not policy.bindings)
+
+    def validating_for(self, attributes: Attributes, phase: Phase) -> tuple[Policy, ...]:
+        """The validating policies of a phase that may concern a request."""
+        return self._candidates(phase.value, attributes)
+
+    def mutating_for(self, attributes: Attributes) -> tuple[Policy, ...]:
+        """The mutating policies that may concern a request."""
+        return self._candidates("change", attributes)
+
+    def _candidates(self, name: str, attributes: Attributes) -> tuple[Policy, ...]:
+        policies, index = self._indexes[name]
+        resource = attributes.resource
+        group, plural = self._equivalents.identity(resource.group, resource.resource)
+        operation = attributes.operation.value
+        keys = ((group, plural, operation), (group, "*", operation), ("*", plural, operation), ("*", "*", operation))
+        found = [index[key] for key in keys if key in index]
+        if not found:
+            return ()
+        numbers = found[0] if len(found) == 1 else sorted(set().union(*found))
+        return tuple(policies[number] for number in numbers)
+
+    def surroundings(
+        self,
+        attributes: Attributes,
+        cluster: Cluster,
+        deadline: float | None = None,
+        authorizer: Authorizer | None = None,
+    ) -> Surroundings:
+        """What the policies may ask about around a request; shipped parameters count where the cluster has none."""
+        view = LayeredCluster(cluster, self._beside) if self._beside else cluster
+        return Surroundings(
+            attributes=attributes,
+            cluster=view,
+            table=self.table,
+            equivalents=self._equivalents,
+            deadline=deadline,
+            authorizer=authorizer,
+            fact_source=fact_source(self.table),
+        )
+
+    def kinds(self) -> frozenset[GroupVersionKind]:
+        """The kinds that the view of the cluster must hold: namespaces, parameters, and what facts look up."""
+        found = {NAMESPACE}
+        found.update(policy.param_kind for policy in self.policies if policy.param_kind)
+        names = {name for policy in self.policies for name in policy.facts}
+        if names:
+            from webhook.facts import functions
+
+            found.update(kind for name in names for kind in functions.kinds(name))
+        return frozenset(found)
+
+
+def _index(policies: Iterable[Policy], table: Table, equal: Equivalents) -> _Index:
+    found: dict[_Key, dict[int, None]] = {}
+    for number, policy in enumerate(policies):
+        for key in _keys(policy, table, equal):
+            found.setdefault(key, {})[number] = None
+    return {key: tuple(numbers) for key, numbers in found.items()}
+
+
+def _keys(policy: Policy, table: Table, equal: Equivalents) -> Iterator[_Key]:
+    for rule in policy.criteria.rules:
+        operations = tuple(Operation) if rule.operations is None else sorted(rule.operations)
+        for operation in map(str, operations):
+            for group, resource in _resources(rule, policy, table):
+                named = (group, resource) if "*" in (group, resource) else equal.identity(group, resource)
+                yield (*named, operation)
+
+
+def _resources(rule: Rule, policy: Policy, table: Table) -> Iterator[tuple[str, str]]:
+    """What a rule names, and every kind with pod templates when the policy expands and the rule names pods."""
+    groups = ("*",) if rule.groups is None else sorted(rule.groups)
+    for resource, _ in rule.resources:
+        yield from ((group, resource) for group in groups)
+    if policy.expands and covers_pods(rule):
+        yield from ((row.group, row.resource) for row in table.rows)
+
+
+def covers_pods(rule: Rule) -> bool:
+    """Say whether a rule names pods themselves."""
+    return (rule.groups is None or "" in rule.groups) and any(
+        resource in ("pods", "*") and sub in ("", "*") for resource, sub in rule.resources
+    )

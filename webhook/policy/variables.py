@@ -1,0 +1,187 @@
+"""The values behind the names of an expression: request, namespaceObject, authorizer, facts.
+
+Knows one request and the view of the cluster; computes nothing before it is asked, and everything once. Shapes:
+k8s.io/apiserver v0.36 pkg/admission/plugin/cel/condition.go (CreateAdmissionRequest, CreateNamespaceObject); absent
+optional fields are absent keys, as the API server's conversion to unstructured leaves them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, UserInfo
+from webhook.cluster import Cluster
+from webhook.errors import BindingError, LookupFailed
+from webhook.policy.declarations import REQUEST_RESOURCE
+from webhook.policy.equivalents import Equivalents
+from webhook.policy.matching import Match
+from webhook.policy.selectors import Labels, labels_of
+from webhook.workloads.table import Table
+
+if TYPE_CHECKING:
+    from webhook.cel.library.authorizer import Authorizer
+
+NAMESPACE = GroupVersionKind("", "v1", "Namespace")
+_SHOWN = frozenset(
+    (
+        *("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp"),
+        *("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "finalizers"),
+    )
+)
+
+
+class FactSource(Protocol):
+    """Computes one fact of an object; a dict that it gives always has `missing`, a list of texts."""
+
+    def __call__(self, name: str, obj: JSON, attributes: Attributes, cluster: Cluster) -> JSON:
+        """The fact's value as JSON."""
+        ...
+
+
+def fact_source(table: Table) -> FactSource:
+    """The facts room, as this room asks it."""
+
+    def compute(name: str, obj: JSON, attributes: Attributes, cluster: Cluster) -> JSON:
+        from webhook.facts import functions
+
+        return functions.compute(name, obj, attributes, cluster, table)
+
+    return compute
+
+
+def authorizer_values(attributes: Attributes, decides: Authorizer) -> Mapping[str, Any]:
+    """`authorizer` for the user of a request, and `authorizer.requestResource` for what is requested."""
+    from webhook.cel.library import authorizer
+
+    user, asked = attributes.user_info.username, attributes.request_resource
+    return {
+        "authorizer": authorizer.authorizer_of(user, decides),
+        REQUEST_RESOURCE: authorizer.request_resource(
+            user,
+            decides,
+            group=asked.group,
+            resource=asked.resource,
+            subresource=attributes.sub_resource,
+            namespace=attributes.namespace,
+            name=attributes.name,
+        ),
+    }
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """Everything around one request that its policies may ask about.
+
+    Made once per review and shared by its policies; `namespace` and the labels are looked up once.
+    """
+
+    attributes: Attributes
+    cluster: Cluster
+    table: Table
+    equivalents: Equivalents
+    deadline: float | None = None
+    authorizer: Authorizer | None = None
+    fact_source: FactSource | None = None
+    _namespace: list[JSON] = field(default_factory=list)
+    _facts: dict[tuple[str, int], tuple[JSON, JSON]] = field(default_factory=dict)
+    _requests: dict[tuple[GroupVersionResource, GroupVersionKind], JSON] = field(default_factory=dict)
+
+    def namespace_labels(self) -> Labels | None:
+        """The labels of the request's namespace, None when it does not exist."""
+        found = self._look_up()
+        return None if found is None else labels_of(found)
+
+    def namespace_object(self) -> JSON:
+        """What `namespaceObject` shows: null for Namespaces themselves and cluster-scoped objects.
+
+        Raises:
+            BindingError: the namespace does not exist.
+            LookupFailed: nobody can say.
+
+        """
+        name = self.attributes.namespace
+        if not name or self.attributes.kind == NAMESPACE:
+            return None
+        found = self._look_up()
+        if found is None:
+            raise BindingError(f'namespaces "{name}" not found')
+        return namespace_object(found)
+
+    def _look_up(self) -> JSON:
+        if not self._namespace:
+            self._namespace.append(self.cluster.get(NAMESPACE, "", self.attributes.namespace))
+        return self._namespace[0]
+
+    def authorizer_values(self) -> Mapping[str, Any]:
+        """`authorizer` and `authorizer.requestResource`; without an authorizer every check of theirs is an error."""
+        from webhook.cel.library.authorizer import NO_DECISIONS
+
+        return authorizer_values(self.attributes, self.authorizer or NO_DECISIONS)
+
+    def fact(self, name: str, obj: JSON, attributes: Attributes) -> JSON:
+        """A fact of an object, computed once per object."""
+        key = (name, id(obj))
+        if key not in self._facts:
+            if self.fact_source is None:
+                raise LookupFailed(f"no source of the fact `{name}`")
+            self._facts[key] = (obj, self.fact_source(name, obj, attributes, self.cluster))
+        return self._facts[key][1]
+
+    def request(self, match: Match) -> JSON:
+        """What `request` shows for a match; the same for every policy with that match."""
+        key = (match.resource, match.kind)
+        if key not in self._requests:
+            self._requests[key] = request(self.attributes, match.resource, match.kind)
+        return self._requests[key]
+
+
+def request(attributes: Attributes, resource: GroupVersionResource, kind: GroupVersionKind) -> JSON:
+    """The AdmissionRequest as expressions see it: without uid, object and oldObject."""
+    shown: dict[str, JSON] = {
+        "kind": _kind(kind),
+        "resource": _resource(resource),
+        "requestKind": _kind(attributes.request_kind),
+        "requestResource": _resource(attributes.request_resource),
+        "operation": str(attributes.operation),
+        "userInfo": _user(attributes.user_info),
+        "dryRun": attributes.dry_run,
+        "options": attributes.options,
+    }
+    optional = {
+        "subResource": attributes.sub_resource,
+        "requestSubResource": attributes.request_sub_resource or attributes.sub_resource,
+        "name": attributes.name,
+        "namespace": attributes.namespace,
+    }
+    shown.update((name, value) for name, value in optional.items() if value)
+    return shown
+
+
+def _kind(kind: GroupVersionKind) -> JSON:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
+
+
+def _resource(resource: GroupVersionResource) -> JSON:
+    return {"group": resource.group, "version": resource.version, "resource": resource.resource}
+
+
+def _user(user: UserInfo) -> JSON:
+    shown: Mapping[str, JSON] = {
+        "username": user.username,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {key: list(values) for key, values in user.extra.items()},
+    }
+    return {key: value for key, value in shown.items() if value}
+
+
+def namespace_object(namespace: JSON) -> JSON:
+    """A Namespace with the fields that expressions may see."""
+    metadata = namespace.get("metadata") or {}
+    return {
+        "metadata": {key: value for key, value in metadata.items() if key in _SHOWN and value is not None},
+        "spec": namespace.get("spec") or {},
+        "status": namespace.get("status") or {},
+    }

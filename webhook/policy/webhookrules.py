@@ -1,0 +1,113 @@
+"""The rules under which an API server must call this webhook: exactly what the loaded policies match.
+
+Knows a policy set; who prints the webhook configurations is a command. Names and selectors are left to the policies
+themselves: a rule of a webhook cannot say them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from webhook.attributes import Operation, Phase
+from webhook.policy.compiled import Policy
+from webhook.policy.matching import Rule
+from webhook.policy.policyset import PolicySet, covers_pods
+from webhook.workloads.table import Table
+
+_MUTABLE = (Operation.CREATE, Operation.UPDATE, Operation.CONNECT)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class WebhookRule:
+    """One entry of `rules` in a webhook configuration."""
+
+    groups: tuple[str, ...]
+    versions: tuple[str, ...]
+    resources: tuple[str, ...]
+    operations: tuple[str, ...]
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    group: str
+    version: str
+    resource: str
+    operation: str
+    scope: str
+
+
+def rules(policies: PolicySet, phase: Phase) -> tuple[WebhookRule, ...]:
+    """The rules of one phase, sorted; resources that share group, versions, operations and scope share a rule."""
+    asked = [policy for policy in policies.validating if policy.phase in (phase.value, "both")]
+    wishes = {wish for policy in asked if policy.bindings for wish in _wishes(policy, policies.table)}
+    if phase is Phase.MUTATE:
+        wishes |= {
+            wish
+            for policy in policies.mutating
+            if policy.bindings
+            for wish in _wishes(policy, policies.table)
+            if wish.operation in _MUTABLE
+        }
+    return _merge(wishes)
+
+
+def _wishes(policy: Policy, table: Table) -> Iterator[_Wish]:
+    for rule in policy.criteria.rules:
+        operations = tuple(Operation) if rule.operations is None else tuple(rule.operations)
+        for group, version, resource, scope in _named(rule, policy, table):
+            for operation in operations:
+                yield _Wish(group, version, resource, str(operation), scope)
+
+
+def _named(rule: Rule, policy: Policy, table: Table) -> Iterator[tuple[str, str, str, str]]:
+    groups = ("*",) if rule.groups is None else tuple(rule.groups)
+    versions = ("*",) if rule.versions is None else tuple(rule.versions)
+    for resource, sub in rule.resources:
+        shown = f"{resource}/{sub}" if sub else resource
+        yield from ((group, version, shown, rule.scope) for group in groups for version in versions)
+    if policy.expands and covers_pods(rule):
+        for row in table.rows:
+            yield from ((row.group, version, row.resource, "*") for version in row.versions)
+
+
+def _merge(wishes: set[_Wish]) -> tuple[WebhookRule, ...]:
+    operations: dict[tuple[str, str, str, str], set[str]] = {}
+    for wish in wishes:
+        operations.setdefault((wish.group, wish.version, wish.resource, wish.scope), set()).add(wish.operation)
+    versions: dict[tuple[str, str, str, tuple[str, ...]], set[str]] = {}
+    for (group, version, resource, scope), names in operations.items():
+        versions.setdefault((group, resource, scope, _operations(names)), set()).add(version)
+    resources: dict[tuple[str, tuple[str, ...], str, tuple[str, ...]], set[str]] = {}
+    for (group, resource, scope, verbs), numbers in versions.items():
+        resources.setdefault((group, _alone(numbers), scope, verbs), set()).add(resource)
+    merged = (
+        WebhookRule((group,), numbers, _resources(names), verbs, scope)
+        for (group, numbers, scope, verbs), names in resources.items()
+    )
+    return tuple(sorted(merged))
+
+
+def _operations(names: set[str]) -> tuple[str, ...]:
+    return ("*",) if len(names) == len(Operation) else tuple(op.value for op in Operation if op.value in names)
+
+
+def _alone(names: set[str]) -> tuple[str, ...]:
+    """A wildcard stands alone: the API refuses it beside others."""
+    return ("*",) if "*" in names else tuple(sorted(names))
+
+
+def _resources(names: set[str]) -> tuple[str, ...]:
+    """Resources without those that a wildcard beside them covers, which the API refuses."""
+    if "*/*" in names:
+        return ("*/*",)
+    kept = {name for name in names if "/" in name or name == "*" or "*" not in names}
+    whole = {name.partition("/")[0] for name in kept if name.endswith("/*")}
+    everywhere = {name.partition("/")[2] for name in kept if name.startswith("*/")}
+
+    def covered(name: str) -> bool:
+        parent, slash, sub = name.partition("/")
+        return bool(slash) and ((sub != "*" and parent in whole) or (parent != "*" and sub in everywhere))
+
+    return tuple(sorted(name for name in kept if not covered(name)))
