@@ -1,0 +1,308 @@
+"""The ApplyConfiguration merge of MutatingAdmissionPolicy: a partial object laid over the whole one.
+
+Rules: k8s.io/apiserver v0.36.1 pkg/admission/plugin/policy/mutating/patch/smd.go on structured-merge-diff v6.3.2
+typed/{validate,merge}.go. Objects merge field by field, keyed lists item by item in the order of the configuration,
+sets become unions; what the schema calls atomic may not be named. Nothing can be removed. Nobody records who owns a
+field.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
+
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.errors import PatchError
+from webhook.patch.schema import ListShape, MapShape, Node, Shape, resolve, root
+
+Key: TypeAlias = tuple[Any, ...]
+"""What tells the items of a list apart: its keys with their values, or the value itself."""
+
+_ABSENT: Final = object()
+
+
+def apply(document: JSON, configuration: JSON, gvk: GroupVersionKind, *, crd: JSON = None) -> JSON:
+    """The document with the configuration laid over it; parts that do not change stay the same objects.
+
+    Args:
+        document: the object as it is; fields that its schema does not know stay.
+        configuration: what `Object{…}` evaluated to, as plain JSON.
+        gvk: the document's kind.
+        crd: the CustomResourceDefinition of a custom kind, when it is known.
+
+    Raises:
+        PatchError: the configuration does not fit the kind, or names something atomic; in the API server's words from
+            `error applying patch:` on, but for the way a wrong value is shown.
+    """
+    node = root(gvk, crd)
+    problems = tuple(_validate(configuration, node, ""))
+    if problems:
+        raise PatchError(f"error applying patch: failed to convert patch object to typed object: {_join(problems)}")
+    atomics = tuple(_atomics(configuration, node, ""))
+    if atomics:
+        raise PatchError(
+            "error applying patch: invalid ApplyConfiguration: "
+            f"may not mutate atomic arrays, maps or structs: {', '.join(atomics)}"
+        )
+    try:
+        return _merge(document, configuration, node, "")
+    except _Misfit as error:
+        raise PatchError(f"error applying patch: failed to merge patch: {error}") from None
+
+
+class _Misfit(Exception):
+    """A value of the document and its counterpart in the configuration cannot be merged."""
+
+
+def _join(problems: tuple[str, ...]) -> str:
+    if len(problems) == 1:
+        return problems[0]
+    return "errors:" + "".join(f"\n  {problem}" for problem in problems)
+
+
+# --- does the configuration fit the schema? ---
+
+
+def _deduce(shape: Shape, value: JSON) -> Shape:
+    """Only the kind of shape that the value has, if the schema allows it; else the shape as it is."""
+    if isinstance(value, dict):
+        return Shape(map=shape.map) if shape.map else shape
+    if isinstance(value, list):
+        return Shape(list=shape.list) if shape.list else shape
+    if value is None:
+        return shape
+    return Shape(scalar=shape.scalar) if shape.scalar else shape
+
+
+def _validate(value: JSON, node: Node, path: str) -> Iterator[str]:
+    shape = _deduce(resolve(node), value)
+    if value is None:
+        return
+    if shape.map:
+        if not isinstance(value, dict):
+            yield _at(path, f"expected map, got {_show(value)}")
+        else:
+            yield from _validate_members(value, shape.map, path)
+    elif shape.scalar:
+        if not _is_scalar(shape.scalar, value):
+            yield _at(path, f"{_SCALAR_WORDS[shape.scalar]}, got {_show(value)}")
+    elif not isinstance(value, list):
+        yield _at(path, f"expected list, got {_show(value)}")
+    else:
+        assert shape.list is not None
+        yield from _validate_items(value, shape.list, path)
+
+
+def _validate_members(value: dict[str, JSON], shape: MapShape, path: str) -> Iterator[str]:
+    for name, inner in value.items():
+        node = shape.fields.get(name, shape.other)
+        if node is None:
+            yield _at(f"{path}.{name}", "field not declared in schema")
+        else:
+            yield from _validate(inner, node, f"{path}.{name}")
+
+
+def _validate_items(value: list[JSON], shape: ListShape, path: str) -> Iterator[str]:
+    seen: set[Key] = set()
+    for index, item in enumerate(value):
+        place = f"{path}[{index}]"
+        if shape.is_associative:
+            try:
+                key = _key(item, shape)
+            except _Misfit as error:
+                yield _at(path, f"element {index}: {error}")
+                return
+            place = f"{path}{_show_key(key)}"
+            if key in seen:
+                yield _at(path, f"duplicate entries for key {_show_key(key)}")
+            seen.add(key)
+        yield from _validate(item, shape.element, place)
+
+
+def _is_scalar(scalar: str, value: JSON) -> bool:
+    if scalar == "numeric":
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if scalar == "string":
+        return isinstance(value, str)
+    if scalar == "boolean":
+        return isinstance(value, bool)
+    return not isinstance(value, dict | list)
+
+
+_SCALAR_WORDS: Final = {
+    "numeric": "expected numeric (int or float)",
+    "string": "expected string",
+    "boolean": "expected boolean",
+    "untyped": "expected any scalar",
+}
+
+
+def _atomics(value: JSON, node: Node, path: str) -> Iterator[str]:
+    """The paths of everything atomic that the configuration names; undeclared fields are not looked into."""
+    shape = resolve(node)
+    if isinstance(value, dict) and shape.map:
+        if shape.map.is_atomic:
+            yield path
+        for name, inner in value.items():
+            if name in shape.map.fields:
+                yield from _atomics(inner, shape.map.fields[name], f"{path}.{name}")
+    if isinstance(value, list) and shape.list:
+        if not shape.list.is_associative:
+            yield path
+        for index, item in enumerate(value):
+            yield from _atomics(item, shape.list.element, f"{path}[{index}]")
+
+
+# --- merging ---
+
+
+def _merge(old: JSON, new: JSON, node: Node, path: str) -> JSON:
+    """`new` laid over `old`, which may be absent."""
+    if old is _ABSENT:
+        return new
+    shape = resolve(node)
+    of_new = _deduce(shape, new)
+    if of_new.map:
+        return _merge_maps(_mapping(old, "lhs", path), _mapping(new, "rhs", path), of_new.map, path)
+    if of_new.list:
+        return _merge_lists(_listing(old, "lhs", path), _listing(new, "rhs", path), of_new.list, path)
+    return new
+
+
+def _mapping(value: JSON, side: str, path: str) -> dict[str, JSON] | None:
+    if value is None or isinstance(value, dict):
+        return value
+    raise _Misfit(_at(path, f"{side}: expected map, got {_show(value)}"))
+
+
+def _listing(value: JSON, side: str, path: str) -> list[JSON] | None:
+    if value is None or isinstance(value, list):
+        return value
+    raise _Misfit(_at(path, f"{side}: expected list, got {_show(value)}"))
+
+
+def _merge_maps(old: dict[str, JSON] | None, new: dict[str, JSON] | None, shape: MapShape, path: str) -> JSON:
+    if shape.is_atomic or not (old or new):  # two empty ones: the difference between empty and null is kept
+        return new
+    merged = dict(old or {})
+    changed = old is None
+    for name, value in (new or {}).items():
+        before = merged.get(name, _ABSENT)
+        merged[name] = _merge(before, value, shape.fields.get(name, shape.other), f"{path}.{name}")
+        changed = changed or merged[name] is not before
+    return merged if changed else old
+
+
+def _merge_lists(old: list[JSON] | None, new: list[JSON] | None, shape: ListShape, path: str) -> JSON:
+    if not shape.is_associative or not (old or new):
+        return new
+    if not new:
+        return old
+    held = old or []
+    mine = [_key_at(item, shape, path, index) for index, item in enumerate(held)]
+    theirs = [_key_at(item, shape, path, index) for index, item in enumerate(new)]
+    # an item that the document has twice is not merged but replaced
+    items = {key: item if mine.count(key) == 1 else None for key, item in zip(mine, held, strict=True)}
+    others = dict(zip(theirs, new, strict=True))
+    merged = []
+    for index, key in _order(mine, theirs):
+        if key is None:
+            merged.append(held[index])
+        else:
+            place = f"{path}{_show_key(key)}"
+            merged.append(_merge(items.get(key, _ABSENT), others[key], shape.element, place))
+    return old if len(merged) == len(held) and all(map(_is, merged, held)) else merged
+
+
+def _is(one: JSON, other: JSON) -> bool:
+    return one is other
+
+
+def _order(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[int, Key | None]]:
+    """The merged list: (index, None) for an item only the document has, (-1, key) for one of the configuration.
+
+    The walk of visitListItems in merge.go: shared items come in the configuration's order, the document's own items
+    stay before the shared item that they stood before.
+    """
+    held, given = set(mine), set(theirs)
+    shared = [key for key in theirs if key in held]
+    expected = shared.pop(0) if shared else None
+    done: set[Key] = set()
+    left = right = 0
+    while left < len(mine) or right < len(theirs):
+        if left < len(mine) and right < len(theirs):
+            key = mine[left]
+            if key == theirs[right]:
+                done.add(key)
+                yield -1, key
+                left, right = left + 1, right + 1
+                expected = shared.pop(0) if shared else None
+                continue
+            if key in given and expected is not None and expected != key:
+                left += 1  # shared, but another shared item comes first
+                continue
+        if left < len(mine):
+            key = mine[left]
+            if key not in given:
+                yield left, None
+                left += 1
+                continue
+            if key in done:
+                left += 1
+        if right < len(theirs):
+            key = theirs[right]
+            done.add(key)
+            yield -1, key
+            right += 1
+            if expected == key:
+                expected = shared.pop(0) if shared else None
+
+
+# --- keys of list items ---
+
+
+def _key_at(item: JSON, shape: ListShape, path: str, index: int) -> Key:
+    try:
+        return _key(item, shape)
+    except _Misfit as error:
+        raise _Misfit(_at(path, f"element {index}: {error}")) from None
+
+
+def _key(item: JSON, shape: ListShape) -> Key:
+    """What tells an item apart; absent keys take their defaults."""
+    if not shape.keys:
+        if isinstance(item, dict | list) or item is None:
+            raise _Misfit("set elements must be scalars")
+        return ("", type(item) is bool, item)
+    if not isinstance(item, dict):
+        kind = "a null element" if item is None else "non-map elements"
+        raise _Misfit(f"associative list with keys may not have {kind}")
+    known = {**(shape.defaults or {}), **item}
+    key = tuple(
+        (name, json.dumps(known[name], sort_keys=True, ensure_ascii=False))
+        for name in sorted(shape.keys)
+        if name in known
+    )
+    if not key:
+        names = " ".join(f'"{name}"' for name in shape.keys)
+        raise _Misfit(
+            f"associative list with keys has an element that omits all key fields [{names}] "
+            "(and doesn't have default values for any key fields)"
+        )
+    return key
+
+
+def _show_key(key: Key) -> str:
+    if key[0] == "":
+        return f"[={json.dumps(key[2], ensure_ascii=False)}]"
+    return f"[{','.join(f'{name}={value}' for name, value in key)}]"
+
+
+def _show(value: JSON) -> str:
+    """A value in an error: what kind of thing it is, and it."""
+    return f"`{json.dumps(value, ensure_ascii=False)}`"
+
+
+def _at(path: str, text: str) -> str:
+    return f"{path}: {text}" if path else text
