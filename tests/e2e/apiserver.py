@@ -1,0 +1,190 @@
+"""A real API server of this machine's own: etcd, kube-apiserver and kubectl, as envtest starts them.
+
+The binaries come from KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin; where they are absent there is no server, and
+`missing()` says so in one line. Everything listens on the loopback and lives in one folder.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+from certs.issue import Pair, authority, serving
+
+BINARIES = ("etcd", "kube-apiserver", "kubectl")
+START_S = 90
+
+
+def assets() -> Path:
+    """The folder of the binaries."""
+    return Path(os.environ.get("KUBEBUILDER_ASSETS") or "/usr/local/kubebuilder/bin")
+
+
+def missing() -> str:
+    """Why no API server can be started here, or ""."""
+    absent = [name for name in BINARIES if not os.access(assets() / name, os.X_OK)]
+    if absent:
+        return f"no {', '.join(absent)} in {assets()}: set KUBEBUILDER_ASSETS to run the e2e tests"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiServer:
+    """A running API server and how to talk to it as a cluster administrator."""
+
+    url: str
+    folder: Path
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder / "kubeconfig"
+
+    def kubectl(self, *arguments: str, given: str = "", code: int | None = 0) -> subprocess.CompletedProcess[str]:
+        """Run kubectl; `code` is the exit code that it must end with, None for any."""
+        command = [assets() / "kubectl", "--kubeconfig", self.kubeconfig, *arguments]
+        environment = {**os.environ, "HOME": str(self.folder)}
+        done = subprocess.run(
+            command, input=given, capture_output=True, text=True, timeout=120, env=environment, check=False
+        )
+        assert code in (None, done.returncode), f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
+        return done
+
+    def apply(self, *objects: Any, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+        """Create objects with kubectl."""
+        return self.kubectl("create", "-f", "-", given=yaml.safe_dump_all(objects), code=code)
+
+    def get(self, kind: str, name: str, namespace: str = "default") -> Any:
+        """An object as it is stored."""
+        return yaml.safe_load(self.kubectl("get", kind, name, "-n", namespace, "-o", "yaml").stdout)
+
+
+@contextmanager
+def running(folder: Path, *flags: str) -> Iterator[ApiServer]:
+    """An API server for as long as a test needs it.
+
+    Args:
+        folder: where everything goes; empty, and short enough.
+        flags: further flags of kube-apiserver, such as `--runtime-config=api/all=true`.
+    """
+    etcd_port, peer_port, port = _free_ports(3)
+    server = ApiServer(f"https://127.0.0.1:{port}", folder)
+    token = secrets.token_hex(16)
+    _write_credentials(server, token)
+    with (
+        _process(folder / "etcd.log", _etcd(folder, etcd_port, peer_port)),
+        _process(folder / "apiserver.log", [*_apiserver(folder, etcd_port, port), *flags]) as process,
+    ):
+        _wait(server, token, process)
+        yield server
+
+
+def _etcd(folder: Path, port: int, peer: int) -> list[str]:
+    here, there = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peer}"
+    return [
+        str(assets() / "etcd"),
+        f"--data-dir={folder / 'etcd'}",
+        f"--listen-client-urls={here}",
+        f"--advertise-client-urls={here}",
+        f"--listen-peer-urls={there}",
+        f"--initial-advertise-peer-urls={there}",
+        f"--initial-cluster=default={there}",
+        "--unsafe-no-fsync",
+    ]
+
+
+def _apiserver(folder: Path, etcd: int, port: int) -> list[str]:
+    return [
+        str(assets() / "kube-apiserver"),
+        f"--etcd-servers=http://127.0.0.1:{etcd}",
+        "--bind-address=127.0.0.1",
+        "--advertise-address=127.0.0.1",
+        f"--secure-port={port}",
+        f"--cert-dir={folder}",
+        f"--tls-cert-file={folder / 'apiserver.crt'}",
+        f"--tls-private-key-file={folder / 'apiserver.key'}",
+        f"--token-auth-file={folder / 'tokens.csv'}",
+        f"--service-account-key-file={folder / 'apiserver.crt'}",
+        f"--service-account-signing-key-file={folder / 'apiserver.key'}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--authorization-mode=RBAC",
+        # without a controller manager nobody makes the default ServiceAccounts that Pods would need
+        "--disable-admission-plugins=ServiceAccount",
+        "--allow-privileged=true",
+    ]
+
+
+def _write_credentials(server: ApiServer, token: str) -> None:
+    folder, now = server.folder, datetime.now(UTC)
+    ca = authority("e2e", now=now)
+    pair: Pair = serving(ca, ["127.0.0.1", "localhost", "10.0.0.1"], now=now)
+    (folder / "ca.crt").write_bytes(ca.certificate)
+    (folder / "apiserver.crt").write_bytes(pair.certificate)
+    (folder / "apiserver.key").write_bytes(pair.key)
+    (folder / "tokens.csv").write_text(f'{token},admin,admin,"system:masters"\n')
+    cluster = {"server": server.url, "certificate-authority": str(folder / "ca.crt")}
+    server.kubeconfig.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": "e2e", "cluster": cluster}],
+                "users": [{"name": "admin", "user": {"token": token}}],
+                "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": "admin"}}],
+                "current-context": "e2e",
+            }
+        )
+    )
+
+
+def _wait(server: ApiServer, token: str, process: subprocess.Popen[bytes]) -> None:
+    """Until it is ready and has made the default namespace."""
+    end = time.monotonic() + START_S
+    headers = {"authorization": f"Bearer {token}"}
+    with httpx.Client(verify=_trust(server), headers=headers, base_url=server.url) as client:
+        while time.monotonic() < end:
+            assert process.poll() is None, (server.folder / "apiserver.log").read_text()[-2000:]
+            with suppress(httpx.TransportError):
+                if client.get("/readyz").is_success and client.get("/api/v1/namespaces/default").is_success:
+                    return
+            time.sleep(0.1)
+    raise TimeoutError(f"the API server was not ready: {(server.folder / 'apiserver.log').read_text()[-2000:]}")
+
+
+def _trust(server: ApiServer) -> Any:
+    import ssl
+
+    return ssl.create_default_context(cafile=str(server.folder / "ca.crt"))
+
+
+@contextmanager
+def _process(log: Path, command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as stream, subprocess.Popen(command, stdout=stream, stderr=stream) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
