@@ -1,1 +1,22 @@
-"""The cel room."""
+"""The language CEL as kube-apiserver offers it to admission policies. Knows neither policies nor Kubernetes objects.
+
+    environment = Environment(variables={"object": DYN})
+    program = compiled_engine().compile("object.spec.replicas <= 5", environment, expects=(BOOL,))
+    program.evaluate({"object": {"spec": {"replicas": 3}}}, Meter())    # True
+
+Text becomes a tree (lexer, parser), the tree gets types (checker), and then becomes one Python function (compiler) that
+works on plain JSON and counts its cost (cost) as the API server does. Functions come from library/.
+"""
+
+from webhook.cel.cost import Meter
+from webhook.cel.environment import Environment
+from webhook.cel.program import Engine, Program, compiled_engine
+
+__all__ = ["Engine", "Environment", "Meter", "Program", "celpy_engine", "compiled_engine"]
+
+
+def celpy_engine() -> Engine:
+    """The second opinion: cel-python, interpreted. Slow, and without most of Kubernetes' functions."""
+    from webhook.cel.reference_engine import celpy_engine as engine
+
+    return engine()

@@ -1,0 +1,240 @@
+"""Checked tree to Python function.
+
+An expression becomes one flat function over the activation that works on plain JSON values. What a node means is in the
+compiler_* modules, one per kind of construct; here is what holds them together: the dispatch, scopes, nesting and the
+frame of the function. Shape of the result:
+
+    def f(A, L, M):                     activation, cost limit, meter
+        C = 5                           cost of the first block
+        try:
+            …
+            M.cost = C
+            return …
+        except E as x:
+            C -= lost(x)                cost counted for what came after the failure
+            M.cost = C
+            raise failure(x)
+
+KeyError, TypeError, IndexError and AttributeError of plain subscripts and methods are CEL errors; their texts are made
+only when they surface (failure.py).
+"""
+
+from __future__ import annotations
+
+import ast
+import threading
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from webhook.cel import compiler_access, compiler_calls, compiler_literals, compiler_logic, compiler_macros
+from webhook.cel import compiler_code as code
+from webhook.cel.compiler_code import Place, Term, Writer
+from webhook.cel.dispatch import Dispatch, Unary
+from webhook.cel.failure import CODE_NAME, ERRORS, Failures
+from webhook.cel.folding import fold
+from webhook.cel.library.declaration import Overload
+from webhook.cel.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
+from webhook.cel.types import Type
+from webhook.errors import CompileError, Issue
+
+if TYPE_CHECKING:
+    from webhook.cel.checker import Checked
+    from webhook.cel.cost import Meter
+
+Function: TypeAlias = "Callable[[Mapping[str, Any], int, Meter], Any]"
+Handler: TypeAlias = "Callable[[Compiler, Any], Term]"
+
+NESTED_BLOCKS = 12
+"""CPython allows 20 blocks inside each other in one function; a construct opens up to three at once."""
+
+
+def compile_tree(checked: Checked, source: str, *, exact: bool = False) -> Function:
+    """The function of a checked expression.
+
+    Raises:
+        CompileError: a constant fails (folding.py), or the expression is nested deeper than Python can compile.
+    """
+    try:
+        return Compiler(checked, source, exact=exact).compile()
+    except RecursionError:
+        # a thread of its own begins with an empty stack
+        return _in_thread(checked, source, exact=exact)
+
+
+def _in_thread(checked: Checked, source: str, *, exact: bool) -> Function:
+    results: list[Function] = []
+
+    def run() -> None:
+        try:
+            results.append(Compiler(checked, source, exact=exact).compile())
+        except (RecursionError, MemoryError):
+            results.clear()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if not results:
+        raise CompileError(source, (Issue("expression is nested too deeply to be compiled", 1, 0),))
+    return results[0]
+
+
+class Compiler:
+    """The compilation of one expression."""
+
+    def __init__(self, checked: Checked, source: str, *, exact: bool) -> None:
+        self.checked = checked
+        self.constants = fold(checked, source)
+        self.writer = Writer(exact=exact)
+        self.scope: dict[str, Term] = {}
+        self.failures = Failures(self.writer.places)
+
+    # ---- nodes
+
+    def value(self, node: Node) -> Term:
+        """The code of a node's value; its cost is counted."""
+        if id(node) in self.constants:
+            return self.constant(self.constants[id(node)], self.checked.type_of(node))
+        if self.writer.depth > NESTED_BLOCKS:
+            return self._outlined(node)
+        return HANDLERS[type(node)](self, node)
+
+    def bare(self, node: Node) -> Term:
+        """The same as the branch of `? :` or as an index, where cel-go does not count an attribute's own 1."""
+        term = self.value(node)
+        if id(node) not in self.constants and is_attribute(node):
+            self.writer.charge(-1)
+        return term
+
+    def constant(self, value: Any, static: Type) -> Term:
+        """A constant."""
+        return Term(self.writer.bind(value), static, raises=False, atom=True, sure=True)
+
+    def is_constant(self, node: Node) -> bool:
+        """Whether a node is a constant."""
+        return id(node) in self.constants
+
+    def _outlined(self, node: Node) -> Term:
+        """The code of a node in a function of its own, since Python's nesting is limited."""
+        writer = self.writer
+        identifier = writer.temporary()
+        depth, writer.depth = writer.depth, 0
+        with writer.nested() as body:
+            writer.emit(code.nonlocals([code.COST, code.LIMIT]))
+            term = self.value(node)
+            writer.emit(code.answer(term.code))
+        writer.depth = depth
+        writer.moves += 1
+        writer.emit(code.function(identifier, [], body))
+        return self.kept(Term(code.call(code.name(identifier)), term.type, sure=term.sure))
+
+    # ---- terms
+
+    def kept(self, term: Term) -> Term:
+        """The same value as something that may be written several times."""
+        if term.atom:
+            return term
+        return Term(self.writer.keep(term.code), term.type, raises=False, atom=True, sure=term.sure)
+
+    def named(self, term: Term) -> tuple[ast.expr, ast.expr]:
+        """A value for its first and for its later uses within one expression."""
+        if term.atom:
+            return term.code, term.code
+        identifier = self.writer.temporary()
+        return code.walrus(identifier, term.code), code.name(identifier)
+
+    def bind(self, value: Any) -> ast.expr:
+        """A reference to a Python object."""
+        return self.writer.bind(value)
+
+    def call(self, function: Callable[..., Any], *arguments: ast.expr, place: Place | None = None) -> ast.expr:
+        """A call of a Python function."""
+        line = 1 if place is None else self.writer.line(place)
+        return code.call(self.writer.bind(function), *arguments, line=line)
+
+    def overloads(self, node: Node) -> tuple[Overload, ...]:
+        """The signatures that a call may come to."""
+        return self.checked.overloads.get(id(node), ())
+
+    def table(self, overloads: tuple[Overload, ...], kind: type[Unary | Dispatch]) -> Unary | Dispatch:
+        """The table that chooses among signatures by the classes of the values; shared by all programs."""
+        return _table(overloads, kind)
+
+    # ---- the frame
+
+    def compile(self) -> Function:
+        """Compile the whole expression."""
+        writer = self.writer
+        term = self.value(self.checked.node)
+        cost = code.attribute(code.name(code.METER), "cost")
+        book = ast.Assign([_stored(cost)], code.name(code.COST), lineno=1, col_offset=0)
+        attempted = [*writer.body, book, code.answer(term.code)]
+        handler = [
+            book,
+            code.subtract_cost(code.call(self.bind(self.failures.lost), code.name("x"))),
+            book,
+            code.fail(code.call(self.bind(self.failures.failure), code.name("x"))),
+        ]
+        start = code.assign(code.COST, code.literal(writer.total))
+        body: list[ast.stmt] = [start, code.attempt(attempted, self.bind(ERRORS), handler)]
+        inner = code.function("f", [code.ACTIVATION, code.LIMIT, code.METER], body)
+        return _build(inner, writer.constants)
+
+
+@lru_cache(maxsize=1024)
+def _table(overloads: tuple[Overload, ...], kind: type[Unary | Dispatch]) -> Unary | Dispatch:
+    return kind(overloads)
+
+
+def _stored(target: ast.Attribute) -> ast.Attribute:
+    return ast.Attribute(target.value, target.attr, ast.Store(), lineno=1, col_offset=0)
+
+
+def _build(inner: ast.FunctionDef, constants: Mapping[str, Any]) -> Function:
+    outer = code.function("g", list(constants), [inner, code.answer(code.name("f"))])
+    namespace: dict[str, Any] = {"__builtins__": {}}
+    exec(compile(ast.Module([outer], []), CODE_NAME, "exec", dont_inherit=True), namespace)  # noqa: S102
+    built: Function = namespace["g"](*constants.values())
+    return built
+
+
+def is_attribute(node: Node) -> bool:
+    """Whether cel-go evaluates a node as an attribute: a variable, or an access to a value."""
+    if isinstance(node, Call):
+        return node.function in ("_[_]", "_[?_]")
+    return isinstance(node, Ident | Select)
+
+
+def _literal(compiler: Compiler, node: Literal) -> Term:
+    return compiler.constant(node.value, compiler.checked.type_of(node))
+
+
+def _call(compiler: Compiler, node: Call) -> Term:
+    return OPERATORS.get(node.function, compiler_calls.function)(compiler, node)
+
+
+HANDLERS: Mapping[type, Handler] = {
+    Literal: _literal,
+    Ident: compiler_access.variable,
+    Select: compiler_access.access,
+    Has: compiler_access.presence,
+    Call: _call,
+    ListNode: compiler_literals.list_of,
+    MapNode: compiler_literals.map_of,
+    StructNode: compiler_literals.structure_of,
+    Macro: compiler_macros.macro,
+}
+
+OPERATORS: Mapping[str, Handler] = {
+    "_&&_": compiler_logic.conjunction,
+    "_||_": compiler_logic.disjunction,
+    "_?_:_": compiler_logic.conditional,
+    "!_": compiler_logic.negation,
+    "_==_": compiler_logic.equality,
+    "_!=_": compiler_logic.equality,
+    "_[_]": compiler_access.access,
+    "_[?_]": compiler_access.access,
+    "@in": compiler_calls.membership,
+    "or": compiler_access.alternative,
+    "orValue": compiler_access.alternative,
+}

@@ -1,0 +1,325 @@
+"""Calls of functions and operators: the one signature where types are known, a table by classes where they are not.
+
+What a call costs is known by its signature, if the checker left only one, or else by the function's name (cel-go
+v0.26.0 interpreter/runtimecost.go costCall; k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go). Costs are counted as 1,
+which is what a failed call mostly costs, and the rest when sizes are known. Frequent operators have code of their own.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from webhook.cel import compiler_code as code
+from webhook.cel.compiler_code import Place, Term
+from webhook.cel.dispatch import Dispatch, Unary
+from webhook.cel.folding import is_set
+from webhook.cel.library import conversions, costs, regex, standard
+from webhook.cel.library.declaration import Cost, Overload
+from webhook.cel.tree import Call, Node
+from webhook.cel.types import BOOL, INT, Type
+from webhook.cel.values import INT_MAX, INT_MIN
+from webhook.errors import EvaluationError
+
+if TYPE_CHECKING:
+    from webhook.cel.compiler import Compiler
+
+COMPARISONS: Mapping[str, tuple[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
+    "_<_": (ast.Lt, standard.less),
+    "_<=_": (ast.LtE, standard.less_equals),
+    "_>_": (ast.Gt, standard.greater),
+    "_>=_": (ast.GtE, standard.greater_equals),
+}
+ARITHMETIC: Mapping[str, type[ast.operator]] = {"_+_": ast.Add, "_-_": ast.Sub, "_*_": ast.Mult}
+PURE = frozenset(("quantity", "ip", "cidr", "url", "semver"))
+"""Constructors of constants that may be run once ahead; one that fails is left for run time, where `||` absorbs it."""
+ORDERED = frozenset(("int", "uint", "string", "bytes", "bool"))
+"""Types of which Python's own order of two values is CEL's."""
+
+
+def function(compiler: Compiler, node: Call) -> Term:
+    """A call."""
+    if node.function in COMPARISONS:
+        return _comparison(compiler, node)
+    if node.function in ARITHMETIC:
+        return _arithmetic(compiler, node)
+    arguments = _arguments(compiler, node)
+    if node.function == "size":
+        return _size(compiler, node, arguments[0])
+    if node.function == "matches" and compiler.is_constant(arguments[1]):
+        return _matches(compiler, node, arguments)
+    return _call(compiler, node, arguments)
+
+
+def _arguments(compiler: Compiler, node: Call) -> list[Node]:
+    if node.target is None or compiler.checked.reference(node) is not None:
+        return list(node.arguments)
+    return [node.target, *node.arguments]
+
+
+def _call(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> Term:
+    overloads = compiler.overloads(node)
+    ahead = _ahead(compiler, node, overloads, arguments)
+    if ahead is not None:
+        return ahead
+    if overloads[0].implementation is conversions.identity and overloads[0].parameters[0].kind == "param":
+        compiler.writer.charge(1)  # dyn(x)
+        return Term(compiler.value(arguments[0]).code, compiler.checked.type_of(node))
+    terms = [compiler.value(each) for each in arguments]
+    return apply(compiler, overloads, terms, compiler.checked.type_of(node))
+
+
+def apply(compiler: Compiler, overloads: tuple[Overload, ...], terms: list[Term], static: Type) -> Term:
+    """The call of whatever signature fits, with its cost."""
+    writer = compiler.writer
+    writer.charge(1)
+    cost = cost_of(overloads)
+    if cost is not None:
+        terms = _count_before(compiler, cost, terms)
+    direct = len(overloads) == 1 and all(map(_fits, overloads[0].parameters, terms))
+    if not direct:
+        terms = [compiler.kept(term) for term in terms]
+    values = [term.code for term in terms]
+    found = Term(_target(compiler, overloads, values, direct=direct), static, sure=direct)
+    if cost is not None and cost not in _BEFORE:
+        found = compiler.kept(found)
+        extra = compiler.call(cost, found.code, *values)
+        writer.charge_value(code.binary(extra, ast.Sub(), code.literal(1)))
+    return found
+
+
+def _target(compiler: Compiler, overloads: tuple[Overload, ...], values: list[ast.expr], *, direct: bool) -> ast.expr:
+    place = Place("call")
+    if direct:
+        return compiler.call(overloads[0].implementation, *values, place=place)
+    classes = [code.call(compiler.bind(type), value) for value in values]
+    if len(values) == 1:
+        table = compiler.table(overloads, Unary)
+        chosen = code.subscript(compiler.bind(table), classes[0])
+    else:
+        table = compiler.table(overloads, Dispatch)
+        chosen = code.subscript(compiler.bind(table), ast.Tuple(classes, ast.Load(), lineno=1, col_offset=0))
+    return code.call(chosen, *values, line=compiler.writer.line(place))
+
+
+def _fits(parameter: Type, term: Term) -> bool:
+    if parameter.kind == "param" or parameter.name == "dyn":
+        return True
+    return parameter.name == term.type.name
+
+
+def _ahead(compiler: Compiler, node: Call, overloads: tuple[Overload, ...], arguments: Sequence[Node]) -> Term | None:
+    """A constructor of constants, run now."""
+    if node.function not in PURE or not all(map(compiler.is_constant, arguments)) or len(overloads) != 1:
+        return None
+    values = [compiler.constants[id(each)] for each in arguments]
+    try:
+        result = overloads[0].implementation(*values)
+    except EvaluationError:
+        return None
+    cost = cost_of(overloads)
+    compiler.writer.charge(1 if cost is None else cost(result, *values))
+    return compiler.constant(result, compiler.checked.type_of(node))
+
+
+# ---- costs
+
+
+def cost_of(overloads: tuple[Overload, ...]) -> Cost | None:
+    """What a call costs besides the 1 that is counted for every call."""
+    if not overloads:
+        return None
+    if len(overloads) == 1:
+        return overloads[0].resolved_cost or overloads[0].cost
+    return overloads[0].cost
+
+
+def _count_before(compiler: Compiler, cost: Cost, terms: list[Term]) -> list[Term]:
+    count = _BEFORE.get(cost)
+    if count is None:
+        return [compiler.kept(term) for term in terms]
+    return count(compiler, terms)
+
+
+def _nothing(_: Compiler, terms: list[Term]) -> list[Term]:
+    return terms
+
+
+def _tenth(compiler: Compiler, terms: list[Term]) -> list[Term]:
+    """Count what walking over the first argument costs beyond 1."""
+    target = compiler.kept(terms[0])
+    if target.type.name != "string":
+        compiler.writer.charge_value(compiler.call(_walk_beyond, target.code))
+    else:
+        compiler.writer.charge_value(_tenth_of(compiler, target.code))
+    return [target, *terms[1:]]
+
+
+def _tenth_of(compiler: Compiler, value: ast.expr) -> ast.expr:
+    """(len(value) - 1) // 10: a tenth of the length, rounded up, less 1."""
+    length = code.call(compiler.bind(len), value, line=compiler.writer.line(Place("call")))
+    return code.binary(code.binary(length, ast.Sub(), code.literal(1)), ast.FloorDiv(), code.literal(10))
+
+
+def _walk_beyond(value: Any) -> int:
+    return costs.walk(value) - 1
+
+
+_BEFORE: dict[Cost, Callable[[Compiler, list[Term]], list[Term]]] = {
+    costs.one: _nothing,
+    costs.walk_target: _tenth,
+}
+"""Costs that have code of their own and need no result."""
+
+
+# ---- frequent functions
+
+
+def _size(compiler: Compiler, node: Call, argument: Node) -> Term:
+    compiler.writer.charge(1)
+    term = compiler.value(argument)
+    if term.type.name in ("list", "string", "bytes", "map"):
+        length = code.call(compiler.bind(len), term.code, line=compiler.writer.line(Place("call", "size")))
+        return Term(length, INT, raises=term.raises, sure=True)
+    term = compiler.kept(term)
+    kind = code.call(compiler.bind(type), term.code)
+    known = code.disjunction(code.identical(kind, compiler.bind(list)), code.identical(kind, compiler.bind(str)))
+    quick = code.call(compiler.bind(len), term.code)
+    table = compiler.table(compiler.overloads(node), Unary)
+    place = Place("call", "size")
+    slow = code.call(code.subscript(compiler.bind(table), kind), term.code, line=compiler.writer.line(place))
+    return Term(code.either(known, quick, slow), INT, sure=True)
+
+
+def _matches(compiler: Compiler, node: Call, arguments: list[Node]) -> Term:
+    """A constant pattern is compiled once; the cost is that of the text times that of the pattern."""
+    term = compiler.value(arguments[0])
+    pattern = compiler.constants[id(arguments[1])]
+    each = 1
+    if compiler.overloads(node)[0].resolved_cost is not None:
+        each = (len(pattern) + 3) // 4
+        term = compiler.kept(term)
+        length = code.call(compiler.bind(len), term.code, line=compiler.writer.line(Place("call")))
+        beyond = code.binary(length, ast.FloorDiv(), code.literal(10))
+        if each:
+            compiler.writer.charge_value(code.binary(beyond, ast.Mult(), code.literal(each)))
+    compiler.writer.charge(each)
+    found = compiler.call(regex.matcher(pattern), term.code, place=Place("call"))
+    return Term(found, BOOL, sure=True)
+
+
+def membership(compiler: Compiler, node: Call) -> Term:
+    """A in b. A constant list of plain values becomes a set, whose look-up cel-go does not count."""
+    left, right = node.arguments
+    static = compiler.checked.type_of(right)
+    if compiler.is_constant(right) and static.name == "list" and is_set(compiler.constants[id(right)]):
+        return _in_set(compiler, compiler.value(left), compiler.constants[id(right)])
+    term = compiler.value(left)
+    container = compiler.value(right)
+    overloads = compiler.overloads(node)
+    if len(overloads) == 1 and overloads[0].id == "in_list":
+        container = compiler.kept(container)
+        length = code.call(compiler.bind(len), container.code, line=compiler.writer.line(Place("call")))
+        compiler.writer.charge_value(length)
+    else:
+        compiler.writer.charge(1)
+    if term.type.name == "string":
+        # a text equals nothing but texts, so Python's own look-up is right for lists and maps of anything
+        container = compiler.kept(container)
+        kind = code.call(compiler.bind(type), container.code)
+        known = code.disjunction(code.identical(kind, compiler.bind(dict)), code.identical(kind, compiler.bind(list)))
+        term = compiler.kept(term)
+        quick = code.compare(term.code, ast.In(), container.code)
+        slow = compiler.call(standard.contains, term.code, container.code, place=Place("call"))
+        return Term(code.either(known, quick, slow), BOOL, sure=True)
+    found = compiler.call(standard.contains, term.code, container.code, place=Place("call"))
+    return Term(found, BOOL, sure=True)
+
+
+def _in_set(compiler: Compiler, term: Term, values: list[Any]) -> Term:
+    raises = term.raises
+    if all(type(value) is str for value in values):
+        members = code.literal(frozenset(values))
+        first, again = compiler.named(term)
+        if term.sure and term.type.name == "string":
+            return Term(code.compare(first, ast.In(), members), BOOL, raises=raises, sure=True)
+        is_text = code.identical(code.call(compiler.bind(type), first), compiler.bind(str))
+        return Term(code.conjunction(is_text, code.compare(again, ast.In(), members)), BOOL, raises=raises, sure=True)
+    found = compiler.call(standard.contains_element, term.code, compiler.bind(values))
+    return Term(found, BOOL, raises=raises, sure=True)
+
+
+# ---- operators
+
+
+def _comparison(compiler: Compiler, node: Call) -> Term:
+    operator, slow = COMPARISONS[node.function]
+    left, right = (compiler.value(each) for each in node.arguments)
+    overloads = compiler.overloads(node)
+    compiler.writer.charge(1)
+    if len(overloads) == 1 and overloads[0].parameters[0].name in ("string", "bytes"):
+        left, right = compiler.kept(left), compiler.kept(right)
+        compiler.writer.charge_value(compiler.call(_comparing, left.code, right.code))
+    known = left.type.name if left.type.name == right.type.name and left.sure and right.sure else ""
+    if known in ORDERED:
+        raises = left.raises or right.raises
+        return Term(code.compare(left.code, operator(), right.code), BOOL, raises=raises, sure=True)
+    if "int" in (left.type.name, right.type.name) and known != "double":
+        left, right = compiler.kept(left), compiler.kept(right)
+        checks = [
+            code.identical(code.call(compiler.bind(type), side.code), compiler.bind(int))
+            for side in (left, right)
+            if not (side.sure and side.type.name == "int")
+        ]
+        quick = code.compare(left.code, operator(), right.code)
+        other = compiler.call(slow, left.code, right.code, place=Place("call"))
+        return Term(code.either(_all(checks), quick, other), BOOL, sure=True)
+    return Term(compiler.call(slow, left.code, right.code, place=Place("call")), BOOL, sure=True)
+
+
+def _comparing(left: Any, right: Any) -> int:
+    return -(-min(costs.size(left), costs.size(right)) // 10) - 1
+
+
+def _all(checks: list[ast.expr]) -> ast.expr:
+    if not checks:
+        return code.literal(value=True)
+    return checks[0] if len(checks) == 1 else code.conjunction(*checks)
+
+
+def _arithmetic(compiler: Compiler, node: Call) -> Term:
+    terms = [compiler.value(each) for each in node.arguments]
+    overloads = compiler.overloads(node)
+    static = compiler.checked.type_of(node)
+    if len(overloads) == 1 and overloads[0].id == "add_string":
+        return _concatenation(compiler, terms, static)
+    if static.name == "int" and len(overloads) == 1 and all(term.sure and term.type.name == "int" for term in terms):
+        return _int_operation(compiler, node, terms, overloads[0])
+    return apply(compiler, overloads, terms, static)
+
+
+def _int_operation(compiler: Compiler, node: Call, terms: list[Term], overload: Overload) -> Term:
+    compiler.writer.charge(1)
+    left, right = (compiler.kept(term) for term in terms)
+    raw = code.binary(left.code, ARITHMETIC[node.function](), right.code)
+    result = compiler.writer.temporary()
+    fits = ast.Compare(
+        code.literal(INT_MIN),
+        [ast.LtE(), ast.LtE()],
+        [code.walrus(result, raw), code.literal(INT_MAX)],
+        lineno=1,
+        col_offset=0,
+    )
+    over = compiler.call(overload.implementation, left.code, right.code, place=Place("call"))
+    return Term(code.either(fits, code.name(result), over), INT, sure=True)
+
+
+def _concatenation(compiler: Compiler, terms: list[Term], static: Type) -> Term:
+    """Text + text: Python refuses to add anything else to a text, and the cost bounds what can be made."""
+    writer = compiler.writer
+    writer.charge(1)
+    line = writer.line(Place("call"))
+    result = writer.keep(code.binary(terms[0].code, ast.Add(), terms[1].code, line))
+    writer.charge_value(_tenth_of(compiler, result))
+    return Term(result, static, raises=False, atom=True, sure=True)

@@ -1,0 +1,292 @@
+"""The Python that programs are made of: syntax tree nodes, blocks and their cost, constants, places of errors.
+
+Only literals, names generated here and references to bound constants ever get into the tree: no text of an expression
+does. A block is a run of code without a jump: its cost is added once, at its start. Whatever can fail has a line number
+of its own, so that an error tells its place without any work before it happens.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from webhook.cel.types import Type
+
+_AT: dict[str, Any] = {"lineno": 1, "col_offset": 0}
+_LOAD, _STORE = ast.Load(), ast.Store()
+_IMMUTABLE = (str, int, float, bool, bytes, type(None), frozenset)
+
+COST, LIMIT, METER, ACTIVATION = "C", "L", "M", "A"
+
+
+@dataclass(slots=True)
+class Term:
+    """A value's code. `atom`: it may be written twice. `raises`: it can fail. `sure`: its class is known to be its
+    static type's, not only declared to be.
+    """
+
+    code: ast.expr
+    type: Type
+    raises: bool = True
+    atom: bool = False
+    sure: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class Place:
+    """What a line of generated code tries, on what, and which cost was counted that a failure there does not have."""
+
+    kind: str
+    subject: Any = None
+    refund: int = 0
+
+
+# ---- nodes
+
+
+def name(identifier: str) -> ast.Name:
+    """A variable."""
+    return ast.Name(identifier, _LOAD, **_AT)
+
+
+def literal(value: Any) -> ast.Constant:
+    """A constant of one of Python's own immutable classes."""
+    return ast.Constant(value, **_AT)
+
+
+def call(function: ast.expr, *arguments: ast.expr, line: int = 1) -> ast.Call:
+    """function(arguments)."""
+    return ast.Call(function, list(arguments), [], lineno=line, col_offset=0)
+
+
+def subscript(value: ast.expr, key: ast.expr, line: int = 1) -> ast.Subscript:
+    """value[key]."""
+    return ast.Subscript(value, key, _LOAD, lineno=line, col_offset=0)
+
+
+def attribute(value: ast.expr, identifier: str, line: int = 1) -> ast.Attribute:
+    """value.identifier."""
+    return ast.Attribute(value, identifier, _LOAD, lineno=line, col_offset=0)
+
+
+def compare(left: ast.expr, operator: ast.cmpop, right: ast.expr, line: int = 1) -> ast.Compare:
+    """Left operator right."""
+    return ast.Compare(left, [operator], [right], lineno=line, col_offset=0)
+
+
+def identical(left: ast.expr, right: ast.expr) -> ast.expr:
+    """Left is right; known at once for two constants, of which Python warns."""
+    if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
+        return literal(left.value is right.value)
+    return compare(left, ast.Is(), right)
+
+
+def different(left: ast.expr, right: ast.expr) -> ast.expr:
+    """Left is not right; known at once for two constants, of which Python warns."""
+    if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
+        return literal(left.value is not right.value)
+    return compare(left, ast.IsNot(), right)
+
+
+def binary(left: ast.expr, operator: ast.operator, right: ast.expr, line: int = 1) -> ast.BinOp:
+    """Left operator right."""
+    return ast.BinOp(left, operator, right, lineno=line, col_offset=0)
+
+
+def negation(value: ast.expr) -> ast.UnaryOp:
+    """Not value."""
+    return ast.UnaryOp(ast.Not(), value, **_AT)
+
+
+def either(test: ast.expr, value: ast.expr, other: ast.expr) -> ast.IfExp:
+    """Value if test else other."""
+    return ast.IfExp(test, value, other, **_AT)
+
+
+def conjunction(*values: ast.expr) -> ast.BoolOp:
+    """Value and value."""
+    return ast.BoolOp(ast.And(), list(values), **_AT)
+
+
+def disjunction(*values: ast.expr) -> ast.BoolOp:
+    """Value or value."""
+    return ast.BoolOp(ast.Or(), list(values), **_AT)
+
+
+def walrus(identifier: str, value: ast.expr) -> ast.NamedExpr:
+    """(identifier := value)."""
+    return ast.NamedExpr(ast.Name(identifier, _STORE, **_AT), value, **_AT)
+
+
+def assign(identifier: str, value: ast.expr) -> ast.Assign:
+    """Identifier = value."""
+    return ast.Assign([ast.Name(identifier, _STORE, **_AT)], value, **_AT)
+
+
+def expression(value: ast.expr) -> ast.Expr:
+    """A value computed for its effect."""
+    return ast.Expr(value, **_AT)
+
+
+def add_cost(value: ast.expr) -> ast.AugAssign:
+    """C += value."""
+    return ast.AugAssign(ast.Name(COST, _STORE, **_AT), ast.Add(), value, **_AT)
+
+
+def subtract_cost(value: ast.expr) -> ast.AugAssign:
+    """C -= value."""
+    return ast.AugAssign(ast.Name(COST, _STORE, **_AT), ast.Sub(), value, **_AT)
+
+
+def branch(test: ast.expr, body: list[ast.stmt], other: list[ast.stmt] | None = None) -> ast.If:
+    """If test: body, else: other."""
+    return ast.If(test, body, other or [], **_AT)
+
+
+def loop(targets: list[str], iterable: ast.expr, body: list[ast.stmt]) -> ast.For:
+    """For targets in iterable: body."""
+    names: list[ast.expr] = [ast.Name(each, _STORE, **_AT) for each in targets]
+    target = names[0] if len(names) == 1 else ast.Tuple(names, _STORE, **_AT)
+    return ast.For(target, iterable, body, [], **_AT)
+
+
+def once(body: list[ast.stmt]) -> ast.While:
+    """While True: body; left by a break."""
+    return ast.While(literal(value=True), body, [], **_AT)
+
+
+def leave() -> ast.Break:
+    """Leave the loop."""
+    return ast.Break(**_AT)
+
+
+def fail(error: ast.expr) -> ast.Raise:
+    """Raise error from None."""
+    return ast.Raise(error, literal(None), **_AT)
+
+
+def attempt(body: list[ast.stmt], errors: ast.expr, handler: list[ast.stmt]) -> ast.Try:
+    """try: body, except errors as x: handler."""
+    return ast.Try(body, [ast.ExceptHandler(errors, "x", handler, **_AT)], [], [], **_AT)
+
+
+def answer(value: ast.expr) -> ast.Return:
+    """Return value."""
+    return ast.Return(value, **_AT)
+
+
+def function(identifier: str, parameters: list[str], body: list[ast.stmt]) -> ast.FunctionDef:
+    """Def identifier(parameters): body."""
+    arguments = ast.arguments([], [ast.arg(each, None, **_AT) for each in parameters], None, [], [], None, [])
+    return ast.FunctionDef(identifier, arguments, body, [], None, **_AT)
+
+
+def nonlocals(names: list[str]) -> ast.Nonlocal:
+    """Nonlocal names."""
+    return ast.Nonlocal(names, **_AT)
+
+
+def listing(values: list[ast.expr]) -> ast.List:
+    """[values]."""
+    return ast.List(values, _LOAD, **_AT)
+
+
+def pair(first: ast.expr, second: ast.expr) -> ast.Tuple:
+    """(first, second)."""
+    return ast.Tuple([first, second], _LOAD, **_AT)
+
+
+def mapping(keys: list[ast.expr], values: list[ast.expr]) -> ast.Dict:
+    """{keys: values}."""
+    return ast.Dict(list(keys), values, **_AT)
+
+
+# ---- writing
+
+
+@dataclass(slots=True)
+class Writer:
+    """The code written so far.
+
+    exact: loops count each iteration as it runs; otherwise all of them before the first, which is cheaper and may count
+    too much before a loop ends early, so that it is only done where the limit is far enough (cost.Overrun).
+    moves: how many statements so far change the cost at run time. depth: blocks that Python counts as nested.
+    """
+
+    exact: bool = False
+    body: list[ast.stmt] = field(default_factory=list)
+    total: int = 0
+    moves: int = 0
+    depth: int = 0
+    constants: dict[str, Any] = field(default_factory=dict)
+    places: list[Place] = field(default_factory=lambda: [Place(""), Place("")])
+    _numbers: int = 0
+    _bound: dict[int, str] = field(default_factory=dict)
+
+    def emit(self, statement: ast.stmt) -> None:
+        """Append a statement."""
+        self.body.append(statement)
+
+    def temporary(self) -> str:
+        """A new variable's name."""
+        self._numbers += 1
+        return f"v{self._numbers}"
+
+    def line(self, place: Place) -> int:
+        """A line number for something that can fail."""
+        self.places.append(place)
+        return len(self.places) - 1
+
+    def bind(self, value: Any) -> ast.expr:
+        """A reference to any Python object."""
+        if type(value) in _IMMUTABLE:
+            return literal(value)
+        known = self._bound.get(id(value))
+        if known is None:
+            known = self._bound[id(value)] = f"k{len(self.constants)}"
+            self.constants[known] = value
+        return name(known)
+
+    def keep(self, value: ast.expr) -> ast.Name:
+        """The value in a variable of its own."""
+        return value if isinstance(value, ast.Name) else self.hold(value)
+
+    def hold(self, value: ast.expr) -> ast.Name:
+        """The value in a variable of its own, whatever it is."""
+        identifier = self.temporary()
+        self.emit(assign(identifier, value))
+        return name(identifier)
+
+    def charge(self, cost: int) -> None:
+        """Count a cost that every run of this block has."""
+        self.total += cost
+
+    def charge_value(self, value: ast.expr) -> None:
+        """Count a cost that is known when it runs."""
+        self.moves += 1
+        self.emit(add_cost(value))
+
+    @contextmanager
+    def nested(self) -> Iterator[list[ast.stmt]]:
+        """Write into a new list of statements of the same block; what it may contain is up to who places it."""
+        outer, self.body = self.body, []
+        try:
+            yield self.body
+        finally:
+            self.body = outer
+
+    @contextmanager
+    def block(self) -> Iterator[list[ast.stmt]]:
+        """Write into a new block, which adds its cost at its start."""
+        outer, self.body, total, self.total = self.body, [], self.total, 0
+        inner = self.body
+        try:
+            yield inner
+        finally:
+            if self.total:
+                inner.insert(0, add_cost(literal(self.total)))
+                self.moves += 1
+            self.body, self.total = outer, total

@@ -1,0 +1,86 @@
+"""[…], {…}, Name{…}, with optional elements and entries. Constant ones are folded before and cost nothing.
+
+Cost: 10 for a list, 30 for a map, 40 for a structure (cel-go v0.26.0 common/cost.go).
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from webhook.cel import compiler_code as code
+from webhook.cel import runtime
+from webhook.cel.compiler_code import Place, Term
+from webhook.cel.tree import ListNode, MapEntry, MapNode, StructNode
+from webhook.cel.values import make_map
+
+if TYPE_CHECKING:
+    from webhook.cel.compiler import Compiler
+
+LIST_COST, MAP_COST, STRUCT_COST = 10, 30, 40
+
+
+def list_of(compiler: Compiler, node: ListNode) -> Term:
+    """[a, ?b]."""
+    writer = compiler.writer
+    writer.charge(LIST_COST)
+    static = compiler.checked.type_of(node)
+    if not node.optional:
+        terms = [compiler.value(each) for each in node.elements]
+        raises = any(term.raises for term in terms)
+        return Term(code.listing([term.code for term in terms]), static, raises=raises, sure=True)
+    result = code.name(writer.temporary())
+    writer.emit(code.assign(result.id, code.listing([])))
+    for position, element in enumerate(node.elements):
+        value = compiler.value(element).code
+        if position in node.optional:
+            found = compiler.call(runtime.element_of, value, result, place=Place("call"))
+        else:
+            found = code.call(code.attribute(result, "append"), value)
+        writer.emit(code.expression(found))
+    return Term(result, static, raises=False, atom=True, sure=True)
+
+
+def map_of(compiler: Compiler, node: MapNode) -> Term:
+    """{k: v, ?k: v}."""
+    compiler.writer.charge(MAP_COST)
+    static = compiler.checked.type_of(node)
+    keys = [compiler.constants.get(id(entry.key)) for entry in node.entries]
+    plain = all(type(key) is str for key in keys) and not any(entry.optional for entry in node.entries)
+    if plain and len(set(keys)) == len(keys):
+        terms = [compiler.value(entry.value) for entry in node.entries]
+        raises = any(term.raises for term in terms)
+        found: ast.expr = code.mapping([code.literal(key) for key in keys], [term.code for term in terms])
+        return Term(found, static, raises=raises, sure=True)
+    entries = _entries(compiler, [(entry, compiler.value(entry.key).code) for entry in node.entries])
+    return Term(compiler.call(make_map, entries, place=Place("call")), static, sure=True)
+
+
+def structure_of(compiler: Compiler, node: StructNode) -> Term:
+    """Name{field: value, ?field: value}."""
+    compiler.writer.charge(STRUCT_COST)
+    static = compiler.checked.type_of(node)
+    fields = [
+        (MapEntry(entry.offset, entry.value, entry.value, entry.optional), code.literal(entry.field))
+        for entry in node.entries
+    ]
+    name = compiler.checked.reference(node) or node.name
+    found = compiler.call(runtime.structure, code.literal(name), _entries(compiler, fields), place=Place("call"))
+    return Term(found, static, sure=True)
+
+
+def _entries(compiler: Compiler, entries: list[tuple[MapEntry, ast.expr]]) -> ast.expr:
+    """A list of pairs."""
+    writer = compiler.writer
+    if not any(entry.optional for entry, _ in entries):
+        return code.listing([code.pair(key, compiler.value(entry.value).code) for entry, key in entries])
+    result = code.name(writer.temporary())
+    writer.emit(code.assign(result.id, code.listing([])))
+    for entry, key in entries:
+        value = compiler.value(entry.value).code
+        if entry.optional:
+            found = compiler.call(runtime.entry_of, key, value, result, place=Place("call"))
+        else:
+            found = code.call(code.attribute(result, "append"), code.pair(key, value))
+        writer.emit(code.expression(found))
+    return result

@@ -1,0 +1,242 @@
+"""&& || ! ?: == !=.
+
+A chain of && or || becomes one loop that runs once and is left as soon as an operand decides; each operand that can
+fail stands in a try of its own, and the first error is raised only if no later operand decides (cel-go v0.26.0
+interpreter/interpretable.go evalAnd, evalOr). In Python 3.11 a try costs nothing until something is raised.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from webhook.cel import compiler_code as code
+from webhook.cel import runtime
+from webhook.cel.compiler_code import Place, Term
+from webhook.cel.failure import ERRORS
+from webhook.cel.tree import Call, Node
+from webhook.cel.types import BOOL, NULL, Type
+from webhook.cel.values import Map, equal, no_such_overload
+
+if TYPE_CHECKING:
+    from webhook.cel.compiler import Compiler
+
+_SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "optional_type"))
+_EXACT = 2**53
+"""Up to here every int is a double, so that Python's exact comparison and cel-go's agree."""
+
+
+def conjunction(compiler: Compiler, node: Call) -> Term:
+    """A && b && …"""
+    return _chain(compiler, node, decides=False)
+
+
+def disjunction(compiler: Compiler, node: Call) -> Term:
+    """A || b || …"""
+    return _chain(compiler, node, decides=True)
+
+
+def _operands(node: Call) -> list[Node]:
+    found: list[Node] = []
+    pending: list[Node] = [node]
+    while pending:
+        at = pending.pop()
+        if isinstance(at, Call) and at.function == node.function:
+            pending.extend(reversed(at.arguments))
+        else:
+            found.append(at)
+    return found
+
+
+def _chain(compiler: Compiler, node: Call, *, decides: bool) -> Term:
+    writer = compiler.writer
+    result, error = writer.temporary(), writer.temporary()
+    operands = _operands(node)
+    writer.depth += 2
+    fails = False
+    with writer.nested() as chain:
+        for position, operand in enumerate(operands):
+            last = position == len(operands) - 1
+            with writer.nested() if position == 0 else writer.block() as body:
+                term = compiler.value(operand)
+                raises = bool(body) or term.raises or not is_bool(term)
+                _decide(compiler, term, result, decides=decides, last=last)
+            if last and fails:
+                body.append(_surface(result, error, decides=decides))
+            elif not last and raises:
+                body = [attempt_operand(compiler, body, error)]
+                fails = True
+            chain.extend(body)
+        chain.append(code.leave())
+    writer.depth -= 2
+    if fails:
+        writer.emit(code.assign(error, code.literal(None)))
+    writer.emit(code.once(chain))
+    return Term(code.name(result), BOOL, raises=False, atom=True, sure=True)
+
+
+def _decide(compiler: Compiler, term: Term, result: str, *, decides: bool, last: bool) -> None:
+    """Take an operand's value."""
+    writer = compiler.writer
+    writer.emit(code.assign(result, term.code))
+    if not last:
+        writer.emit(code.branch(code.identical(code.name(result), code.literal(decides)), [code.leave()]))
+    if not is_bool(term):
+        require_bool(compiler, code.name(result))
+
+
+def attempt_operand(compiler: Compiler, body: list[ast.stmt], error: str) -> ast.stmt:
+    """Run something that may fail; its first error is kept."""
+    lost = code.call(compiler.bind(compiler.failures.lost), code.name("x"))
+    keep = code.branch(code.identical(code.name(error), code.literal(None)), [code.assign(error, code.name("x"))])
+    compiler.writer.moves += 1
+    return code.attempt(body, compiler.bind(ERRORS), [code.subtract_cost(lost), keep])
+
+
+def _surface(result: str, error: str, *, decides: bool) -> ast.stmt:
+    undecided = code.identical(code.name(result), code.literal(not decides))
+    pending = code.different(code.name(error), code.literal(None))
+    return code.branch(code.conjunction(pending, undecided), [code.fail(code.name(error))])
+
+
+def is_bool(term: Term) -> bool:
+    """Whether a value cannot be anything but a bool."""
+    return term.sure and term.type.name == "bool"
+
+
+def require_bool(compiler: Compiler, value: ast.expr) -> None:
+    """Fail unless a value is a bool."""
+    wrong = code.conjunction(
+        code.different(value, code.literal(value=True)), code.different(value, code.literal(value=False))
+    )
+    compiler.writer.emit(code.branch(wrong, [code.expression(compiler.call(no_such_overload, place=Place("call")))]))
+
+
+def checked_bool(compiler: Compiler, term: Term) -> ast.expr:
+    """A value as a bool, checked where it might be something else."""
+    if is_bool(term):
+        return term.code
+    kept = compiler.kept(term)
+    require_bool(compiler, kept.code)
+    return kept.code
+
+
+def negation(compiler: Compiler, node: Call) -> Term:
+    """!a."""
+    compiler.writer.charge(1)
+    term = compiler.value(node.arguments[0])
+    return Term(code.negation(checked_bool(compiler, term)), BOOL, raises=term.raises, sure=True)
+
+
+def conditional(compiler: Compiler, node: Call) -> Term:
+    """A ? b : c. Only the taken branch is evaluated, and the condition's error is the result's."""
+    writer = compiler.writer
+    test = checked_bool(compiler, compiler.value(node.arguments[0]))
+    result = writer.temporary()
+    terms: list[Term] = []
+    bodies: list[list[ast.stmt]] = []
+    for branch in node.arguments[1:]:
+        with writer.block() as body:
+            term = compiler.bare(branch)
+            writer.emit(code.assign(result, term.code))
+        terms.append(term)
+        bodies.append(body)
+    writer.emit(code.branch(test, *bodies))
+    sure = terms[0].sure and terms[1].sure and terms[0].type == terms[1].type
+    return Term(code.name(result), compiler.checked.type_of(node), raises=False, atom=True, sure=sure)
+
+
+# ---- equality
+
+
+def equality(compiler: Compiler, node: Call) -> Term:
+    """A == b, a != b: heterogeneous, never an error; 1 for every 10 of the smaller size."""
+    left, right = node.arguments
+    if compiler.is_constant(left) and not compiler.is_constant(right):
+        left, right = right, left
+    compiler.writer.charge(1)
+    first = compiler.value(left)
+    if compiler.is_constant(right):
+        result = _with_constant(compiler, first, compiler.value(right), compiler.constants[id(right)])
+    else:
+        result = _with_value(compiler, first, compiler.value(right))
+    if node.function == "_!=_":
+        result.code, result.atom = code.negation(result.code), False
+    return result
+
+
+def _with_constant(compiler: Compiler, term: Term, constant: Term, value: Any) -> Term:
+    writer = compiler.writer
+    kind = type(value)
+    raises = term.raises
+    if kind in (str, list, bytes, dict, Map):
+        if not value:
+            writer.charge(-1)  # the smaller size is 0
+            return Term(_equals_constant(compiler, term, value), BOOL, raises=raises, sure=True)
+        if kind is not str:
+            return _with_value(compiler, term, constant)
+        if len(value) > 10:
+            return _with_long_text(compiler, term, value)
+    if may_be_sized(term.type):
+        term = compiler.kept(term)
+        writer.moves += 1
+        empty = compiler.call(runtime.empty, term.code)
+        writer.emit(code.branch(code.negation(term.code), [code.subtract_cost(empty)]))
+    return Term(_equals_constant(compiler, term, value), BOOL, raises=raises, sure=True)
+
+
+def _with_long_text(compiler: Compiler, term: Term, value: str) -> Term:
+    kept = compiler.kept(term)
+    result = compiler.writer.keep(code.compare(kept.code, ast.Eq(), code.literal(value)))
+    compiler.writer.charge((len(value) + 9) // 10 - 1)
+    short = compiler.call(_shortfall, kept.code, code.literal(len(value)))
+    compiler.writer.moves += 1
+    compiler.writer.emit(code.branch(code.negation(result), [code.subtract_cost(short)]))
+    return Term(result, BOOL, raises=False, atom=True, sure=True)
+
+
+def _shortfall(value: Any, length: int) -> int:
+    """How much less comparing a value with a text of this length costs than two texts of the length."""
+    return (length + 9) // 10 - (min(runtime.measure(value), length) + 9) // 10
+
+
+def _equals_constant(compiler: Compiler, term: Term, value: Any) -> ast.expr:
+    if value is None or value is True or value is False:
+        return code.identical(term.code, code.literal(value))
+    kind = type(value)
+    plain = kind is str or (kind is int and abs(value) <= _EXACT and value not in (0, 1))
+    plain = plain or (kind is float and abs(value) <= _EXACT and value not in (0.0, 1.0))
+    # true == 1 in Python, so 0 and 1 need to know that the other side is no bool
+    if plain or (kind is int and abs(value) <= _EXACT and term.sure and term.type.name == "int"):
+        return code.compare(term.code, ast.Eq(), code.literal(value))
+    if kind is int and abs(value) <= _EXACT:
+        first, again = compiler.named(term)
+        is_int = code.identical(code.call(compiler.bind(type), first), compiler.bind(int))
+        quick = code.compare(again, ast.Eq(), code.literal(value))
+        return code.either(is_int, quick, compiler.call(equal, again, code.literal(value)))
+    return compiler.call(equal, term.code, compiler.bind(value))
+
+
+def may_be_sized(static: Type) -> bool:
+    """Whether a value of this static type may have a size, and so an empty one."""
+    return static.name in _SIZED or static.kind == "object"
+
+
+def _with_value(compiler: Compiler, left: Term, right: Term) -> Term:
+    raises = left.raises or right.raises
+    if may_be_sized(left.type) and may_be_sized(right.type) and NULL not in (left.type, right.type):
+        left, right = compiler.kept(left), compiler.kept(right)
+        compiler.writer.charge_value(compiler.call(runtime.equality, left.code, right.code))
+    elif may_be_sized(left.type) or may_be_sized(right.type):
+        left, right = compiler.kept(left), compiler.kept(right)
+        sized = left if may_be_sized(left.type) else right
+        compiler.writer.moves += 1
+        empty = compiler.call(runtime.empty, sized.code)
+        compiler.writer.emit(code.branch(code.negation(sized.code), [code.subtract_cost(empty)]))
+    if left.type.name == right.type.name and left.type.name in ("string", "bool") and (left.sure or right.sure):
+        return Term(code.compare(left.code, ast.Eq(), right.code), BOOL, raises=raises, sure=True)
+    left, right = compiler.kept(left), compiler.kept(right)
+    is_text = code.identical(code.call(compiler.bind(type), left.code), compiler.bind(str))
+    quick = code.compare(left.code, ast.Eq(), right.code)
+    slow = compiler.call(equal, left.code, right.code, place=Place("call"))
+    return Term(code.either(is_text, quick, slow), BOOL, raises=raises, sure=True)

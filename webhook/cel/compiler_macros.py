@@ -1,0 +1,385 @@
+"""all exists exists_one map filter transform… optMap sortBy: a Python loop each.
+
+Errors are absorbed by all and exists as by && and ||; the others fail with the first one. Costs are those of cel-go's
+expansions (parser/macro.go, ext/comprehensions.go v0.26.0), where the accumulator and the loop's condition count too:
+
+    all         3 each, 1 at the end        map          12 each (2 if the result is constant), 1 at the end
+    exists      4 each, 1 at the end        filter       13 each kept, 1 at the end
+    exists_one  2 each found, 2 at the end  transformMap  3 each, transformMapEntry 2 each, 1 at the end
+
+A loop's cost is counted before it starts, as if it ran through, and corrected when it ends early (compiler_code.Writer
+on `exact`).
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Self
+
+from webhook.cel import compiler_code as code
+from webhook.cel import runtime
+from webhook.cel.compiler_calls import apply
+from webhook.cel.compiler_code import Place, Term
+from webhook.cel.compiler_logic import attempt_operand, checked_bool, is_bool
+from webhook.cel.library import lists
+from webhook.cel.tree import Ident, Macro, Node, children
+from webhook.cel.types import BOOL, DYN, INT, Type, list_of
+from webhook.cel.values import NONE, Optional, make_map, no_such_overload
+
+if TYPE_CHECKING:
+    from webhook.cel.compiler import Compiler
+
+
+def macro(compiler: Compiler, node: Macro) -> Term:
+    """A comprehension."""
+    return _MACROS[node.name](compiler, node)
+
+
+class _Loop:
+    """A loop being written: the range, its variables, the body's cost per element."""
+
+    def __init__(self, compiler: Compiler, node: Macro, *, ends_early: bool = False) -> None:
+        self.compiler = compiler
+        self.writer = compiler.writer
+        self.node = node
+        self.ends_early = ends_early
+        self.range = self._range()
+        self.names = [self.writer.temporary() for _ in node.variables]
+        self.remaining = self.writer.temporary()
+
+    def _range(self) -> ast.Name:
+        compiler = self.compiler
+        operand = compiler.value(self.node.operand)
+        if len(self.node.variables) == 2:
+            return self.writer.keep(compiler.call(runtime.pairs, operand.code, place=Place("call")))
+        if operand.type.name == "list" and operand.sure:
+            return self.writer.keep(operand.code)
+        first, again = compiler.named(operand)
+        is_list = code.identical(code.call(compiler.bind(type), first), compiler.bind(list))
+        slow = compiler.call(runtime.elements, again, place=Place("call"))
+        return self.writer.keep(code.either(is_list, again, slow))
+
+    def types(self) -> list[Type]:
+        """What the variables are, as far as the range's type says."""
+        found = self.compiler.checked.type_of(self.node.operand)
+        if len(self.names) == 2:
+            if found.name == "list":
+                return [INT, found.parameters[0]]
+            return list(found.parameters) if found.name == "map" else [DYN, DYN]
+        return [found.parameters[0]] if found.name in ("list", "map") else [DYN]
+
+    def bound(self, node: Node) -> Term:
+        """The code of an expression that sees the loop's variables."""
+        compiler = self.compiler
+        before = compiler.scope
+        found = self.compiler.checked.type_of(self.node.operand)
+        sure = found.name == "list" and len(self.names) == 2
+        terms = [
+            Term(code.name(name), static, raises=False, atom=True, sure=sure and position == 0)
+            for position, (name, static) in enumerate(zip(self.names, self.types(), strict=True))
+        ]
+        compiler.scope = {**before, **dict(zip(self.node.variables, terms, strict=True))}
+        term = compiler.value(node)
+        compiler.scope = before
+        return term
+
+    def emit(self, body: list[ast.stmt], each: int) -> None:
+        """Place the loop, with the cost of one run of its body."""
+        writer, compiler = self.writer, self.compiler
+        iterable: ast.expr = self.range
+        if self.ends_early:
+            iterable = code.name(self.remaining)
+            writer.emit(code.assign(self.remaining, code.call(compiler.bind(iter), self.range)))
+        if writer.exact:
+            body[:0] = [code.add_cost(code.literal(each)), self.ask("check")]
+        elif each:
+            count = code.call(compiler.bind(len), self.range)
+            writer.emit(code.add_cost(code.binary(count, ast.Mult(), code.literal(each))))
+            writer.emit(self.ask("probe"))
+        writer.moves += 1
+        writer.emit(code.loop(self.names, iterable, body))
+
+    def ask(self, method: str) -> ast.stmt:
+        """Go on only if the cost so far allows it."""
+        over = code.compare(code.name(code.COST), ast.Gt(), code.name(code.LIMIT))
+        bound = code.call(code.attribute(code.name(code.METER), method), code.name(code.COST))
+        return code.branch(over, [code.assign(code.LIMIT, bound)])
+
+    def end_early(self, each: int, condition: int) -> ast.stmt:
+        """Correct the cost of a loop that is left: only the next element's condition is still evaluated."""
+        remaining = code.name(self.remaining)
+        if self.writer.exact:
+            return code.add_cost(self.compiler.call(runtime.pending, remaining, code.literal(condition)))
+        rest = self.compiler.call(runtime.rest, remaining, code.literal(each), code.literal(condition))
+        return code.subtract_cost(rest)
+
+    def body(self) -> _Body:
+        """Begin the body."""
+        return _Body(self)
+
+
+class _Body:
+    """The body of a loop: `with` collects its statements and its cost."""
+
+    def __init__(self, loop: _Loop) -> None:
+        self.loop = loop
+        self.statements: list[ast.stmt] = []
+        self.each = 0
+
+    def __enter__(self) -> Self:
+        writer = self.loop.writer
+        self._outer = writer.body, writer.total, writer.moves
+        writer.body, writer.total = self.statements, 0
+        writer.depth += 2
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        writer = self.loop.writer
+        self.each = writer.total
+        moved = writer.moves != self._outer[2]
+        writer.body, writer.total = self._outer[0], self._outer[1]
+        writer.depth -= 2
+        if moved:
+            # what the body costs depends on the data: ask each time around
+            self.statements.append(self.loop.ask("check"))
+
+
+def _quantifier(compiler: Compiler, node: Macro, *, decides: bool, condition: int) -> Term:
+    writer = compiler.writer
+    loop = _Loop(compiler, node, ends_early=True)
+    result, error = writer.temporary(), writer.temporary()
+    writer.charge(1)
+    with loop.body() as body:
+        writer.charge(condition + 1)
+        term = loop.bound(node.arguments[0])
+        raises = bool(body.statements) or term.raises or not is_bool(term)
+        value = term.code if is_bool(term) else compiler.kept(term).code
+        marker = len(body.statements)
+    each = body.each
+    leave = [code.assign(result, code.literal(decides)), loop.end_early(each, condition), code.leave()]
+    tests: list[ast.stmt]
+    if is_bool(term):
+        tests = [code.branch(value if decides else code.negation(value), leave)]
+    else:
+        other = code.different(value, code.literal(not decides))
+        wrong: list[ast.stmt] = [code.expression(compiler.call(no_such_overload, place=Place("call")))]
+        decided = code.identical(value, code.literal(decides))
+        tests = [code.branch(decided, leave, [code.branch(other, wrong)])]
+    statements = [*body.statements[:marker], *tests]
+    if raises:
+        statements = [attempt_operand(compiler, statements, error)]
+        writer.emit(code.assign(error, code.literal(None)))
+    statements += body.statements[marker:]
+    writer.emit(code.assign(result, code.literal(not decides)))
+    loop.emit(statements, each)
+    if raises:
+        pending = code.different(code.name(error), code.literal(None))
+        undecided = code.identical(code.name(result), code.literal(not decides))
+        writer.emit(code.branch(code.conjunction(pending, undecided), [code.fail(code.name(error))]))
+    return Term(code.name(result), BOOL, raises=False, atom=True, sure=True)
+
+
+def _all(compiler: Compiler, node: Macro) -> Term:
+    return _quantifier(compiler, node, decides=False, condition=2)
+
+
+def _exists(compiler: Compiler, node: Macro) -> Term:
+    return _quantifier(compiler, node, decides=True, condition=3)
+
+
+def _exists_one(compiler: Compiler, node: Macro) -> Term:
+    writer = compiler.writer
+    loop = _Loop(compiler, node)
+    count = writer.temporary()
+    writer.charge(2)
+    with loop.body() as body:
+        test = checked_bool(compiler, loop.bound(node.arguments[0]))
+        found = code.binary(code.name(count), ast.Add(), code.literal(1))
+        writer.emit(code.branch(test, [code.assign(count, found)]))
+    writer.emit(code.assign(count, code.literal(0)))
+    loop.emit(body.statements, body.each)
+    writer.charge_value(code.binary(code.name(count), ast.Mult(), code.literal(2)))
+    return Term(code.compare(code.name(count), ast.Eq(), code.literal(1)), BOOL, raises=False, sure=True)
+
+
+def _filter(compiler: Compiler, node: Macro) -> Term:
+    writer = compiler.writer
+    loop = _Loop(compiler, node)
+    result = code.name(writer.temporary())
+    writer.charge(1)
+    with loop.body() as body:
+        test = checked_bool(compiler, loop.bound(node.arguments[0]))
+        keep = code.call(code.attribute(result, "append"), code.name(loop.names[0]))
+        writer.emit(code.branch(test, [code.expression(keep)]))
+    writer.emit(code.assign(result.id, code.listing([])))
+    loop.emit(body.statements, body.each)
+    kept = code.call(compiler.bind(len), result)
+    writer.charge_value(code.binary(kept, ast.Mult(), code.literal(13)))
+    return Term(result, compiler.checked.type_of(node), raises=False, atom=True, sure=True)
+
+
+def _collect(compiler: Compiler, node: Macro, step: int) -> Term:
+    """map, transformList, transformMap, transformMapEntry: an optional filter, then what each element becomes."""
+    writer = compiler.writer
+    loop = _Loop(compiler, node)
+    result = code.name(writer.temporary())
+    writer.charge(1)
+    kept_cost = 0
+    with loop.body() as body:
+        if len(node.arguments) == 2:
+            test = checked_bool(compiler, loop.bound(node.arguments[0]))
+            outer, writer.total = writer.total, 0
+            with writer.nested() as chosen:
+                _append(compiler, loop, result, step)
+            kept_cost, writer.total = writer.total, outer
+            writer.emit(code.branch(test, chosen))
+        else:
+            _append(compiler, loop, result, step)
+    merges = node.name == "transformMapEntry"
+    writer.emit(code.assign(result.id, code.mapping([], []) if merges else code.listing([])))
+    loop.emit(body.statements, body.each)
+    if kept_cost:
+        kept = code.call(compiler.bind(len), result)
+        writer.charge_value(code.binary(kept, ast.Mult(), code.literal(kept_cost)))
+    static = compiler.checked.type_of(node)
+    if node.name in ("transformMap", "transformMapEntry"):
+        finish = runtime.collected if merges else make_map
+        return Term(compiler.call(finish, result, place=Place("call")), static, sure=True)
+    return Term(result, static, raises=False, atom=True, sure=True)
+
+
+def _append(compiler: Compiler, loop: _Loop, result: ast.Name, step: int) -> None:
+    writer, node = compiler.writer, loop.node
+    value = node.arguments[-1]
+    writer.charge(step)
+    if step == _MAP_STEP and compiler.is_constant(value):
+        writer.charge(-10)  # a list of constants is a constant
+    term = loop.bound(value)
+    if node.name == "transformMapEntry":
+        found = compiler.call(runtime.insert, result, term.code, place=Place("call"))
+    elif node.name == "transformMap":
+        found = code.call(code.attribute(result, "append"), code.pair(code.name(loop.names[0]), term.code))
+    else:
+        found = code.call(code.attribute(result, "append"), term.code)
+    writer.emit(code.expression(found))
+
+
+_MAP_STEP = 12
+
+
+def _map(compiler: Compiler, node: Macro) -> Term:
+    return _collect(compiler, node, _MAP_STEP)
+
+
+def _transform_map(compiler: Compiler, node: Macro) -> Term:
+    return _collect(compiler, node, 3)
+
+
+def _transform_map_entry(compiler: Compiler, node: Macro) -> Term:
+    return _collect(compiler, node, 2)
+
+
+# ---- macros without a loop
+
+
+def _opt_map(compiler: Compiler, node: Macro) -> Term:
+    """target.hasValue() ? optional.of(body with the value) : optional.none(); the value's use computes target again."""
+    writer = compiler.writer
+    again = writer.temporary()
+    uses = _reads(node.arguments[0], node.variables[0])
+    before, moves = writer.total, writer.moves
+    marker = len(writer.body)
+    writer.charge(1)
+    operand = compiler.kept(compiler.value(node.operand))
+    repeated = writer.total - before
+    changes = writer.moves != moves
+    if changes and uses:
+        writer.body.insert(marker, code.assign(again, code.name(code.COST)))
+        writer.emit(code.assign(again, code.binary(code.name(code.COST), ast.Sub(), code.name(again))))
+    result, inner = writer.temporary(), writer.temporary()
+    is_optional = code.identical(code.call(compiler.bind(type), operand.code), compiler.bind(Optional))
+    refuse = code.expression(compiler.call(no_such_overload, place=Place("call")))
+    if not (operand.sure and operand.type.name == "optional_type"):
+        writer.emit(code.branch(code.negation(is_optional), [refuse]))
+    with writer.block() as present:
+        if uses:
+            writer.charge(repeated)
+            if changes:
+                writer.charge_value(code.name(again))
+        writer.emit(code.assign(inner, code.attribute(operand.code, "value")))
+        static = operand.type.parameters[0] if operand.type.parameters else DYN
+        value = Term(code.name(inner), static, raises=False, atom=True)
+        term = _with_variable(compiler, node.variables[0], value, node)
+        found = term.code
+        if node.name == "optMap":
+            writer.charge(1)
+            found = code.call(compiler.bind(Optional), found)
+        writer.emit(code.assign(result, found))
+    with writer.block() as absent:
+        writer.charge(1)
+        writer.emit(code.assign(result, compiler.bind(NONE)))
+    writer.emit(code.branch(code.attribute(operand.code, "present"), present, absent))
+    return Term(code.name(result), compiler.checked.type_of(node), raises=False, atom=True, sure=node.name == "optMap")
+
+
+def _with_variable(compiler: Compiler, name: str, term: Term, node: Macro) -> Term:
+    before = compiler.scope
+    compiler.scope = {**before, name: term}
+    found = compiler.value(node.arguments[0])
+    compiler.scope = before
+    return found
+
+
+def _reads(node: Node, name: str) -> bool:
+    """Whether an expression names a variable at all."""
+    pending = [node]
+    while pending:
+        at = pending.pop()
+        if isinstance(at, Ident) and at.name == name:
+            return True
+        pending.extend(children(at))
+    return False
+
+
+def _bind(compiler: Compiler, node: Macro) -> Term:
+    """cel.bind(name, value, body)."""
+    value = compiler.kept(compiler.value(node.operand))
+    return _with_variable(compiler, node.variables[0], value, node)
+
+
+def _sort_by(compiler: Compiler, node: Macro) -> Term:
+    """The keys as map() makes them, then the list sorted by them; cel-go reads the list's name twice."""
+    writer = compiler.writer
+    loop = _Loop(compiler, node)
+    keys = code.name(writer.temporary())
+    writer.charge(3)
+    with loop.body() as body:
+        _append(compiler, loop, keys, _MAP_STEP)
+    writer.emit(code.assign(keys.id, code.listing([])))
+    loop.emit(body.statements, body.each)
+    static = compiler.checked.type_of(node)
+    element = compiler.checked.type_of(node.arguments[-1])
+    terms = [
+        Term(loop.range, static, raises=False, atom=True, sure=True),
+        Term(keys, list_of(element), raises=False, atom=True, sure=True),
+    ]
+    every = tuple(each for each in lists.FUNCTIONS if each.name == "@sortByAssociatedKeys")
+    known = tuple(each for each in every if each.parameters[1] == terms[1].type)
+    return apply(compiler, known or every, terms, static)
+
+
+_MACROS = {
+    "all": _all,
+    "exists": _exists,
+    "exists_one": _exists_one,
+    "existsOne": _exists_one,
+    "filter": _filter,
+    "map": _map,
+    "transformList": _map,
+    "transformMap": _transform_map,
+    "transformMapEntry": _transform_map_entry,
+    "optMap": _opt_map,
+    "optFlatMap": _opt_map,
+    "bind": _bind,
+    "sortBy": _sort_by,
+}

@@ -1,0 +1,85 @@
+"""Python's exceptions in generated code as CEL errors: their text, made when one surfaces, and the cost they leave out.
+
+Every operation of generated code that can fail has a line number of its own; the table of places says what is tried
+there. Texts are cel-go v0.26.0's (interpreter/attributes.go resolutionError, common/types/err.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from webhook.cel.library.conversions import show
+from webhook.cel.values import Key
+from webhook.errors import BudgetExceeded, EvaluationError, NoSuchOverload
+
+if TYPE_CHECKING:
+    from webhook.cel.compiler_code import Place
+
+CODE_NAME = "<cel>"
+ERRORS = (EvaluationError, KeyError, TypeError, AttributeError, IndexError)
+"""What a failed operation of generated code can raise."""
+
+
+class Failures:
+    """The failures of one program."""
+
+    __slots__ = ("_places",)
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self._places = places
+
+    def lost(self, error: Exception) -> int:
+        """Take over a failure: remember its place, let go of its frames; gives the cost that it leaves out.
+
+        Raises:
+            BudgetExceeded: which nothing absorbs.
+        """
+        if isinstance(error, BudgetExceeded):
+            raise error
+        if "place" in error.__dict__:
+            return 0
+        place = self._places[_line(error.__traceback__)]
+        error.__dict__["place"] = place
+        error.__traceback__ = None
+        return place.refund
+
+    def failure(self, error: Exception) -> EvaluationError:
+        """The CEL error of a failure."""
+        place: Place = error.__dict__.pop("place")
+        error.__traceback__ = None
+        if isinstance(error, EvaluationError):
+            return error
+        return _ERRORS_BY_KIND.get(place.kind, _no_overload)(error, place.subject)
+
+
+def _line(trace: TracebackType | None) -> int:
+    line = 0
+    while trace is not None and trace.tb_frame.f_code.co_filename == CODE_NAME:
+        line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def _no_overload(error: Exception, subject: Any) -> EvaluationError:
+    if isinstance(error, KeyError) and error.args:
+        return _no_key(error, error.args[0])
+    return NoSuchOverload(f"no such overload: {subject}" if subject else "no such overload")
+
+
+def _no_key(error: Exception, key: Any) -> EvaluationError:
+    if isinstance(error, TypeError) and str(error).startswith("list indices"):
+        return EvaluationError("unsupported index type 'string' in list")
+    return EvaluationError(f"no such key: {show(key.value if type(key) is Key else key)}")
+
+
+def _no_element(_: Exception, position: Any) -> EvaluationError:
+    return EvaluationError(f"index out of bounds: {position}")
+
+
+def _no_variable(_: Exception, name: Any) -> EvaluationError:
+    return EvaluationError(f"no such attribute(s): {name}")
+
+
+_ERRORS_BY_KIND = {"field": _no_key, "element": _no_element, "variable": _no_variable}

@@ -1,0 +1,111 @@
+"""Which parts of an expression are constants, as cel-go sees them when it plans a program.
+
+Literals, lists and maps of constants, names of types, conversions of a constant, and membership in an empty list are
+computed once and cost nothing. What fails then refuses the whole expression, even where `||` would absorb it: bad
+conversions, patterns that are none, keys that nothing has. Source: cel-go v0.26.0 interpreter/decorators.go decOptimize
+and planner.go, which the API server switches on (OptOptimize). `quantity('zzz')` is not folded: it fails when reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from webhook.cel import lexer
+from webhook.cel.dispatch import fitting
+from webhook.cel.library.regex import matcher
+from webhook.cel.tree import Call, Ident, ListNode, Literal, MapNode, Node, Select, children
+from webhook.cel.values import TypeValue, UInt, make_map, type_name
+from webhook.errors import CompileError, EvaluationError, Issue
+
+if TYPE_CHECKING:
+    from webhook.cel.checker import Checked
+
+CONVERSIONS = frozenset(("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"))
+_PRIMITIVES = frozenset(("bool", "string", "int", "uint", "double"))
+_PATTERNS = frozenset(("matches", "find", "findAll"))
+_KEYS = frozenset((bool, int, UInt, float, str))
+
+
+def fold(checked: Checked, source: str) -> Mapping[int, Any]:
+    """The values of all constant nodes, by `id(node)`.
+
+    Raises:
+        CompileError: constants that fail.
+    """
+    folding = _Folding(checked, source)
+    for node in _bottom_up(checked.node):
+        folding.visit(node)
+    if folding.issues:
+        raise CompileError(source, tuple(folding.issues))
+    return folding.values
+
+
+def _bottom_up(root: Node) -> list[Node]:
+    order, pending = [], [root]
+    while pending:
+        node = pending.pop()
+        order.append(node)
+        pending.extend(children(node))
+    order.reverse()
+    return order
+
+
+class _Folding:
+    def __init__(self, checked: Checked, source: str) -> None:
+        self.checked = checked
+        self.source = source
+        self.values: dict[int, Any] = {}
+        self.issues: list[Issue] = []
+
+    def visit(self, node: Node) -> None:
+        values = self.values
+        match node:
+            case Literal():
+                values[id(node)] = node.value
+            case Ident() | Select():
+                reference = self.checked.reference(node)
+                if reference is not None and reference in self.checked.type_names:
+                    values[id(node)] = TypeValue(reference)
+            case ListNode() if not node.optional and all(id(each) in values for each in node.elements):
+                values[id(node)] = [values[id(each)] for each in node.elements]
+            case MapNode() if not any(entry.optional for entry in node.entries):
+                if all(id(part) in values for part in children(node)):
+                    values[id(node)] = make_map((values[id(each.key)], values[id(each.value)]) for each in node.entries)
+            case Call() if node.arguments:
+                self._call(node)
+
+    def _call(self, node: Call) -> None:
+        values, last = self.values, node.arguments[-1]
+        if id(last) not in values:
+            return
+        value = values[id(last)]
+        if node.function == "@in" and value == []:
+            values[id(node)] = False
+        elif node.function in _PATTERNS and type(value) is str:
+            self._pattern(node, value)
+        elif node.function in ("_[_]", "_[?_]") and type(value) not in _KEYS:
+            self._report(node, f"invalid qualifier type: {type_name(value)}")
+        elif node.target is None and node.function.lstrip(".") in CONVERSIONS and len(node.arguments) == 1:
+            self._convert(node, value)
+
+    def _convert(self, node: Call, value: Any) -> None:
+        try:
+            self.values[id(node)] = fitting(self.checked.overloads.get(id(node), ()), (value,))(value)
+        except EvaluationError as error:
+            self._report(node, str(error))
+
+    def _pattern(self, node: Call, pattern: str) -> None:
+        try:
+            matcher(pattern)
+        except ValueError as error:
+            self._report(node, f"error parsing regexp: {error}")
+
+    def _report(self, node: Node, message: str) -> None:
+        place = lexer.position(self.source, node.offset)
+        self.issues.append(Issue(f"program instantiation failed: {message}", *place))
+
+
+def is_set(values: list[Any]) -> bool:
+    """Whether cel-go makes a set of a constant list for `in`, which then costs nothing."""
+    return all(type_name(value) in _PRIMITIVES for value in values)

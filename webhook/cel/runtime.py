@@ -1,0 +1,176 @@
+"""What generated code calls where it has no shorter way: access, iteration, construction, and size-dependent costs.
+
+Every function takes any values and gives a value or raises cel-go's error. Sources: cel-go v0.26.0
+interpreter/attributes.go (refQualify), interpreter/interpretable.go (folds, constructors), ext/comprehensions.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from webhook.cel.library.conversions import show
+from webhook.cel.library.costs import size
+from webhook.cel.library.standard import index, list_index
+from webhook.cel.values import (
+    ABSENT,
+    MAPS,
+    NONE,
+    Map,
+    Optional,
+    Struct,
+    make_map,
+    map_find,
+    map_items,
+    map_key,
+    map_keys,
+)
+from webhook.errors import EvaluationError, NoSuchOverload
+
+_SIZED = frozenset((str, bytes, list, dict, Map))
+_GO_NAMES = {bool: "types.Bool", int: "types.Int", float: "types.Double", str: "types.String", type(None): "types.Null"}
+
+
+def get(value: Any, key: Any) -> Any:
+    """value[key], for every class of value and key."""
+    if type(value) is Optional:
+        return look_up(value, key)
+    if isinstance(value, dict) and type(value) not in MAPS:
+        return value[key] if type(key) is str else _no_key(key)
+    return index(value, key)
+
+
+def look_up(value: Any, key: Any) -> Optional:
+    """value[?key], also of an optional value: an optional."""
+    kind = type(value)
+    if kind is Optional:
+        return look_up(value.value, key) if value.present else NONE
+    if kind is list:
+        position = list_index(key)
+        return Optional(value[position]) if 0 <= position < len(value) else NONE
+    if kind in MAPS:
+        found = map_find(value, key)
+        return NONE if found is ABSENT else Optional(found)
+    if isinstance(value, dict):
+        return Optional(value[key]) if has(value, key) else NONE
+    return NONE
+
+
+def has(value: Any, field: str) -> bool:
+    """Whether a field is there: false for what has no fields at all, an error for a list."""
+    kind = type(value)
+    if kind is Struct or kind in MAPS:
+        return field in value
+    if kind is Optional:
+        return value.present and has(value.value, field)
+    if kind is list:
+        list_index(field)
+    if isinstance(value, dict):
+        # a map that fills itself says what it has by giving it
+        return field in value or (hasattr(kind, "__missing__") and _is_given(value, field))
+    return False
+
+
+def _is_given(value: dict[str, Any], field: str) -> bool:
+    try:
+        value[field]
+    except KeyError:
+        return False
+    return True
+
+
+def _no_key(key: Any) -> Any:
+    raise EvaluationError(f"no such key: {show(key)}")
+
+
+def elements(value: Any) -> list[Any]:
+    """What a comprehension with one variable runs over: a list's elements, a map's keys."""
+    kind = type(value)
+    if kind is list:
+        return list(value)
+    if kind in MAPS:
+        return map_keys(value)
+    if isinstance(value, dict) and kind is not Struct:
+        return list(value)
+    shown = _GO_NAMES.get(kind, kind.__name__)
+    raise EvaluationError(f"got '{shown}', expected iterable type")
+
+
+def pairs(value: Any) -> list[tuple[Any, Any]]:
+    """What a comprehension with two variables runs over: index and element, or key and value."""
+    kind = type(value)
+    if kind is list:
+        return list(enumerate(value))
+    if kind in MAPS:
+        return list(map_items(value))
+    raise EvaluationError(f"unsupported comprehension range type: {_GO_NAMES.get(kind, kind.__name__)}")
+
+
+def rest(remaining: Iterator[Any], each: int, more: int) -> int:
+    """The cost counted for elements that a loop did not come to; the next one's condition is still evaluated."""
+    count: int = remaining.__length_hint__()  # type: ignore[attr-defined]
+    return count * each - more if count else 0
+
+
+def pending(remaining: Iterator[Any], more: int) -> int:
+    """The cost of the next element's condition, if there is a next one."""
+    return more if remaining.__length_hint__() else 0  # type: ignore[attr-defined]
+
+
+def element_of(value: Any, target: list[Any]) -> None:
+    """[?value]: append what an optional has."""
+    if type(value) is not Optional:
+        raise EvaluationError(f"cannot initialize optional list element from non-optional value {show(value)}")
+    if value.present:
+        target.append(value.value)
+
+
+def entry_of(key: Any, value: Any, target: list[tuple[Any, Any]]) -> None:
+    """{?key: value}: the entry that an optional has; one that has none takes an earlier one away."""
+    if type(value) is not Optional:
+        text = f"cannot initialize optional entry '{show(key)}' from non-optional value {show(value)}"
+        raise EvaluationError(text)
+    if value.present:
+        target.append((key, value.value))
+    else:
+        target[:] = [entry for entry in target if map_key(entry[0]) != map_key(key)]
+
+
+def structure(name: str, entries: list[tuple[Any, Any]]) -> Struct:
+    """Name{field: value}."""
+    return Struct(name, entries)
+
+
+def insert(entries: dict[Any, Any], more: Any) -> None:
+    """transformMapEntry: take over the entries of a map; no key may come twice."""
+    if type(more) not in MAPS:
+        raise NoSuchOverload
+    for key, value in map_items(more):
+        stored = map_key(key)
+        if stored in entries:
+            raise EvaluationError(f"insert failed: key {show(key)} already exists")
+        entries[stored] = (key, value)
+
+
+def collected(entries: dict[Any, Any]) -> dict[Any, Any]:
+    """The map of what insert has gathered."""
+    return make_map(entries.values())
+
+
+def empty(value: Any) -> int:
+    """1 for a value without content that has a size: comparing with it costs one less."""
+    return 1 if type(value) in _SIZED else 0
+
+
+def equality(left: Any, right: Any) -> int:
+    """What == or != of two values costs beyond 1 (runtimecost.go, Equals)."""
+    if type(left) not in _SIZED and type(left) is not Optional:
+        return -1 if not right and type(right) in _SIZED else 0
+    return -(-min(measure(left), measure(right)) // 10) - 1
+
+
+def measure(value: Any) -> int:
+    """A size, with cel-go's look into optionals (runtimecost.go actualSize)."""
+    if type(value) is Optional and value.present:
+        return measure(value.value)
+    return size(value) if type(value) in _SIZED else 1
