@@ -147,6 +147,9 @@ class Checker:
     def undeclared(self, name: str, node: Node) -> Type:
         """Report a name that stands for nothing."""
         self.report(f"undeclared reference to '{name}' (in container '{self.environment.container}')", node)
+        if not self.environment.strict and isinstance(node, Ident):
+            self.references[id(node)] = name
+            self.names.add(name)
         return ERROR
 
     def _ident(self, node: Ident) -> Type:
@@ -262,6 +265,9 @@ class Checker:
             elif result.name != DYN.name and found != result:
                 result = DYN
         if result is None:
+            if not self.environment.strict:
+                fitting = (each for each in overloads if each.member is member and len(each.parameters) == len(given))
+                self.overloads[id(node)] = tuple(fitting)
             return self.no_overload(node, name, given, member=member)
         self.overloads[id(node)] = tuple(kept)
         return result
@@ -420,7 +426,10 @@ def check(node: Node, environment: Environment, expects: Sequence[Type] = (), *,
     for each, found in checker.types.items():
         if found.parameters or found.kind == "param":
             checker.types[each] = checker.inference.resolved(found, final=True)
-    if not checker.issues:
+    if not environment.strict:
+        checker.issues.clear()
+        checker.types = {each: DYN if found == ERROR else found for each, found in checker.types.items()}
+    elif not checker.issues:
         check_literals(checker)
     result = checker.types[id(node)]
     if not checker.issues and expects and result not in expects:

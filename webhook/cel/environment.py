@@ -92,6 +92,9 @@ class Environment:
         escaped_fields: accept a.`b-c`; no Kubernetes version up to 1.36 does (apiserver v0.36.1 never sets cel-go's
             EnableIdentifierEscapeSyntax).
         homogeneous: refuse list and map literals with elements of several types, as Kubernetes does.
+        macros: whether macros are macros; without them their calls are ordinary functions.
+        strict: report what the checker finds; otherwise only syntax is refused, types that do not fit are dyn, and what
+            is wrong fails when it is evaluated. Kubernetes always checks.
     """
 
     version: Version = DEFAULT_VERSION
@@ -103,6 +106,8 @@ class Environment:
     extensions: frozenset[str] = frozenset()
     escaped_fields: bool = False
     homogeneous: bool = True
+    macros: bool = True
+    strict: bool = True
 
     def overloads(self, name: str) -> tuple[Overload, ...]:
         """All signatures of a function (of both call styles) at this version; () when there is no such function."""
@@ -111,6 +116,8 @@ class Environment:
 
     def has_macro(self, name: str, arguments: int, *, member: bool) -> bool:
         """Whether a call of this shape is a macro at this version."""
+        if not self.macros:
+            return False
         since = _MACROS.get((name, arguments, member))
         if since is not None:
             return since <= self.version

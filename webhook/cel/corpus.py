@@ -1,0 +1,174 @@
+"""Runs a corpus of expressions with known answers and says which were missed. One JSON object per line:
+
+expr, bindings {name: typed value}, and either expect (typed value, or deduced_type alone) or expect_error with
+error_phase compile|runtime; optionally id, runtime_cost, output_type, type_env {name: type}, container, disable_check,
+disable_macros, check_only, version. Rows whose source_file begins with `google/cel-spec` get the whole of cel-go;
+all others Kubernetes 1.34, `self` and the bindings being dyn. Errors are compared by phase, not by wording.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from webhook.attributes import JSON
+from webhook.cel import typed_json
+from webhook.cel.cost import Meter
+from webhook.cel.environment import Environment
+from webhook.cel.inference import show
+from webhook.cel.program import Engine, Program
+from webhook.cel.types import DYN, Type
+from webhook.errors import CompileError, EvaluationError, InputError, Problem
+
+_KUBERNETES = Environment(version=(1, 34), mutation=True)
+_CEL = Environment(
+    version=(1, 37),
+    mutation=False,
+    extensions=frozenset({"bindings", "encoders", "math", "strings"}),
+    escaped_fields=True,
+    homogeneous=False,
+)
+_NO_ENVIRONMENT: Mapping[str, Type] = {"self": DYN}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one row expected and what came of it, both in words. cost_equal is None for a row without a cost."""
+
+    id: str
+    expression: str
+    expected: str
+    found: str
+    passed: bool
+    cost_equal: bool | None = None
+
+
+@dataclass(slots=True)
+class Tally:
+    """The outcomes of a corpus, summed up."""
+
+    total: int = 0
+    passed: int = 0
+    failed: list[Outcome] = field(default_factory=list)
+    cost_equal: int = 0
+    cost_rows: int = 0
+
+    def add(self, outcome: Outcome) -> None:
+        """Count one row."""
+        self.total += 1
+        self.passed += outcome.passed
+        if not outcome.passed:
+            self.failed.append(outcome)
+        self.cost_rows += outcome.cost_equal is not None
+        self.cost_equal += outcome.cost_equal is True
+
+    def to_json(self) -> JSON:
+        """The form of `-o json`."""
+        return {
+            "total": self.total,
+            "passed": self.passed,
+            "failed": [outcome.id for outcome in self.failed],
+            "cost_equal": self.cost_equal,
+            "cost_rows": self.cost_rows,
+        }
+
+
+def rows(file: Path) -> Iterator[JSON]:
+    """The rows of a corpus file, each with an id: its own, or `file:line`.
+
+    Raises:
+        InputError: a line that is no row.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(Problem(message=f"cannot be read: {error}", file=str(file))) from None
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise InputError(Problem(message=f"not JSON: {error}", file=str(file), line=number)) from None
+        if not isinstance(row, dict) or not isinstance(row.get("expr"), str):
+            message = "not a row of a corpus: expected an object with `expr`, a string"
+            raise InputError(Problem(message=message, file=str(file), line=number))
+        yield {"id": f"{file.stem}:{number}", **row}
+
+
+def run(found: Iterable[JSON], engine: Engine) -> Iterator[Outcome]:
+    """Evaluate rows one after the other."""
+    for row in found:
+        try:
+            yield _run(row, engine)
+        except (ValueError, TypeError, KeyError) as error:
+            message = f"row {row['id']} cannot be read: {error}"
+            raise InputError(Problem(message=message)) from None
+
+
+def environment(row: JSON) -> Environment:
+    """What a row's expression may use."""
+    base = _CEL if str(row.get("source_file", "")).startswith("google/cel-spec") else _KUBERNETES
+    declared = {name: typed_json.parse_type(text) for name, text in row.get("type_env", {}).items()}
+    bound = {name: DYN for name in row.get("bindings", {}) if name not in declared}
+    assumed = {} if base is _CEL else _NO_ENVIRONMENT
+    return Environment(
+        version=_version(row.get("version"), base),
+        variables={**assumed, **bound, **declared},
+        container=row.get("container", ""),
+        mutation=base.mutation,
+        extensions=base.extensions,
+        escaped_fields=base.escaped_fields,
+        homogeneous=base.homogeneous,
+        macros=not row.get("disable_macros", False),
+        strict=not row.get("disable_check", False),
+    )
+
+
+def _version(text: str | None, base: Environment) -> tuple[int, int]:
+    if text is None:
+        return base.version
+    major, _, minor = text.partition(".")
+    return int(major), int(minor)
+
+
+def _run(row: JSON, engine: Engine) -> Outcome:
+    activation = {name: typed_json.decode(value) for name, value in row.get("bindings", {}).items()}
+    meter = Meter()
+    try:
+        program = engine.compile(row["expr"], environment(row))
+    except CompileError as error:
+        return _outcome(row, "compile", str(error))
+    if row.get("check_only") or ("expect" not in row and "deduced_type" in row):
+        return _outcome(row, "type", show(program.result))
+    try:
+        value = program.evaluate(activation, meter)
+    except EvaluationError as error:
+        return _outcome(row, "runtime", str(error), program, meter.spent)
+    return _outcome(row, "value", json.dumps(typed_json.encode(value), sort_keys=True), program, meter.spent)
+
+
+def _outcome(row: JSON, phase: str, text: str, program: Program | None = None, spent: int | None = None) -> Outcome:
+    if "expect_error" in row:
+        wanted = row.get("error_phase", "")
+        expected = f"{wanted} error: {row['expect_error']}".lstrip()
+        passed = phase in ("compile", "runtime") and wanted in ("", phase)
+    elif "expect" in row and not row.get("check_only"):
+        expected = json.dumps(typed_json.canonical(row["expect"]), sort_keys=True)
+        passed = phase == "value" and text == expected
+    else:
+        expected = row["deduced_type"]
+        passed = phase == "type" and text == expected
+    if passed and program is not None and "output_type" in row and str(program.result) != row["output_type"]:
+        passed, expected, text = False, f"type {row['output_type']}", f"type {program.result}"
+    cost = row.get("runtime_cost")
+    return Outcome(
+        id=row["id"],
+        expression=row["expr"],
+        expected=expected,
+        found=text if phase in ("value", "type") else f"{phase} error: {text}",
+        passed=passed,
+        cost_equal=None if cost is None else cost == spent,
+    )

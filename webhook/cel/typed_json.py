@@ -1,0 +1,169 @@
+"""CEL values and types as JSON that keeps them apart: `{"int": "1"}`, `{"uint": "1"}`, `map(string, int)`.
+
+The format of the conformance corpora (tests/data/cel/README.md). Opaque values are encoded only: they have no literal
+form.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from webhook.attributes import JSON
+from webhook.cel.library.moments import parse_duration, parse_timestamp
+from webhook.cel.types import DURATION, NULL, TIMESTAMP, Type
+from webhook.cel.values import (
+    Duration,
+    Map,
+    Optional,
+    Struct,
+    Timestamp,
+    TypeValue,
+    UInt,
+    make_map,
+    map_items,
+    to_json,
+    type_name,
+)
+
+_SHORT = {"null": NULL, "timestamp": TIMESTAMP, "duration": DURATION}
+
+
+def decode(typed: JSON) -> Any:
+    """The value that typed JSON stands for.
+
+    Raises:
+        ValueError: not typed JSON, or an opaque value.
+    """
+    if not isinstance(typed, dict) or len(typed) != 1:
+        raise ValueError(f'expected an object with one key such as {{"int": "1"}}, found {json.dumps(typed)[:80]}')
+    ((kind, held),) = typed.items()
+    if kind not in _DECODERS:
+        raise ValueError(f"unknown kind of value `{kind}`, expected one of {', '.join(_DECODERS)}")
+    return _DECODERS[kind](held)
+
+
+def encode(value: Any) -> JSON:
+    """Typed JSON of a value. Map entries are sorted, so that equal values have equal JSON."""
+    encoder = _ENCODERS.get(type(value))
+    if encoder is not None:
+        return encoder(value)
+    return {"opaque": type_name(value), "string": str(value)}
+
+
+def canonical(typed: JSON) -> JSON:
+    """Typed JSON with every map sorted and every double a float, to be compared with encode()'s."""
+    if not isinstance(typed, dict):
+        return typed
+    if "map" in typed:
+        return {"map": _sorted([[canonical(key), canonical(value)] for key, value in typed["map"]])}
+    if "list" in typed:
+        return {"list": [canonical(element) for element in typed["list"]]}
+    if typed.get("optional") is not None:
+        return {"optional": canonical(typed["optional"])}
+    if "jsonpatch" in typed:
+        return {"jsonpatch": {field: canonical(value) for field, value in typed["jsonpatch"].items()}}
+    if "json" in typed:
+        return {**typed, "json": json.loads(typed["json"])}
+    if isinstance(typed.get("double"), int | float):
+        return {"double": float(typed["double"])}
+    return typed
+
+
+def parse_type(text: str) -> Type:
+    """A type from its name: `map(string, list(int))`.
+
+    Raises:
+        ValueError: brackets that do not fit.
+    """
+    found, rest = _type(text.strip())
+    if rest:
+        raise ValueError(f"unexpected `{rest}` after the type `{found}`")
+    return found
+
+
+def _type(text: str) -> tuple[Type, str]:
+    end = next((index for index, character in enumerate(text) if character in "(),"), len(text))
+    name, rest = text[:end].strip(), text[end:]
+    if not name:
+        raise ValueError(f"expected the name of a type at `{text}`")
+    parameters: list[Type] = []
+    if rest.startswith("("):
+        while not parameters or rest.startswith(","):
+            parameter, rest = _type(rest[1:])
+            parameters.append(parameter)
+        if not rest.startswith(")"):
+            raise ValueError(f"expected `)` after `{name}(…`")
+        rest = rest[1:].lstrip()
+    return (_SHORT.get(name) or Type(name, tuple(parameters))), rest
+
+
+def _double(held: JSON) -> float:
+    return float({"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}.get(held, held))
+
+
+def _encode_double(value: float) -> JSON:
+    if math.isnan(value):
+        return {"double": "NaN"}
+    if math.isinf(value):
+        return {"double": "Infinity" if value > 0 else "-Infinity"}
+    return {"double": value}
+
+
+def _encode_map(value: dict[Any, Any]) -> JSON:
+    return {"map": _sorted([[encode(key), encode(held)] for key, held in map_items(value)])}
+
+
+def _encode_struct(value: Struct) -> JSON:
+    if value.name != "JSONPatch":
+        return {"opaque": value.name, "json": to_json(value)}
+    texts = {field: value[field] for field in ("op", "path", "from") if value.get(field)}
+    return {"jsonpatch": texts | ({"value": encode(value["value"])} if "value" in value else {})}
+
+
+def _sorted(pairs: list[list[JSON]]) -> list[list[JSON]]:
+    return sorted(pairs, key=lambda pair: json.dumps(pair[0], sort_keys=True))
+
+
+def _encode_duration(value: Duration) -> JSON:
+    seconds, fraction = divmod(abs(value.nanoseconds), 1_000_000_000)
+    digits = f"{fraction:09d}".rstrip("0")
+    sign = "-" if value.nanoseconds < 0 else ""
+    return {"duration": f"{sign}{seconds}{'.' + digits if digits else ''}s"}
+
+
+_DECODERS: Mapping[str, Callable[[JSON], Any]] = {
+    "null": lambda _: None,
+    "bool": bool,
+    "int": int,
+    "uint": lambda held: UInt(int(held)),
+    "double": _double,
+    "string": str,
+    "bytes": base64.b64decode,
+    "list": lambda held: [decode(element) for element in held],
+    "map": lambda held: make_map((decode(key), decode(value)) for key, value in held),
+    "type": TypeValue,
+    "timestamp": parse_timestamp,
+    "duration": parse_duration,
+    "optional": lambda held: Optional(decode(held)) if held is not None else Optional(present=False),
+}
+_ENCODERS: Mapping[type, Callable[[Any], JSON]] = {
+    type(None): lambda _: {"null": None},
+    bool: lambda value: {"bool": value},
+    int: lambda value: {"int": str(value)},
+    UInt: lambda value: {"uint": str(int(value))},
+    float: _encode_double,
+    str: lambda value: {"string": value},
+    bytes: lambda value: {"bytes": base64.b64encode(value).decode()},
+    list: lambda value: {"list": [encode(element) for element in value]},
+    dict: _encode_map,
+    Map: _encode_map,
+    TypeValue: lambda value: {"type": value.name},
+    Timestamp: lambda value: {"timestamp": str(value)},
+    Duration: _encode_duration,
+    Optional: lambda value: {"optional": encode(value.value) if value.present else None},
+    Struct: _encode_struct,
+}
