@@ -2,6 +2,7 @@
 
 The binaries come from KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin; where they are absent there is no server, and
 `missing()` says so in one line. Everything listens on the loopback and lives in one folder.
+By hand: `python -m tests.e2e.apiserver [FLAG…]` prints the kubeconfig to use and runs until interrupted.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ import os
 import secrets
 import socket
 import subprocess
+import sys
+import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -188,3 +192,17 @@ def _free_ports(count: int) -> list[int]:
     for one in sockets:
         one.close()
     return ports
+
+
+def main() -> None:
+    """Start a server by hand: print how to reach it, keep it until it is interrupted."""
+    if reason := missing():
+        raise SystemExit(reason)
+    with tempfile.TemporaryDirectory(prefix="apiserver-") as folder, running(Path(folder), *sys.argv[1:]) as server:
+        print(f"export KUBECONFIG={server.kubeconfig}", flush=True)
+        with suppress(KeyboardInterrupt):
+            threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()
