@@ -245,7 +245,8 @@ def _invocations(policy: Policy, around: Surroundings) -> Iterator[_Invocation |
         except (BindingError, LookupFailed) as error:
             yield _Unusable(policy, binding, f"failed to configure binding: {error}")
             continue
-        yield from (_Invocation(policy, binding, param, target) for param in chosen for target in bound)
+        can = [target for target in bound if target.match.conversion != "impossible"]
+        yield from (_Invocation(policy, binding, param, target) for param in chosen for target in can)
 
 
 def _matches(binding: Binding, target: Target, around: Surroundings) -> bool:

@@ -72,13 +72,14 @@ def _binding(policy: Policy, binding: Binding, found: Sequence[Target], around: 
         if not bound:
             return
         chosen = params.collect(policy.param_kind, binding, around)
-        if chosen and any(target.match.conversion == "impossible" for target in bound):
-            raise BindingError(f"failed to convert object version: no conversion to {bound[0].match.kind.api_version}")  # noqa: TRY301
     except (BindingError, LookupFailed) as error:
         yield _unusable(policy, binding, f"failed to configure binding: {error}")
         return
     for param in chosen:
         for target in bound:
+            if target.match.conversion == "impossible":
+                yield _unconverted(policy, binding, target)
+                continue
             yield from _Invocation(policy, binding, param, target, around).decisions()
 
 
@@ -99,6 +100,21 @@ def _unusable(policy: Policy, binding: Binding | None, text: str) -> Decision:
         message=text,
         reason="Invalid",
         code=422,
+        severity=policy.severity,
+        category=policy.category,
+    )
+
+
+def _unconverted(policy: Policy, binding: Binding, target: Target) -> Decision:
+    """The policy is written for another version of the object, which only an API server can convert to."""
+    found, wanted = target.attributes.kind.api_version, target.match.kind.api_version
+    return Decision(
+        policy=policy.name,
+        binding=binding.name,
+        action="admit",
+        evaluation="unknown",
+        actions=binding.actions,
+        message=f"not evaluated: the policy needs the object as {wanted}, not {found}",
         severity=policy.severity,
         category=policy.category,
     )
