@@ -111,8 +111,3 @@ def test_type_names():
     values = (1, UInt(1), 1.0, "", b"", [], {}, None, True, NONE, Timestamp(0))
     names = " ".join(map(type_name, values))
     assert names == ("int uint double string bytes list map null_type bool optional_type google.protobuf.Timestamp")
-
-
-def test_an_unset_field_of_a_structure_is_null():
-    assert Struct("Object")["a"] is None
-    assert "a" not in Struct("Object")

@@ -21,6 +21,9 @@ from webhook.cel.values import Optional
 if TYPE_CHECKING:
     from webhook.cel.compiler import Compiler
 
+_BUILT = ("Object", "JSONPatch")
+"""Structures that expressions build: their unset fields are null."""
+
 
 def variable(compiler: Compiler, node: Ident) -> Term:
     """A variable of the activation or of a macro."""
@@ -47,7 +50,7 @@ def access(compiler: Compiler, node: Select | Call) -> Term:
 def presence(compiler: Compiler, node: Has) -> Term:
     """The test has(operand.field): it costs its last step instead of the path's own 1."""
     writer = compiler.writer
-    term = _root(compiler, node.operand)
+    term = _root(compiler, node.operand, tested=1)
     if isinstance(node.operand, Call) and node.operand.function == "_?_:_":
         writer.charge(-1)  # cel-go takes the 1 back that it never counted for a conditional
     if term.type.name == "optional_type":
@@ -62,18 +65,18 @@ def presence(compiler: Compiler, node: Has) -> Term:
     return Term(code.either(test, inside, slow), BOOL, sure=True)
 
 
-def _root(compiler: Compiler, node: Node) -> Term:
-    """The operand of a step, without the 1 that the whole path costs once."""
+def _root(compiler: Compiler, node: Node, tested: int = 0) -> Term:
+    """The operand of a step, without the 1 that the whole path costs once. tested: 1 when has() follows."""
     if compiler.is_constant(node):
         return compiler.value(node)
     if isinstance(node, Ident):
         return _variable(compiler, node)
     if isinstance(node, Select) or (isinstance(node, Call) and node.function in ("_[_]", "_[?_]")):
-        return _steps(compiler, node)
+        return _steps(compiler, node, tested)
     return compiler.value(node)
 
 
-def _steps(compiler: Compiler, node: Select | Call) -> Term:
+def _steps(compiler: Compiler, node: Select | Call, tested: int = 0) -> Term:
     """All steps down to the root, outermost last; a loop, since paths may be long."""
     steps: list[Select | Call] = []
     at: Node = node
@@ -94,18 +97,29 @@ def _steps(compiler: Compiler, node: Select | Call) -> Term:
         term = replace(term, code=compiler.writer.hold(term.code))
     if isinstance(at, Call) and at.function == "_?_:_":
         compiler.writer.charge(-1)
-    for left, step in enumerate(reversed(steps), 1):
-        term = _step(compiler, term, step, len(steps) - left)
+    steps.reverse()
+    optional = next((position for position, step in enumerate(steps) if _is_optional(step)), None)
+    # what follows a step is counted ahead only up to the first optional one
+    counted = len(steps) + tested if optional is None else optional
+    for position, step in enumerate(steps, 1):
+        if term.type.name == "optional_type" or (optional is not None and position > optional):
+            term = _optional_step(compiler, term, step)
+        else:
+            term = _step(compiler, term, step, counted - position)
     return term
+
+
+def _is_optional(step: Select | Call) -> bool:
+    return step.optional if isinstance(step, Select) else step.function == "_[?_]"
 
 
 def _step(compiler: Compiler, term: Term, step: Select | Call, following: int) -> Term:
     static = compiler.checked.type_of(step)
-    optional = step.optional if isinstance(step, Select) else step.function == "_[?_]"
-    if optional or term.type.name == "optional_type":
-        return _optional_step(compiler, term, step, static)
     compiler.writer.charge(1)
     if isinstance(step, Select):
+        if term.type.kind == "object" and term.type.name.partition(".")[0] in _BUILT:
+            place = Place("call", refund=following)
+            return Term(compiler.call(runtime.field_of, term.code, code.literal(step.field), place=place), static)
         place = Place("field", step.field, following)
         found: ast.expr = code.subscript(term.code, code.literal(step.field), compiler.writer.line(place))
         return Term(found, static)
@@ -143,7 +157,7 @@ def _is_list(compiler: Compiler, value: ast.expr) -> ast.expr:
     return code.identical(code.call(compiler.bind(type), value), compiler.bind(list))
 
 
-def _optional_step(compiler: Compiler, term: Term, step: Select | Call, static: Type) -> Term:
+def _optional_step(compiler: Compiler, term: Term, step: Select | Call) -> Term:
     if isinstance(step, Select):
         key: ast.expr = code.literal(step.field)
     else:
@@ -151,7 +165,7 @@ def _optional_step(compiler: Compiler, term: Term, step: Select | Call, static: 
     found = compiler.writer.keep(compiler.call(runtime.look_up, term.code, key, place=Place("call")))
     # a step that finds nothing is not counted
     compiler.writer.charge_value(code.attribute(found, "present"))
-    return Term(found, static, raises=False, atom=True, sure=True)
+    return Term(found, compiler.checked.type_of(step), raises=False, atom=True)
 
 
 def alternative(compiler: Compiler, node: Call) -> Term:

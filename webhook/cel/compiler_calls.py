@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.cel import compiler_code as code
 from webhook.cel.compiler_code import Place, Term
-from webhook.cel.dispatch import Dispatch, Unary
+from webhook.cel.dispatch import Dispatch, Unary, fitting
 from webhook.cel.folding import is_set
 from webhook.cel.library import conversions, costs, regex, standard
 from webhook.cel.library.declaration import Cost, Overload
@@ -66,7 +66,18 @@ def _call(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> Term:
     if overloads[0].implementation is conversions.identity and overloads[0].parameters[0].kind == "param":
         compiler.writer.charge(1)  # dyn(x)
         return Term(compiler.value(arguments[0]).code, compiler.checked.type_of(node))
-    terms = [compiler.value(each) for each in arguments]
+    if len(arguments) < 3:
+        return apply(compiler, overloads, [compiler.value(each) for each in arguments], compiler.checked.type_of(node))
+    # cel-go evaluates up to two arguments in any case, but stops at the first of more that fails, and does not call
+    terms = []
+    with compiler.writer.unreached() as part:
+        for each in arguments:
+            part()
+            terms.append(compiler.value(each))
+        part()
+        compiler.writer.charge(1)
+        part()
+    compiler.writer.charge(-1)
     return apply(compiler, overloads, terms, compiler.checked.type_of(node))
 
 
@@ -81,7 +92,10 @@ def apply(compiler: Compiler, overloads: tuple[Overload, ...], terms: list[Term]
     if not direct:
         terms = [compiler.kept(term) for term in terms]
     values = [term.code for term in terms]
-    found = Term(_target(compiler, overloads, values, direct=direct), static, sure=direct)
+    place = Place("call")
+    if cost is not None and cost not in _BEFORE:
+        place.cost, place.arguments = cost, tuple(values)
+    found = Term(_target(compiler, overloads, values, place, direct=direct), static, sure=direct)
     if cost is not None and cost not in _BEFORE:
         found = compiler.kept(found)
         extra = compiler.call(cost, found.code, *values)
@@ -89,11 +103,12 @@ def apply(compiler: Compiler, overloads: tuple[Overload, ...], terms: list[Term]
     return found
 
 
-def _target(compiler: Compiler, overloads: tuple[Overload, ...], values: list[ast.expr], *, direct: bool) -> ast.expr:
-    place = Place("call")
+def _target(
+    compiler: Compiler, overloads: tuple[Overload, ...], values: list[ast.expr], place: Place, *, direct: bool
+) -> ast.expr:
     if direct:
         return compiler.call(overloads[0].implementation, *values, place=place)
-    classes = [code.call(compiler.bind(type), value) for value in values]
+    classes: list[ast.expr] = [code.call(compiler.bind(type), value) for value in values]
     if len(values) == 1:
         table = compiler.table(overloads, Unary)
         chosen = code.subscript(compiler.bind(table), classes[0])
@@ -115,7 +130,7 @@ def _ahead(compiler: Compiler, node: Call, overloads: tuple[Overload, ...], argu
         return None
     values = [compiler.constants[id(each)] for each in arguments]
     try:
-        result = overloads[0].implementation(*values)
+        result = fitting(overloads, tuple(values))(*values)
     except EvaluationError:
         return None
     cost = cost_of(overloads)

@@ -8,9 +8,10 @@ of its own, so that an error tells its place without any work before it happens.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from webhook.cel.types import Type
@@ -35,13 +36,20 @@ class Term:
     sure: bool = False
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class Place:
-    """What a line of generated code tries, on what, and which cost was counted that a failure there does not have."""
+    """What a line of generated code tries, on what, and which cost was counted that a failure there does not have.
+
+    cost and arguments: what a failed call costs instead of the 1 that was counted for it; the arguments are variables
+    and constants of the code. level: how many handlers stand around it.
+    """
 
     kind: str
     subject: Any = None
     refund: int = 0
+    cost: Callable[..., int] | None = None
+    arguments: tuple[ast.expr, ...] = ()
+    level: int = 0
 
 
 # ---- nodes
@@ -213,7 +221,8 @@ class Writer:
 
     exact: loops count each iteration as it runs; otherwise all of them before the first, which is cheaper and may count
     too much before a loop ends early, so that it is only done where the limit is far enough (cost.Overrun).
-    moves: how many statements so far change the cost at run time. depth: blocks that Python counts as nested.
+    moves: how many statements so far change the cost at run time. depth: blocks that Python counts as nested. level:
+    handlers of errors around the code.
     """
 
     exact: bool = False
@@ -221,6 +230,7 @@ class Writer:
     total: int = 0
     moves: int = 0
     depth: int = 0
+    level: int = 0
     constants: dict[str, Any] = field(default_factory=dict)
     places: list[Place] = field(default_factory=lambda: [Place(""), Place("")])
     _numbers: int = 0
@@ -237,6 +247,7 @@ class Writer:
 
     def line(self, place: Place) -> int:
         """A line number for something that can fail."""
+        place.level = self.level
         self.places.append(place)
         return len(self.places) - 1
 
@@ -263,6 +274,20 @@ class Writer:
     def charge(self, cost: int) -> None:
         """Count a cost that every run of this block has."""
         self.total += cost
+
+    @contextmanager
+    def unreached(self) -> Iterator[Callable[[], None]]:
+        """Note the parts of something that stops at the first part that fails: the later ones' cost is given back then.
+
+        What is yielded is called before each part and once after the last.
+        """
+        starts: list[tuple[int, int]] = []
+        yield lambda: starts.append((len(self.places), self.total))
+        end = starts[-1][1] if starts else 0
+        for (first, _), (after, total) in pairwise(starts):
+            for place in self.places[first:after]:
+                if place.level == self.level:
+                    place.refund += end - total
 
     def charge_value(self, value: ast.expr) -> None:
         """Count a cost that is known when it runs."""

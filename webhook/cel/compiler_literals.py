@@ -26,7 +26,12 @@ def list_of(compiler: Compiler, node: ListNode) -> Term:
     writer.charge(LIST_COST)
     static = compiler.checked.type_of(node)
     if not node.optional:
-        terms = [compiler.value(each) for each in node.elements]
+        terms = []
+        with writer.unreached() as part:
+            for each in node.elements:
+                part()
+                terms.append(compiler.value(each))
+            part()
         raises = any(term.raises for term in terms)
         return Term(code.listing([term.code for term in terms]), static, raises=raises, sure=True)
     result = code.name(writer.temporary())
@@ -48,7 +53,12 @@ def map_of(compiler: Compiler, node: MapNode) -> Term:
     keys = [compiler.constants.get(id(entry.key)) for entry in node.entries]
     plain = all(type(key) is str for key in keys) and not any(entry.optional for entry in node.entries)
     if plain and len(set(keys)) == len(keys):
-        terms = [compiler.value(entry.value) for entry in node.entries]
+        terms = []
+        with compiler.writer.unreached() as part:
+            for entry in node.entries:
+                part()
+                terms.append(compiler.value(entry.value))
+            part()
         raises = any(term.raises for term in terms)
         found: ast.expr = code.mapping([code.literal(key) for key in keys], [term.code for term in terms])
         return Term(found, static, raises=raises, sure=True)
@@ -60,7 +70,7 @@ def structure_of(compiler: Compiler, node: StructNode) -> Term:
     """Name{field: value, ?field: value}."""
     compiler.writer.charge(STRUCT_COST)
     static = compiler.checked.type_of(node)
-    fields = [
+    fields: list[tuple[MapEntry, ast.expr]] = [
         (MapEntry(entry.offset, entry.value, entry.value, entry.optional), code.literal(entry.field))
         for entry in node.entries
     ]

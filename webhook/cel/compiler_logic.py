@@ -57,10 +57,12 @@ def _chain(compiler: Compiler, node: Call, *, decides: bool) -> Term:
     with writer.nested() as chain:
         for position, operand in enumerate(operands):
             last = position == len(operands) - 1
+            writer.level += not last
             with writer.nested() if position == 0 else writer.block() as body:
                 term = compiler.value(operand)
                 raises = bool(body) or term.raises or not is_bool(term)
                 _decide(compiler, term, result, decides=decides, last=last)
+            writer.level -= not last
             if last and fails:
                 body.append(_surface(result, error, decides=decides))
             elif not last and raises:
@@ -159,7 +161,7 @@ def equality(compiler: Compiler, node: Call) -> Term:
     if compiler.is_constant(right):
         result = _with_constant(compiler, first, compiler.value(right), compiler.constants[id(right)])
     else:
-        result = _with_value(compiler, first, compiler.value(right))
+        result = _with_value(compiler, first, compiler.value(right), quiet=node.function == "_!=_")
     if node.function == "_!=_":
         result.code, result.atom = code.negation(result.code), False
     return result
@@ -174,7 +176,7 @@ def _with_constant(compiler: Compiler, term: Term, constant: Term, value: Any) -
             writer.charge(-1)  # the smaller size is 0
             return Term(_equals_constant(compiler, term, value), BOOL, raises=raises, sure=True)
         if kind is not str:
-            return _with_value(compiler, term, constant)
+            return _with_value(compiler, term, constant, quiet=True)
         if len(value) > 10:
             return _with_long_text(compiler, term, value)
     if may_be_sized(term.type):
@@ -222,7 +224,7 @@ def may_be_sized(static: Type) -> bool:
     return static.name in _SIZED or static.kind == "object"
 
 
-def _with_value(compiler: Compiler, left: Term, right: Term) -> Term:
+def _with_value(compiler: Compiler, left: Term, right: Term, *, quiet: bool) -> Term:
     raises = left.raises or right.raises
     if may_be_sized(left.type) and may_be_sized(right.type) and NULL not in (left.type, right.type):
         left, right = compiler.kept(left), compiler.kept(right)
@@ -238,5 +240,5 @@ def _with_value(compiler: Compiler, left: Term, right: Term) -> Term:
     left, right = compiler.kept(left), compiler.kept(right)
     is_text = code.identical(code.call(compiler.bind(type), left.code), compiler.bind(str))
     quick = code.compare(left.code, ast.Eq(), right.code)
-    slow = compiler.call(equal, left.code, right.code, place=Place("call"))
+    slow = compiler.call(runtime.equal_quietly if quiet else equal, left.code, right.code, place=Place("call"))
     return Term(code.either(is_text, quick, slow), BOOL, raises=raises, sure=True)

@@ -83,20 +83,24 @@ class _Loop:
         compiler.scope = before
         return term
 
-    def emit(self, body: list[ast.stmt], each: int) -> None:
-        """Place the loop, with the cost of one run of its body."""
+    def emit(self, body: list[ast.stmt], each: int, result: int = 1) -> None:
+        """Place the loop, with the cost of one run of its body, and of its result."""
         writer, compiler = self.writer, self.compiler
+        writer.moves += 1
         iterable: ast.expr = self.range
         if self.ends_early:
             iterable = code.name(self.remaining)
             writer.emit(code.assign(self.remaining, code.call(compiler.bind(iter), self.range)))
         if writer.exact:
+            writer.emit(code.add_cost(code.literal(result)))
             body[:0] = [code.add_cost(code.literal(each)), self.ask("check")]
         elif each:
             count = code.call(compiler.bind(len), self.range)
-            writer.emit(code.add_cost(code.binary(count, ast.Mult(), code.literal(each))))
+            every = code.binary(count, ast.Mult(), code.literal(each))
+            writer.emit(code.add_cost(code.binary(every, ast.Add(), code.literal(result))))
             writer.emit(self.ask("probe"))
-        writer.moves += 1
+        else:
+            writer.emit(code.add_cost(code.literal(result)))
         writer.emit(code.loop(self.names, iterable, body))
 
     def ask(self, method: str) -> ast.stmt:
@@ -119,11 +123,12 @@ class _Loop:
 
 
 class _Body:
-    """The body of a loop: `with` collects its statements and its cost."""
+    """The body of a loop: `with` collects its statements and its cost; `after` is what follows each run of it."""
 
     def __init__(self, loop: _Loop) -> None:
         self.loop = loop
         self.statements: list[ast.stmt] = []
+        self.after: list[ast.stmt] = []
         self.each = 0
 
     def __enter__(self) -> Self:
@@ -131,6 +136,7 @@ class _Body:
         self._outer = writer.body, writer.total, writer.moves
         writer.body, writer.total = self.statements, 0
         writer.depth += 2
+        writer.level += 1
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -139,22 +145,21 @@ class _Body:
         moved = writer.moves != self._outer[2]
         writer.body, writer.total = self._outer[0], self._outer[1]
         writer.depth -= 2
+        writer.level -= 1
         if moved:
             # what the body costs depends on the data: ask each time around
-            self.statements.append(self.loop.ask("check"))
+            self.after.append(self.loop.ask("check"))
 
 
 def _quantifier(compiler: Compiler, node: Macro, *, decides: bool, condition: int) -> Term:
     writer = compiler.writer
     loop = _Loop(compiler, node, ends_early=True)
     result, error = writer.temporary(), writer.temporary()
-    writer.charge(1)
     with loop.body() as body:
         writer.charge(condition + 1)
         term = loop.bound(node.arguments[0])
         raises = bool(body.statements) or term.raises or not is_bool(term)
         value = term.code if is_bool(term) else compiler.kept(term).code
-        marker = len(body.statements)
     each = body.each
     leave = [code.assign(result, code.literal(decides)), loop.end_early(each, condition), code.leave()]
     tests: list[ast.stmt]
@@ -165,11 +170,11 @@ def _quantifier(compiler: Compiler, node: Macro, *, decides: bool, condition: in
         wrong: list[ast.stmt] = [code.expression(compiler.call(no_such_overload, place=Place("call")))]
         decided = code.identical(value, code.literal(decides))
         tests = [code.branch(decided, leave, [code.branch(other, wrong)])]
-    statements = [*body.statements[:marker], *tests]
+    statements = [*body.statements, *tests]
     if raises:
         statements = [attempt_operand(compiler, statements, error)]
         writer.emit(code.assign(error, code.literal(None)))
-    statements += body.statements[marker:]
+    statements += body.after
     writer.emit(code.assign(result, code.literal(not decides)))
     loop.emit(statements, each)
     if raises:
@@ -191,30 +196,42 @@ def _exists_one(compiler: Compiler, node: Macro) -> Term:
     writer = compiler.writer
     loop = _Loop(compiler, node)
     count = writer.temporary()
-    writer.charge(2)
     with loop.body() as body:
         test = checked_bool(compiler, loop.bound(node.arguments[0]))
         found = code.binary(code.name(count), ast.Add(), code.literal(1))
         writer.emit(code.branch(test, [code.assign(count, found)]))
     writer.emit(code.assign(count, code.literal(0)))
-    loop.emit(body.statements, body.each)
-    writer.charge_value(code.binary(code.name(count), ast.Mult(), code.literal(2)))
+    _run(compiler, loop, body, 2, code.binary(code.name(count), ast.Mult(), code.literal(2)))
     return Term(code.compare(code.name(count), ast.Eq(), code.literal(1)), BOOL, raises=False, sure=True)
+
+
+def _run(compiler: Compiler, loop: _Loop, body: _Body, result: int, kept: ast.expr | None) -> None:
+    """Place a loop that fails with its body's first error, but only after all elements, since cel-go does.
+
+    kept: the cost of what was kept, known afterwards.
+    """
+    writer = compiler.writer
+    error = writer.temporary()
+    writer.emit(code.assign(error, code.literal(None)))
+    statements = [attempt_operand(compiler, body.statements, error), *body.after]
+    loop.emit(statements, body.each, result)
+    if kept is not None:
+        writer.charge_value(kept)
+    failed = code.different(code.name(error), code.literal(None))
+    writer.emit(code.branch(failed, [code.fail(code.name(error))]))
 
 
 def _filter(compiler: Compiler, node: Macro) -> Term:
     writer = compiler.writer
     loop = _Loop(compiler, node)
     result = code.name(writer.temporary())
-    writer.charge(1)
     with loop.body() as body:
         test = checked_bool(compiler, loop.bound(node.arguments[0]))
         keep = code.call(code.attribute(result, "append"), code.name(loop.names[0]))
         writer.emit(code.branch(test, [code.expression(keep)]))
     writer.emit(code.assign(result.id, code.listing([])))
-    loop.emit(body.statements, body.each)
     kept = code.call(compiler.bind(len), result)
-    writer.charge_value(code.binary(kept, ast.Mult(), code.literal(13)))
+    _run(compiler, loop, body, 1, code.binary(kept, ast.Mult(), code.literal(13)))
     return Term(result, compiler.checked.type_of(node), raises=False, atom=True, sure=True)
 
 
@@ -223,24 +240,17 @@ def _collect(compiler: Compiler, node: Macro, step: int) -> Term:
     writer = compiler.writer
     loop = _Loop(compiler, node)
     result = code.name(writer.temporary())
-    writer.charge(1)
-    kept_cost = 0
     with loop.body() as body:
         if len(node.arguments) == 2:
             test = checked_bool(compiler, loop.bound(node.arguments[0]))
-            outer, writer.total = writer.total, 0
-            with writer.nested() as chosen:
+            with writer.block() as chosen:
                 _append(compiler, loop, result, step)
-            kept_cost, writer.total = writer.total, outer
             writer.emit(code.branch(test, chosen))
         else:
             _append(compiler, loop, result, step)
     merges = node.name == "transformMapEntry"
     writer.emit(code.assign(result.id, code.mapping([], []) if merges else code.listing([])))
-    loop.emit(body.statements, body.each)
-    if kept_cost:
-        kept = code.call(compiler.bind(len), result)
-        writer.charge_value(code.binary(kept, ast.Mult(), code.literal(kept_cost)))
+    _run(compiler, loop, body, 1, None)
     static = compiler.checked.type_of(node)
     if node.name in ("transformMap", "transformMapEntry"):
         finish = runtime.collected if merges else make_map
@@ -352,11 +362,11 @@ def _sort_by(compiler: Compiler, node: Macro) -> Term:
     writer = compiler.writer
     loop = _Loop(compiler, node)
     keys = code.name(writer.temporary())
-    writer.charge(3)
+    writer.charge(2)
     with loop.body() as body:
         _append(compiler, loop, keys, _MAP_STEP)
     writer.emit(code.assign(keys.id, code.listing([])))
-    loop.emit(body.statements, body.each)
+    _run(compiler, loop, body, 1, None)
     static = compiler.checked.type_of(node)
     element = compiler.checked.type_of(node.arguments[-1])
     terms = [

@@ -6,7 +6,8 @@ there. Texts are cel-go v0.26.0's (interpreter/attributes.go resolutionError, co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -40,10 +41,13 @@ class Failures:
             raise error
         if "place" in error.__dict__:
             return 0
-        place = self._places[_line(error.__traceback__)]
+        trace = _innermost(error.__traceback__)
+        place = self._places[trace.tb_lineno if trace else 0]
         error.__dict__["place"] = place
         error.__traceback__ = None
-        return place.refund
+        if place.cost is None or trace is None:
+            return place.refund
+        return place.refund - _failed_call(place.cost, place.arguments, trace.tb_frame.f_locals)
 
     def failure(self, error: Exception) -> EvaluationError:
         """The CEL error of a failure."""
@@ -54,12 +58,24 @@ class Failures:
         return _ERRORS_BY_KIND.get(place.kind, _no_overload)(error, place.subject)
 
 
-def _line(trace: TracebackType | None) -> int:
-    line = 0
+def _innermost(trace: TracebackType | None) -> TracebackType | None:
+    """The last frame of generated code, where the failed operation stands."""
+    found = None
     while trace is not None and trace.tb_frame.f_code.co_filename == CODE_NAME:
-        line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+        found, trace = trace, trace.tb_next
+    return found
+
+
+def _failed_call(cost: Callable[..., int], arguments: Sequence[ast.expr], variables: Mapping[str, Any]) -> int:
+    """What a call costs that failed, beyond the 1 that was counted; values that it cannot measure cost nothing more."""
+    values = [
+        argument.value if isinstance(argument, ast.Constant) else variables.get(getattr(argument, "id", ""))
+        for argument in arguments
+    ]
+    try:
+        return cost(None, *values) - 1
+    except (TypeError, AttributeError, ValueError):
+        return 0
 
 
 def _no_overload(error: Exception, subject: Any) -> EvaluationError:

@@ -77,13 +77,16 @@ class _Folding:
 
     def _call(self, node: Call) -> None:
         values, last = self.values, node.arguments[-1]
+        if node.function in _PATTERNS:
+            pattern = values.get(id(node.arguments[1 if node.target is None else 0]))
+            if type(pattern) is str:
+                self._pattern(node, pattern)
+            return
         if id(last) not in values:
             return
         value = values[id(last)]
         if node.function == "@in" and value == []:
             values[id(node)] = False
-        elif node.function in _PATTERNS and type(value) is str:
-            self._pattern(node, value)
         elif node.function in ("_[_]", "_[?_]") and type(value) not in _KEYS:
             self._report(node, f"invalid qualifier type: {type_name(value)}")
         elif node.target is None and node.function.lstrip(".") in CONVERSIONS and len(node.arguments) == 1:

@@ -98,7 +98,7 @@ class CompiledProgram:
         return value
 
     def _evaluate_exactly(self, activation: Mapping[str, Any], limit: int, meter: Meter) -> Any:
-        """Near the limit, loops count each iteration. Threads that meet here compile twice, and either result serves."""
+        """Near the limit, loops count each iteration. Threads that meet here compile twice; either result serves."""
         if self._exact is None:
             self._exact = compile_tree(read(self.source, self._environment), self.source, exact=True)
         return self._exact(activation, limit, meter)

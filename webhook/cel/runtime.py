@@ -19,6 +19,7 @@ from webhook.cel.values import (
     Map,
     Optional,
     Struct,
+    equal,
     make_map,
     map_find,
     map_items,
@@ -54,6 +55,11 @@ def look_up(value: Any, key: Any) -> Optional:
     if isinstance(value, dict):
         return Optional(value[key]) if has(value, key) else NONE
     return NONE
+
+
+def field_of(value: Any, field: str) -> Any:
+    """A field of Object{…}: null when it was not set (k8s.io/apiserver pkg/cel/mutation/dynamic/objects.go)."""
+    return value.get(field) if type(value) is Struct else get(value, field)
 
 
 def has(value: Any, field: str) -> bool:
@@ -160,6 +166,14 @@ def collected(entries: dict[Any, Any]) -> dict[Any, Any]:
 def empty(value: Any) -> int:
     """1 for a value without content that has a size: comparing with it costs one less."""
     return 1 if type(value) in _SIZED else 0
+
+
+def equal_quietly(left: Any, right: Any) -> bool:
+    """Equality for !=, where values that refuse to be compared are simply not equal (interpretable.go evalNe)."""
+    try:
+        return equal(left, right)
+    except NoSuchOverload:
+        return False
 
 
 def equality(left: Any, right: Any) -> int:

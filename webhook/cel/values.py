@@ -142,19 +142,13 @@ class TypeValue:
 
 
 class Struct(dict[str, Any]):
-    """An object built by an expression: Object{…}, Object.spec{…}, JSONPatch{…}. `name` is its type's name.
-
-    A field that was not set reads as null (k8s.io/apiserver pkg/cel/mutation/dynamic/objects.go).
-    """
+    """An object built by an expression: Object{…}, Object.spec{…}, JSONPatch{…}. `name` is its type's name."""
 
     __slots__ = ("name",)
 
     def __init__(self, name: str, fields: Iterable[tuple[str, Any]] = ()) -> None:
         super().__init__(fields)
         self.name = name
-
-    def __missing__(self, field: str) -> None:
-        return None
 
 
 class Key:
@@ -313,7 +307,12 @@ def map_find(value: dict[Any, Any], key: Any) -> Any:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """CEL's heterogeneous equality: never an error, false between types, numbers by value, null only with null."""
+    """CEL's heterogeneous equality: false between types, numbers by value, null only with null.
+
+    Raises:
+        NoSuchOverload: an opaque value is compared with one of another type.
+
+    """
     kind = type(left)
     other = type(right)
     if kind is str or other is str:
@@ -328,6 +327,8 @@ def equal(left: Any, right: Any) -> bool:
         return other in MAPS and len(left) == len(right) and _same_entries(left, right)
     if kind is Struct:
         return other is Struct and left.name == right.name and identical(left, right)
+    if kind is not other and kind not in TYPE_NAMES:
+        no_such_overload()  # Kubernetes' opaque types refuse to be compared with others, on the left side
     return kind is other and bool(left == right)
 
 
