@@ -61,6 +61,7 @@ from typing import Any, ClassVar
 
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Cost, Overload
+from webhook.cel.library.go_text import quote
 from webhook.cel.library.ip import IP, IP_TYPE, Address, parse_address
 from webhook.cel.library.ip import parse as parse_ip
 from webhook.cel.types import BOOL, INT, STRING, Type, opaque
@@ -113,9 +114,9 @@ def parse(text: str) -> CIDR:
     try:
         address, bits = _parse_prefix(text)
     except ValueError as error:
-        raise EvaluationError(f'{_PREFIX}{_PREFIX}netip.ParsePrefix("{text}"): {error}') from None
+        raise EvaluationError(f"{_PREFIX}{_PREFIX}netip.ParsePrefix({quote(text)}): {error}") from None
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        raise EvaluationError(f'{_PREFIX}IPv4-mapped IPv6 address "{text}" is not allowed')
+        raise EvaluationError(f"{_PREFIX}IPv4-mapped IPv6 address {quote(text)} is not allowed")
     return CIDR(address, bits)
 
 
@@ -127,7 +128,7 @@ def _parse_prefix(text: str) -> tuple[Address, int]:
         raise ValueError("IPv6 zones cannot be present in a prefix")
     address = parse_address(front)
     if not _BITS.fullmatch(length):
-        raise ValueError(f'bad bits after slash: "{length}"')
+        raise ValueError(f"bad bits after slash: {quote(length)}")
     if len(length) > 3 or int(length) > address.max_prefixlen:
         raise ValueError("prefix length out of range")
     return address, int(length)

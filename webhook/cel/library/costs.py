@@ -78,6 +78,11 @@ def one(_: Any, *__: Any) -> int:
     return 1
 
 
+def nothing(_: Any, *__: Any) -> int:
+    """What costs only its operands."""
+    return 0
+
+
 def walk_target(_: Any, target: Any, *__: Any) -> int:
     """Walking over the target, or first argument, once."""
     return walk(target)

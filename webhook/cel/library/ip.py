@@ -73,6 +73,7 @@ from typing import ClassVar, TypeAlias
 
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload
+from webhook.cel.library.go_text import quote
 from webhook.cel.types import BOOL, INT, STRING, Type, opaque
 from webhook.errors import EvaluationError
 
@@ -138,12 +139,12 @@ def parse(text: str) -> IP:
         parsed = parse_address(address if zone else text)
     except ValueError as error:
         raise EvaluationError(
-            f'IP Address "{text}" parse error during conversion from string: ParseAddr("{text}"): {error}'
+            f"IP Address {quote(text)} parse error during conversion from string: ParseAddr({quote(text)}): {error}"
         ) from None
     if percent:
-        raise EvaluationError(f'IP address "{text}" with zone value is not allowed')
+        raise EvaluationError(f"IP address {quote(text)} with zone value is not allowed")
     if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
-        raise EvaluationError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
+        raise EvaluationError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
     return IP(parsed)
 
 

@@ -110,7 +110,7 @@ lists.range(int) -> list(int)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cmp_to_key
+from math import isnan
 from typing import Any
 
 from webhook.cel.library import costs
@@ -319,12 +319,31 @@ def sort_by_keys(values: list[Any], keys: list[Any]) -> list[Any]:
         raise EvaluationError("list elements must be comparable")
     if any(type(key) is not type(keys[0]) for key in keys):
         raise EvaluationError("list elements must have the same type")
-
-    def in_order(left: int, right: int) -> int:
-        return _order(keys[left], keys[right]) or 0
-
-    order = sorted(range(len(keys)), key=cmp_to_key(in_order))
+    if type(keys[0]) is float and any(map(isnan, keys)):
+        order = _insertion_order(keys)
+    else:
+        order = sorted(range(len(keys)), key=_sort_key(keys))
     return [values[place] for place in order]
+
+
+def _sort_key(keys: list[Any]) -> Callable[[int], Any]:
+    if type(keys[0]) in (Duration, Timestamp):
+        return lambda place: keys[place].nanoseconds
+    return keys.__getitem__
+
+
+def _insertion_order(keys: list[float]) -> list[int]:
+    """The order that Go's sort.Slice makes of up to 12 numbers of which some are NaN, less than none; an order of more."""
+    order = sorted(range(len(keys)), key=lambda place: (keys[place] != keys[place], keys[place]))
+    if len(keys) > 12:
+        return order
+    order.sort()
+    for end in range(1, len(order)):
+        place = end
+        while place > 0 and keys[order[place]] < keys[order[place - 1]]:
+            order[place], order[place - 1] = order[place - 1], order[place]
+            place -= 1
+    return order
 
 
 def distinct(values: list[Any]) -> list[Any]:
@@ -361,7 +380,7 @@ def _cost_of_result(result: Any, *_: Any) -> int:
 
 
 def _cost_of_flatten(_: Any, values: list[Any], depth: int = 1) -> int:
-    return _made(costs.size(values), float(max(depth, 0)))
+    return _made(costs.size(values), float(depth)) if depth >= 0 or not values else 2**63  # as Go converts a negative
 
 
 def _cost_of_comparing(_: Any, *arguments: list[Any]) -> int:

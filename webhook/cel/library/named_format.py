@@ -55,6 +55,7 @@ _KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _UUID = "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$"
 _BASE64 = r"^(?:[A-Za-z0-9+\/]{4})*(?:[A-Za-z0-9+\/]{2}==|[A-Za-z0-9+\/]{3}=|[A-Za-z0-9+\/]{4})$"
 _TIME = r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$"
+_TOO_LONG = re.compile(r"must be no more than [0-9]+ bytes\Z")
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 
 _LABEL_RULE = (
@@ -102,8 +103,8 @@ def _length(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def _too_long(text: str, most: int) -> list[str]:
-    return [f"must be no more than {most} characters"] if _length(text) > most else []
+def _too_long(text: str, most: int, unit: str = "characters") -> list[str]:
+    return [f"must be no more than {most} {unit}"] if _length(text) > most else []
 
 
 def _rule(text: str, *examples: str, pattern: str) -> str:
@@ -125,9 +126,9 @@ def dns1123_label(text: str) -> list[str]:
     return problems
 
 
-def dns1123_subdomain(text: str) -> list[str]:
+def dns1123_subdomain(text: str, unit: str = "characters") -> list[str]:
     """What is wrong with a DNS subdomain."""
-    problems = _too_long(text, 253)
+    problems = _too_long(text, 253, unit)
     if not _is(_SUBDOMAIN, text):
         problems.append(_rule(_SUBDOMAIN_RULE, "example.com", pattern=_SUBDOMAIN))
     return problems
@@ -143,7 +144,7 @@ def dns1035_label(text: str) -> list[str]:
 
 def label_value(text: str) -> list[str]:
     """What is wrong with a label's value."""
-    problems = _too_long(text, 63)
+    problems = _too_long(text, 63, "bytes")
     if not _is(f"({_KEY})?", text):
         problems.append(_rule(_VALUE_RULE, "MyValue", "my_value", "12345", pattern=f"({_KEY})?"))
     return problems
@@ -157,9 +158,9 @@ def qualified_name(text: str) -> list[str]:
         return [f"a valid label key {rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
     problems = []
     for prefix in prefixes:
-        found = dns1123_subdomain(prefix) if prefix else ["must be non-empty"]
+        found = dns1123_subdomain(prefix, "bytes") if prefix else ["must be non-empty"]
         problems += [f"prefix part {problem}" for problem in found]
-    length = _too_long(name, 63) if name else ["must be non-empty"]
+    length = _too_long(name, 63, "bytes") if name else ["must be non-empty"]
     problems += [f"name part {problem}" for problem in length]
     if not _is(_KEY, name):
         problems.append(f"name part {rule}")
@@ -247,14 +248,15 @@ def validate(format_: NamedFormat, text: str) -> Optional:
 
 
 def validate_before_1_35(format_: NamedFormat, text: str) -> Optional:
-    """The same with the older wording of one message."""
-    problems = [
-        "a qualified name" + problem.removeprefix("a valid label key")
-        if problem.startswith("a valid label key")
-        else problem
-        for problem in format_.problems(text)
-    ]
+    """The same in the older wording."""
+    problems = [_older(problem) for problem in format_.problems(text)]
     return Optional(problems) if problems else NONE
+
+
+def _older(problem: str) -> str:
+    if problem.startswith("a valid label key "):
+        return f"a qualified name {problem.removeprefix('a valid label key ')}"
+    return f"{problem.removesuffix('bytes')}characters" if _TOO_LONG.search(problem) else problem
 
 
 def _cost(_: Any, format_: NamedFormat, text: str) -> int:

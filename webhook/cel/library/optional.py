@@ -75,6 +75,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload, Version
 from webhook.cel.types import BOOL, A, Type, list_of, optional_of
 from webhook.cel.values import MAPS, NONE, Duration, Optional, Struct, Timestamp, UInt, type_name
@@ -165,7 +166,8 @@ def _member(
     since: Version = (1, 28),
     until: Version | None = None,
 ) -> Overload:
-    return Overload(name, id_, *types, implementation, member=True, since=since, until=until)
+    cost = costs.nothing if name.startswith("or") else None
+    return Overload(name, id_, *types, implementation, member=True, since=since, until=until, cost=cost)
 
 
 _LIST = list_of(A)

@@ -82,6 +82,7 @@ from webhook import quantity as resource
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload
 from webhook.cel.types import BOOL, DOUBLE, INT, STRING, Type, opaque
+from webhook.cel.values import INT_MIN
 from webhook.errors import EvaluationError
 
 QUANTITY = opaque("kubernetes.Quantity")
@@ -150,8 +151,11 @@ def sub(left: Quantity, right: Quantity) -> Quantity:
 
 
 def sub_int(left: Quantity, right: int) -> Quantity:
-    """The difference with a whole number."""
-    return Quantity(left.amount.sub(resource.from_int(right)))
+    """The difference with a whole number; the least int64 is its own negative, so that Go adds it where that fits."""
+    number = resource.from_int(right)
+    if right == INT_MIN and not (added := left.amount.add(number)).is_big:
+        return Quantity(added)
+    return Quantity(left.amount.sub(number))
 
 
 def _reads(name: str, id_: str, result: Type, implementation: Callable[[str], Any]) -> Overload:

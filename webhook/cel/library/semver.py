@@ -67,6 +67,7 @@ from typing import Any, ClassVar
 
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload
+from webhook.cel.library.go_text import quote
 from webhook.cel.types import BOOL, INT, STRING, Type, opaque
 from webhook.cel.values import UINT_MAX
 from webhook.errors import EvaluationError
@@ -134,9 +135,9 @@ def parse(text: str) -> Semver:
 
 def _number(which: str, text: str) -> int:
     if text.strip("0123456789"):
-        raise ValueError(f'Invalid character(s) found in {which} number "{text}"')
+        raise ValueError(f"Invalid character(s) found in {which} number {quote(text)}")
     if len(text) > 1 and text.startswith("0"):
-        raise ValueError(f'{which.capitalize()} number must not contain leading zeroes "{text}"')
+        raise ValueError(f"{which.capitalize()} number must not contain leading zeroes {quote(text)}")
     return _unsigned(text)
 
 
@@ -144,7 +145,7 @@ def _unsigned(text: str) -> int:
     if not text:
         raise ValueError('strconv.ParseUint: parsing "": invalid syntax')
     if len(text) > 20 or int(text) > UINT_MAX:
-        raise ValueError(f'strconv.ParseUint: parsing "{text}": value out of range')
+        raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: value out of range")
     return int(text)
 
 
@@ -153,10 +154,10 @@ def _prerelease(text: str) -> int | str:
         raise ValueError("Prerelease is empty")
     if _DIGITS.fullmatch(text):
         if len(text) > 1 and text.startswith("0"):
-            raise ValueError(f'Numeric PreRelease version must not contain leading zeroes "{text}"')
+            raise ValueError(f"Numeric PreRelease version must not contain leading zeroes {quote(text)}")
         return _unsigned(text)
     if not _IDENTIFIER.fullmatch(text):
-        raise ValueError(f'Invalid character(s) found in prerelease "{text}"')
+        raise ValueError(f"Invalid character(s) found in prerelease {quote(text)}")
     return text
 
 
@@ -164,7 +165,7 @@ def _build(text: str) -> str:
     if not text:
         raise ValueError("Build meta data is empty")
     if not _IDENTIFIER.fullmatch(text):
-        raise ValueError(f'Invalid character(s) found in build meta data "{text}"')
+        raise ValueError(f"Invalid character(s) found in build meta data {quote(text)}")
     return text
 
 

@@ -128,7 +128,7 @@ from webhook.cel.library import costs
 from webhook.cel.library.declaration import Cost, Overload, Version
 from webhook.cel.types import INT, STRING, Type, list_of
 from webhook.cel.values import plain_double, type_name
-from webhook.errors import EvaluationError
+from webhook.errors import EvaluationError, NoSuchOverload
 
 _LOWER = {ord(upper): ord(upper) + 32 for upper in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 _UPPER = {lower: upper for upper, lower in _LOWER.items()}
@@ -221,6 +221,8 @@ def last_index_from_clamped(text: str, part: str, last: int) -> int:
 
 def join(parts: list[Any], separator: str = "") -> str:
     """The texts with a separator between them."""
+    if parts and type(parts[0]) is not str:
+        raise NoSuchOverload
     for part in parts:
         if type(part) is not str:
             raise EvaluationError(f"join: invalid input: {_shown(part)}")
