@@ -35,5 +35,11 @@ def samples(package: Path = _PACKAGE) -> Path:
     return folder
 
 
+def shown(file: str | Path) -> str:
+    """A path as people read it: relative to where they are, when it is below."""
+    place, here = Path(file), Path.cwd()
+    return str(place.relative_to(here)) if place.is_absolute() and place.is_relative_to(here) else str(file)
+
+
 def _first(*folders: Path) -> Path | None:
     return next((folder for folder in folders if folder.is_dir()), None)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -48,7 +48,7 @@ def command(
 
     Exits with 0 when every review was answered; that some are denied is the point.
     """
-    samples = shipped.samples()
+    samples = Path(shipped.shown(shipped.samples()))
     _issue(directory)
     if serve:
         return _serve(directory, samples / "context")
@@ -84,7 +84,7 @@ def _serve(directory: Path, context: Path) -> int:
     arguments = _arguments(directory, context, 8443)
     _say(*arguments)
     trust = f"--server https://localhost:8443 --ca {directory / 'ca.crt'}"
-    sys.stdout.write(f"In another terminal: claimgate replay {shipped.samples() / 'reviews'} {trust}\n")
+    sys.stdout.write(f"In another terminal: claimgate replay {context.parent / 'reviews'} {trust}\n")
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "webhook", *arguments])  # noqa: S606 - this program itself
 
@@ -128,9 +128,9 @@ def _ready(process: subprocess.Popen[bytes], log: Path) -> tuple[int, int]:
 def _send(url: str, ca: Path, reviews: Path) -> None:
     _say("replay", str(reviews), "--server", url, "--ca", str(ca))
     inputs = documents.read([reviews])
-    door = Remote.connect(url, ca)
     row = table.load().row
-    _print(_table([_row(found, door, row) for found in inputs.found]))
+    with closing(Remote.connect(url, ca)) as door:
+        _print(_table([_row(found, door, row) for found in inputs.found]))
 
 
 def _row(found: documents.Input, door: Door, row: fixtures.RowOf) -> Sequence[str]:

@@ -85,8 +85,8 @@ def export(
     manifests = [*_manifests(portable), *_params(portable, found)]
     sys.stdout.write("---\n".join(yamlfile.dump(value) for value in manifests))
     for policy in found.policies:
-        for obstacle in policy.obstacles:
-            sys.stderr.write(f"not exported: {policy.name}: {obstacle}\n")
+        if policy.obstacles:
+            sys.stderr.write(f"not exported: {policy.name}: {'; '.join(policy.obstacles)}\n")
     return 0
 
 
@@ -104,7 +104,7 @@ def _brief(policy: Policy) -> dict[str, Any]:
         "bound": bool(policy.bindings),
         "severity": policy.severity,
         "category": policy.category,
-        "file": policy.file,
+        "file": shipped.shown(policy.file),
     }
 
 
@@ -116,7 +116,7 @@ def _full(policy: Policy, found: PolicySet) -> dict[str, Any]:
         "phase": "mutate" if policy.kind == "mutating" else policy.phase,
         "expands": policy.expands,
         "facts": list(policy.facts),
-        "covers": sorted(_covers(policy, found)),
+        "covers": sorted(set(_covers(policy, found))),
         "portable": not policy.obstacles,
         "obstacles": list(policy.obstacles),
     }
@@ -154,15 +154,19 @@ def _checked(described: Sequence[dict[str, Any]]) -> str:
             lines.append(f"    {one['description']}")
         if not one["bound"]:
             lines.append("    never asked: no binding names it")
-        lines.append(f"    covers: {_list(one['covers'])}")
+        lines.append(f"    covers: {_coverage(one)}")
         lines.append(f"    portable: {'yes' if one['portable'] else 'no: ' + '; '.join(one['obstacles'])}")
     portable = sum(one["portable"] for one in described)
     lines.append(f"{len(described)} policies compile, {portable} portable")
     return "".join(f"{line}\n" for line in lines)
 
 
-def _list(names: Sequence[str]) -> str:
-    return ", ".join(dict.fromkeys(names)) or "nothing"
+def _coverage(one: dict[str, Any]) -> str:
+    """What a policy is asked about; an expanded one names pods and counts the kinds that hold them."""
+    names = one["covers"]
+    if one["expands"] and len(names) > 1:
+        return f"pods, and the pod templates of {len(names) - 1} kinds"
+    return ", ".join(names) or "nothing"
 
 
 def _json(described: Iterable[dict[str, Any]]) -> str:

@@ -48,7 +48,7 @@ def command(
     outputs = output.parse(chosen, FORMATS)
     settings = assembly.read_settings(workloads=workloads, cel_engine=cel_engine, kubernetes_version=kubernetes_version)
     problems: list[Problem] = []
-    results = list(_results(folder or [shipped.policies()], assembly.options(settings), problems))
+    results = list(_results(folder or [Path(shipped.shown(shipped.policies()))], assembly.options(settings), problems))
     writers = {"text": lambda: text(results), "json": lambda: document(results), "junit": lambda: junit.write(results)}
     output.deliver(outputs, writers)
     if problems:
