@@ -333,7 +333,7 @@ def _sort_key(keys: list[Any]) -> Callable[[int], Any]:
 
 
 def _insertion_order(keys: list[float]) -> list[int]:
-    """The order that Go's sort.Slice makes of up to 12 numbers of which some are NaN, less than none; an order of more."""
+    """The order that Go makes of up to 12 numbers of which some are NaN, less than none; some order of more."""
     order = sorted(range(len(keys)), key=lambda place: (keys[place] != keys[place], keys[place]))
     if len(keys) > 12:
         return order
@@ -380,7 +380,7 @@ def _cost_of_result(result: Any, *_: Any) -> int:
 
 
 def _cost_of_flatten(_: Any, values: list[Any], depth: int = 1) -> int:
-    return _made(costs.size(values), float(depth)) if depth >= 0 or not values else 2**63  # as Go converts a negative
+    return _made(costs.size(values), float(depth)) % 2**64  # a negative depth wraps around as Go's uint64
 
 
 def _cost_of_comparing(_: Any, *arguments: list[Any]) -> int:
