@@ -70,6 +70,9 @@ def claims(text):
             ".spec.containers: element 0: associative list with keys may not have non-map elements",
         ),
         ({"securityContext": []}, ".spec.securityContext: expected map, got `[]`"),
+        ({"nodeName": None}, ".spec.nodeName: expected string, got `null`"),
+        ({"volumes": None}, ".spec.volumes: expected list, got `null`"),
+        ({"securityContext": None}, ".spec.securityContext: expected map, got `null`"),
     ],
 )
 def test_what_may_not_be_applied_is_told(spec, text):
@@ -126,11 +129,11 @@ def test_a_document_that_does_not_fit_cannot_be_merged():
     "old, new, merged",
     [
         ({"volumes": None}, {"volumes": []}, {"volumes": []}),
+        ({"volumes": None}, {"volumes": [{"name": "a"}]}, {"volumes": [{"name": "a"}]}),
         ({"volumes": [{"name": "a"}]}, {"volumes": []}, {"volumes": [{"name": "a"}]}),
-        ({"volumes": [{"name": "a"}]}, {"volumes": None}, {"volumes": [{"name": "a"}]}),
-        ({"securityContext": {}}, {"securityContext": None}, {"securityContext": None}),
+        ({"securityContext": None}, {"securityContext": {}}, {"securityContext": {}}),
         ({"securityContext": None}, {"securityContext": {"runAsUser": 1}}, {"securityContext": {"runAsUser": 1}}),
-        ({"priority": 1}, {"priority": None}, {"priority": None}),
+        ({"priority": None}, {"priority": 1}, {"priority": 1}),
         ({"x": 1}, {"priority": 1}, {"x": 1, "priority": 1}),
     ],
 )
@@ -151,6 +154,8 @@ def test_a_custom_kind_without_schema_takes_anything_and_replaces_lists():
     before = {"spec": {"l": [1, 2], "m": {"a": 1}}, "metadata": {"labels": {"a": "b"}}}
     after = apply(before, {"spec": {"l": [9], "m": {"b": [1]}}, "metadata": {"labels": {"c": "d"}}}, WIDGET)
     assert after == {"spec": {"l": [9], "m": {"a": 1, "b": [1]}}, "metadata": {"labels": {"a": "b", "c": "d"}}}
+    assert apply(before, {"spec": {"n": None}}, WIDGET)["spec"]["n"] is None
+    assert apply(before, {"spec": {"m": None}}, WIDGET)["spec"]["m"] == {"a": 1}
     with pytest.raises(PatchError, match=r"metadata.labels.a: expected string"):
         apply(before, {"metadata": {"labels": {"a": 1}}}, WIDGET)
     with pytest.raises(PatchError, match="lhs: expected map"):

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.errors import PatchError
-from webhook.patch.schema import ListShape, MapShape, Node, Shape, resolve, root
+from webhook.patch.schema import DEDUCED, UNTYPED, ListShape, MapShape, Node, Shape, resolve, root
 
 Key: TypeAlias = tuple[Any, ...]
 """What tells the items of a list apart: its keys with their values, or the value itself."""
@@ -76,9 +76,9 @@ def _deduce(shape: Shape, value: JSON) -> Shape:
 
 
 def _validate(value: JSON, node: Node, path: str) -> Iterator[str]:
+    if value is None and isinstance(node, str) and node in {DEDUCED, UNTYPED}:
+        return  # copied from a custom resource; elsewhere null can only be CEL's, which no field accepts
     shape = _deduce(resolve(node), value)
-    if value is None:
-        return
     if shape.map:
         if not isinstance(value, dict):
             yield _at(path, f"expected map, got {_show(value)}")
