@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
@@ -195,13 +196,15 @@ def _free_ports(count: int) -> list[int]:
 
 
 def main() -> None:
-    """Start a server by hand: print how to reach it, keep it until it is interrupted."""
+    """Start a server by hand: print how to reach it, keep it until it is interrupted or terminated."""
     if reason := missing():
         raise SystemExit(reason)
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
     with tempfile.TemporaryDirectory(prefix="apiserver-") as folder, running(Path(folder), *sys.argv[1:]) as server:
         print(f"export KUBECONFIG={server.kubeconfig}", flush=True)
-        with suppress(KeyboardInterrupt):
-            threading.Event().wait()
+        stopped.wait()
 
 
 if __name__ == "__main__":
