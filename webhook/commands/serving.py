@@ -28,7 +28,7 @@ from webhook.errors import ConfigurationError
 from webhook.logs import Log
 from webhook.policy.load import load
 from webhook.policy.policyset import PolicySet
-from webhook.server.door import Limits
+from webhook.server.door import Application, Limits
 from webhook.server.listen import Listener, Place
 from webhook.server.process import process
 from webhook.server.readiness import Check, Readiness
@@ -90,8 +90,19 @@ def serve(
     log: Log,
     reload_s: float,
     started: float,
+    before: Callable[[Application], Application] = lambda door: door,
 ) -> None:
     """Put the process together and listen until told to stop.
+
+    Args:
+        held: what reviews are answered with.
+        certificates: the serving pair.
+        place: where to listen.
+        limits: of one call.
+        log: where everything is logged.
+        reload_s: how often to look for changed files; 0 is never.
+        started: when the command began, on the performance counter.
+        before: wraps the served application; the benchmark puts a route that does nothing in front.
 
     Raises:
         ConfigurationError: the address cannot be listened on.
@@ -120,7 +131,7 @@ def serve(
         names = [policy.name for policy in held.policies.current.policies]
         log.write("info", "ready", {"host": host, "port": port, "policies": names, "elapsed_ms": elapsed_ms})
 
-    Listener(made.door, place, readiness, background=watching.background(reload_s), on_start=ready).listen()
+    Listener(before(made.door), place, readiness, background=watching.background(reload_s), on_start=ready).listen()
 
 
 class Watching:
