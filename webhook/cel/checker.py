@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from webhook.cel import lexer
 from webhook.cel.comprehensions import check_macro
@@ -49,7 +49,7 @@ from webhook.cel.types import (
     type_of,
 )
 from webhook.cel.values import UInt
-from webhook.errors import CompileError, Issue
+from webhook.errors import CompileError, EvaluationError, Issue
 
 _LOCAL_FIRST: Version = (1, 37)
 """Since cel-go 0.27 a macro's variable hides longer names that begin with it, and `.x` never means one."""
@@ -235,6 +235,7 @@ class Checker:
     def _resolved(self, node: Call, function: str, given: Sequence[Type], *, member: bool = False) -> Type:
         name, overloads = self.overloads_of(function)
         if not overloads:
+            self.overloads[id(node)] = (_missing(function, len(given)),)
             return self.undeclared(function, node)
         return self.resolve(node, name, overloads, given, member=member)
 
@@ -267,7 +268,7 @@ class Checker:
         if result is None:
             if not self.environment.strict:
                 fitting = (each for each in overloads if each.member is member and len(each.parameters) == len(given))
-                self.overloads[id(node)] = tuple(fitting)
+                self.overloads[id(node)] = tuple(fitting) or (_missing(name, len(given)),)
             return self.no_overload(node, name, given, member=member)
         self.overloads[id(node)] = tuple(kept)
         return result
@@ -320,6 +321,8 @@ class Checker:
     def _join(self, joined: Type | None, found: Type) -> Type:
         if joined is None:
             return found
+        if found == NULL and self.inference.fits(joined, found):
+            return joined
         return most_general(joined, found) if self.inference.fits(joined, found) else DYN
 
     def _struct(self, node: StructNode) -> Type:
@@ -382,6 +385,7 @@ class Checked:
             function in a namespace: its target is part of the name. A StructNode's name is its type's. The variables of
             comprehensions are not here.
         overloads: the signatures that a call may come to: one when the types are known, all that fit otherwise.
+        planned: whether constants that fail refuse the expression (Environment.planned).
     """
 
     node: Node
@@ -391,6 +395,7 @@ class Checked:
     references: Mapping[int, str]
     type_names: frozenset[str]
     overloads: Mapping[int, tuple[Overload, ...]]
+    planned: bool = True
 
     def type_of(self, node: Node) -> Type:
         """The static type of a node of this tree."""
@@ -445,6 +450,7 @@ def check(node: Node, environment: Environment, expects: Sequence[Type] = (), *,
         references=checker.references,
         type_names=frozenset(checker.type_names),
         overloads=checker.overloads,
+        planned=environment.planned,
     )
 
 
@@ -452,6 +458,15 @@ def _mismatch(result: Type, expects: Sequence[Type]) -> str:
     if len(expects) == 1:
         return f"must evaluate to {expects[0]} but got {result}"
     return f"must evaluate to one of [{' '.join(map(str, expects))}] but got {result}"
+
+
+def _missing(name: str, arguments: int) -> Overload:
+    """What an unchecked call comes to when no function takes it: an error of its own when it is evaluated."""
+
+    def unbound(*_: object) -> NoReturn:
+        raise EvaluationError(f"no such overload: {name}")
+
+    return Overload(name, "unbound", (DYN,) * arguments, DYN, unbound)
 
 
 def qualified_name(node: Node) -> str | None:

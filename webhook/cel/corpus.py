@@ -26,9 +26,10 @@ _KUBERNETES = Environment(version=(1, 34), mutation=True)
 _CEL = Environment(
     version=(1, 37),
     mutation=False,
-    extensions=frozenset({"bindings", "encoders", "math", "strings"}),
+    extensions=frozenset({"bindings", "encoders", "format", "math"}),
     escaped_fields=True,
     homogeneous=False,
+    planned=False,
 )
 _NO_ENVIRONMENT: Mapping[str, Type] = {"self": DYN}
 
@@ -122,6 +123,7 @@ def environment(row: JSON) -> Environment:
         extensions=base.extensions,
         escaped_fields=base.escaped_fields,
         homogeneous=base.homogeneous,
+        planned=base.planned,
         macros=not row.get("disable_macros", False),
         strict=not row.get("disable_check", False),
     )

@@ -61,11 +61,10 @@ _MACROS: Mapping[tuple[str, int, bool], Version] = {
     ("transformMapEntry", 4, True): (1, 32),
     ("sortBy", 2, True): (1, 34),
 }
-_EXTENSION_MACROS: Mapping[str, tuple[tuple[str, int, bool], ...]] = {"bindings": (("bind", 3, True),)}
-
 _EXTENSION_MODULES: Mapping[str, str] = {
     "math": "webhook.cel.library.math",
     "encoders": "webhook.cel.library.encoders",
+    "format": "webhook.cel.library.plain_format",
 }
 
 _TYPE_NAMES: Mapping[str, Type] = {
@@ -88,10 +87,13 @@ class Environment:
         functions: functions beside the libraries.
         mutation: offers `Object{…}`, `Object.spec{…}` and `JSONPatch{…}` with jsonpatch.escapeKey, as mutating policies
             have them.
-        extensions: libraries of cel-go that Kubernetes leaves out: `math`, `encoders`, `bindings`, `strings`.
+        extensions: what cel-go has and Kubernetes leaves out: `math`, `encoders` (with string.reverse), `bindings`, and
+            `format`, the newer string.format.
         escaped_fields: accept a.`b-c`; no Kubernetes version up to 1.36 does (apiserver v0.36.1 never sets cel-go's
             EnableIdentifierEscapeSyntax).
         homogeneous: refuse list and map literals with elements of several types, as Kubernetes does.
+        planned: refuse constants that are bound to fail, such as `int('x')`, as Kubernetes does when it plans a
+            program; otherwise they fail when they are reached.
         macros: whether macros are macros; without them their calls are ordinary functions.
         strict: report what the checker finds; otherwise only syntax is refused, types that do not fit are dyn, and what
             is wrong fails when it is evaluated. Kubernetes always checks.
@@ -106,6 +108,7 @@ class Environment:
     extensions: frozenset[str] = frozenset()
     escaped_fields: bool = False
     homogeneous: bool = True
+    planned: bool = True
     macros: bool = True
     strict: bool = True
 
@@ -121,9 +124,9 @@ class Environment:
         since = _MACROS.get((name, arguments, member))
         if since is not None:
             return since <= self.version
-        return bool(self.extensions) and (name, arguments, member) in {
-            shape for extension in self.extensions for shape in _EXTENSION_MACROS.get(extension, ())
-        }
+        if "math" in self.extensions and member and name in ("greatest", "least"):
+            return True
+        return "bindings" in self.extensions and (name, arguments, member) == ("bind", 3, True)
 
     @property
     def optional_syntax(self) -> bool:
@@ -167,5 +170,6 @@ def _table(version: Version, mutation: bool, extensions: frozenset[str]) -> Mapp
     for extension in sorted(extensions):
         if module := _EXTENSION_MODULES.get(extension):
             for overload in import_module(module).FUNCTIONS:
-                table.setdefault(overload.name, []).append(overload)
+                found = table.setdefault(overload.name, [])
+                found[:] = [*(each for each in found if each.id != overload.id), overload]
     return {name: tuple(overloads) for name, overloads in table.items()}

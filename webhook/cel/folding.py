@@ -36,7 +36,7 @@ def fold(checked: Checked, source: str) -> Mapping[int, Any]:
     folding = _Folding(checked, source)
     for node in _bottom_up(checked.node):
         folding.visit(node)
-    if folding.issues:
+    if folding.issues and checked.planned:
         raise CompileError(source, tuple(folding.issues))
     return folding.values
 
@@ -102,7 +102,7 @@ class _Folding:
         try:
             matcher(pattern)
         except ValueError as error:
-            self._report(node, f"error parsing regexp: {error}")
+            self._report(node, str(error))
 
     def _report(self, node: Node, message: str) -> None:
         place = lexer.position(self.source, node.offset)

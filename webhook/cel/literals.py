@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.cel.inference import is_optional, show
+from webhook.cel.library.format_string import REFUSALS, FormatProblem, clauses
 from webhook.cel.library.regex import matcher
 from webhook.cel.tree import Call, ListNode, Literal, MapNode, Node, children
 from webhook.cel.types import DYN, Type
@@ -18,29 +19,23 @@ from webhook.errors import EvaluationError
 if TYPE_CHECKING:
     from webhook.cel.checker import Checker
 
+_NUMBERS = frozenset({"int", "uint"})
 _ANY_TEXT = frozenset(
     {
         "list", "map", "int", "uint", "double", "bool", "string", "bytes", "type", "null_type",
         "google.protobuf.Timestamp", "google.protobuf.Duration",
     }
 )  # fmt: skip
-_TEXTS = (
-    "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and"
-    " timestamps"
-)
-_CLAUSES = {
-    "s": (_ANY_TEXT, _TEXTS),
-    "d": (frozenset({"int", "uint"}), "decimal clause can only be used on integers"),
-    "f": (frozenset({"double", "string"}), "fixed-point clause can only be used on doubles"),
-    "e": (frozenset({"double", "string"}), "scientific clause can only be used on doubles"),
-    "b": (frozenset({"int", "uint", "bool"}), "only integers and bools can be formatted as binary"),
-    "x": (
-        frozenset({"int", "uint", "string", "bytes"}),
-        "only integers, byte buffers, and strings can be formatted as hex",
-    ),
-    "o": (frozenset({"int", "uint"}), "octal clause can only be used on integers"),
+_ALLOWED = {
+    "s": _ANY_TEXT,
+    "d": _NUMBERS,
+    "f": frozenset({"double", "string"}),
+    "e": frozenset({"double", "string"}),
+    "b": _NUMBERS | {"bool"},
+    "x": _NUMBERS | {"string", "bytes"},
+    "o": _NUMBERS,
 }
-_CLAUSES["X"] = _CLAUSES["x"]
+"""The types that each clause of a format takes; dyn is left to the evaluation."""
 
 
 def check_literals(checker: Checker) -> None:
@@ -89,7 +84,8 @@ def _check_same(checker: Checker, parts: list[tuple[Node, bool]], *, stop: bool 
 
 def _check_call(checker: Checker, node: Call) -> None:
     if node.function == "format":
-        _check_format(checker, node)
+        if "format" not in checker.environment.extensions:
+            _check_format(checker, node)
     elif node.function in ("duration", "timestamp", "matches") and node.arguments:
         argument = node.arguments[0]
         if isinstance(argument, Literal) and not _is_good(checker, node, argument.value):
@@ -113,58 +109,23 @@ def _check_format(checker: Checker, node: Call) -> None:
         return
     if len(arguments) != 1 or not isinstance(arguments[0], ListNode):
         return
-    elements = arguments[0].elements
-    problem = _format_problem(checker, target.value, elements)
-    if isinstance(problem, int):
-        if len(elements) <= problem:
-            return
-        text = f"too many arguments supplied to string.format (expected {problem}, got {len(elements)})"
+    elements, used = arguments[0].elements, 0
+    try:
+        for part in clauses(target.value, len(elements)):
+            if isinstance(part, str):
+                continue
+            culprit = _unfit(checker, elements[used], _ALLOWED[part.letter])
+            if culprit is not None:
+                complaint = REFUSALS[part.letter].format(checker.types[id(culprit)].name)
+                checker.report(f"error during formatting: {complaint}", culprit)
+                return
+            used += 1
+    except FormatProblem as problem:
+        checker.report(str(problem), node)
+        return
+    if len(elements) > used:
+        text = f"too many arguments supplied to string.format (expected {used}, got {len(elements)})"
         checker.report(text, node)
-    else:
-        text, culprit = problem
-        checker.report(text, node if culprit is None else culprit)
-
-
-def _format_problem(checker: Checker, text: str, elements: tuple[Node, ...]) -> int | tuple[str, Node | None]:
-    """The number of clauses in a good format, else what is wrong with it and with which argument."""
-    clauses, position = 0, 0
-    while (position := text.find("%", position)) >= 0:
-        position += 1
-        if text[position : position + 1] == "%":
-            position += 1
-            continue
-        if position >= len(text):
-            return "unexpected end of string", None
-        if clauses >= len(elements):
-            return f"index {clauses} out of range", None
-        position, fault = _clause(text, position)
-        if fault:
-            return f"could not parse formatting clause: {fault}", None
-        allowed, complaint = _CLAUSES[text[position]]
-        culprit = _unfit(checker, elements[clauses], allowed)
-        if culprit is not None:
-            return f"error during formatting: {complaint}, was given {checker.types[id(culprit)].name}", culprit
-        position += 1
-        clauses += 1
-    return clauses
-
-
-def _clause(text: str, position: int) -> tuple[int, str]:
-    """Where the letter of a clause stands, or what is wrong with the clause."""
-    if text[position] == ".":
-        start = position = position + 1
-        while position < len(text) and text[position] in "0123456789":
-            position += 1
-        if position >= len(text):
-            return position, "error while parsing precision: could not find end of precision specifier"
-        digits = text[start:position]
-        if not digits or int(digits[-20:]) >= 2**63 or len(digits.lstrip("0")) > 19:
-            fault = "invalid syntax" if not digits else "value out of range"
-            place = "error while parsing precision: error while converting precision to integer"
-            return position, f'{place}: strconv.Atoi: parsing "{digits}": {fault}'
-    if text[position] not in _CLAUSES:
-        return position, f'unrecognized formatting clause "{text[position]}"'
-    return position, ""
 
 
 def _unfit(checker: Checker, node: Node, allowed: frozenset[str]) -> Node | None:

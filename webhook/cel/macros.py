@@ -6,7 +6,7 @@ ext/lists.go (sortBy), ext/bindings.go.
 
 from __future__ import annotations
 
-from webhook.cel.tree import Has, Ident, Literal, Macro, MapNode, Node, Select, StructNode
+from webhook.cel.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
 
 _ACCUMULATOR = "__result__"
 _COMPLAINT = {
@@ -37,6 +37,8 @@ def expand(offset: int, name: str, target: Node | None, arguments: tuple[Node, .
     """
     if target is None:
         return _presence(offset, arguments[0])
+    if name in ("greatest", "least"):
+        return _extreme(offset, name, target, arguments)
     if name == "bind" and not (isinstance(target, Ident) and target.name == "cel"):
         return None
     if name == "sortBy" and isinstance(target, Literal | MapNode | StructNode):
@@ -59,6 +61,29 @@ def _presence(offset: int, argument: Node) -> Has:
     if isinstance(argument, Select) and not argument.optional:
         return Has(offset, argument.operand, argument.field)
     raise MacroError("invalid argument to has() macro", argument.offset)
+
+
+def _extreme(offset: int, name: str, target: Node, arguments: tuple[Node, ...]) -> Node | None:
+    """math.greatest and math.least take any number of arguments: three and more become a list."""
+    if not (isinstance(target, Ident) and target.name == "math"):
+        return None
+    if not arguments:
+        raise MacroError(f"math.{name}() requires at least one argument", target.offset)
+    if len(arguments) == 1:
+        listed = arguments[0].elements if isinstance(arguments[0], ListNode) else arguments
+        if not listed or not all(map(_may_be_number, listed)):
+            raise MacroError(f"math.{name}() invalid single argument value", arguments[0].offset)
+        return Call(offset, name, target, arguments)
+    for argument in arguments:
+        if not _may_be_number(argument):
+            raise MacroError(f"math.{name}() simple literal arguments must be numeric", argument.offset)
+    return Call(offset, name, target, arguments if len(arguments) == 2 else (ListNode(offset, arguments),))
+
+
+def _may_be_number(node: Node) -> bool:
+    if isinstance(node, Literal):
+        return isinstance(node.value, int | float) and not isinstance(node.value, bool)
+    return not isinstance(node, ListNode | MapNode | StructNode)
 
 
 def _variable(macro: str, argument: Node) -> str:

@@ -1,0 +1,159 @@
+"""cel-go's math extension, for cel-spec's conformance only: Kubernetes has none of it in any version.
+
+Source: cel-go v0.26.0 ext/math.go.
+
+math.greatest(number, …) -> number, math.least(number, …) -> number
+    Of one or more numbers of any kinds, or of a list. The parser makes a list of three and more.
+
+math.ceil(double) -> double, math.floor, math.round (half away from zero), math.trunc
+math.isInf(double) -> bool, math.isNaN, math.isFinite
+math.abs(number) -> number, math.sign(number) -> number, math.sqrt(number) -> double
+math.bitAnd(int, int) -> int, math.bitOr, math.bitXor, math.bitNot(int), all for uint too
+math.bitShiftLeft(int, int) -> int, math.bitShiftRight (no sign is kept), for uint too
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from webhook.cel.library.declaration import Overload
+from webhook.cel.types import BOOL, DOUBLE, DYN, INT, UINT, Type, list_of
+from webhook.cel.values import INT_MAX, INT_MIN, UINT_MAX, UInt, compare
+from webhook.errors import EvaluationError, NoSuchOverload
+
+_NUMBERS = {"int": INT, "uint": UINT, "double": DOUBLE}
+_CLASSES = frozenset((int, UInt, float))
+
+
+def _pick(direction: int) -> Callable[[Any, Any], Any]:
+    def picked(first: Any, second: Any) -> Any:
+        return second if compare(first, second) == direction else first
+
+    return picked
+
+
+greatest, least = _pick(-1), _pick(1)
+
+
+def _of_list(name: str, pick: Callable[[Any, Any], Any]) -> Callable[[list[Any]], Any]:
+    def picked(numbers: list[Any]) -> Any:
+        if not numbers:
+            raise EvaluationError(f"math.@{name}(list) argument must not be empty")
+        found = numbers[0]
+        for number in numbers[1:]:
+            found = pick(found, number)
+        if type(found) not in _CLASSES:
+            raise NoSuchOverload
+        return found
+
+    return picked
+
+
+def rounded(value: float) -> float:
+    """The nearest whole number, halves away from zero."""
+    if not math.isfinite(value):
+        return value
+    whole = math.trunc(value)
+    return math.copysign(abs(whole) + (abs(value - whole) >= 0.5), value)
+
+
+def whole(function: Callable[[float], int]) -> Callable[[float], float]:
+    """A rounding function that leaves infinities and NaN alone, and keeps the sign of zero."""
+    return lambda value: math.copysign(function(value), value) if math.isfinite(value) else value
+
+
+def absolute(value: int) -> int:
+    """|int|, which the smallest has none of."""
+    if value == INT_MIN:
+        raise EvaluationError("integer overflow")
+    return abs(value)
+
+
+def sign(value: float) -> float:
+    """-1, 0 or 1 of the number's own kind."""
+    if type(value) is float:
+        return value if math.isnan(value) else float((value > 0) - (value < 0))
+    result = (value > 0) - (value < 0)
+    return UInt(result) if type(value) is UInt else result
+
+
+def square_root(value: float) -> float:
+    """The square root; NaN of what is negative."""
+    number = float(value)
+    return math.sqrt(number) if number >= 0 else math.nan
+
+
+def shift_left(value: int, bits: int) -> int:
+    """The bits moved up, those beyond 64 lost."""
+    _check_offset("Left", bits)
+    result = (int(value) << bits) & UINT_MAX if bits < 64 else 0
+    return UInt(result) if type(value) is UInt else _signed(result)
+
+
+def shift_right(value: int, bits: int) -> int:
+    """The bits moved down, zeros coming in from above."""
+    _check_offset("Right", bits)
+    result = (int(value) & UINT_MAX) >> bits if bits < 64 else 0
+    return UInt(result) if type(value) is UInt else _signed(result)
+
+
+def _check_offset(way: str, bits: int) -> None:
+    if bits < 0:
+        raise EvaluationError(f"math.bitShift{way}() negative offset: {bits}")
+
+
+def _signed(value: int) -> int:
+    return value - UINT_MAX - 1 if value > INT_MAX else value
+
+
+def _extreme(name: str, short: str, pick: Callable[[Any, Any], Any]) -> tuple[Overload, ...]:
+    found = []
+    for kind, number in _NUMBERS.items():
+        found.append(Overload(name, f"math_@{short}_{kind}", (number,), number, lambda value: value))
+        listed = list_of(number)
+        found.append(Overload(name, f"math_@{short}_list_{kind}", (listed,), number, _of_list(short, pick)))
+        for other, second in _NUMBERS.items():
+            result = number if kind == other else DYN
+            found.append(Overload(name, f"math_@{short}_{kind}_{other}", (number, second), result, pick))
+    return tuple(found)
+
+
+def _double(name: str, result: Type, function: Callable[[float], Any]) -> Overload:
+    return Overload(f"math.{name}", f"math_{name}_double", (DOUBLE,), result, function)
+
+
+def _bits(name: str, function: Callable[[int, int], int]) -> tuple[Overload, ...]:
+    unsigned = lambda first, second: UInt(function(first, second))  # noqa: E731
+    return (
+        Overload(f"math.{name}", f"math_{name}_int_int", (INT, INT), INT, function),
+        Overload(f"math.{name}", f"math_{name}_uint_uint", (UINT, UINT), UINT, unsigned),
+    )
+
+
+FUNCTIONS = (
+    *_extreme("math.greatest", "max", greatest),
+    *_extreme("math.least", "min", least),
+    _double("ceil", DOUBLE, whole(math.ceil)),
+    _double("floor", DOUBLE, whole(math.floor)),
+    _double("trunc", DOUBLE, whole(math.trunc)),
+    _double("round", DOUBLE, rounded),
+    _double("isInf", BOOL, math.isinf),
+    _double("isNaN", BOOL, math.isnan),
+    _double("isFinite", BOOL, math.isfinite),
+    _double("abs", DOUBLE, abs),
+    Overload("math.abs", "math_abs_int", (INT,), INT, absolute),
+    Overload("math.abs", "math_abs_uint", (UINT,), UINT, lambda value: value),
+    *(Overload("math.sign", f"math_sign_{kind}", (number,), number, sign) for kind, number in _NUMBERS.items()),
+    *(Overload("math.sqrt", f"math_sqrt_{kind}", (number,), DOUBLE, square_root) for kind, number in _NUMBERS.items()),
+    *_bits("bitAnd", int.__and__),
+    *_bits("bitOr", int.__or__),
+    *_bits("bitXor", int.__xor__),
+    Overload("math.bitNot", "math_bitNot_int_int", (INT,), INT, int.__invert__),
+    Overload("math.bitNot", "math_bitNot_uint_uint", (UINT,), UINT, lambda value: UInt(int(value) ^ UINT_MAX)),
+    Overload("math.bitShiftLeft", "math_bitShiftLeft_int_int", (INT, INT), INT, shift_left),
+    Overload("math.bitShiftLeft", "math_bitShiftLeft_uint_int", (UINT, INT), UINT, shift_left),
+    Overload("math.bitShiftRight", "math_bitShiftRight_int_int", (INT, INT), INT, shift_right),
+    Overload("math.bitShiftRight", "math_bitShiftRight_uint_int", (UINT, INT), UINT, shift_right),
+)
