@@ -87,7 +87,8 @@ class Compiler:
         self.constants = fold(checked, source)
         self.writer = Writer(exact=exact)
         self.scope: dict[str, Term] = {}
-        self.failures = Failures(self.writer.places)
+        failures = Failures(self.writer.places)
+        self.lost, self.failure = failures.lost, failures.failure
 
     # ---- nodes
 
@@ -171,9 +172,9 @@ class Compiler:
         attempted = [*writer.body, book, code.answer(term.code)]
         handler = [
             book,
-            code.subtract_cost(code.call(self.bind(self.failures.lost), code.name("x"))),
+            code.subtract_cost(code.call(self.bind(self.lost), code.name("x"))),
             book,
-            code.fail(code.call(self.bind(self.failures.failure), code.name("x"))),
+            code.fail(code.call(self.bind(self.failure), code.name("x"))),
         ]
         start = code.assign(code.COST, code.literal(writer.total))
         body: list[ast.stmt] = [start, code.attempt(attempted, self.bind(ERRORS), handler)]

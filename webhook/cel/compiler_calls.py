@@ -165,7 +165,9 @@ def _tenth(compiler: Compiler, terms: list[Term]) -> list[Term]:
     """Count what walking over the first argument costs beyond 1."""
     target = compiler.kept(terms[0])
     if target.type.name != "string":
-        compiler.writer.charge_value(compiler.call(_walk_beyond, target.code))
+        is_text = code.identical(code.call(compiler.bind(type), target.code), compiler.bind(str))
+        slow = compiler.call(_walk_beyond, target.code)
+        compiler.writer.charge_value(code.either(is_text, _tenth_of(compiler, target.code), slow))
     else:
         compiler.writer.charge_value(_tenth_of(compiler, target.code))
     return [target, *terms[1:]]
@@ -243,7 +245,9 @@ def membership(compiler: Compiler, node: Call) -> Term:
         # a text equals nothing but texts, so Python's own look-up is right for lists and maps of anything
         container = compiler.kept(container)
         kind = code.call(compiler.bind(type), container.code)
-        known = code.disjunction(code.identical(kind, compiler.bind(dict)), code.identical(kind, compiler.bind(list)))
+        classes = {"list": [list], "map": [dict]}.get(container.type.name, [dict, list])
+        checks = [code.identical(kind, compiler.bind(each)) for each in classes]
+        known = checks[0] if len(checks) == 1 else code.disjunction(*checks)
         term = compiler.kept(term)
         quick = code.compare(term.code, ast.In(), container.code)
         slow = compiler.call(standard.contains, term.code, container.code, place=Place("call"))

@@ -18,6 +18,8 @@ from webhook.cel.types import Type
 
 _AT: dict[str, Any] = {"lineno": 1, "col_offset": 0}
 _LOAD, _STORE = ast.Load(), ast.Store()
+LIGHT = 20
+"""A loop may count this much too little before it asks again: each of its rounds was counted with 1 to 12 at least."""
 _IMMUTABLE = (str, int, float, bool, bytes, type(None), frozenset)
 
 COST, LIMIT, METER, ACTIVATION = "C", "L", "M", "A"
@@ -221,14 +223,15 @@ class Writer:
 
     exact: loops count each iteration as it runs; otherwise all of them before the first, which is cheaper and may count
     too much before a loop ends early, so that it is only done where the limit is far enough (cost.Overrun).
-    moves: how many statements so far change the cost at run time. depth: blocks that Python counts as nested. level:
-    handlers of errors around the code.
+    moves: how many statements so far change the cost at run time; heavy: how many of them by much. depth: blocks that
+    Python counts as nested. level: handlers of errors around the code.
     """
 
     exact: bool = False
     body: list[ast.stmt] = field(default_factory=list)
     total: int = 0
     moves: int = 0
+    heavy: int = 0
     depth: int = 0
     level: int = 0
     constants: dict[str, Any] = field(default_factory=dict)
@@ -292,6 +295,7 @@ class Writer:
     def charge_value(self, value: ast.expr) -> None:
         """Count a cost that is known when it runs."""
         self.moves += 1
+        self.heavy += 1
         self.emit(add_cost(value))
 
     @contextmanager
@@ -314,4 +318,5 @@ class Writer:
             if self.total:
                 inner.insert(0, add_cost(literal(self.total)))
                 self.moves += 1
+                self.heavy += self.total > LIGHT
             self.body, self.total = outer, total

@@ -89,7 +89,7 @@ def _decide(compiler: Compiler, term: Term, result: str, *, decides: bool, last:
 
 def attempt_operand(compiler: Compiler, body: list[ast.stmt], error: str) -> ast.stmt:
     """Run something that may fail; its first error is kept."""
-    lost = code.call(compiler.bind(compiler.failures.lost), code.name("x"))
+    lost = code.call(compiler.bind(compiler.lost), code.name("x"))
     keep = code.branch(code.identical(code.name(error), code.literal(None)), [code.assign(error, code.name("x"))])
     compiler.writer.moves += 1
     return code.attempt(body, compiler.bind(ERRORS), [code.subtract_cost(lost), keep])
@@ -219,6 +219,18 @@ def _equals_constant(compiler: Compiler, term: Term, value: Any) -> ast.expr:
     return compiler.call(equal, term.code, compiler.bind(value))
 
 
+def _count_sizes(compiler: Compiler, left: ast.expr, right: ast.expr) -> None:
+    """Count what the sizes of two values cost beyond 1: nothing for a short text and anything that is not empty."""
+    writer = compiler.writer
+    is_text = code.identical(code.call(compiler.bind(type), left), compiler.bind(str))
+    length = code.call(compiler.bind(len), left)
+    short = ast.Compare(code.literal(0), [ast.Lt(), ast.Lt()], [length, code.literal(11)], lineno=1, col_offset=0)
+    count = code.add_cost(compiler.call(runtime.equality, left, right))
+    writer.moves += 1
+    writer.heavy += 1
+    writer.emit(code.branch(code.negation(code.conjunction(is_text, right, short)), [count]))
+
+
 def may_be_sized(static: Type) -> bool:
     """Whether a value of this static type may have a size, and so an empty one."""
     return static.name in _SIZED or static.kind == "object"
@@ -228,7 +240,7 @@ def _with_value(compiler: Compiler, left: Term, right: Term, *, quiet: bool) -> 
     raises = left.raises or right.raises
     if may_be_sized(left.type) and may_be_sized(right.type) and NULL not in (left.type, right.type):
         left, right = compiler.kept(left), compiler.kept(right)
-        compiler.writer.charge_value(compiler.call(runtime.equality, left.code, right.code))
+        _count_sizes(compiler, left.code, right.code)
     elif may_be_sized(left.type) or may_be_sized(right.type):
         left, right = compiler.kept(left), compiler.kept(right)
         sized = left if may_be_sized(left.type) else right

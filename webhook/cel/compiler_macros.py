@@ -133,7 +133,7 @@ class _Body:
 
     def __enter__(self) -> Self:
         writer = self.loop.writer
-        self._outer = writer.body, writer.total, writer.moves
+        self._outer = writer.body, writer.total, writer.heavy
         writer.body, writer.total = self.statements, 0
         writer.depth += 2
         writer.level += 1
@@ -142,11 +142,11 @@ class _Body:
     def __exit__(self, *_: object) -> None:
         writer = self.loop.writer
         self.each = writer.total
-        moved = writer.moves != self._outer[2]
+        heavy = writer.heavy != self._outer[2]
         writer.body, writer.total = self._outer[0], self._outer[1]
         writer.depth -= 2
         writer.level -= 1
-        if moved:
+        if heavy:
             # what the body costs depends on the data: ask each time around
             self.after.append(self.loop.ask("check"))
 

@@ -78,15 +78,14 @@ class CompiledProgram:
         Raises:
             EvaluationError: the expression failed; BudgetExceeded when the meter stopped it.
         """
-        limit = meter.start()
+        limit = meter.limit
+        if meter.deadline is not None or meter.budget < limit:
+            limit = meter.start()
         try:
             try:
                 value = self._run(activation, limit, meter)
             except Overrun:
                 value = self._evaluate_exactly(activation, limit, meter)
-        except BudgetExceeded:
-            meter.settle()
-            raise
         except EvaluationError:
             meter.settle()
             raise
@@ -94,7 +93,12 @@ class CompiledProgram:
             raise EvaluationError("the object is nested too deeply") from None
         except MemoryError:
             raise BudgetExceeded("out of memory") from None
-        meter.settle()
+        cost = meter.cost
+        if cost > limit:
+            meter.settle()
+        else:
+            meter.spent += cost
+            meter.budget -= cost
         return value
 
     def _evaluate_exactly(self, activation: Mapping[str, Any], limit: int, meter: Meter) -> Any:

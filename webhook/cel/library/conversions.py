@@ -151,11 +151,6 @@ def bool_to_string(value: bool) -> str:
     return "true" if value else "false"
 
 
-def int_to_string(value: int) -> str:
-    """Decimal digits."""
-    return int.__repr__(value)
-
-
 def double_to_string(value: float) -> str:
     """A double as Go's %g prints it: the fewest digits; with an exponent below 1e-4 and from 1e6 on."""
     if math.isinf(value) or math.isnan(value):
@@ -231,9 +226,9 @@ FUNCTIONS = (
     _conversion("string", "bytes_to_string", BYTES, STRING, bytes_to_string, walks=True),
     _conversion("string", "double_to_string", DOUBLE, STRING, double_to_string),
     _conversion("string", "duration_to_string", DURATION, STRING, str),
-    _conversion("string", "int64_to_string", INT, STRING, int_to_string),
+    _conversion("string", "int64_to_string", INT, STRING, int.__repr__),
     _conversion("string", "timestamp_to_string", TIMESTAMP, STRING, str),
-    _conversion("string", "uint64_to_string", UINT, STRING, int_to_string),
+    _conversion("string", "uint64_to_string", UINT, STRING, int.__repr__),
     _conversion("timestamp", "timestamp_to_timestamp", TIMESTAMP, TIMESTAMP, identity),
     _conversion("timestamp", "int64_to_timestamp", INT, TIMESTAMP, int_to_timestamp),
     _conversion("timestamp", "string_to_timestamp", STRING, TIMESTAMP, parse_timestamp),

@@ -76,6 +76,7 @@ kubernetes.Quantity.sub(kubernetes.Quantity) -> kubernetes.Quantity
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from webhook import quantity as resource
@@ -110,8 +111,9 @@ class Quantity:
         return f"Quantity({self})"
 
 
+@lru_cache(maxsize=4096)
 def quantity(text: str) -> Quantity:
-    """Read a quantity."""
+    """Read a quantity. The same few texts come with every Pod, so those that were read are kept."""
     try:
         return Quantity(resource.parse(text))
     except ValueError as error:
