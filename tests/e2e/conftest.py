@@ -1,0 +1,114 @@
+"""One API server with the webhook registered, for all end-to-end tests of a session."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e import apiserver
+from tests.e2e.apiserver import ApiServer
+
+CRDS = sorted((Path(__file__).parents[1] / "data" / "crds").glob("*.yaml"))
+NAMESPACE = "claimgate-system"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """An API server, the webhook that it calls, and what that webhook logged."""
+
+    server: ApiServer
+    port: int
+    certificates: Path
+    log: Path
+
+    def lines(self, message: str) -> list[dict[str, Any]]:
+        """What the webhook logged under a message."""
+        found = [json.loads(line) for line in self.log.read_text().splitlines()]
+        return [line for line in found if line["message"] == message]
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The whole way of a newcomer's cluster: CRDs, certificate, serve, Service, webhook-config, caBundle."""
+    if reason := apiserver.missing():
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("cluster")
+    with apiserver.running(folder) as server:
+        for crd in CRDS:
+            server.kubectl("create", "-f", str(crd))
+        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        server.kubectl("create", "namespace", NAMESPACE)
+        certificates, log = folder / "webhook", folder / "webhook.log"
+        claimgate("certs", "issue", "--dir", str(certificates), "--service", f"{NAMESPACE}/claimgate")
+        with log.open("wb") as stream:
+            process = subprocess.Popen(_serve(server, certificates), stderr=stream)
+        try:
+            cluster = Cluster(server, _port(process, log), certificates, log)
+            _register(cluster)
+            yield cluster
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def claimgate(*arguments: str, code: int = 0) -> str:
+    """Run the command line in a process of its own."""
+    command = [sys.executable, "-m", "webhook", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def _serve(server: ApiServer, certificates: Path) -> list[str]:
+    files = ["--tls-cert", str(certificates / "tls.crt"), "--tls-key", str(certificates / "tls.key")]
+    live = ["--kubeconfig", str(server.kubeconfig), "--drain", "0", "--reload", "0.2"]
+    return [sys.executable, "-m", "webhook", "serve", "--host", "127.0.0.1", "--port", "0", *files, *live]
+
+
+def _port(process: subprocess.Popen[bytes], log: Path) -> int:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        for line in log.read_text().splitlines():
+            if '"message": "ready"' in line:
+                return int(json.loads(line)["port"])
+        assert process.poll() is None, log.read_text()
+        time.sleep(0.05)
+    raise TimeoutError(log.read_text())
+
+
+def _register(cluster: Cluster) -> None:
+    """Exactly what webhook-config prints; a Service of type ExternalName, because a loopback URL would speak HTTP/2."""
+    service = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": cluster.port}]}
+    metadata = {"name": "claimgate", "namespace": NAMESPACE}
+    cluster.server.apply({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": service})
+    printed = claimgate("webhook-config", "--service", f"{NAMESPACE}/claimgate:{cluster.port}")
+    cluster.server.kubectl("create", "-f", "-", given=printed)
+    place = ["--dir", str(cluster.certificates), "--kubeconfig", str(cluster.server.kubeconfig)]
+    claimgate("certs", "inject", "claimgate", *place)
+    _wait_until_called(cluster)
+
+
+def _wait_until_called(cluster: Cluster) -> None:
+    """A new configuration is active a tenth of a second after it is stored."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "probe"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        cluster.server.kubectl("create", "--dry-run=server", "-f", "-", given=yaml.safe_dump(pod))
+        if {line["phase"] for line in cluster.lines("review")} == {"mutate", "validate"}:
+            return
+        time.sleep(0.2)
+    raise TimeoutError(cluster.log.read_text())

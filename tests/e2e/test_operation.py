@@ -1,0 +1,70 @@
+"""The webhook as a running part of a real cluster: HTTP as the API server speaks it, certificates, rotation, metrics."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.e2e.conftest import NAMESPACE, Cluster, claimgate
+from tests.e2e.test_rules import pod
+
+pytestmark = pytest.mark.e2e
+
+
+def _client(cluster: Cluster) -> httpx.Client:
+    trust = ssl.create_default_context(cafile=str(cluster.certificates / "ca.crt"))
+    trust.check_hostname = False  # the certificate is for the Service
+    return httpx.Client(verify=trust, base_url=f"https://localhost:{cluster.port}")
+
+
+def test_it_is_ready_with_every_kind_it_looks_up(cluster: Cluster) -> None:
+    with _client(cluster) as client:
+        answer = client.get("/readyz?verbose")
+    assert answer.status_code == 200
+    assert "[+]cluster ok" in answer.text
+
+
+def test_a_rotated_certificate_is_taken_up_without_a_failed_call(cluster: Cluster) -> None:
+    place = ["--dir", str(cluster.certificates), "--service", f"{NAMESPACE}/claimgate", "--name", "rotated.example"]
+    claimgate("certs", "rotate", *place)
+    end = time.monotonic() + 20
+    while not cluster.lines("reloaded") and time.monotonic() < end:
+        time.sleep(0.1)
+    assert [line["what"] for line in cluster.lines("reloaded")] == ["certificate"]
+    for number in range(5):
+        cluster.server.apply(pod(f"rotated-{number}", {"cpu": "1"}))
+
+
+def test_reviews_are_counted_and_none_failed(cluster: Cluster) -> None:
+    cluster.server.apply(pod("counted"))
+    with _client(cluster) as client:
+        text = client.get("/metrics").text
+    assert (
+        'claimgate_admission_webhook_request_total{code="200",operation="CREATE",rejected="false",type="admit"}' in text
+    )
+    assert 'policy="claims-exactly-one"' in text
+    assert cluster.lines("internal fault") == []
+    assert cluster.lines("call refused") == []
+
+
+def test_certificates_in_a_secret_and_their_injection(cluster: Cluster, tmp_path: Path) -> None:
+    where = ["--secret", "default/certificates", "--kubeconfig", str(cluster.server.kubeconfig)]
+    claimgate("certs", "show", *where, code=2)
+    claimgate("certs", "rotate", *where, "--service", "default/other")
+    secret = cluster.server.get("secret", "certificates")
+    assert set(secret["data"]) == {"ca.crt", "ca.key", "tls.crt", "tls.key"}
+    assert claimgate("certs", "rotate", *where) == "nothing is due\n"
+    assert "other.default.svc" in claimgate("certs", "show", *where)
+    printed = claimgate("webhook-config", "--name", "other", "--service", "default/other", "--failure-policy", "Ignore")
+    (tmp_path / "other.yaml").write_text(printed)
+    cluster.server.kubectl("create", "-f", str(tmp_path / "other.yaml"))
+    claimgate("certs", "rotate", *where, "--inject", "other")
+    for kind in ("validatingwebhookconfiguration", "mutatingwebhookconfiguration"):
+        (webhook,) = cluster.server.get(kind, "other")["webhooks"]
+        assert webhook["clientConfig"]["caBundle"] == secret["data"]["ca.crt"]
+        cluster.server.kubectl("delete", kind, "other")
+    claimgate("certs", "inject", "nowhere", *where, code=2)

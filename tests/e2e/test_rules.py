@@ -1,0 +1,178 @@
+"""The three shipped rules in a real cluster, driven with kubectl: what a user types, and what comes back."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.conftest import Cluster
+
+pytestmark = pytest.mark.e2e
+
+PREFIX = 'admission webhook "{phase}.claimgate.dev" denied the request: '
+
+
+def pod(name: str, limits: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    container: dict[str, Any] = {"name": "c", "image": "i"}
+    if limits is not None:
+        container["resources"] = {"limits": limits}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [container], **spec},
+    }
+
+
+def template(limits: dict[str, Any] | None = None, name: str = "pytorch", **spec: Any) -> dict[str, Any]:
+    made = copy.deepcopy(pod("x", limits, **spec)["spec"])
+    made["containers"][0]["name"] = name
+    return {"spec": made}
+
+
+def pytorchjob(name: str, **spec: Any) -> dict[str, Any]:
+    replicas = {"Worker": {"replicas": 2, "template": template(**spec)}}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"pytorchReplicaSpecs": replicas},
+    }
+
+
+def test_a_pod_with_portable_gpu_is_stored_with_the_clusters_own(cluster: Cluster) -> None:
+    cluster.server.apply(pod("portable", {"gpu": "2", "cpu": "1"}))
+    stored = cluster.server.get("pod", "portable")["spec"]["containers"][0]["resources"]
+    assert stored["limits"] == {"nvidia.com/gpu": "2", "cpu": "1"}
+    assert stored["requests"] == {"nvidia.com/gpu": "2", "cpu": "1"}
+
+
+def test_a_pytorchjob_too(cluster: Cluster) -> None:
+    cluster.server.apply(pytorchjob("portable", limits={"gpu": 4}))
+    job = cluster.server.get("pytorchjobs.kubeflow.org", "portable")
+    worker = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
+    assert worker["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": "4"}}
+
+
+def test_a_pod_without_it_is_stored_as_it_was_sent(cluster: Cluster) -> None:
+    cluster.server.apply(pod("plain", {"cpu": "1"}))
+    assert cluster.server.get("pod", "plain")["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "1"}
+
+
+def test_a_batchsandbox_that_wants_all_is_a_bad_request(cluster: Cluster) -> None:
+    sandbox = {
+        "apiVersion": "sandbox.opensandbox.io/v1alpha1",
+        "kind": "BatchSandbox",
+        "metadata": {"name": "all", "namespace": "default"},
+        "spec": {"replicas": 1, "template": template({"gpu": "all"}, "sandbox")},
+    }
+    refused = cluster.server.apply(sandbox, code=1).stderr
+    assert "Error from server (BadRequest)" in refused
+    assert PREFIX.format(phase="mutate") in refused
+    assert "spec.template.spec.containers[0].resources.limits.gpu" in refused
+
+
+@pytest.mark.parametrize("value", ["all", " ALL "])
+def test_a_pod_that_wants_all_too(cluster: Cluster, value: str) -> None:
+    # the API server reads quantities before it calls: " ALL " in a Pod never reaches a webhook
+    refused = cluster.server.apply(pod("all", {"gpu": value}), code=1).stderr
+    assert "BadRequest" in refused or "quantities must match" in refused
+
+
+def test_claims_with_both_and_neither_name_are_refused_in_a_template(cluster: Cluster) -> None:
+    both = {"name": "both", "resourceClaimName": "a", "resourceClaimTemplateName": "b"}
+    job = pytorchjob("claims", resourceClaims=[both, {"name": "neither"}])
+    refused = cluster.server.apply(job, code=1).stderr
+    assert "is invalid" in refused or "(Invalid)" in refused or "The request is invalid" in refused
+    where = "spec.pytorchReplicaSpecs.Worker.template.spec.resourceClaims"
+    assert f"{where}[0]" in refused
+    assert f"{where}[1]" in refused
+    assert PREFIX.format(phase="validate") in refused
+
+
+RUNTIME = {
+    "apiVersion": "trainer.kubeflow.org/v1alpha1",
+    "kind": "ClusterTrainingRuntime",
+    "metadata": {"name": "torch-claims", "labels": {"trainer.kubeflow.org/framework": "torch"}},
+    "spec": {
+        "mlPolicy": {"numNodes": 1, "torch": {}},
+        "template": {
+            "spec": {
+                "replicatedJobs": [
+                    {
+                        "name": "node",
+                        "template": {
+                            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+                            "spec": {
+                                "template": {
+                                    "spec": {
+                                        "containers": [
+                                            {"name": "node", "image": "i", "resources": {"claims": [{"name": "gpus"}]}}
+                                        ],
+                                        "resourceClaims": [{"name": "gpus", "resourceClaimTemplateName": "two-gpus"}],
+                                        "restartPolicy": "Never",
+                                    }
+                                }
+                            },
+                        },
+                    }
+                ]
+            }
+        },
+    },
+}
+CLAIM = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceClaimTemplate",
+    "metadata": {"name": "two-gpus", "namespace": "default"},
+    "spec": {
+        "spec": {
+            "devices": {
+                "requests": [
+                    {
+                        "name": "gpu",
+                        "exactly": {"deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": 2},
+                    }
+                ]
+            }
+        }
+    },
+}
+
+
+def trainjob(name: str, runtime: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"runtimeRef": {"name": runtime}},
+    }
+
+
+def test_a_trainjob_of_a_runtime_with_claims_prints_the_warning_and_is_stored(cluster: Cluster) -> None:
+    cluster.server.apply(RUNTIME, CLAIM)
+    warned = ""
+    for number in range(50):  # the webhook watches: what was just stored reaches it in a moment
+        warned = cluster.server.apply(trainjob(f"warned-{number}", "torch-claims")).stderr
+        if "set numProcPerNode to 2" in warned:
+            break
+    assert "Warning: spec.trainer.numProcPerNode" in warned
+    assert "set numProcPerNode to 2" in warned
+    assert cluster.server.get("trainjobs.trainer.kubeflow.org", "warned-0")["metadata"]["uid"]
+
+
+def test_a_trainjob_of_an_unknown_runtime_is_stored_in_silence(cluster: Cluster) -> None:
+    assert cluster.server.apply(trainjob("unknown", "nowhere")).stderr == ""
+
+
+def test_other_kinds_and_the_webhooks_own_namespace_are_never_asked_about(cluster: Cluster) -> None:
+    before = len(cluster.lines("review"))
+    cluster.server.kubectl("create", "configmap", "free", "-n", "default")
+    both = {"name": "both", "resourceClaimName": "a", "resourceClaimTemplateName": "b"}
+    own = yaml.safe_load(yaml.safe_dump(pytorchjob("own", resourceClaims=[both])))
+    own["metadata"]["namespace"] = "claimgate-system"
+    cluster.server.apply(own)
+    assert len(cluster.lines("review")) == before
