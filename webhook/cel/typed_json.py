@@ -16,6 +16,7 @@ from webhook.attributes import JSON
 from webhook.cel.library.moments import parse_duration, parse_timestamp
 from webhook.cel.types import DURATION, NULL, TIMESTAMP, Type
 from webhook.cel.values import (
+    NONE,
     Duration,
     Map,
     Optional,
@@ -148,7 +149,7 @@ _DECODERS: Mapping[str, Callable[[JSON], Any]] = {
     "type": TypeValue,
     "timestamp": parse_timestamp,
     "duration": parse_duration,
-    "optional": lambda held: Optional(decode(held)) if held is not None else Optional(present=False),
+    "optional": lambda held: Optional(decode(held)) if held is not None else NONE,
 }
 _ENCODERS: Mapping[type, Callable[[Any], JSON]] = {
     type(None): lambda _: {"null": None},

@@ -1,0 +1,180 @@
+"""`claimgate cel`: one expression, a prompt, or a corpus of expressions with known answers.
+
+Top-level names of the bindings are variables of type dyn. `Object{…}` and `JSONPatch{…}` are there as in mutating
+policies. Knows nothing of policies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from webhook import config, yamlfile
+from webhook.attributes import JSON
+from webhook.cel import Engine, Environment, Meter, celpy_engine, compiled_engine, corpus, typed_json
+from webhook.cel.types import DYN
+from webhook.cel.values import to_json
+from webhook.commands import options, output
+from webhook.errors import CompileError, ConfigurationError, EvaluationError, InputError, Problem
+
+FORMATS = ("text", "json")
+_REFUSED, _FAILED = 2, 3
+_FAREWELLS = frozenset({"exit", "quit", ":q"})
+
+
+def command(
+    expression: Annotated[
+        str | None, typer.Argument(metavar="[EXPRESSION]", help="The expression; without one, a prompt on a terminal.")
+    ] = None,
+    *,
+    bindings: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|-", help="A YAML or JSON object: each of its names becomes a variable."),
+    ] = None,
+    cases: Annotated[
+        Path | None, typer.Option(metavar="FILE.jsonl", help="Run a corpus of expressions and print each miss.")
+    ] = None,
+    kubernetes_version: options.Version = None,
+    engine: Annotated[
+        config.EngineName | None, typer.Option("--engine", "--cel-engine", help="compiled (default) or celpy.")
+    ] = None,
+    chosen: Annotated[
+        list[str] | None, typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text or json; repeatable.")
+    ] = None,
+) -> int:
+    """Evaluate one CEL expression as kube-apiserver would, and print its value, type and cost.
+
+    Exits with 0 when there is a value, 2 when the expression or an input is refused, and 3 when it fails. With --cases
+    it exits with 1 when a row was missed. Without an expression, on a terminal, it is a prompt.
+    """
+    outputs = output.parse(chosen, FORMATS)
+    flags = {"kubernetes_version": kubernetes_version, "cel_engine": engine}
+    settings = config.settings(flags, os.environ)
+    made = celpy_engine() if settings.cel_engine == "celpy" else compiled_engine()
+    if cases is not None:
+        if expression is not None or bindings is not None:
+            raise ConfigurationError("--cases: the corpus has expressions and bindings of its own; give no others")
+        return _run_cases(cases, made, outputs)
+    variables = _read_bindings(bindings)
+    environment = Environment(
+        version=settings.kubernetes_version, variables=dict.fromkeys(variables, DYN), mutation=True
+    )
+    if expression is None:
+        if bindings == "-" or not sys.stdin.isatty():
+            raise ConfigurationError("no expression: give one as an argument, or --cases FILE, or use a terminal")
+        return _prompt(lambda text: _evaluate(text, environment, variables, made))
+    answer = _evaluate(expression, environment, variables, made)
+    output.deliver(outputs, {"text": lambda: _text(answer) + "\n", "json": lambda: json.dumps(answer) + "\n"})
+    return _exit_code(answer)
+
+
+def _exit_code(answer: Mapping[str, JSON]) -> int:
+    if "error" not in answer:
+        return 0
+    return _REFUSED if answer["phase"] == "compile" else _FAILED
+
+
+def _read_bindings(file: str | None) -> Mapping[str, JSON]:
+    if file is None:
+        return {}
+    documents = yamlfile.read(file)
+    if len(documents) != 1 or not isinstance(documents[0].value, dict):
+        raise InputError(Problem(message="expected one object whose names are the variables", file=file))
+    return documents[0].value
+
+
+def _evaluate(text: str, environment: Environment, variables: Mapping[str, Any], engine: Engine) -> dict[str, JSON]:
+    meter = Meter()
+    try:
+        program = engine.compile(text, environment)
+    except CompileError as error:
+        return {"error": str(error), "phase": "compile"}
+    try:
+        value = program.evaluate(variables, meter)
+    except EvaluationError as error:
+        return {"error": str(error), "phase": "runtime", "type": str(program.result), "cost": meter.spent}
+    answer = {"value": _plain(value), "typed": typed_json.encode(value)}
+    return {**answer, "type": str(program.result), "cost": meter.spent}
+
+
+def _plain(value: Any) -> JSON:
+    """The value as JSON; what JSON has no form for, as text."""
+    try:
+        plain = to_json(value)
+        json.dumps(plain, allow_nan=False)
+    except (EvaluationError, TypeError, ValueError):
+        return str(value)
+    return plain
+
+
+def _text(answer: Mapping[str, JSON]) -> str:
+    if answer.get("phase") == "compile":
+        return str(answer["error"])
+    first = f"error: {answer['error']}" if "error" in answer else json.dumps(answer["value"], ensure_ascii=False)
+    return f"{first}\ntype: {answer['type']}\ncost: {answer['cost']}"
+
+
+def _run_cases(file: Path, engine: Engine, outputs: tuple[output.Output, ...]) -> int:
+    tally = corpus.Tally()
+    for outcome in corpus.run(corpus.rows(file), engine):
+        tally.add(outcome)
+    writers = {"text": lambda: _report(tally), "json": lambda: json.dumps(tally.to_json()) + "\n"}
+    output.deliver(outputs, writers)
+    return 1 if tally.failed else 0
+
+
+def _report(tally: corpus.Tally) -> str:
+    lines = [
+        f"{each.id}: {each.expression}\n  expected {each.expected}\n  found    {_indented(each.found)}"
+        for each in tally.failed
+    ]
+    lines.append(f"{tally.passed} of {tally.total} passed, {tally.cost_equal} of {tally.cost_rows} costs equal")
+    return "\n".join(lines) + "\n"
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n           ")
+
+
+def _prompt(evaluate: Callable[[str], Mapping[str, JSON]]) -> int:
+    history = _history()
+    sys.stderr.write("an expression per line; exit with Ctrl-D\n")
+    try:
+        while True:
+            line = input("cel> ").strip()
+            if line in _FAREWELLS:
+                break
+            if line:
+                typer.echo(_text(evaluate(line)))
+    except EOFError:
+        typer.echo()
+    finally:
+        history()
+    return 0
+
+
+def _history() -> Callable[[], None]:
+    """Load the prompt's history where the platform has readline; gives what saves it again."""
+    try:
+        import readline
+    except ImportError:
+        return lambda: None
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    file = state / "claimgate" / "cel-history"
+    with suppress(OSError):
+        readline.read_history_file(file)
+
+    def save() -> None:
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            readline.set_history_length(1000)
+            readline.write_history_file(file)
+
+    return save
