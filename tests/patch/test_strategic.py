@@ -1,0 +1,128 @@
+"""runtimePatches merge as Kubeflow Trainer merges them."""
+
+import copy
+import json
+import pathlib
+
+import pytest
+
+from webhook.errors import PatchError
+from webhook.patch.jsonpatch import equal
+from webhook.patch.strategic import merge
+
+DATA = pathlib.Path(__file__).parent.parent / "data/strategic/cases.jsonl"
+CASES = [json.loads(line) for line in DATA.read_text().splitlines()]
+
+
+def typed(value):
+    """What decoding into a typed object leaves: no null, no directive."""
+    if isinstance(value, dict):
+        return {key: typed(inner) for key, inner in value.items() if inner is not None and key != "$retainKeys"}
+    return [typed(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: json.dumps(case["patch"])[:60])
+def test_a_merge_gives_what_the_go_library_gives(case):
+    before = copy.deepcopy(case)
+    if "error" in case:
+        with pytest.raises(PatchError):
+            merge(case["original"], case["patch"], "PodSpec")
+    else:
+        assert equal(typed(merge(case["original"], case["patch"], "PodSpec")), typed(case["result"]))
+    assert case == before
+
+
+def jobset(**spec):
+    template = {"spec": {"template": {"spec": spec}}}
+    return {"replicatedJobs": [{"name": "node", "template": template}]}
+
+
+@pytest.mark.parametrize(
+    "old, new, merged",
+    [
+        pytest.param(
+            {"containers": [{"name": "node", "image": "i"}]},
+            {"containers": [{"name": "node", "env": [{"name": "A"}]}]},
+            {"containers": [{"name": "node", "image": "i", "env": [{"name": "A"}]}]},
+            id="containers merge by name",
+        ),
+        pytest.param(
+            {"tolerations": [{"key": "nvidia.com/gpu"}]},
+            {"tolerations": [{"key": "x"}]},
+            {"tolerations": [{"key": "x"}]},
+            id="tolerations are replaced",
+        ),
+        pytest.param(
+            {"resourceClaims": [{"name": "gpu", "resourceClaimName": "a"}]},
+            {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "b"}]},
+            {"resourceClaims": [{"name": "gpu", "resourceClaimName": "a", "resourceClaimTemplateName": "b"}]},
+            id="a claim gets both sources without retainKeys",
+        ),
+        pytest.param(
+            {"containers": [{"name": "node", "resources": {"claims": [{"name": "a"}], "limits": {"cpu": "1"}}}]},
+            {"containers": [{"name": "node", "resources": {"claims": [{"name": "b"}]}}]},
+            {"containers": [{"name": "node", "resources": {"claims": [{"name": "b"}], "limits": {"cpu": "1"}}}]},
+            id="claims of a container are replaced",
+        ),
+        pytest.param(
+            {"containers": [{"name": "a"}]},
+            {"containers": [{"name": "b"}]},
+            {"containers": [{"name": "b"}, {"name": "a"}]},
+            id="an unknown container comes in, before those the patch does not name",
+        ),
+    ],
+)
+def test_a_patch_of_a_jobset(old, new, merged):
+    assert merge(jobset(**old), jobset(**new), "JobSetSpec") == jobset(**merged)
+
+
+def test_an_unknown_replicated_job_comes_in():
+    merged = merge(jobset(), {"replicatedJobs": [{"name": "other", "template": None}]}, "JobSetSpec")
+    assert [job["name"] for job in merged["replicatedJobs"]] == ["other", "node"]
+    assert merged["replicatedJobs"][0] == {"name": "other"}
+
+
+@pytest.mark.parametrize(
+    "patch, result",
+    [
+        ({"metadata": {"finalizers": ["c", "a"]}}, ["c", "a", "b"]),
+        ({"metadata": {"finalizers": []}}, ["a", "b"]),
+        ({"metadata": {"$patch": "delete"}}, None),
+        ({"metadata": {"$patch": "replace", "finalizers": ["z"]}}, ["z"]),
+        ({"metadata": {"finalizers": None}}, None),
+        ({"metadata": {"finalizers": {"$patch": "delete"}}}, None),
+        ({"metadata": {"finalizers": "odd"}}, "odd"),
+    ],
+)
+def test_plain_values_nulls_and_directives(patch, result):
+    merged = merge({"metadata": {"finalizers": ["a", "b"]}}, patch, "PodTemplateSpec")
+    assert merged["metadata"].get("finalizers") == result
+
+
+def test_directives_do_not_survive_where_there_is_nothing_to_merge():
+    volumes = [{"name": "v", "$retainKeys": ["name"], "x": {"$patch": "delete"}, "y": None}, {"$patch": "delete"}]
+    assert merge(None, {"volumes": volumes}, "PodSpec") == {"volumes": [{"name": "v"}]}
+
+
+def test_an_item_given_twice_is_merged_twice():
+    patch = {"containers": [{"name": "b", "image": "1"}, {"name": "b", "tty": True}]}
+    assert merge({"containers": []}, patch, "PodSpec") == {"containers": [{"name": "b", "image": "1", "tty": True}]}
+
+
+@pytest.mark.parametrize(
+    "patch, message",
+    [
+        (["x"], "must be an object"),
+        ({"$patch": "merge"}, "`\\$patch: merge` is unknown; expected replace or delete"),
+        ({"$retainKeys": "a"}, "`\\$retainKeys` must be a list"),
+        ({"$retainKeys": ["a"], "b": 1}, "that names every field of its patch"),
+        ({"$setElementOrder/containers": []}, "`\\$setElementOrder/containers` is not supported"),
+        ({"$deleteFromPrimitiveList/finalizers": []}, "is not supported; write the list in full"),
+        ({"containers": [{"image": "i"}]}, "containers: an item lacks its merge key `name`"),
+        ({"containers": ["a"]}, "containers: an item lacks its merge key `name`"),
+        ({"containers": [{"name": "a", "$patch": "merge"}]}, "containers: .* is unknown in a list"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(patch, message):
+    with pytest.raises(PatchError, match=message):
+        merge({"containers": [{"name": "a"}]}, patch, "PodSpec")

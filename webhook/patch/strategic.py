@@ -1,0 +1,175 @@
+"""Strategic merge patch, as Kubeflow Trainer lays runtimePatches over a JobSet.
+
+Rules: k8s.io/apimachinery v0.36.1 pkg/util/strategicpatch/patch.go StrategicMergePatch, with the struct tags of the API
+types (listkeys.json, `merge`). Lists with a merge key are merged by it, all others replaced; null removes a field.
+`$patch` (replace, delete) and `$retainKeys` are honoured. Without `$retainKeys` a volume or claim gets the sources of
+both sides, as upstream. The two list directives that only kubectl writes are refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from webhook.attributes import JSON
+from webhook.errors import PatchError
+
+Root: TypeAlias = Literal["JobSetSpec", "JobTemplateSpec", "PodTemplateSpec", "PodSpec"]
+Tags: TypeAlias = Mapping[str, Any]
+"""The tagged fields of a type: `merge` names a list's merge key ("" for plain values), `type` what is inside."""
+
+_DIRECTIVE: Final = "$patch"
+_RETAIN: Final = "$retainKeys"
+_REFUSED: Final = ("$deleteFromPrimitiveList/", "$setElementOrder/")
+
+
+def merge(original: JSON, patch: JSON, root: Root) -> JSON:
+    """The original with the patch merged into it; neither is changed.
+
+    Args:
+        original: a JobSetSpec, JobTemplateSpec, PodTemplateSpec or PodSpec; None counts as empty.
+        patch: a part of one.
+        root: which of them.
+
+    Raises:
+        PatchError: the patch is no object, lacks a merge key, or holds a directive that cannot be followed.
+    """
+    if not isinstance(patch, dict) or not isinstance(original, dict | None):
+        raise PatchError(f"a strategic merge patch of {root} must be an object laid over an object")
+    return _merge_map(original or {}, patch, _tags(root))
+
+
+@cache
+def _types() -> Mapping[str, Tags]:
+    text = (Path(__file__).parent / "listkeys.json").read_text(encoding="utf-8")
+    types: Mapping[str, Tags] = json.loads(text)["merge"]
+    return types
+
+
+def _tags(name: str | None) -> Tags:
+    return _types().get(name or "", {})
+
+
+def _merge_map(original: dict[str, JSON], patch: dict[str, JSON], tags: Tags) -> dict[str, JSON]:
+    directive = patch.get(_DIRECTIVE)
+    if directive == "replace":
+        return {name: value for name, value in patch.items() if name != _DIRECTIVE}
+    if directive == "delete":
+        return {}
+    if directive is not None:
+        raise PatchError(f"`{_DIRECTIVE}: {directive}` is unknown; expected replace or delete")
+    merged = _retained(original, patch)
+    for name, value in patch.items():
+        if name.startswith(_REFUSED):
+            raise PatchError(f"the directive `{name}` is not supported; write the list in full, or use `{_DIRECTIVE}`")
+        if value is None:
+            merged.pop(name, None)
+        elif name != _RETAIN:
+            _merge_field(merged, name, value, tags)
+    return merged
+
+
+def _retained(original: dict[str, JSON], patch: dict[str, JSON]) -> dict[str, JSON]:
+    """The original's fields that `$retainKeys` keeps; all without it."""
+    if _RETAIN not in patch:
+        return dict(original)
+    kept = patch[_RETAIN]
+    named = [name for name, value in patch.items() if value is not None and not name.startswith("$")]
+    if not isinstance(kept, list) or not all(name in kept for name in named):
+        raise PatchError(f"`{_RETAIN}` must be a list that names every field of its patch")
+    return {name: value for name, value in original.items() if name in kept}
+
+
+def _merge_field(merged: dict[str, JSON], name: str, value: JSON, tags: Tags) -> None:
+    old, tag = merged.get(name), tags.get(name, {})
+    if isinstance(value, dict) and isinstance(old, dict):
+        merged[name] = _merge_map(old, value, _tags(tag.get("type")))
+    elif isinstance(value, list) and isinstance(old, list):
+        merged[name] = _merge_list(old, value, tag, name)
+    elif isinstance(value, dict) and _DIRECTIVE in value:
+        merged.pop(name, None)
+    else:
+        merged[name] = _plain(value)
+
+
+def _plain(value: JSON) -> JSON:
+    """A value of the patch where the original has none: without directives, and without null members."""
+    if isinstance(value, dict):
+        return {
+            name: _plain(inner)
+            for name, inner in value.items()
+            if inner is not None and name != _RETAIN and not _is_directive(inner)
+        }
+    if isinstance(value, list):
+        return [_plain(item) for item in value if not _is_directive(item)]
+    return value
+
+
+def _is_directive(value: JSON) -> bool:
+    return isinstance(value, dict) and _DIRECTIVE in value
+
+
+def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str) -> list[JSON]:
+    key = tag.get("merge")
+    if key is None:
+        return patch
+    if key == "":
+        both = list(dict.fromkeys([*original, *patch]))
+        return _ordered(both, patch, original, lambda item: item)
+    kept, given = _directed(original, patch, key, name)
+    identify = partial(_key, key=key, name=name)
+    places = {identify(item): place for place, item in reversed(tuple(enumerate(kept)))}
+    merged, fields = list(kept), _tags(tag.get("type"))
+    for item in given:
+        identity = identify(item)
+        if identity in places:
+            merged[places[identity]] = _merge_map(merged[places[identity]], item, fields)
+        else:
+            places[identity] = len(merged)
+            merged.append(_plain(item))
+    return _ordered(merged, [*map(identify, given)], [*map(identify, kept)], identify)
+
+
+def _directed(original: list[JSON], patch: list[JSON], key: str, name: str) -> tuple[list[JSON], list[JSON]]:
+    """What `$patch` items of a list leave of the original, and the items of the patch without them."""
+    given = []
+    replaces = False
+    for item in patch:
+        directive = item.get(_DIRECTIVE) if isinstance(item, dict) else None
+        if directive is None:
+            given.append(item)
+        elif directive == "delete":
+            unwanted = _key(item, key, name)
+            original = [old for old in original if _key(old, key, name) != unwanted]
+        elif directive == "replace":
+            replaces = True
+        else:
+            raise PatchError(f"{name}: `{_DIRECTIVE}: {directive}` is unknown in a list; expected replace or delete")
+    return (given, []) if replaces else (original, given)
+
+
+def _key(item: JSON, key: str, name: str) -> Any:
+    if not isinstance(item, dict) or key not in item:
+        raise PatchError(f"{name}: an item lacks its merge key `{key}`")
+    return item[key]
+
+
+def _ordered(
+    items: list[JSON], patch_order: list[Any], original_order: list[Any], identify: Callable[[JSON], Any]
+) -> list[JSON]:
+    """Items of the patch in its order, the original's other items before those that they stood before."""
+    patched = sorted(
+        (item for item in items if identify(item) in patch_order), key=lambda item: patch_order.index(identify(item))
+    )
+    others = deque(item for item in items if identify(item) not in patch_order)
+    ordered = []
+    for item in patched:
+        place = original_order.index(identify(item)) if identify(item) in original_order else -1
+        while others and original_order.index(identify(others[0])) < place:
+            ordered.append(others.popleft())
+        ordered.append(item)
+    return [*ordered, *others]
