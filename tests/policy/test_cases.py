@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from webhook.admission.cases import Case, mismatches, read
-from webhook.policy.load import Options
+from webhook.policy.load import Options, refusal
 from webhook.workloads import table
 
 DATA = Path(__file__).parent.parent / "data" / "policies"
@@ -61,3 +61,18 @@ def test_a_wrong_patched_object_and_a_wrong_refusal_are_found(options):
     refused = json.loads(json.dumps(by_id["oracle/bind-macro"].value))
     refused["expect"]["policyRefused"] += "."
     assert mismatches(Case(refused), options)[0].startswith("policyRefused")
+
+
+def refusals():
+    lines = (DATA / "refusals.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_manifests_are_refused_as_the_api_server_refuses_them(options):
+    """kube-apiserver 1.36.1, POST with dryRun=All: its whole message, or nothing where it takes the manifest."""
+    wrong = {}
+    for each in refusals():
+        found = refusal(each["manifest"], options)
+        if found != each["refusal"]:
+            wrong[json.dumps(each["manifest"]["spec"])] = (each["refusal"], found)
+    assert wrong == {}

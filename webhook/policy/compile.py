@@ -146,7 +146,7 @@ def _audits(walk: Walk, manifest: ValidatingPolicyManifest) -> tuple[AuditRule, 
     found = manifest.spec.audit_annotations
     path = (*_SPEC, "auditAnnotations")
     if len(found) > verification.MAX_AUDIT_ANNOTATIONS:
-        shown = [{"key": each.key, "valueExpression": each.value_expression} for each in found]
+        shown = [{"Key": each.key, "ValueExpression": each.value_expression} for each in found]
         text = f"must not have more than {verification.MAX_AUDIT_ANNOTATIONS} auditAnnotations"
         walk.errors.append(invalid(path, shown, text))
     rules: list[AuditRule] = []

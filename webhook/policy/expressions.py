@@ -17,9 +17,11 @@ from webhook.errors import CompileError
 from webhook.paths import FieldPath
 from webhook.policy import declarations
 from webhook.policy.compiled import Expression
-from webhook.policy.fielderrors import FieldError, invalid, required
+from webhook.policy.fielderrors import FieldError, internal, invalid, required
 
 _VARIABLE = re.compile(r"\bvariables\s*\.\s*\??\s*([A-Za-z_]\w*)")
+_NOT_INSTANTIATED = "program instantiation failed: "
+"""What cel-go finds after the check, when it makes the program: a constant pattern that is no regular expression."""
 
 
 @dataclass(slots=True)
@@ -84,6 +86,9 @@ class Walk:
         try:
             program = self.engine.compile(text, place)
         except CompileError as error:
+            if error.issues and error.issues[0].message.startswith(_NOT_INSTANTIATED):
+                self.errors.append(internal(path, error.issues[0].message))
+                return Expression(source, error=error.issues[0].message)
             return self._refuse(path, source, shown, f"compilation failed: {error}")
         if expected and program.result not in expected:
             return self._refuse(path, source, shown, _wrong_type(program.result, expected))

@@ -54,6 +54,11 @@ def forbidden(path: FieldPath, detail: str) -> FieldError:
     return FieldError(path, _body("Forbidden", detail))
 
 
+def internal(path: FieldPath, detail: str) -> FieldError:
+    """A field that the API server itself failed at."""
+    return FieldError(path, f"Internal error: {detail}")
+
+
 def too_many(path: FieldPath, found: int, limit: int) -> FieldError:
     """A list that is too long."""
     return FieldError(path, f"Too many: {found}: must have at most {limit} items")
