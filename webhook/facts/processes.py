@@ -64,9 +64,9 @@ def _torch(asked: JSON, gpus: int, resources: JSON) -> Processes:
     if asked not in ("auto", "cpu"):
         return Processes(per_node=str(asked), count=int(asked) if str(asked).isdecimal() else None, reason="as written")
     if cpus := cpu_count(resources):
-        reason = f"no GPU resource is counted, so Trainer takes the {cpus} CPUs"
+        reason = f"no GPU is counted, so it is the {cpus} CPUs"
         return Processes(per_node=str(cpus), count=cpus, reason=reason)
-    return Processes(per_node="1", count=1, reason="no GPU resource is counted and no CPUs are given")
+    return Processes(per_node="1", count=1, reason="no GPU or CPU is counted")
 
 
 def _fixed(name: str, explicit: JSON, default: JSON, gpus: int) -> Processes:
@@ -78,7 +78,7 @@ def _fixed(name: str, explicit: JSON, default: JSON, gpus: int) -> Processes:
         return Processes(per_node=str(gpus), count=gpus, reason=f"{gpus} GPUs are counted")
     reason = f"the runtime's {name}.numProcPerNode is {number}"
     if number == 1 and not gpus:
-        reason += " and no GPU resource is counted"
+        reason += " and no GPU is counted"
     return Processes(per_node=str(number), count=number, reason=reason)
 
 
