@@ -64,6 +64,18 @@ def client(kubeconfig: str | None) -> Any:
         raise CertificateError(f"no cluster: {error}; name a kubeconfig with --kubeconfig") from None
 
 
+def core(kubeconfig: str | None) -> Any:
+    """The core API of that cluster, where Secrets are.
+
+    Raises:
+        CertificateError: there is no configuration to use.
+    """
+    connected = client(kubeconfig)
+    from kubernetes.client import CoreV1Api
+
+    return CoreV1Api(connected)
+
+
 def _in_cluster() -> Any:
     from kubernetes import client, config
 

@@ -168,12 +168,9 @@ def _store(directory: Path | None, secret: str, kubeconfig: str | None) -> Store
 
 
 def _core(kubeconfig: str | None) -> Any:
-    from certs.cluster import client
+    from certs.cluster import core
 
-    connected = client(kubeconfig)
-    from kubernetes.client import CoreV1Api
-
-    return CoreV1Api(connected)
+    return core(kubeconfig)
 
 
 def _names(names: list[str] | None, service: str) -> list[str]:
