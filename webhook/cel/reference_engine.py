@@ -1,0 +1,330 @@
+"""The second engine: cel-python, behind the same interface. The only file that imports celpy.
+
+For a second opinion in tests and for whoever asks for it (`--cel-engine celpy`); about two thousand times slower than
+the compiled engine. Its own reader and interpreter decide values; ours are used for what cel-python 0.5 has not: static
+types (so that both engines refuse the same policies), the API server's costs, and the list of what it cannot do:
+
+- optional values and syntax, two-variable macros, map with a filter, Object{…}, every Kubernetes and extension library:
+  refused when the expression is compiled
+- right answers everywhere: it takes true for 1, gives list[-1] the last element, has() swallows errors, and numbers of
+  two classes do not compare
+
+Only its interpreted runner is used: the transpiling one keeps the variables of one evaluation in module globals, where
+another thread finds them. Environments are not thread-safe either: each thread has its own. `duration` is ours, since
+the released one takes exponential time on hostile text. A deadline is looked at before an evaluation, not within.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from webhook.cel.checker import Checked, read
+from webhook.cel.cost import Meter
+from webhook.cel.environment import Environment
+from webhook.cel.library import standard
+from webhook.cel.library.moments import parse_duration
+from webhook.cel.program import compiled_engine
+from webhook.cel.tree import Call, ListNode, Macro, MapNode, Node, Select, StructNode, children
+from webhook.cel.types import Type
+from webhook.cel.values import (
+    MAPS,
+    NANOSECONDS,
+    Duration,
+    Timestamp,
+    TypeValue,
+    UInt,
+    make_map,
+    map_items,
+    type_name,
+)
+from webhook.errors import BudgetExceeded, CompileError, EvaluationError, Issue
+
+MACROS = frozenset(("all", "exists", "exists_one", "map", "filter"))
+"""Macros that cel-python has, with one variable and one expression."""
+
+_STANDARD = frozenset(overload.name for overload in standard.FUNCTIONS)
+
+_TYPES = {
+    "BoolType": "bool",
+    "IntType": "int",
+    "UintType": "uint",
+    "DoubleType": "double",
+    "StringType": "string",
+    "BytesType": "bytes",
+    "ListType": "list",
+    "MapType": "map",
+    "NoneType": "null_type",
+    "TimestampType": "google.protobuf.Timestamp",
+    "DurationType": "google.protobuf.Duration",
+    "TypeType": "type",
+}
+
+_MESSAGES = (
+    ("no such member in mapping: ", "no such key: "),
+    ("found no matching overload", "no such overload"),
+    ("divide by zero", "division by zero"),
+    ("modulus or divide by zero", "division by zero"),
+    ("return error for overflow", "integer overflow"),
+    ("invalid_argument", "index out of bounds"),
+)
+
+
+# ---- what it cannot do
+
+
+def lacking(checked: Checked) -> list[tuple[int, str]]:
+    """What an expression needs that cel-python lacks: place in the text, and what."""
+    found = []
+    waiting = [checked.node]
+    while waiting:
+        node = waiting.pop()
+        if what := _lacking_here(node, checked):
+            found.append((node.offset, what))
+        waiting += children(node)
+    return sorted(found)
+
+
+def _lacking_here(node: Node, checked: Checked) -> str:
+    match node:
+        case StructNode():
+            return f"the structure `{node.name}`"
+        case Macro():
+            plain = node.name in MACROS and len(node.variables) == 1 and len(node.arguments) == 1
+            return "" if plain else f"the macro `{node.name}` in this form"
+        case Call():
+            name = checked.reference(node) or node.function
+            return "" if name in _STANDARD else f"the function `{name}`"
+        case Select() | ListNode():
+            return "optional syntax" if node.optional else ""
+        case MapNode():
+            return "optional syntax" if any(entry.optional for entry in node.entries) else ""
+    return ""
+
+
+class CelpyProgram:
+    """An expression that cel-python evaluates."""
+
+    __slots__ = ("_costs", "_runners", "names", "result", "source")
+
+    def __init__(self, source: str, environment: Environment, expects: tuple[Type, ...]) -> None:
+        checked = read(source, environment, expects)
+        issues = [_issue(source, offset, what) for offset, what in lacking(checked)]
+        issues += [_issue(source, 0, f"the variable `{name}`") for name in sorted(checked.names) if "." in name]
+        if issues:
+            raise CompileError(source, tuple(issues))
+        self.source = source
+        self.result = checked.result
+        self.names = checked.names
+        self._costs = compiled_engine().compile(source, environment, expects=expects)
+        self._runners = threading.local()
+        self._runner()
+
+    def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
+        """The value for these variables.
+
+        Raises:
+            EvaluationError: the expression failed; BudgetExceeded when its cost, which the compiled engine counts, is
+                too high or it is too late.
+
+        """
+        self._charge(activation, meter)
+        variables = {name: to_celpy(activation[name]) for name in self.names if name in activation}
+        try:
+            return from_celpy(self._runner().evaluate(variables))
+        except EvaluationError:
+            raise
+        except RecursionError:
+            raise EvaluationError("the object is nested too deeply") from None
+        except Exception as error:  # noqa: BLE001 - cel-python lets errors of many classes through
+            raise EvaluationError(_message(error)) from None
+
+    def _charge(self, activation: Mapping[str, Any], meter: Meter) -> None:
+        """Count the cost as the API server does, with the compiled engine, whose value is not asked for."""
+        try:
+            self._costs.evaluate(activation, meter)
+        except BudgetExceeded:
+            raise
+        except EvaluationError:
+            return
+
+    def _runner(self) -> Any:
+        """Environment and program of the calling thread."""
+        runner = getattr(self._runners, "runner", None)
+        if runner is None:
+            runner = self._runners.runner = _new_runner(self.source)
+        return runner
+
+
+def _issue(source: str, offset: int, what: str) -> Issue:
+    line_start = source.rfind("\n", 0, offset) + 1
+    message = f"cel-python lacks {what}: use the compiled engine for this policy"
+    return Issue(message, source.count("\n", 0, offset) + 1, offset - line_start)
+
+
+def _new_runner(source: str) -> Any:
+    import celpy
+    from celpy.celparser import CELParseError
+
+    limit = sys.getrecursionlimit()
+    logging.getLogger("celpy").setLevel(logging.CRITICAL)
+    environment = celpy.Environment(runner_class=celpy.InterpretedRunner)
+    sys.setrecursionlimit(max(limit, sys.getrecursionlimit()))
+    try:
+        tree = environment.compile(source)
+    except CELParseError as error:
+        issue = Issue("cel-python cannot read this expression", error.line or 0, (error.column or 1) - 1)
+        raise CompileError(source, (issue,)) from None
+    return environment.program(tree, functions={"duration": _duration})
+
+
+def _duration(value: Any) -> Any:
+    """duration() for cel-python: linear in the length of the text."""
+    from celpy.evaluation import CELEvalError
+
+    if isinstance(value, dt.timedelta):
+        return value
+    try:
+        return to_celpy(parse_duration(str(value)))
+    except EvaluationError as error:
+        return CELEvalError(str(error))
+
+
+def _message(error: Exception) -> str:
+    text = str(error.args[0]) if error.args else type(error).__name__
+    for theirs, ours in _MESSAGES:
+        if text.startswith(theirs):
+            rest = text.removeprefix(theirs).strip("'") if ours.endswith(": ") else ""
+            return ours + rest
+    return text
+
+
+# ---- values
+
+
+def to_celpy(value: Any) -> Any:
+    """A value as cel-python's classes.
+
+    Raises:
+        EvaluationError: cel-python has no class for it.
+
+    """
+    from celpy import celtypes
+
+    kind = type(value)
+    if value is None:
+        return None
+    if kind is list:
+        return celtypes.ListType([to_celpy(item) for item in value])
+    if kind in MAPS:
+        return celtypes.MapType([(to_celpy(key), to_celpy(item)) for key, item in map_items(value)])
+    if hasattr(kind, "__missing__") and isinstance(value, dict):
+        return _lazy_map()(value)
+    convert = _converters().get(kind)
+    if convert is None:
+        raise EvaluationError(f"cel-python has no values of type {type_name(value)}")
+    return convert(value)
+
+
+@lru_cache(maxsize=1)
+def _converters() -> dict[type, Callable[[Any], Any]]:
+    from celpy import celtypes
+
+    return {
+        bool: celtypes.BoolType,
+        int: celtypes.IntType,
+        UInt: celtypes.UintType,
+        float: celtypes.DoubleType,
+        str: celtypes.StringType,
+        bytes: celtypes.BytesType,
+        Duration: lambda value: celtypes.DurationType(dt.timedelta(microseconds=value.nanoseconds // 1000)),
+        Timestamp: lambda value: celtypes.TimestampType(str(value)),
+    }
+
+
+@lru_cache(maxsize=1)
+def _lazy_map() -> Any:
+    """A map whose entries are worked out when an expression asks for them: `variables`."""
+    from celpy import celtypes
+    from celpy.evaluation import CELEvalError
+
+    class LazyMap(celtypes.MapType):
+        def __init__(self, source: Mapping[str, Any]) -> None:
+            super().__init__()
+            self.source = source
+
+        def __getitem__(self, key: Any) -> Any:
+            try:
+                return to_celpy(self.source[str(key)])
+            except BudgetExceeded:
+                raise
+            except EvaluationError as error:
+                return CELEvalError(str(error))  # an error as a value is one that || and && may absorb
+
+        def __contains__(self, key: object) -> bool:
+            return str(key) in self.source
+
+    return LazyMap
+
+
+def from_celpy(value: Any) -> Any:
+    """A value of cel-python's classes as ours.
+
+    Raises:
+        EvaluationError: it is an error, or of a class that has no CEL type.
+
+    """
+    if isinstance(value, Exception):
+        raise EvaluationError(_message(value))
+    if isinstance(value, list):
+        return [from_celpy(item) for item in value]
+    if isinstance(value, dict):
+        return make_map((from_celpy(key), from_celpy(item)) for key, item in value.items())
+    if isinstance(value, type):
+        return TypeValue(_TYPES.get(value.__name__, value.__name__))
+    if isinstance(value, dt.timedelta):
+        return Duration((value.days * 86_400 + value.seconds) * NANOSECONDS + value.microseconds * 1000)
+    if isinstance(value, dt.datetime):
+        span = value - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+        return Timestamp((span.days * 86_400 + span.seconds) * NANOSECONDS + span.microseconds * 1000)
+    name = _TYPES.get(type(value).__name__, "")
+    if name not in _PLAIN:
+        raise EvaluationError(f"cel-python gave a value that is no CEL value: {value}")
+    return _PLAIN[name](value)
+
+
+_PLAIN: dict[str, Callable[[Any], Any]] = {
+    "bool": bool,
+    "int": int,
+    "uint": UInt,
+    "double": float,
+    "string": str,
+    "bytes": bytes,
+    "null_type": lambda _: None,
+}
+
+
+class CelpyEngine:
+    """cel-python, interpreted."""
+
+    name = "celpy"
+
+    def compile(self, expression: str, environment: Environment, *, expects: tuple[Type, ...] = ()) -> CelpyProgram:
+        """Compile an expression.
+
+        Raises:
+            CompileError: with all issues; also when it needs what cel-python lacks.
+
+        """
+        return CelpyProgram(expression, environment, expects)
+
+
+@lru_cache(maxsize=1)
+def celpy_engine() -> CelpyEngine:
+    """The second engine."""
+    return CelpyEngine()
