@@ -24,7 +24,9 @@ def said(evaluation, message):
     ("expected", "found"),
     [
         pytest.param({}, outcome(), id="nothing expected"),
-        pytest.param({"allowed": True, "code": 422}, outcome(), id="the code of a denial is not looked at when allowed"),
+        pytest.param(
+            {"allowed": True, "code": 422}, outcome(), id="the code of a denial is not looked at when allowed"
+        ),
         pytest.param(
             {"allowed": False, "code": 422, "reason": "Invalid", "message": "is bad"}, outcome(False), id="a denial"
         ),
@@ -50,9 +52,13 @@ def test_what_is_as_expected_passes(expected, found):
             "verdict: expected allowed, found 422 Invalid: spec.x: is bad (policy p)",
             id="denied instead of allowed",
         ),
-        pytest.param({"allowed": False}, outcome(), "verdict: expected denied, found allowed", id="allowed instead of denied"),
+        pytest.param(
+            {"allowed": False}, outcome(), "verdict: expected denied, found allowed", id="allowed instead of denied"
+        ),
         pytest.param({"code": 400}, outcome(False), "code: expected 400, found 422", id="another code"),
-        pytest.param({"reason": "Forbidden"}, outcome(False), "reason: expected Forbidden, found Invalid", id="another reason"),
+        pytest.param(
+            {"reason": "Forbidden"}, outcome(False), "reason: expected Forbidden, found Invalid", id="another reason"
+        ),
         pytest.param(
             {"message": "good"},
             outcome(False),
@@ -66,7 +72,10 @@ def test_what_is_as_expected_passes(expected, found):
             id="one warning too many",
         ),
         pytest.param(
-            {"warnings": []}, outcome(warnings=("c",)), "warnings: expected texts with (-), found (+)\n  - none\n  + c", id="a warning"
+            {"warnings": []},
+            outcome(warnings=("c",)),
+            "warnings: expected texts with (-), found (+)\n  - none\n  + c",
+            id="a warning",
         ),
         pytest.param({"warns": True}, outcome(), "warnings: expected some, found 0", id="no warning at all"),
         pytest.param(
@@ -81,7 +90,7 @@ def test_what_is_as_expected_passes(expected, found):
         pytest.param(
             {"patched": {"a": [{"b": "1"}], "n": 1}},
             outcome(changed={"a": [{"b": "2"}]}),
-            "patched: the object that came out differs\n  - a[0].b: \"1\"\n  + a[0].b: \"2\"\n  - n: 1\n  + absent",
+            'patched: the object that came out differs\n  - a[0].b: "1"\n  + a[0].b: "2"\n  - n: 1\n  + absent',
             id="another object",
         ),
         pytest.param(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 START_S: Final = 30
 """How long the server may take until it answers; it takes about one second on a slow machine."""
+_STEPS: Final = 3
 
 
 def command(
@@ -145,8 +146,14 @@ def _row(found: documents.Input, door: Door, row: fixtures.RowOf) -> Sequence[st
         f"denied {denied.reason}" if denied else "allowed",
         str(denied.code) if denied else "200",
         "\n".join(said),
-        "\n".join(operation(change) for change in verdict.patch),
+        "\n".join(operation({**change, "path": _short(change["path"])}) for change in verdict.patch),
     )
+
+
+def _short(pointer: str) -> str:
+    """The end of a JSON Pointer; replay prints the whole."""
+    steps = pointer.split("/")
+    return pointer if len(steps) <= _STEPS + 1 else "/".join(("…", *steps[-_STEPS:]))
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Table:

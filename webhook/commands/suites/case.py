@@ -1,16 +1,16 @@
-"""One case of a suite: policies, a request, what the cluster holds, and what is expected of the answer.
+"""One case of a suite, whatever its format: something to ask, and everything that is not as it should be.
 
-Every format is read into this, so that all of them are run and judged the same way. Knows no format.
+Knows no format. Cases that are a request with policies of their own are asked here, through the door that replay uses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from webhook import yamlfile
 from webhook.attributes import JSON, Attributes
+from webhook.cel.library.authorizer import Decisions
 from webhook.cluster.files import FilesCluster
 from webhook.commands.assumed import AssumedNamespaces
 from webhook.commands.phases import Local, Outcome, PhaseName, run
@@ -18,40 +18,17 @@ from webhook.errors import ClaimgateError
 from webhook.policy.load import Options, load_documents
 from webhook.policy.policyset import PolicySet
 
-Judge: TypeAlias = Callable[[Outcome], tuple[str, ...]]
-"""From what came out to everything that is not as expected, each a readable text; () is a pass."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What one case asks, and of whom. `context` is everything the cluster holds, params included."""
-
-    attributes: Attributes
-    policies: PolicySet
-    phase: PhaseName = "auto"
-    context: tuple[JSON, ...] = ()
-    authorizer: JSON = None
-    api_server_text: bool = False
-
-
-def compiled(objects: Iterable[JSON], how: Options) -> PolicySet:
-    """The policies and bindings that a case carries itself.
-
-    Raises:
-        PolicyError: every problem.
-    """
-    return load_documents(map(yamlfile.Document, objects), how)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One case. `request` raises what reading its parts raises; `refusal` is the text when that is expected."""
+    """One case. `mismatches` gives a readable text for everything that differs; () is a pass.
+
+    It may raise what reading the parts of the case raises: that is a failure of the case, with its text.
+    """
 
     id: str
     suite: str
-    request: Callable[[], Request]
-    judge: Judge
-    refusal: str | None = None
+    mismatches: Callable[[], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,32 +41,36 @@ class Result:
 
 
 def check(case: Case) -> Result:
-    """Run one case and judge it; whatever cannot be read or loaded is a failure with its text."""
+    """Run one case."""
     try:
-        request = case.request()
+        why = "\n".join(case.mismatches())
     except ClaimgateError as error:
-        return Result(id=case.id, suite=case.suite, why=_judge_refusal(case, str(error)))
-    if case.refusal is not None:
-        return Result(
-            id=case.id, suite=case.suite, why=f"policies: expected them refused: {case.refusal}\nfound: loaded"
-        )
-    return Result(id=case.id, suite=case.suite, why="\n".join(case.judge(answer(request))))
+        why = str(error) or "cannot be read"
+    return Result(id=case.id, suite=case.suite, why=why)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a case asks, and of whom. `context` is everything the cluster holds, params included."""
+
+    attributes: Attributes
+    policies: PolicySet
+    phase: PhaseName = "auto"
+    context: tuple[JSON, ...] = ()
+    authorizer: Sequence[JSON] = ()
 
 
 def answer(request: Request) -> Outcome:
     """What the core says."""
-    door = Local(
-        policies=request.policies,
-        cluster=AssumedNamespaces(FilesCluster(request.context)),
-        authorizer=request.authorizer,
-        api_server_text=request.api_server_text,
-    )
+    cluster = AssumedNamespaces(FilesCluster(request.context))
+    door = Local(policies=request.policies, cluster=cluster, authorizer=Decisions(request.authorizer))
     return run(request.attributes, request.phase, door)
 
 
-def _judge_refusal(case: Case, found: str) -> str:
-    if case.refusal is None:
-        return found
-    if case.refusal in found:
-        return ""
-    return f"policies: expected them refused: {case.refusal}\nfound: {found}"
+def compiled(objects: Iterable[JSON], how: Options) -> PolicySet:
+    """The policies and bindings that a case carries itself.
+
+    Raises:
+        PolicyError: every problem.
+    """
+    return load_documents(map(yamlfile.Document, objects), how)

@@ -19,9 +19,9 @@ from webhook.admission import fixtures
 from webhook.attributes import JSON
 from webhook.commands import assembly
 from webhook.commands.phases import Outcome
-from webhook.commands.suites.case import Case, Request, compiled
+from webhook.commands.suites.case import Case, Request, answer, compiled
 from webhook.commands.suites.constraint import policy_and_binding
-from webhook.errors import CallError, InputError, Problem
+from webhook.errors import CallError, ClaimgateError, InputError, Problem
 from webhook.policy.load import Options
 
 
@@ -43,22 +43,27 @@ def read(file: Path, how: Options) -> Iterator[Case]:
 def _cases(test: Mapping[str, Any], file: Path, how: Options) -> Iterator[Case]:
     prefix = f"{file.parent.name}/{test.get('name', '')}"
     if test.get("invalid"):
-        request = partial(_loads, test, file.parent, how)
-        yield Case(id=f"{prefix}/invalid", suite=str(file), request=request, judge=lambda _: (), refusal="")
+        yield Case(id=f"{prefix}/invalid", suite=str(file), mismatches=partial(_refused, test, file.parent, how))
     for case in test.get("cases") or ():
         if not case.get("skip"):
             yield Case(
                 id=f"{prefix}/{case.get('name', '')}",
                 suite=str(file),
-                request=partial(_request, test, case, file.parent, how),
-                judge=partial(_judge, case.get("assertions") or ()),
+                mismatches=partial(_mismatches, test, case, file.parent, how),
             )
 
 
-def _loads(test: Mapping[str, Any], folder: Path, how: Options) -> Request:
-    """Load what should be refused; the request is never asked when it is."""
-    compiled(_policies(test, folder, how), how)
-    raise InputError(Problem(message=""))
+def _refused(test: Mapping[str, Any], folder: Path, how: Options) -> tuple[str, ...]:
+    """A test that says `invalid`: its template or constraint must be refused."""
+    try:
+        compiled(_policies(test, folder, how), how)
+    except ClaimgateError:
+        return ()
+    return ("invalid: expected template and constraint refused, found them loaded",)
+
+
+def _mismatches(test: Mapping[str, Any], case: Mapping[str, Any], folder: Path, how: Options) -> tuple[str, ...]:
+    return _judge(case.get("assertions") or (), answer(_request(test, case, folder, how)))
 
 
 def _request(test: Mapping[str, Any], case: Mapping[str, Any], folder: Path, how: Options) -> Request:

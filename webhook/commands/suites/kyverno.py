@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from webhook import yamlfile
+from webhook.admission import cases
 from webhook.admission.fixtures import attributes_of_object
 from webhook.attributes import JSON, Operation, UserInfo
 from webhook.commands import assembly
-from webhook.commands.suites.case import Case, Judge, Request, compiled
-from webhook.commands.suites.expectation import Expectation
+from webhook.commands.envelope import review
+from webhook.commands.suites.case import Case
 from webhook.errors import CallError, InputError, Problem
 from webhook.paths import get
 from webhook.policy.load import Options
@@ -84,8 +85,7 @@ def _cases(result: Mapping[str, Any], files: _Files, file: Path, how: Options) -
         yield Case(
             id=f"{file.parent.name}/{result['policy']}/{result.get('kind', '*')}/{name}/{result['result']}",
             suite=str(file),
-            request=partial(_request, result, str(name), files, how),
-            judge=_judge(result, str(name), files),
+            mismatches=partial(_mismatches, result, str(name), files, how),
         )
 
 
@@ -106,22 +106,24 @@ def _find(resources: Sequence[JSON], kind: str | None, name: str) -> JSON:
     raise InputError(Problem(message=f"no {kind or 'resource'} named `{name}` in the files of the test"))
 
 
-def _request(result: Mapping[str, Any], name: str, files: _Files, how: Options) -> Request:
+def _mismatches(result: Mapping[str, Any], name: str, files: _Files, how: Options) -> tuple[str, ...]:
     resource = _find(files.resources, result.get("kind"), name)
-    policies = compiled(_bound(files.policies, result["policy"]), how)
+    operation = str(result.get("operation") or "CREATE").upper()
     try:
-        attributes = attributes_of_object(
-            resource, how.table.row, operation=Operation(str(result.get("operation") or "CREATE").upper())
-        )
+        attributes = attributes_of_object(resource, how.table.row, operation=Operation(operation))
     except (CallError, ValueError) as error:
         raise InputError(Problem(message=str(error))) from None
-    return Request(
-        attributes=replace(attributes, user_info=files.user),
-        policies=policies,
-        phase="mutate" if policies.mutating else "validate",
-        context=(*files.context, *_namespaces(files, attributes.namespace)),
-        api_server_text=True,
-    )
+    value = {
+        "id": name,
+        "upstream": "kyverno/",
+        "policies": [one for one in _bound(files.policies, result["policy"]) if one["kind"] in _NATIVE],
+        "bindings": [one for one in _bound(files.policies, result["policy"]) if one["kind"] not in _NATIVE],
+        "params": files.context,
+        "namespaces": list(_namespaces(files, attributes.namespace)),
+        "review": review(replace(attributes, user_info=files.user)),
+        "expect": _expect(result, name, files),
+    }
+    return cases.mismatches(cases.Case(value), how)
 
 
 def _bound(policies: Sequence[JSON], name: str) -> Iterator[JSON]:
@@ -149,11 +151,10 @@ def _namespaces(files: _Files, used: str) -> Iterator[JSON]:
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 
 
-def _judge(result: Mapping[str, Any], name: str, files: _Files) -> Judge:
-    outcome, patched = result["result"], result.get("patchedResources")
-    if outcome == "skip":
-        return Expectation(allowed=True, matched=False).judge
-    expected = None
-    if patched and outcome == "pass":
-        expected = _find(assembly.objects([files.folder / patched]), result.get("kind"), name)
-    return Expectation(allowed=outcome == "pass", matched=True, patched_object=expected).judge
+def _expect(result: Mapping[str, Any], name: str, files: _Files) -> JSON:
+    """`fail` is a denial, `pass` and `skip` are not; a mutation that passes gives the patched resource."""
+    expect: dict[str, Any] = {"allowed": result["result"] != "fail"}
+    patched = result.get("patchedResources")
+    if patched and result["result"] == "pass":
+        expect["patchedObject"] = _find(assembly.objects([files.folder / patched]), result.get("kind"), name)
+    return expect

@@ -16,8 +16,8 @@ from webhook import yamlfile
 from webhook.admission import fixtures
 from webhook.attributes import JSON, Attributes, Operation
 from webhook.commands import assembly
-from webhook.commands.phases import Outcome, PhaseName
-from webhook.commands.suites.case import Case, Request
+from webhook.commands.phases import PhaseName
+from webhook.commands.suites.case import Case, Request, answer
 from webhook.commands.suites.expectation import Expectation
 from webhook.errors import CallError, InputError, Problem
 from webhook.policy.load import Options, load
@@ -53,7 +53,7 @@ class CaseModel(_Model):
     phase: PhaseName = "auto"
     context: list[Any] = []
     params: list[Any] = []
-    authorizer: list[Any] | None = None
+    authorizer: list[Any] = []
     expect: ExpectModel
 
 
@@ -84,8 +84,7 @@ def read(file: Path, how: Options) -> Iterator[Case]:
         yield Case(
             id=f"{file.parent.name}/{case.name}",
             suite=str(file),
-            request=partial(_request, case, file.parent, policies, how),
-            judge=_judge(case.expect),
+            mismatches=partial(_mismatches, case, file.parent, policies, how),
         )
 
 
@@ -104,8 +103,9 @@ def _problem(document: yamlfile.Document, mistake: Any) -> Problem:
     return Problem(message=text, file=document.file, line=line, column=column, path=shown)
 
 
-def _judge(expect: ExpectModel) -> Callable[[Outcome], tuple[str, ...]]:
-    return Expectation(**expect.model_dump()).judge
+def _mismatches(case: CaseModel, folder: Path, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
+    outcome = answer(_request(case, folder, policies, how))
+    return Expectation(**case.expect.model_dump()).judge(outcome)
 
 
 def _request(case: CaseModel, folder: Path, policies: Callable[[], PolicySet], how: Options) -> Request:

@@ -1,0 +1,91 @@
+"""`claimgate audit`: findings with their lines, everything else counted, the exit code says whether there are any."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from webhook import yamlfile
+from webhook.cli import run
+
+HERE = Path(__file__).parents[1] / "data" / "commands"
+POLICIES = ["--policies", str(HERE / "policies")]
+
+
+def audit(*arguments):
+    return run(["audit", *POLICIES, *map(str, arguments)])
+
+
+def test_findings_name_file_line_object_and_policy(capsys):
+    assert audit(HERE / "objects") == 1
+    objects = HERE / "objects"
+    out = capsys.readouterr().out
+    assert out.splitlines()[:5] == [
+        f"{objects}/list.yaml:13: fail: metadata.labels.deny: is not allowed; remove it (Pod team/bad, policy denies)",
+        f"{objects}/review.json:11: fail: metadata.labels.deny: is not allowed; remove it (Pod team/reviewed, policy denies)",
+        f"{objects}/several.yaml:8: fail: spec.template.metadata.labels.deny: is not allowed; remove it (Deployment default/d, policy denies)",
+        f"{objects}/several.yaml:11: warn: is frowned upon (Pod default/warned, policy warns)",
+        f"{objects}/several.yaml:15: error: expression 'object.spec.absent == 1' resulted in error: no such key: absent (Pod default/failed, policy fails)",
+    ]
+    assert out.splitlines()[5].startswith(f"{objects}/several.yaml:20: not audited: apiVersion: expected a string")
+    assert out.splitlines()[-1] == (
+        "7 objects in 3 files: 7 pass, 3 fail, 1 warn, 1 error, 0 skip; 1 document without a Kubernetes object"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        pytest.param("kind: Pod\napiVersion: v1\nmetadata: {name: a}\n", 0, id="nothing found"),
+        pytest.param("values: only\n", 0, id="nothing to audit"),
+        pytest.param(
+            "kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {warn: x}}\n", 1, id="a warning is a finding"
+        ),
+        pytest.param("kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {fail: x}}\n", 3, id="could not decide"),
+        pytest.param("kind: [\n", 2, id="unreadable"),
+    ],
+)
+def test_exit_codes(text, code, tmp_path):
+    (tmp_path / "x.yaml").write_text(text)
+    assert audit(tmp_path) == code
+
+
+def test_what_cannot_be_read_is_said_after_everything_else(tmp_path, capsys):
+    (tmp_path / "broken.yaml").write_text("kind: [\n")
+    assert audit(tmp_path, HERE / "objects" / "list.yaml", "-o", "json") == 2
+    out, err = capsys.readouterr()
+    document = json.loads(out)
+    assert document["summary"]["fail"] == 1
+    assert [one["file"] for one in document["unreadable"]] == [str(tmp_path / "broken.yaml")]
+    assert err.startswith(f"error: {tmp_path}/broken.yaml:")
+
+
+def test_policyreports_beside_text(tmp_path, capsys):
+    kept = tmp_path / "report.yaml"
+    assert audit(HERE / "objects", "-o", "text", "-o", f"policyreport={kept}") == 1
+    reports = [document.value for document in yamlfile.read(kept)]
+    assert [(one["kind"], one["metadata"].get("namespace")) for one in reports] == [
+        ("PolicyReport", "default"),
+        ("PolicyReport", "team"),
+    ]
+    assert [one["summary"]["fail"] for one in reports] == [1, 2]
+    assert "7 objects" in capsys.readouterr().out
+
+
+def test_audited_objects_are_context_for_each_other(capsys):
+    """A TrainJob finds the runtime beside it; alone it is not evaluated."""
+    samples = Path(__file__).parents[2] / "deploy" / "samples"
+    job = samples / "manifests" / "kubeflow-trainjob-multi-node.yaml"
+    run(["audit", str(job)])
+    assert ": skip: not evaluated: ClusterTrainingRuntime torch-distributed not found" in capsys.readouterr().out
+    run(["audit", str(job), str(samples / "manifests" / "kubeflow-runtime-torch-distributed.yaml")])
+    assert "not found" not in capsys.readouterr().out
+    run(["audit", str(job), "--context", str(samples / "manifests" / "kubeflow-runtime-torch-distributed.yaml")])
+    assert "not found" not in capsys.readouterr().out
+
+
+def test_context_that_cannot_be_read_stops_the_audit(tmp_path, capsys):
+    assert audit(HERE / "objects", "--context", tmp_path / "absent") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "no such file or folder" in err

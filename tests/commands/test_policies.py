@@ -1,0 +1,108 @@
+"""`claimgate policies`: what is loaded, what it covers, what a cluster can take."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from webhook import yamlfile
+from webhook.cli import run
+
+POLICIES = str(Path(__file__).parents[1] / "data" / "commands" / "policies")
+
+
+def test_list_names_policies_actions_and_files(capsys):
+    assert run(["policies", "list", POLICIES]) == 0
+    heading, *rows = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["NAME", "KIND", "ACTIONS", "SEVERITY", "FILE"]
+    assert [row.split()[:4] for row in rows] == [
+        ["denies", "ValidatingAdmissionPolicy", "Deny", "high"],
+        ["fails", "ValidatingAdmissionPolicy", "Deny", "-"],
+        ["warns", "ValidatingAdmissionPolicy", "Warn", "-"],
+        ["marks", "MutatingAdmissionPolicy", "-", "-"],
+    ]
+
+
+def test_check_says_coverage_and_portability(capsys):
+    assert run(["policies", "check", POLICIES, "-o", "json"]) == 0
+    found = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
+    assert (found["warns"]["covers"], found["warns"]["portable"]) == (["pods"], True)
+    assert "pytorchjobs.kubeflow.org" in found["denies"]["covers"]
+    assert found["denies"]["obstacles"] == ["expands to the pod templates of workloads (claimgate.dev/expand)"]
+    assert found["marks"]["phase"] == "mutate"
+
+
+def test_check_in_text_sums_up(capsys):
+    assert run(["policies", "check", POLICIES]) == 0
+    out = capsys.readouterr().out
+    assert "    covers: pods, and the pod templates of " in out
+    assert "    portable: no: expands" in out
+    assert out.endswith("4 policies compile, 3 portable\n")
+
+
+def test_a_policy_without_binding_is_found(tmp_path, capsys):
+    text = yamlfile.read(Path(POLICIES) / "policies.yaml")[0].value
+    (tmp_path / "p.yaml").write_text(yamlfile.dump(text))
+    assert run(["policies", "check", str(tmp_path)]) == 1
+    assert "never asked: no binding names it" in capsys.readouterr().out
+
+
+def test_mistakes_are_all_named_with_their_places(tmp_path, capsys):
+    text = (Path(POLICIES) / "policies.yaml").read_text()
+    (tmp_path / "p.yaml").write_text(
+        text.replace("policyName: warns", "policyName: wrans").replace("object.spec", "objekt.spec")
+    )
+    assert run(["policies", "check", str(tmp_path)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count(f"error: {tmp_path}/p.yaml:") == 2
+    assert "undeclared reference to 'objekt'" in err
+    assert "wrans" in err
+
+
+def test_export_is_what_a_cluster_can_take(capsys):
+    assert run(["policies", "export", POLICIES]) == 0
+    out, err = capsys.readouterr()
+    names = [(one.value["kind"], one.value["metadata"]["name"]) for one in yamlfile.load(out)]
+    assert names == [
+        ("ValidatingAdmissionPolicy", "warns"),
+        ("ValidatingAdmissionPolicyBinding", "warns"),
+        ("ValidatingAdmissionPolicy", "fails"),
+        ("ValidatingAdmissionPolicyBinding", "fails"),
+        ("MutatingAdmissionPolicy", "marks"),
+        ("MutatingAdmissionPolicyBinding", "marks"),
+    ]
+    assert err == "not exported: denies: expands to the pod templates of workloads (claimgate.dev/expand)\n"
+
+
+@pytest.mark.parametrize("selector", [False, True])
+def test_export_takes_the_params_that_bindings_refer_to(selector, tmp_path, capsys):
+    reference = {"selector": {}} if selector else {"name": "wanted"}
+    spec = {
+        "policyName": "p",
+        "validationActions": ["Deny"],
+        "paramRef": {**reference, "parameterNotFoundAction": "Deny"},
+    }
+    manifests = [
+        {
+            "kind": "ValidatingAdmissionPolicy",
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "metadata": {"name": "p"},
+            "spec": {
+                "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+                "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]},
+                "validations": [{"expression": "params.data.x == 'y'"}],
+            },
+        },
+        {
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "metadata": {"name": "b"},
+            "spec": spec,
+        },
+        *({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}} for name in ("wanted", "other")),
+    ]  # fmt: skip
+    (tmp_path / "p.yaml").write_text("---\n".join(map(yamlfile.dump, manifests)))
+    assert run(["policies", "export", str(tmp_path)]) == 0
+    names = [one.value["metadata"]["name"] for one in yamlfile.load(capsys.readouterr().out)]
+    assert names == ["p", "b", "wanted", *(["other"] if selector else [])]

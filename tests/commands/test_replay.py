@@ -1,0 +1,215 @@
+"""`claimgate replay`: every kind of fixture gives its answer, and the exit code tells what happened."""
+
+import base64
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from webhook import yamlfile
+from webhook.cli import run
+from webhook.patch import jsonpatch
+
+DATA = Path(__file__).parents[1] / "data"
+HERE = DATA / "commands"
+POLICIES = ["--policies", str(HERE / "policies")]
+
+
+def pod(name="a", **labels):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "team", "labels": labels}}
+
+
+def request(obj, operation="CREATE", **more):
+    return {"operation": operation, "object": obj, **more}
+
+
+def write(tmp_path, value, name="fixture.json"):
+    file = tmp_path / name
+    file.write_text(value if isinstance(value, str) else json.dumps(value))
+    return str(file)
+
+
+def replay(*arguments):
+    return run(["replay", *POLICIES, *arguments])
+
+
+def lines(capsys):
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        pytest.param(pod(), 0, id="allowed is 0"),
+        pytest.param(pod(warn="1"), 0, id="a warning is allowed"),
+        pytest.param(pod(deny="1"), 1, id="denied is 1"),
+        pytest.param(pod(fail="1"), 3, id="an ignored error is 3"),
+        pytest.param([pod(fail="1"), pod(deny="1")], 1, id="denied is said before undecided"),
+        pytest.param([pod(deny="1"), {"replicas": 1}], 2, id="unreadable is said before denied"),
+        pytest.param("{not json", 2, id="broken JSON is 2"),
+        pytest.param(
+            {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}, 2, id="a review without request"
+        ),
+        pytest.param([], 2, id="no review at all is 2"),
+    ],
+)
+def test_exit_codes(value, code, tmp_path, capsys):
+    assert replay(write(tmp_path, value)) == code
+    assert (code == 2) is ("error: " in capsys.readouterr().err)
+
+
+def test_an_absent_file_and_a_broken_policy_are_2(tmp_path, capsys):
+    assert replay(str(tmp_path / "absent.json")) == 2
+    assert "no such file or folder" in capsys.readouterr().err
+    broken = write(tmp_path, "kind: ValidatingAdmissionPolicy\napiVersion: admissionregistration.k8s.io/v1\n", "p.yaml")
+    assert run(["replay", "--policies", broken, write(tmp_path, pod())]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "p.yaml" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "expected"),
+    [
+        pytest.param(json.dumps(request(pod())), "x.json", [True], id="a bare request"),
+        pytest.param(json.dumps([request(pod()), pod(deny="1")]), "x.json", [True, False], id="a JSON list of both"),
+        pytest.param(f"{json.dumps(pod())}\n{json.dumps(pod(deny='1'))}\n", "x.ndjson", [True, False], id="NDJSON"),
+        pytest.param(
+            yamlfile.dump(pod()) + "---\n" + yamlfile.dump(request(pod(deny="1"))), "x.yaml", [True, False], id="YAML"
+        ),
+        pytest.param(
+            yamlfile.dump({"apiVersion": "v1", "kind": "List", "items": [pod(), pod(deny="1")]}),
+            "x.yaml",
+            [True, False],
+            id="kind List",
+        ),
+        pytest.param((HERE / "objects" / "review.json").read_text(), "x.json", [False], id="an AdmissionReview"),
+    ],
+)
+def test_kinds_of_fixtures(text, name, expected, tmp_path, capsys):
+    replay(write(tmp_path, text, name), "-o", "ndjson")
+    found = lines(capsys)
+    assert [one["allowed"] for one in found] == expected
+    assert [one["index"] for one in found] == list(range(len(expected)))
+
+
+def test_stdin_and_folders(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(pod()).encode())))
+    assert replay("-", "-o", "ndjson") == 0
+    assert [one["source"] for one in lines(capsys)] == ["<stdin>"]
+    assert replay(str(HERE / "objects"), "-o", "ndjson") == 2
+    assert [Path(one["source"]).name for one in lines(capsys)] == ["list.yaml"] * 3 + ["review.json"] + [
+        "several.yaml"
+    ] * 3
+
+
+def test_a_line_has_everything_and_its_response_is_a_whole_review(tmp_path, capsys):
+    replay(write(tmp_path, pod(warn="1")), "-o", "ndjson")
+    [line] = lines(capsys)
+    assert list(line) == [
+        *("source", "index", "phase", "allowed", "code", "reason", "message", "warnings"),
+        *("patch", "patchedObject", "decisions", "response"),
+    ]
+    assert (line["phase"], line["code"], line["reason"], line["message"]) == ("auto", 200, "", "")
+    assert line["warnings"] == ["is frowned upon (policy warns)"]
+    response = line["response"]["response"]
+    assert line["response"]["kind"] == "AdmissionReview"
+    assert response["warnings"] == line["warnings"]
+    assert json.loads(base64.b64decode(response["patch"])) == line["patch"]
+    assert jsonpatch.apply(pod(warn="1"), line["patch"]) == line["patchedObject"]
+    assert {(made["policy"], made["phase"]) for made in line["decisions"]} == {
+        ("marks", "mutate"),
+        ("denies", "validate"),
+        ("warns", "validate"),
+    }
+
+
+def test_a_denied_line_has_status_and_no_patch(tmp_path, capsys):
+    replay(write(tmp_path, pod(deny="1")), "-o", "ndjson")
+    [line] = lines(capsys)
+    assert (line["code"], line["reason"]) == (403, "Forbidden")
+    assert line["message"] == "metadata.labels.deny: is not allowed; remove it (policy denies)"
+    assert (line["patch"], line["patchedObject"]) == ([], None)
+    assert line["response"]["response"]["status"]["code"] == 403
+    assert "patch" not in line["response"]["response"]
+
+
+@pytest.mark.parametrize(
+    ("phase", "policies"),
+    [("mutate", {"marks"}), ("validate", {"denies", "warns"}), ("auto", {"marks", "denies", "warns"})],
+)
+def test_a_phase_asks_only_its_policies(phase, policies, tmp_path, capsys):
+    replay(write(tmp_path, pod()), "--phase", phase, "-o", "ndjson")
+    [line] = lines(capsys)
+    assert {made["policy"] for made in line["decisions"]} == policies
+    assert bool(line["patch"]) is (phase != "validate")
+    assert ("seen" in line["patchedObject"]["metadata"]["labels"]) is (phase != "validate")
+
+
+def test_delete_is_never_patched(tmp_path, capsys):
+    replay(write(tmp_path, request(None, "DELETE", oldObject=pod())), "-o", "ndjson")
+    [line] = lines(capsys)
+    assert (line["allowed"], line["patch"], line["patchedObject"]) == (True, [], None)
+
+
+def test_text_is_for_people(tmp_path, capsys):
+    replay(write(tmp_path, [pod("one", warn="1", fail="1"), pod("two", deny="1")]))
+    file = tmp_path / "fixture.json"
+    assert capsys.readouterr().out == (
+        f"{file}:1: allowed: CREATE Pod team/one\n"
+        "    warning: is frowned upon (policy warns)\n"
+        "    not evaluated: expression 'object.spec.absent == 1' resulted in error: no such key: spec\n"
+        '    patch: add /metadata/labels/seen = "yes"\n'
+        f"{file}:1: denied 403 Forbidden: CREATE Pod team/two\n"
+        "    metadata.labels.deny: is not allowed; remove it (policy denies)\n"
+        "2 reviews: 1 allowed, 1 denied\n"
+    )
+
+
+def test_several_outputs_in_one_run(tmp_path, capsys):
+    kept = tmp_path / "kept.ndjson"
+    replay(write(tmp_path, pod()), "-o", "json", "-o", f"ndjson={kept}")
+    assert json.loads(capsys.readouterr().out) == [json.loads(kept.read_text())]
+
+
+def test_long_patch_values_are_cut_in_text_only(tmp_path, capsys):
+    value = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+    policy = (HERE / "policies" / "policies.yaml").read_text().replace('"seen": "yes"', f'"seen": "{"y" * 300}"')
+    policies = write(tmp_path, policy, "p.yaml")
+    run(["replay", "--policies", policies, write(tmp_path, value)])
+    patch = next(line for line in capsys.readouterr().out.splitlines() if "patch:" in line)
+    assert patch.endswith("…")
+    assert len(patch) < 220
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["--ca", "x"], "--ca: it is only used with --server", id="ca without server"),
+        pytest.param(["--server", "https://h"], "leave out --policies and --context", id="server with policies"),
+        pytest.param(["--kubernetes-version", "new"], "is not a version", id="no version"),
+        pytest.param(["-o", "xml"], "unknown format `xml`", id="unknown format"),
+    ],
+)
+def test_flags_that_cannot_be_used(arguments, message, tmp_path, capsys):
+    assert replay(write(tmp_path, pod()), *arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_second_engine_agrees(tmp_path, capsys):
+    fixture = write(tmp_path, [pod(warn="1"), pod(deny="1"), pod()])
+    answers = []
+    for engine in ("compiled", "celpy"):
+        policy = (
+            (HERE / "policies" / "policies.yaml")
+            .read_text()
+            .partition("apiVersion: admissionregistration.k8s.io/v1\nkind: Mut")[0]
+        )
+        policies = write(
+            tmp_path, policy.replace("object.?metadata.?labels.orValue({})", "object.metadata.labels"), "p.yaml"
+        )
+        run(["replay", "--policies", policies, fixture, "--cel-engine", engine, "-o", "ndjson"])
+        answers.append([(one["allowed"], one["warnings"]) for one in lines(capsys)])
+    assert answers[0] == answers[1]

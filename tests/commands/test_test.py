@@ -1,0 +1,175 @@
+"""`claimgate test`: suites of four formats, one way to run, judge and report them."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from webhook import yamlfile
+from webhook.cli import run
+from webhook.report import junit
+
+DATA = Path(__file__).parents[1] / "data"
+SUITES = DATA / "suites"
+POLICIES = (DATA / "commands" / "policies" / "policies.yaml").read_text()
+
+
+def pod(**labels):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": labels}}
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """Writes cases as a suite beside the policies and runs it."""
+
+    def write(*cases, text=None):
+        folder = tmp_path / "policy"
+        folder.mkdir(exist_ok=True)
+        (folder / "policy.yaml").write_text(POLICIES)
+        (folder / "suite.yaml").write_text(text or yamlfile.dump({"cases": list(cases)}))
+        return str(folder)
+
+    return write
+
+
+def failures(capsys):
+    return json.loads(capsys.readouterr().out)["failed"]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param({"input": pod(), "expect": {"allowed": True, "warnings": [], "patched": {"metadata": {"labels": {"seen": "yes"}}}}}, id="allowed and changed"),
+        pytest.param({"input": pod(deny="1"), "expect": {"allowed": False, "code": 403, "reason": "Forbidden", "message": "remove it"}}, id="denied"),
+        pytest.param({"input": pod(warn="1"), "expect": {"allowed": True, "warnings": ["frowned"]}}, id="warned"),
+        pytest.param({"input": pod(fail="1"), "expect": {"allowed": True, "errors": ["no such key: spec"]}}, id="failed"),
+        pytest.param({"input": pod(deny="1"), "phase": "mutate", "expect": {"allowed": True}}, id="one phase only"),
+        pytest.param({"input": {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}}, "expect": {"allowed": True, "matched": False, "patch": []}}, id="not matched"),
+        pytest.param({"input": pod(deny="1"), "operation": "DELETE", "expect": {"allowed": True, "matched": False}}, id="another operation"),
+        pytest.param({"input": pod(deny="1"), "oldInput": pod(), "operation": "UPDATE", "expect": {"allowed": False}}, id="an update"),
+        pytest.param({"input": {"operation": "CREATE", "object": pod(deny="1")}, "expect": {"allowed": False}}, id="a request"),
+    ],
+)  # fmt: skip
+def test_own_suites(case, suite, capsys):
+    assert run(["test", suite({"name": "a case", **case}), "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"total": 1, "passed": 1, "failed": []}
+
+
+def test_input_and_context_may_be_files(suite, tmp_path, capsys):
+    folder = suite({"name": "a case", "input": "cases/pod.yaml", "context": ["cases"], "expect": {"allowed": False}})
+    (tmp_path / "policy" / "cases").mkdir()
+    (tmp_path / "policy" / "cases" / "pod.yaml").write_text(yamlfile.dump(pod(deny="1")))
+    assert run(["test", folder]) == 0
+    assert capsys.readouterr().out.endswith("1 cases: 1 passed, 0 failed\n")
+
+
+def test_a_failure_says_what_differs(suite, capsys):
+    folder = suite(
+        {"name": "fine", "input": pod(), "expect": {"allowed": True}},
+        {"name": "wrong", "input": pod(deny="1"), "expect": {"allowed": True}},
+        {"name": "lost", "input": "absent.yaml", "expect": {"allowed": True}},
+    )
+    assert run(["test", folder]) == 1
+    assert capsys.readouterr().out == (
+        f"{folder}/suite.yaml: 1 of 3 passed\n"
+        "  failed: policy/wrong\n"
+        "    verdict: expected allowed, found 403 Forbidden: metadata.labels.deny: is not allowed; remove it (policy denies)\n"
+        "  failed: policy/lost\n"
+        f"    {folder}/absent.yaml: no such file or folder\n"
+        "3 cases: 1 passed, 2 failed\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("cases: []\n", "cases: ", id="no case"),
+        pytest.param("cases:\n- {name: x, input: {}, expect: {allowed: true, alowed: 1}}\n", "cases.0.expect.alowed: unknown field", id="a typo"),
+        pytest.param("cases:\n- {name: x, input: {}}\n", "cases.0.expect: field required", id="no expectation"),
+        pytest.param("cases:\n- &c {name: x, input: {}, expect: {allowed: true}}\n- *c\n", "two cases are named `x`", id="a name twice"),
+        pytest.param("cases: [\n", "not YAML", id="no YAML"),
+        pytest.param("a: 1\n---\nb: 1\n", "expected one document", id="two documents"),
+    ],
+)  # fmt: skip
+def test_mistakes_of_a_suite_are_exit_2_with_their_place(text, message, suite, capsys):
+    assert run(["test", suite(text=text)]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert "suite.yaml:" in err
+
+
+def test_policies_that_do_not_load_fail_their_cases(suite, tmp_path, capsys):
+    folder = suite({"name": "x", "input": pod(), "expect": {"allowed": True}})
+    (tmp_path / "policy" / "policy.yaml").write_text(POLICIES.replace("expression", "expresion", 1))
+    assert run(["test", folder, "-o", "json"]) == 1
+    assert "expresion" in failures(capsys)[0]["why"]
+
+
+def test_an_input_that_is_no_object_fails_its_case(suite, capsys):
+    assert run(["test", suite({"name": "x", "input": {"a": 1}, "expect": {"allowed": True}}), "-o", "json"]) == 1
+    assert "input: apiVersion: expected a string" in failures(capsys)[0]["why"]
+
+
+def test_suites_of_kyverno_and_gator(capsys):
+    assert run(["test", str(SUITES), "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["total"] == 18
+
+
+@pytest.mark.parametrize(
+    ("folder", "file", "before", "after", "why"),
+    [
+        pytest.param("kyverno/with-params", "kyverno-test.yaml", "result: fail", "result: pass", "allowed: expected true, found false", id="kyverno's fail"),
+        pytest.param("kyverno/with-two-params", "patched-resource.yaml", "replicas:", "replicaz:", "patchedObject", id="kyverno's patch"),
+        pytest.param("kyverno/with-params", "kyverno-test.yaml", "nginx-deployment2", "absent", "named `absent`", id="kyverno's resource"),
+        pytest.param("gator", "suite.yaml", "violations: 1", "violations: 2", "expected 2, found 1", id="gator's count"),
+        pytest.param("gator", "suite.yaml", "labels \\w+", "labels \\d+", "expected yes, found 0", id="gator's message"),
+        pytest.param("gator", "suite.yaml", "[{violations: yes, message: label team}]", "[]", "expected at least one", id="gator without assertion"),
+        pytest.param("gator", "suite.yaml", "bad-constraint.yaml", "constraint.yaml", "invalid: expected", id="gator's invalid"),
+        pytest.param("gator", "template.yaml", "K8sNativeValidation", "Rego", "only CEL is evaluated", id="Rego"),
+    ],
+)  # fmt: skip
+def test_a_wrong_expectation_of_theirs_is_found(folder, file, before, after, why, tmp_path, capsys):
+    for source in (SUITES / folder).iterdir():
+        text = source.read_text()
+        (tmp_path / source.name).write_text(text.replace(before, after) if source.name == file else text)
+    assert run(["test", str(tmp_path), "-o", "json"]) == 1
+    assert any(why in one["why"] for one in failures(capsys))
+
+
+def test_recorded_cases(tmp_path, capsys):
+    line = (DATA / "policies" / "dra-admission.cases.jsonl").read_text().splitlines()[0]
+    (tmp_path / "some.cases.jsonl").write_text(f"{line}\n\n")
+    assert run(["test", str(tmp_path)]) == 0
+    capsys.readouterr()
+    (tmp_path / "bad.cases.jsonl").write_text('{"id": "x"}\n')
+    (tmp_path / "worse.cases.jsonl").write_text("nothing\n")
+    assert run(["test", str(tmp_path), "-o", "json"]) == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out)["total"] == 1
+    assert "bad.cases.jsonl:1: a case needs policies, expect" in err
+    assert "worse.cases.jsonl:1: not a JSON object" in err
+
+
+def test_no_case_at_all_is_only_wrong_when_tests_are_required(tmp_path, capsys):
+    assert run(["test", str(tmp_path)]) == 0
+    assert run(["test", str(tmp_path), "--require-tests"]) == 1
+    assert "no case found" in capsys.readouterr().err
+    assert run(["test", str(tmp_path / "absent")]) == 2
+
+
+def test_junit_is_well_formed_whatever_a_message_holds(suite, tmp_path):
+    class Bad:
+        id, suite, why = "a <case>", "s & t", 'first "line"\n\x00second\ud800'
+
+    root = ET.fromstring(junit.write([Bad()]).encode())
+    [failure] = root.iter("failure")
+    assert failure.get("message") == 'first "line"'
+    assert "second" in failure.text
+    kept = tmp_path / "junit.xml"
+    assert run(["test", suite({"name": "x", "input": pod(), "expect": {"allowed": True}}), "-o", f"junit={kept}"]) == 0
+    assert ET.parse(kept).getroot().attrib == {"tests": "1", "failures": "0"}
+
+
+def test_shipped_policies_pass_their_suites(capsys):
+    assert run(["test", "--require-tests", "-o", "json"]) == 0, capsys.readouterr().out
