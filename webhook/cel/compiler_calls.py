@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from webhook.cel import compiler_code as code
+from webhook.cel import runtime
 from webhook.cel.compiler_code import Place, Term
 from webhook.cel.dispatch import Dispatch, Unary, fitting
 from webhook.cel.folding import is_set
@@ -46,7 +47,7 @@ def function(compiler: Compiler, node: Call) -> Term:
         return _arithmetic(compiler, node)
     arguments = _arguments(compiler, node)
     if node.function == "size":
-        return _size(compiler, node, arguments[0])
+        return _size(compiler, arguments[0])
     if node.function == "matches" and compiler.is_constant(arguments[1]):
         return _matches(compiler, node, arguments)
     return _call(compiler, node, arguments)
@@ -193,7 +194,7 @@ _BEFORE: dict[Cost, Callable[[Compiler, list[Term]], list[Term]]] = {
 # ---- frequent functions
 
 
-def _size(compiler: Compiler, node: Call, argument: Node) -> Term:
+def _size(compiler: Compiler, argument: Node) -> Term:
     compiler.writer.charge(1)
     term = compiler.value(argument)
     if term.type.name in ("list", "string", "bytes", "map"):
@@ -203,9 +204,7 @@ def _size(compiler: Compiler, node: Call, argument: Node) -> Term:
     kind = code.call(compiler.bind(type), term.code)
     known = code.disjunction(code.identical(kind, compiler.bind(list)), code.identical(kind, compiler.bind(str)))
     quick = code.call(compiler.bind(len), term.code)
-    table = compiler.table(compiler.overloads(node), Unary)
-    place = Place("call", "size")
-    slow = code.call(code.subscript(compiler.bind(table), kind), term.code, line=compiler.writer.line(place))
+    slow = compiler.call(runtime.size_of, term.code, place=Place("call", "size"))
     return Term(code.either(known, quick, slow), INT, sure=True)
 
 
@@ -245,7 +244,7 @@ def membership(compiler: Compiler, node: Call) -> Term:
         # a text equals nothing but texts, so Python's own look-up is right for lists and maps of anything
         container = compiler.kept(container)
         kind = code.call(compiler.bind(type), container.code)
-        classes = {"list": [list], "map": [dict]}.get(container.type.name, [dict, list])
+        classes: list[type] = {"list": [list], "map": [dict]}.get(container.type.name, [dict, list])
         checks = [code.identical(kind, compiler.bind(each)) for each in classes]
         known = checks[0] if len(checks) == 1 else code.disjunction(*checks)
         term = compiler.kept(term)

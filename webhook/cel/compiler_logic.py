@@ -8,7 +8,8 @@ interpreter/interpretable.go evalAnd, evalOr). In Python 3.11 a try costs nothin
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from webhook.cel import compiler_code as code
 from webhook.cel import runtime
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from webhook.cel.compiler import Compiler
 
 _SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "optional_type"))
+Equals: TypeAlias = "Callable[[Any, Any], bool]"
 _EXACT = 2**53
 """Up to here every int is a double, so that Python's exact comparison and cel-go's agree."""
 
@@ -63,16 +65,17 @@ def _chain(compiler: Compiler, node: Call, *, decides: bool) -> Term:
                 raises = bool(body) or term.raises or not is_bool(term)
                 _decide(compiler, term, result, decides=decides, last=last)
             writer.level -= not last
-            if last and fails:
-                body.append(_surface(result, error, decides=decides))
-            elif not last and raises:
+            if raises and (fails or not last):
                 body = [attempt_operand(compiler, body, error)]
                 fails = True
             chain.extend(body)
+            if last and fails:
+                chain.append(_surface(result, error, decides=decides))
         chain.append(code.leave())
     writer.depth -= 2
     if fails:
         writer.emit(code.assign(error, code.literal(None)))
+        writer.emit(code.assign(result, code.literal(not decides)))
     writer.emit(code.once(chain))
     return Term(code.name(result), BOOL, raises=False, atom=True, sure=True)
 
@@ -157,26 +160,27 @@ def equality(compiler: Compiler, node: Call) -> Term:
     if compiler.is_constant(left) and not compiler.is_constant(right):
         left, right = right, left
     compiler.writer.charge(1)
+    equals = runtime.equal_quietly if node.function == "_!=_" else equal
     first = compiler.value(left)
     if compiler.is_constant(right):
-        result = _with_constant(compiler, first, compiler.value(right), compiler.constants[id(right)])
+        result = _with_constant(compiler, first, compiler.value(right), compiler.constants[id(right)], equals)
     else:
-        result = _with_value(compiler, first, compiler.value(right), quiet=node.function == "_!=_")
+        result = _with_value(compiler, first, compiler.value(right), equals)
     if node.function == "_!=_":
         result.code, result.atom = code.negation(result.code), False
     return result
 
 
-def _with_constant(compiler: Compiler, term: Term, constant: Term, value: Any) -> Term:
+def _with_constant(compiler: Compiler, term: Term, constant: Term, value: Any, equals: Equals) -> Term:
     writer = compiler.writer
     kind = type(value)
     raises = term.raises
     if kind in (str, list, bytes, dict, Map):
         if not value:
             writer.charge(-1)  # the smaller size is 0
-            return Term(_equals_constant(compiler, term, value), BOOL, raises=raises, sure=True)
+            return Term(_equals_constant(compiler, term, value, equals), BOOL, raises=raises, sure=True)
         if kind is not str:
-            return _with_value(compiler, term, constant, quiet=True)
+            return _with_value(compiler, term, constant, equals)
         if len(value) > 10:
             return _with_long_text(compiler, term, value)
     if may_be_sized(term.type):
@@ -184,7 +188,7 @@ def _with_constant(compiler: Compiler, term: Term, constant: Term, value: Any) -
         writer.moves += 1
         empty = compiler.call(runtime.empty, term.code)
         writer.emit(code.branch(code.negation(term.code), [code.subtract_cost(empty)]))
-    return Term(_equals_constant(compiler, term, value), BOOL, raises=raises, sure=True)
+    return Term(_equals_constant(compiler, term, value, equals), BOOL, raises=raises, sure=True)
 
 
 def _with_long_text(compiler: Compiler, term: Term, value: str) -> Term:
@@ -202,7 +206,7 @@ def _shortfall(value: Any, length: int) -> int:
     return (length + 9) // 10 - (min(runtime.measure(value), length) + 9) // 10
 
 
-def _equals_constant(compiler: Compiler, term: Term, value: Any) -> ast.expr:
+def _equals_constant(compiler: Compiler, term: Term, value: Any, equals: Equals) -> ast.expr:
     if value is None or value is True or value is False:
         return code.identical(term.code, code.literal(value))
     kind = type(value)
@@ -215,8 +219,8 @@ def _equals_constant(compiler: Compiler, term: Term, value: Any) -> ast.expr:
         first, again = compiler.named(term)
         is_int = code.identical(code.call(compiler.bind(type), first), compiler.bind(int))
         quick = code.compare(again, ast.Eq(), code.literal(value))
-        return code.either(is_int, quick, compiler.call(equal, again, code.literal(value)))
-    return compiler.call(equal, term.code, compiler.bind(value))
+        return code.either(is_int, quick, compiler.call(equals, again, code.literal(value), place=Place("call")))
+    return compiler.call(equals, term.code, compiler.bind(value), place=Place("call"))
 
 
 def _count_sizes(compiler: Compiler, left: ast.expr, right: ast.expr) -> None:
@@ -236,7 +240,7 @@ def may_be_sized(static: Type) -> bool:
     return static.name in _SIZED or static.kind == "object"
 
 
-def _with_value(compiler: Compiler, left: Term, right: Term, *, quiet: bool) -> Term:
+def _with_value(compiler: Compiler, left: Term, right: Term, equals: Equals) -> Term:
     raises = left.raises or right.raises
     if may_be_sized(left.type) and may_be_sized(right.type) and NULL not in (left.type, right.type):
         left, right = compiler.kept(left), compiler.kept(right)
@@ -252,5 +256,5 @@ def _with_value(compiler: Compiler, left: Term, right: Term, *, quiet: bool) -> 
     left, right = compiler.kept(left), compiler.kept(right)
     is_text = code.identical(code.call(compiler.bind(type), left.code), compiler.bind(str))
     quick = code.compare(left.code, ast.Eq(), right.code)
-    slow = compiler.call(runtime.equal_quietly if quiet else equal, left.code, right.code, place=Place("call"))
+    slow = compiler.call(equals, left.code, right.code, place=Place("call"))
     return Term(code.either(is_text, quick, slow), BOOL, raises=raises, sure=True)

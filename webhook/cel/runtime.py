@@ -163,6 +163,13 @@ def collected(entries: dict[Any, Any]) -> dict[Any, Any]:
     return make_map(entries.values())
 
 
+def size_of(value: Any) -> int:
+    """size(value)."""
+    if type(value) in _SIZED or (isinstance(value, dict) and type(value) is not Struct):
+        return len(value)
+    raise NoSuchOverload("no such overload: size")
+
+
 def empty(value: Any) -> int:
     """1 for a value without content that has a size: comparing with it costs one less."""
     return 1 if type(value) in _SIZED else 0

@@ -146,6 +146,11 @@ def int_to_timestamp(seconds: int) -> Timestamp:
     return Timestamp(seconds * NANOSECONDS)
 
 
+def int_to_duration(_: int) -> Duration:
+    """Declared, but no int converts (cel-go Int.ConvertToType has no duration)."""
+    raise conversion_error("int", DURATION.name)
+
+
 def bool_to_string(value: bool) -> str:
     """`true` or `false`."""
     return "true" if value else "false"
@@ -213,7 +218,7 @@ FUNCTIONS = (
     _conversion("double", "string_to_double", STRING, DOUBLE, string_to_double),
     _conversion("double", "uint64_to_double", UINT, DOUBLE, float),
     _conversion("duration", "duration_to_duration", DURATION, DURATION, identity),
-    _conversion("duration", "int64_to_duration", INT, DURATION, Duration),
+    _conversion("duration", "int64_to_duration", INT, DURATION, int_to_duration),
     _conversion("duration", "string_to_duration", STRING, DURATION, parse_duration),
     _conversion("int", "int64_to_int64", INT, INT, identity),
     _conversion("int", "double_to_int64", DOUBLE, INT, double_to_int),
