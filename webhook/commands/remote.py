@@ -39,7 +39,7 @@ class Remote:
             ConfigurationError: the address is not https or the certificates cannot be used.
 
         """
-        if httpx.URL(url).scheme != "https" or not httpx.URL(url).host:
+        if not _is_https(url):
             raise ConfigurationError(f"--server: `{url}` is not an https address such as `https://127.0.0.1:8443`")
         try:
             trust = ssl.create_default_context(cafile=str(ca) if ca else None)
@@ -67,6 +67,14 @@ class Remote:
         if got.status_code != httpx.codes.OK:
             raise CallError(got.status_code, "", _explanation(got))
         return _verdict(attributes, got)
+
+
+def _is_https(url: str) -> bool:
+    try:
+        address = httpx.URL(url)
+    except httpx.InvalidURL:
+        return False
+    return address.scheme == "https" and bool(address.host)
 
 
 def _explanation(got: httpx.Response) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -65,24 +67,9 @@ def command(
         raise ConfigurationError("--server: the server has its own; leave out --policies and --context")
     if ca and not server:
         raise ConfigurationError("--ca: it is only used with --server")
-    door, row = _remote(server, ca, settings) if server else _local(settings)
     inputs = documents.read(fixture)
-    problems = list(inputs.problems)
-    undecided: list[Problem] = []
-    given: list[Answer] = []
-    for found in inputs.found:
-        try:
-            attributes = fixtures.attributes(found.value, row)
-        except CallError as error:
-            place = found.place()
-            problems.append(Problem(message=error.message, file=place.file, line=place.line, column=place.column))
-            continue
-        try:
-            given.append(_answer(found, attributes, phase, door))
-        except CallError as error:
-            undecided.append(
-                Problem(message=f"the server answered HTTP {error.code}: {error.message}", file=found.source)
-            )
+    with _remote(server, ca, settings) if server else _local(settings) as (door, row):
+        given, problems, undecided = _answers(inputs, phase, door, row)
     if not inputs.found and not problems:
         problems.append(Problem(message="no review found; expected YAML, JSON or NDJSON files", file=" ".join(fixture)))
     output.deliver(
@@ -96,17 +83,43 @@ def command(
     return _exit_code(given, problems, undecided)
 
 
-def _local(settings: Settings) -> tuple[Door, fixtures.RowOf]:
+@contextmanager
+def _local(settings: Settings) -> Iterator[tuple[Door, fixtures.RowOf]]:
     assembled = assembly.assemble(settings)
-    return Local(
-        policies=assembled.policies, cluster=assembled.cluster, api_server_text=settings.api_server_text
-    ), assembled.table.row
+    door = Local(policies=assembled.policies, cluster=assembled.cluster, api_server_text=settings.api_server_text)
+    yield door, assembled.table.row
 
 
-def _remote(server: str, ca: Path | None, settings: Settings) -> tuple[Door, fixtures.RowOf]:
+@contextmanager
+def _remote(server: str, ca: Path | None, settings: Settings) -> Iterator[tuple[Door, fixtures.RowOf]]:
     from webhook.commands.remote import Remote
 
-    return Remote.connect(server, ca), table.load(settings.workloads).row
+    with closing(Remote.connect(server, ca)) as door:
+        yield door, table.load(settings.workloads).row
+
+
+def _answers(
+    inputs: documents.Inputs, phase: PhaseName, door: Door, row: fixtures.RowOf
+) -> tuple[list[Answer], list[Problem], list[Problem]]:
+    """The answers, what could not be read, and what the server would not answer."""
+    given: list[Answer] = []
+    unreadable, undecided = list(inputs.problems), list[Problem]()
+    for found in inputs.found:
+        try:
+            attributes = fixtures.attributes(found.value, row)
+        except CallError as error:
+            unreadable.append(_problem(found, error.message))
+            continue
+        try:
+            given.append(_answer(found, attributes, phase, door))
+        except CallError as error:
+            undecided.append(_problem(found, f"the server answered HTTP {error.code}: {error.message}"))
+    return given, unreadable, undecided
+
+
+def _problem(found: documents.Input, message: str) -> Problem:
+    place = found.place()
+    return Problem(message=message, file=place.file, line=place.line, column=place.column)
 
 
 def _answer(found: documents.Input, attributes: Attributes, phase: PhaseName, door: Door) -> Answer:
