@@ -85,7 +85,6 @@ def test_every_version_gives_one_form(request_: dict, path: str) -> None:
         (exactly("r", allocationMode="Some", count=4), {"devices": None, "atLeast": 0}),
         (exactly("r", count=-1), {"devices": None, "atLeast": 0, "count": -1}),
         (exactly("r", adminAccess=True), {"adminAccess": True}),
-        (exactly("r", selectors=[{"cel": {"expression": "true"}}, {"cel": None}]), {"selectors": ["true", ""]}),
         (exactly("r", "compute-domain-default-channel.nvidia.com"), {"gpu": False, "deviceKind": "channel"}),
         ({"name": "r"}, {"kind": "none", "devices": None}),
         ({"name": "r", "exactly": {"deviceClassName": "a"}, "firstAvailable": [{"name": "x"}]}, {"kind": "both"}),
@@ -306,3 +305,33 @@ def test_published_claims_are_all_read() -> None:
 )
 def test_nearest(name: str, known: list, expected: str) -> None:
     assert nearest(name, known) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'", ""),
+        ("device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('40Gi')) >= 0", ""),
+        ("device.attributes['gpu.nvidia.com'].cudaDriverVersion.compareTo(semver('12.0.0')) > 0", ""),
+        ("device.attributes['x'].on", ""),
+        ("device.allowMultipleAllocations", ""),
+        ("cel.bind(d, device.driver, d == 'x')", ""),
+        ("device.attribute['x'].a", "undefined field 'attribute'"),
+        ("device.driver", "the result is string, expected bool"),
+        ("device.driver ==", "Syntax error"),
+        ("", "there is no expression"),
+        ("true || " * 2000 + "true", "at most 10240 are allowed"),
+    ],
+)
+def test_selectors_are_compiled_where_devices_are_known(expression: str, problem: str) -> None:
+    asked = exactly("r", selectors=[{"cel": {"expression": expression}}])
+    (found,) = requests({"devices": {"requests": [asked]}}, ("spec",))
+    (selector,) = found["selectors"]
+    assert selector["path"] == "spec.devices.requests[0].exactly.selectors[0].cel.expression"
+    assert problem in selector["problem"]
+    assert bool(problem) == bool(selector["problem"])
+
+
+def test_a_selector_without_cel_has_no_expression() -> None:
+    (found,) = requests({"devices": {"requests": [exactly("r", selectors=[{"cel": None}])]}}, ())
+    assert found["selectors"][0]["problem"] == "there is no expression"

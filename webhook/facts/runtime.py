@@ -15,6 +15,7 @@ from typing import Any
 
 from webhook.attributes import JSON
 from webhook.facts.containers import items, text
+from webhook.patch import strategic
 from webhook.paths import get, render
 
 STEP_LABEL = "trainer.kubeflow.org/trainjob-ancestor-step"
@@ -40,8 +41,6 @@ class Merged:
 
 def merge(job: JSON, runtime: JSON, version: tuple[int, int]) -> Merged:
     """The JobSet of a TrainJob on a runtime; `runtime` is the runtime object's `spec`."""
-    from webhook.patch import strategic
-
     merged = Merged(spec=get(runtime, ("template", "spec")) or {})
     for overlays in _patches(job, version):
         known = {text(each.get("name")): each for each in _jobs(merged.spec)}

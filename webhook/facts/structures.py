@@ -75,6 +75,7 @@ _GPU = _structure(
     missing=_TEXTS,
 )
 
+_SELECTOR = _structure("DeviceSelector", path=STRING, expression=STRING, problem=STRING)
 _ASKED: Mapping[str, Type] = {
     "name": STRING,
     "path": STRING,
@@ -86,7 +87,7 @@ _ASKED: Mapping[str, Type] = {
     "allocationMode": STRING,
     "count": INT,
     "adminAccess": BOOL,
-    "selectors": _TEXTS,
+    "selectors": list_of(_type(_SELECTOR)),
     "devices": DYN,
     "atLeast": INT,
     "choices": list_of(object_type("claimgate.DeviceRequest")),
@@ -194,7 +195,7 @@ _TRAINER = _structure(
 
 ALL: tuple[Structure, ...] = (
     *(_POD_SET, _RESOURCE, _CONTAINER, _GPU_SET, _GPU),
-    *(_REQUEST, _CONSTRAINT, _CLAIM, _REFERENCE, _DOUBLED, _IMPLICIT, _DRA),
+    *(_SELECTOR, _REQUEST, _CONSTRAINT, _CLAIM, _REFERENCE, _DOUBLED, _IMPLICIT, _DRA),
     *(_RUNTIME, _NODE_CLAIM, _NODE, _PROCESSES, _NAMES, _NOTE, _TRAINER),
 )
 TYPES: Mapping[str, Type] = {
