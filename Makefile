@@ -35,7 +35,7 @@ bench: $(DEV_STAMP) ## reviews per second over TLS beside a no-op route, and the
 	$(BIN)/python -m tests.bench
 
 bench-cel: $(DEV_STAMP) ## the CEL engine alone
-	$(BIN)/python -m tests.bench.cel
+	$(BIN)/python -m tests.bench.bench_cel
 
 fuzz: $(DEV_STAMP) ## property tests with many more examples
 	$(BIN)/python -m pytest -m "not e2e" --hypothesis-profile=fuzz tests

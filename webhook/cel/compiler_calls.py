@@ -35,6 +35,7 @@ COMPARISONS: Mapping[str, tuple[type[ast.cmpop], Callable[[Any, Any], bool]]] = 
 ARITHMETIC: Mapping[str, type[ast.operator]] = {"_+_": ast.Add, "_-_": ast.Sub, "_*_": ast.Mult}
 PURE = frozenset(("quantity", "ip", "cidr", "url", "semver"))
 """Constructors of constants that may be run once ahead; one that fails is left for run time, where `||` absorbs it."""
+_CONTAINERS: Mapping[str, tuple[type, ...]] = {"list": (list,), "map": (dict,)}
 ORDERED = frozenset(("int", "uint", "string", "bytes", "bool"))
 """Types of which Python's own order of two values is CEL's."""
 
@@ -244,7 +245,7 @@ def membership(compiler: Compiler, node: Call) -> Term:
         # a text equals nothing but texts, so Python's own look-up is right for lists and maps of anything
         container = compiler.kept(container)
         kind = code.call(compiler.bind(type), container.code)
-        classes: list[type] = {"list": [list], "map": [dict]}.get(container.type.name, [dict, list])
+        classes: tuple[type, ...] = _CONTAINERS.get(container.type.name, (dict, list))
         checks = [code.identical(kind, compiler.bind(each)) for each in classes]
         known = checks[0] if len(checks) == 1 else code.disjunction(*checks)
         term = compiler.kept(term)
