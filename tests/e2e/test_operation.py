@@ -14,6 +14,8 @@ from tests.e2e.test_rules import pod
 
 pytestmark = pytest.mark.e2e
 
+BASE = Path(__file__).parents[2] / "deploy" / "base"
+
 
 def _client(cluster: Cluster) -> httpx.Client:
     trust = ssl.create_default_context(cafile=str(cluster.certificates / "ca.crt"))
@@ -49,6 +51,22 @@ def test_reviews_are_counted_and_none_failed(cluster: Cluster) -> None:
     assert 'policy="claims-exactly-one"' in text
     assert cluster.lines("internal fault") == []
     assert cluster.lines("call refused") == []
+
+
+def test_the_deployment_is_one_that_the_api_server_takes_without_a_warning(cluster: Cluster) -> None:
+    label = "pod-security.kubernetes.io/warn=restricted"
+    cluster.server.kubectl("label", "namespace", NAMESPACE, label)
+    rendered = cluster.server.kubectl("kustomize", str(BASE)).stdout
+    done = cluster.server.kubectl("create", "--dry-run=server", "-f", "-", given=rendered, code=None)
+    # what the test installed itself exists already; everything else is new
+    exists = [
+        'namespaces "claimgate-system"',
+        'services "claimgate"',
+        'webhookconfigurations.admissionregistration.k8s.io "claimgate"',
+    ]
+    complaints = [line for line in done.stderr.splitlines() if not any(name in line for name in exists)]
+    assert complaints == []
+    assert len(done.stdout.splitlines()) == rendered.count("\nkind: ") + rendered.startswith("kind: ") - 4
 
 
 def test_certificates_in_a_secret_and_their_injection(cluster: Cluster, tmp_path: Path) -> None:

@@ -133,6 +133,17 @@ def test_stopping_at_once(signals: list[signal.Signals]) -> None:
         assert server.listener.should_exit
 
 
+def test_an_idle_client_does_not_hold_up_the_stop(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    with listening(Running(), pki.files) as server, httpx.Client(verify=pki.trust()) as client:
+        assert client.post(f"{server.address}/validate", json=review_of()).status_code == 200
+        started = time.monotonic()
+        server.listener.handle_exit(signal.SIGINT, None)
+        while server.listener.server_state.connections:
+            time.sleep(0.05)
+        assert time.monotonic() - started < 5
+
+
 def test_an_address_that_is_taken_or_none_is_refused() -> None:
     with bind(Place(host="127.0.0.1", port=0)) as taken:
         port = taken.getsockname()[1]

@@ -22,6 +22,7 @@ from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import LayeredCluster
 from webhook.commands import assembly, live
+from webhook.commands.assumed import AssumedNamespaces
 from webhook.config import Settings
 from webhook.decisions import Verdict
 from webhook.errors import ConfigurationError
@@ -67,7 +68,7 @@ class Held:
     def cluster(self) -> Cluster:
         """Context files over the live cluster, or alone."""
         context = self.context.current
-        return LayeredCluster(context, self.watched.cluster) if self.watched else context
+        return LayeredCluster(context, self.watched.cluster) if self.watched else AssumedNamespaces(context)
 
     def review(self, attributes: Attributes, phase: Phase, deadline: float) -> Verdict:
         """The core with everything it needs."""
@@ -131,7 +132,9 @@ def serve(
         names = [policy.name for policy in held.policies.current.policies]
         log.write("info", "ready", {"host": host, "port": port, "policies": names, "elapsed_ms": elapsed_ms})
 
-    Listener(before(made.door), place, readiness, background=watching.background(reload_s), on_start=ready).listen()
+    Listener(
+        before(made.door), place, readiness, background=(made.warm, *watching.background(reload_s)), on_start=ready
+    ).listen()
 
 
 class Watching:

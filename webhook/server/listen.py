@@ -24,6 +24,7 @@ from webhook.server.readiness import Readiness
 KEEP_ALIVE_S: Final = 120
 """An API server reuses idle connections for 90 s and does not retry a POST that meets a closed one."""
 _STOP_S: Final = 10
+_GOODBYE_S: Final = 0.3
 _BACKLOG: Final = 2048
 _SWEEP_TICKS: Final = 5
 
@@ -94,7 +95,18 @@ class Listener(uvicorn.Server):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        closer = asyncio.create_task(self._cut_off_closing())
         await super().shutdown(sockets=sockets)
+        closer.cancel()
+
+    async def _cut_off_closing(self) -> None:
+        """End connections that are closed but whose client does not say goodbye: TLS would wait for it for 30 s."""
+        while True:
+            await asyncio.sleep(_GOODBYE_S)
+            for connection in list(self.server_state.connections):
+                transport = getattr(connection, "transport", None)
+                if transport is not None and transport.is_closing() and not transport.get_write_buffer_size():
+                    transport.abort()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature is a handler's
         """Drain on the first SIGTERM, stop on anything else."""

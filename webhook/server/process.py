@@ -5,8 +5,10 @@ Knows which part needs which; makes no policy, no cluster view and no socket.
 
 from __future__ import annotations
 
+import asyncio
 import platform
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 from webhook import __version__
@@ -20,29 +22,34 @@ from webhook.server.tally import Tally
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """What is served (`door`, an ASGI application), what it counts, and whether it is ready."""
+    """What is served (`door`, an ASGI application), what it counts, whether it is ready, and its background work."""
 
     door: Door
     tally: Tally
     readiness: Readiness
+    warm: Callable[[], Coroutine[Any, Any, None]]
 
 
-@dataclass(slots=True)
 class _Later:
-    """FastAPI behind the door, imported and made on the first call that is no review.
+    """FastAPI behind the door, imported and made beside the first reviews.
 
-    Importing it takes half of the start-up; the first probe pays for it, the first review does not wait.
+    Importing it takes a third of the start-up, and a review does not need it: it happens in a thread, started by
+    `Process.warm`, or by the first call that is no review.
     """
 
-    process: dict[str, Any]
-    application: Application | None = field(default=None)
+    def __init__(self, create: Callable[[], Application]) -> None:
+        self._create = create
+        self._made: asyncio.Future[Application] | None = None
+
+    async def make(self) -> Application:
+        """The application; whoever comes first has it made, everybody waits for the same one."""
+        if self._made is None:
+            self._made = asyncio.ensure_future(asyncio.to_thread(self._create))
+        return await asyncio.shield(self._made)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self.application is None:
-            from webhook.server.app import create
-
-            self.application = create(**self.process)
-        await self.application(scope, receive, send)
+        application = await self.make()
+        await application(scope, receive, send)
 
 
 def process(
@@ -74,6 +81,16 @@ def process(
         return exposition[0].text()
 
     version = {"name": "claimgate", "version": __version__, "python": platform.python_version(), **about}
-    application = _Later({"readiness": readiness, "metrics": metrics, "version": version})
-    desk = ReviewDesk(reviewer, tally, log)
-    return Process(door=Door(application, desk, readiness, limits), tally=tally, readiness=readiness)
+
+    def create() -> Application:
+        from webhook.server.app import create as make
+
+        return make(readiness, metrics, version)
+
+    application = _Later(create)
+
+    async def warm() -> None:
+        await application.make()
+
+    door = Door(application, ReviewDesk(reviewer, tally, log), readiness, limits)
+    return Process(door=door, tally=tally, readiness=readiness, warm=warm)

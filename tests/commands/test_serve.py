@@ -1,0 +1,208 @@
+"""`claimgate serve` as a process: what it prints, how it reloads, how it stops, and what it refuses to start with."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from certs.keep import Days, issue
+from certs.store import Folder
+from tests.server.asgi import review_of
+from webhook.cli import run
+
+BASE = [
+    sys.executable,
+    "-m",
+    "webhook",
+    "serve",
+    "--host",
+    "127.0.0.1",
+    "--port",
+    "0",
+    "--drain",
+    "0",
+    "--reload",
+    "0.1",
+]
+POLICY = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {{name: no-{word}}}
+spec:
+  matchConstraints:
+    resourceRules: [{{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}}]
+  validations: [{{expression: "{expression}", message: no {word} here}}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {{name: no-{word}}}
+spec: {{policyName: no-{word}, validationActions: [Deny]}}
+"""
+
+
+def policy(word: str, expression: str = "false") -> str:
+    return POLICY.format(word=word, expression=expression)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running server."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    folder: Path
+
+    def lines(self, message: str) -> list[dict[str, Any]]:
+        found = [json.loads(line) for line in self.log.read_text().splitlines()]
+        return [line for line in found if line["message"] == message]
+
+    def wait(self, message: str, count: int = 1) -> dict[str, Any]:
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            if len(found := self.lines(message)) >= count:
+                return found[count - 1]
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.02)
+        raise TimeoutError(self.log.read_text())
+
+    def client(self) -> httpx.Client:
+        trust = ssl.create_default_context(cafile=str(self.folder / "ca.crt"))
+        return httpx.Client(verify=trust, base_url=f"https://localhost:{self.wait('ready')['port']}")
+
+
+@contextmanager
+def served(folder: Path, *flags: str, **environment: str) -> Iterator[Served]:
+    issue(Folder(folder), ["localhost"], now=datetime.now(UTC), days=Days())
+    log = folder / "log"
+    command = [*BASE, "--tls-cert", str(folder / "tls.crt"), "--tls-key", str(folder / "tls.key"), *flags]
+    with log.open("wb") as stream:
+        process = subprocess.Popen(command, stderr=stream, env={**os.environ, **environment})
+    try:
+        yield Served(process, log, folder)
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def test_it_serves_the_shipped_policies_and_stops_cleanly(tmp_path: Path) -> None:
+    with served(tmp_path) as server, server.client() as client:
+        ready = server.wait("ready")
+        assert {"claims-exactly-one", "gpu-portable", "trainjob-num-proc-per-node"} <= set(ready["policies"])
+        both = {"name": "c", "resourceClaimName": "a", "resourceClaimTemplateName": "b"}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"resourceClaims": [both]}}
+        response = client.post("/validate?timeout=10s", json=review_of(object=pod)).json()["response"]
+        assert (response["allowed"], response["status"]["code"]) == (False, 422)
+        assert client.get("/version").json()["engine"] == "compiled"
+        server.process.terminate()
+        assert server.process.wait(20) == 0
+    assert [line["message"] for line in map(json.loads, server.log.read_text().splitlines())] == ["ready", "review"]
+
+
+def test_policies_are_reloaded_and_broken_ones_leave_the_last_good(tmp_path: Path) -> None:
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "policy.yaml").write_text(policy("pods"))
+    with served(tmp_path, "--policies", str(policies)) as server, server.client() as client:
+
+        def said() -> str:
+            response = client.post("/validate", json=review_of()).json()["response"]
+            return str(response.get("status", {}).get("message", ""))
+
+        assert said() == "no pods here (policy no-pods)"
+        (policies / "policy.yaml").write_text(policy("cats"))
+        server.wait("reloaded")
+        assert said() == "no cats here (policy no-cats)"
+        (policies / "policy.yaml").write_text("kind: [")
+        error = server.wait("reload failed")
+        assert (error["what"], "policy.yaml" in error["error"]) == ("policies", True)
+        assert said() == "no cats here (policy no-cats)"
+        verbose = client.get("/readyz?verbose")
+        assert (verbose.status_code, "[!]policies: " in verbose.text) == (200, True)
+        assert 'claimgate_reloads_total{outcome="failure",what="policies"} 1.0' in client.get("/metrics").text
+        (policies / "policy.yaml").write_text(policy("dogs", "true"))
+        server.wait("reloaded", 2)
+        assert said() == ""
+        assert "[!]" not in client.get("/readyz?verbose").text
+
+
+def test_a_renewed_certificate_is_shown_and_a_broken_one_is_not(tmp_path: Path) -> None:
+    with served(tmp_path) as server:
+        server.wait("ready")
+        kept = (tmp_path / "tls.key").read_bytes()
+        (tmp_path / "tls.key").write_bytes((tmp_path / "ca.key").read_bytes())
+        assert server.wait("reload failed")["what"] == "certificate"
+        with server.client() as client:
+            assert "[!]certificate: the key" in client.get("/readyz?verbose").text
+        (tmp_path / "tls.key").write_bytes(kept)
+        server.wait("reloaded")
+        issue(Folder(tmp_path), ["localhost"], now=datetime.now(UTC), days=Days(), replace=True)
+        server.wait("reloaded", 2)
+        with server.client() as client:
+            assert "[!]" not in client.get("/readyz?verbose").text
+
+
+def test_the_environment_says_what_flags_do_not(tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(policy("pods"))
+    settings = {"WEBHOOK_POLICIES": str(tmp_path / "one.yaml"), "WEBHOOK_MAX_BODY_BYTES": "100"}
+    with served(tmp_path, **settings) as server, server.client() as client:
+        assert server.wait("ready")["policies"] == ["no-pods"]
+        assert client.post("/validate", json=review_of()).status_code == 413
+
+
+def test_nothing_slow_is_imported_before_it_is_needed() -> None:
+    slow = {"kubernetes", "fastapi", "prometheus_client", "cryptography", "celpy", "httpx", "rich"}
+    code = "import sys, webhook.cli, webhook.commands.serve; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert slow & set(done.stdout.split()) == set()
+
+
+REFUSED = {
+    "no certificate": ([], "--tls-cert and --tls-key: an API server calls over TLS only"),
+    "a certificate that is not there": (["--tls-cert", "x", "--tls-key", "y"], "`x`, `y`: no such file"),
+    "policies that are not there": (["PAIR", "--policies", "nowhere"], "nowhere: no such file or folder"),
+    "a broken policy": (["PAIR", "--policies", "broken.yaml"], "broken.yaml:2:1: not YAML"),
+    "context that is not there": (["PAIR", "--context", "nowhere"], "nowhere: no such file or folder"),
+    "a size that is none": (["PAIR", "--max-body-bytes", "big"], "--max-body-bytes: `big` is not a size"),
+    "a level that is none": (["PAIR", "--log-level", "loud"], "--log-level: `loud`"),
+    "a port that is none": (["PAIR", "--port", "70000"], "--port"),
+    "an address that is not ours": (["PAIR", "--host", "192.0.2.1"], "cannot listen on 192.0.2.1:8443"),
+    "a kubeconfig that is not there": (["PAIR", "--kubeconfig", "nowhere"], "name one with --kubeconfig"),
+}
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pair")
+    issue(Folder(folder), ["localhost"], now=datetime.now(UTC), days=Days())
+    return folder
+
+
+@pytest.mark.parametrize(("flags", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_bad_start_is_code_2_and_says_why(
+    flags: list[str],
+    message: str,
+    pair: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.yaml").write_text("kind: [")
+    shutil.copytree(pair, tmp_path / "pair")
+    given = ["--tls-cert", "pair/tls.crt", "--tls-key", "pair/tls.key"] if flags[:1] == ["PAIR"] else flags
+    assert run(["serve", *given, *flags[1:]] if flags[:1] == ["PAIR"] else ["serve", *given]) == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,186 @@
+"""`claimgate webhook-config`: the configurations by flags, and that their rules cover what the policies match."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from webhook.cli import run
+from webhook.commands import assembly
+from webhook.config import Settings
+from webhook.workloads import table
+
+Capture = pytest.CaptureFixture[str]
+PEM = "-----BEGIN CERTIFICATE-----\n"
+ONE = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: {kind}
+metadata:
+  name: one
+  annotations: {annotations}
+spec:
+  matchConstraints:
+    resourceRules: [{{apiGroups: [apps], apiVersions: [v1], operations: [{operation}], resources: [deployments]}}]
+  {rest}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: {kind}Binding
+metadata: {{name: one}}
+spec: {{policyName: one{actions}}}
+"""
+
+
+def validating(annotations: str = "{}", operation: str = "CREATE") -> str:
+    rest = 'validations: [{expression: "true"}]'
+    kind, actions = "ValidatingAdmissionPolicy", ", validationActions: [Deny]"
+    return ONE.format(kind=kind, annotations=annotations, operation=operation, rest=rest, actions=actions)
+
+
+def printed(capsys: Capture, *flags: str) -> dict[str, dict[str, Any]]:
+    """The one webhook of each configuration by the configuration's kind."""
+    assert run(["webhook-config", *flags]) == 0
+    found = {}
+    for manifest in yaml.safe_load_all(capsys.readouterr().out):
+        assert manifest["apiVersion"] == "admissionregistration.k8s.io/v1"
+        (found[manifest["kind"]],) = manifest["webhooks"]
+    return found
+
+
+def test_what_both_have_in_common(capsys: Capture) -> None:
+    found = printed(capsys)
+    assert list(found) == ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"]
+    for webhook in found.values():
+        assert webhook["admissionReviewVersions"] == ["v1"]
+        assert (webhook["matchPolicy"], webhook["sideEffects"]) == ("Equivalent", "None")
+        assert (webhook["failurePolicy"], webhook["timeoutSeconds"]) == ("Fail", 10)
+        assert webhook["namespaceSelector"]["matchExpressions"] == [
+            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "claimgate-system"]}
+        ]
+        assert len(webhook["name"].split(".")) >= 3
+    validating, mutating = found.values()
+    assert "reinvocationPolicy" not in validating
+    assert mutating["reinvocationPolicy"] == "IfNeeded"
+    assert validating["clientConfig"]["service"]["path"] == "/validate"
+    assert mutating["clientConfig"]["service"]["path"] == "/mutate"
+
+
+def _covered(rules: list[dict[str, Any]], group: str, version: str, resource: str, operation: str) -> bool:
+    return any(
+        {group, "*"} & set(rule["apiGroups"])
+        and {version, "*"} & set(rule["apiVersions"])
+        and {resource, "*"} & set(rule["resources"])
+        and {operation, "*"} & set(rule["operations"])
+        for rule in rules
+    )
+
+
+def test_every_kind_with_pod_templates_is_covered_in_both_phases(capsys: Capture) -> None:
+    for webhook in printed(capsys).values():
+        assert _covered(webhook["rules"], "", "v1", "pods", "CREATE")
+        for row in table.load().rows:
+            for version in row.versions:
+                assert _covered(webhook["rules"], row.group, version, row.resource, "CREATE"), row
+        for rule in webhook["rules"]:
+            assert not {"*"} & set(rule["apiGroups"] + rule["resources"])
+            assert "DELETE" not in rule["operations"]
+
+
+def test_what_no_policy_matches_is_not_asked_for(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(validating(operation="DELETE"))
+    found = printed(capsys, "--policies", str(tmp_path / "one.yaml"))
+    assert list(found) == ["ValidatingWebhookConfiguration"]
+    rule = {
+        "apiGroups": ["apps"],
+        "apiVersions": ["v1"],
+        "resources": ["deployments"],
+        "operations": ["DELETE"],
+        "scope": "*",
+    }
+    assert found["ValidatingWebhookConfiguration"]["rules"] == [rule]
+
+
+@pytest.mark.parametrize(
+    ("phase", "kinds"),
+    [
+        ("validate", ["ValidatingWebhookConfiguration"]),
+        ("mutate", ["MutatingWebhookConfiguration"]),
+        ("both", ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"]),
+    ],
+)
+def test_a_validating_policy_is_registered_where_it_speaks(
+    phase: str, kinds: list[str], capsys: Capture, tmp_path: Path
+) -> None:
+    (tmp_path / "one.yaml").write_text(validating(f"{{claimgate.dev/phase: {phase}}}"))
+    assert list(printed(capsys, "--policies", str(tmp_path))) == kinds
+
+
+FLAGS: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "another service": (
+        ["--service", "gate/door:8443"],
+        {"clientConfig": {"service": {"namespace": "gate", "name": "door", "port": 8443, "path": "/validate"}}},
+    ),
+    "its namespace is left alone": (
+        ["--service", "gate/door", "--exclude-namespace", "infra"],
+        {
+            "namespaceSelector": {
+                "matchExpressions": [
+                    {
+                        "key": "kubernetes.io/metadata.name",
+                        "operator": "NotIn",
+                        "values": ["kube-system", "gate", "infra"],
+                    }
+                ]
+            }
+        },
+    ),
+    "an address": (
+        ["--url", "https://gate.example:1/x/"],
+        {"clientConfig": {"url": "https://gate.example:1/x/validate"}},
+    ),
+    "ignore": (["--failure-policy", "Ignore"], {"failurePolicy": "Ignore"}),
+    "timeout": (["--timeout", "3"], {"timeoutSeconds": 3}),
+}
+
+
+@pytest.mark.parametrize(("flags", "expected"), FLAGS.values(), ids=FLAGS.keys())
+def test_flags(flags: list[str], expected: dict[str, Any], capsys: Capture) -> None:
+    webhook = printed(capsys, *flags)["ValidatingWebhookConfiguration"]
+    assert {key: webhook[key] for key in expected} == expected
+
+
+def test_the_bundle_is_put_in(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text(PEM)
+    for webhook in printed(capsys, "--ca-bundle", str(tmp_path / "ca.crt")).values():
+        assert base64.b64decode(webhook["clientConfig"]["caBundle"]).decode() == PEM
+
+
+REFUSED = {
+    "plain http": (["--url", "http://x"], "--url: expected https://HOST"),
+    "an address with a query": (["--url", "https://x/?a=b"], "--url: expected https://HOST"),
+    "an address with a user": (["--url", "https://u@x/"], "--url: expected https://HOST"),
+    "a service without a namespace": (["--service", "door"], "--service: expected NAMESPACE/NAME[:PORT], found `door`"),
+    "a port that is none": (["--service", "a/b:c"], "--service: expected NAMESPACE/NAME[:PORT]"),
+    "no bundle": (["--ca-bundle", "nowhere"], "--ca-bundle: nowhere: no such file"),
+    "a bundle that is none": (["--ca-bundle", "text"], "--ca-bundle: text holds no PEM certificate"),
+    "a timeout that the API refuses": (["--timeout", "31"], "--timeout"),
+    "no policies": (["--policies", "empty"], "no loaded policy matches anything"),
+}
+
+
+@pytest.mark.parametrize(("flags", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused(
+    flags: list[str], message: str, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_text("hello")
+    (tmp_path / "empty").mkdir()
+    assert run(["webhook-config", *flags]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_rules_come_from_the_loaded_set_only() -> None:
+    assert assembly.assemble(Settings()).policies.policies
