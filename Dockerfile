@@ -1,0 +1,22 @@
+# Two stages. The first checks every package against the lock files' hashes and installs into a folder of its own; the
+# second has that folder and an interpreter, and no root. It writes nothing: run it with a read-only root file system.
+FROM python:3.13-slim AS build
+WORKDIR /src
+RUN python -m venv /opt/claimgate
+ENV PATH=/opt/claimgate/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+COPY requirements.lock requirements-build.lock ./
+RUN pip install --require-hashes -r requirements-build.lock && pip install --require-hashes -r requirements.lock
+COPY pyproject.toml README.md LICENSE ./
+COPY policies policies
+COPY deploy/samples deploy/samples
+COPY certs certs
+COPY webhook webhook
+RUN pip install --no-deps --no-build-isolation --no-index . && pip uninstall --yes hatchling editables pip
+
+FROM python:3.13-slim
+COPY --from=build /opt/claimgate /opt/claimgate
+ENV PATH=/opt/claimgate/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+USER 65532:65532
+EXPOSE 8443
+ENTRYPOINT ["claimgate"]
+CMD ["serve"]

@@ -1,0 +1,152 @@
+"""deploy/base says what the code says: webhooks, look-ups, parameters, flags; and its Pods are allowed little."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from webhook import __version__
+from webhook.admission.fixtures import plural
+from webhook.cli import run
+from webhook.commands import assembly
+from webhook.config import Settings
+
+ROOT = Path(__file__).parents[2]
+BASE = ROOT / "deploy" / "base"
+
+
+def manifests(*names: str) -> list[dict[str, Any]]:
+    """The objects of files of the base, or of all that its kustomization names."""
+    kustomization = yaml.safe_load((BASE / "kustomization.yaml").read_text())
+    files = names or kustomization["resources"]
+    return [found for file in files for found in yaml.safe_load_all((BASE / file).read_text())]
+
+
+def one(kind: str, name: str) -> dict[str, Any]:
+    (found,) = [m for m in manifests() if (m["kind"], m["metadata"]["name"]) == (kind, name)]
+    return found
+
+
+PODS = {
+    "the server": one("Deployment", "claimgate")["spec"]["template"]["spec"],
+    "the first certificate": one("Job", "claimgate-certificates")["spec"]["template"]["spec"],
+    "rotation": one("CronJob", "claimgate-certificates")["spec"]["jobTemplate"]["spec"]["template"]["spec"],
+}
+
+
+def test_every_file_is_in_the_kustomization() -> None:
+    files = {path.name for path in BASE.glob("*.yaml")} - {"kustomization.yaml"}
+    assert files == set(yaml.safe_load((BASE / "kustomization.yaml").read_text())["resources"])
+
+
+def test_webhooks_are_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["webhook-config"]) == 0
+    advice = "write it anew: .venv/bin/claimgate webhook-config > deploy/base/webhooks.yaml"
+    assert (BASE / "webhooks.yaml").read_text() == capsys.readouterr().out, advice
+
+
+def test_the_server_may_read_exactly_what_the_policies_look_up() -> None:
+    kinds = assembly.assemble(Settings()).policies.kinds()
+    rules = one("ClusterRole", "claimgate")["rules"]
+    assert {(rule["apiGroups"][0], name) for rule in rules for name in rule["resources"]} == {
+        (kind.group, plural(kind.kind)) for kind in kinds
+    }
+    assert all(rule["verbs"] == ["get", "list", "watch"] and len(rule["apiGroups"]) == 1 for rule in rules)
+
+
+def test_parameters_are_the_shipped_ones() -> None:
+    shipped = [
+        found
+        for path in sorted((ROOT / "policies").glob("*/params.yaml"))
+        for found in yaml.safe_load_all(path.read_text())
+    ]
+    assert manifests("params.yaml") == shipped
+
+
+@pytest.mark.parametrize("pod", PODS.values(), ids=PODS.keys())
+def test_pods_are_restricted(pod: dict[str, Any]) -> None:
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in pod["containers"]:
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+        assert container["resources"]["limits"].keys() == {"memory"}
+
+
+@pytest.mark.parametrize("pod", PODS.values(), ids=PODS.keys())
+def test_arguments_are_ones_the_command_knows(pod: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    for container in pod["containers"]:
+        words = [word for word in container["args"] if not word.startswith("-")]
+        flags = [word.partition("=")[0] for word in container["args"] if word.startswith("-")]
+        assert run([*words, "--help"]) == 0
+        shown = capsys.readouterr().out
+        assert all(f"{flag} " in shown for flag in flags), shown
+
+
+def test_first_certificate_and_rotation_are_the_same_pod() -> None:
+    assert PODS["the first certificate"] == PODS["rotation"]
+
+
+def test_certificates_fit_together() -> None:
+    arguments = PODS["rotation"]["containers"][0]["args"]
+    namespace, service = one("Namespace", "claimgate-system"), one("Service", "claimgate")
+    place = f"{namespace['metadata']['name']}/{service['metadata']['name']}"
+    configurations = {m["metadata"]["name"] for m in manifests("webhooks.yaml")}
+    volume = PODS["the server"]["volumes"][0]["secret"]
+    assert f"--service={place}" in arguments
+    assert [f"--inject={name}" for name in configurations] == [a for a in arguments if a.startswith("--inject")]
+    assert f"--secret={namespace['metadata']['name']}/{volume['secretName']}" in arguments
+    assert {item["key"] for item in volume["items"]} == {"tls.crt", "tls.key"}
+    for webhook in [w for m in manifests("webhooks.yaml") for w in m["webhooks"]]:
+        client = webhook["clientConfig"]["service"]
+        assert (f"{client['namespace']}/{client['name']}", client["port"]) == (
+            place,
+            service["spec"]["ports"][0]["port"],
+        )
+
+
+def test_rotation_may_touch_nothing_but_its_secret_and_its_webhooks() -> None:
+    role, cluster_role = one("Role", "claimgate-certificates"), one("ClusterRole", "claimgate-certificates")
+    for rule in [*role["rules"], *cluster_role["rules"]]:
+        assert rule["verbs"] == ["create"] or rule["resourceNames"] in (["claimgate-certificates"], ["claimgate"])
+
+
+def test_two_replicas_outlive_a_node() -> None:
+    deployment, budget = one("Deployment", "claimgate")["spec"], one("PodDisruptionBudget", "claimgate")["spec"]
+    assert (deployment["replicas"], deployment["strategy"]["rollingUpdate"]["maxUnavailable"]) == (2, 0)
+    assert budget["minAvailable"] == 1
+    for selector in (budget["selector"], one("NetworkPolicy", "claimgate")["spec"]["podSelector"]):
+        assert selector == deployment["selector"]
+    spread = {rule["topologyKey"] for rule in PODS["the server"]["topologySpreadConstraints"]}
+    assert spread == {"kubernetes.io/hostname", "topology.kubernetes.io/zone"}
+
+
+def test_the_server_has_time_to_drain() -> None:
+    (drain,) = [a for a in PODS["the server"]["containers"][0]["args"] if a.startswith("--drain=")]
+    assert PODS["the server"]["terminationGracePeriodSeconds"] >= int(drain.partition("=")[2]) + 15
+
+
+def test_the_image_is_this_version() -> None:
+    (image,) = yaml.safe_load((BASE / "kustomization.yaml").read_text())["images"]
+    assert (image["name"], image["newTag"]) == ("claimgate", __version__)
+
+
+def test_the_dockerfile_copies_what_the_wheel_needs_and_ends_without_root() -> None:
+    text = (ROOT / "Dockerfile").read_text()
+    project = (ROOT / "pyproject.toml").read_text()
+    packed = re.findall(r'^"?([\w/]+)"? = "webhook/_\w+"', project, re.MULTILINE)
+    assert packed
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    for folder in [*packed, "webhook", "certs"]:
+        assert f"COPY {folder} {folder}\n" in text
+        assert f"!{folder}" in ignored
+    assert text.count("--require-hashes") == 2
+    assert text.rindex("USER 65532:65532") > text.rindex("FROM ")
