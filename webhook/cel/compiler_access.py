@@ -16,7 +16,7 @@ from webhook.cel import runtime
 from webhook.cel.compiler_code import Place, Term
 from webhook.cel.tree import Call, Has, Ident, Node, Select
 from webhook.cel.types import BOOL, Type
-from webhook.cel.values import Optional
+from webhook.cel.values import NONE, Optional
 
 if TYPE_CHECKING:
     from webhook.cel.compiler import Compiler
@@ -50,14 +50,19 @@ def access(compiler: Compiler, node: Select | Call) -> Term:
 def presence(compiler: Compiler, node: Has) -> Term:
     """The test has(operand.field): it costs its last step instead of the path's own 1."""
     writer = compiler.writer
-    term = _root(compiler, node.operand, tested=1)
+    with writer.unreached() as part:
+        part()
+        term = _root(compiler, node.operand)
+        part()
+        optional = term.type.name == "optional_type"
+        writer.charge(not optional)
+        part()
     if isinstance(node.operand, Call) and node.operand.function == "_?_:_":
         writer.charge(-1)  # cel-go takes the 1 back that it never counted for a conditional
-    if term.type.name == "optional_type":
+    if optional:
         found = writer.keep(compiler.call(runtime.has, term.code, code.literal(node.field), place=Place("call")))
         writer.charge_value(found)
         return Term(found, BOOL, raises=False, atom=True, sure=True)
-    writer.charge(1)
     first, again = compiler.named(term)
     test = code.identical(code.call(compiler.bind(type), first), compiler.bind(dict))
     inside = code.compare(code.literal(node.field), ast.In(), again)
@@ -65,107 +70,114 @@ def presence(compiler: Compiler, node: Has) -> Term:
     return Term(code.either(test, inside, slow), BOOL, sure=True)
 
 
-def _root(compiler: Compiler, node: Node, tested: int = 0) -> Term:
-    """The operand of a step, without the 1 that the whole path costs once. tested: 1 when has() follows."""
+def _root(compiler: Compiler, node: Node) -> Term:
+    """The operand of a step, without the 1 that the whole path costs once."""
     if compiler.is_constant(node):
         return compiler.value(node)
     if isinstance(node, Ident):
         return _variable(compiler, node)
     if isinstance(node, Select) or (isinstance(node, Call) and node.function in ("_[_]", "_[?_]")):
-        return _steps(compiler, node, tested)
+        return _steps(compiler, node)
     return compiler.value(node)
 
 
-def _steps(compiler: Compiler, node: Select | Call, tested: int = 0) -> Term:
+def _steps(compiler: Compiler, node: Select | Call) -> Term:
     """All steps down to the root, outermost last; a loop, since paths may be long."""
+    steps, at = _path(compiler, node)
+    optional = False
+    with compiler.writer.unreached() as part:
+        part()
+        named = isinstance(at, Select) and not compiler.is_constant(at)
+        term = _variable(compiler, at) if named and isinstance(at, Select) else _root(compiler, at)
+        if isinstance(term.code, ast.Constant):
+            term = replace(term, code=compiler.writer.hold(term.code))
+        for step in steps:
+            part()
+            chained = optional
+            optional = optional or term.type.name == "optional_type" or _is_optional(step)
+            term = _optional_step(compiler, term, step, chained=chained) if optional else _step(compiler, term, step)
+        part()
+    if isinstance(at, Call) and at.function == "_?_:_":
+        compiler.writer.charge(-1)  # cel-go counts no 1 for a path that begins with a conditional
+    return term
+
+
+def _path(compiler: Compiler, node: Node) -> tuple[list[Select | Call], Node]:
+    """The steps of a path, first one first, and what they begin with."""
     steps: list[Select | Call] = []
-    at: Node = node
-    while not compiler.is_constant(at):
-        if isinstance(at, Select):
-            if compiler.checked.reference(at) is not None:
+    while not compiler.is_constant(node):
+        if isinstance(node, Select):
+            if compiler.checked.reference(node) is not None:
                 break
-            steps.append(at)
-            at = at.operand
-        elif isinstance(at, Call) and at.function in ("_[_]", "_[?_]"):
-            steps.append(at)
-            at = at.arguments[0]
+            steps.append(node)
+            node = node.operand
+        elif isinstance(node, Call) and node.function in ("_[_]", "_[?_]"):
+            steps.append(node)
+            node = node.arguments[0]
         else:
             break
-    named = isinstance(at, Select) and not compiler.is_constant(at)
-    term = _variable(compiler, at) if named and isinstance(at, Select) else _root(compiler, at)
-    if isinstance(term.code, ast.Constant):
-        term = replace(term, code=compiler.writer.hold(term.code))
-    if isinstance(at, Call) and at.function == "_?_:_":
-        compiler.writer.charge(-1)
     steps.reverse()
-    optional = next((position for position, step in enumerate(steps) if _is_optional(step)), None)
-    # what follows a step is counted ahead only up to the first optional one
-    counted = len(steps) + tested if optional is None else optional
-    for position, step in enumerate(steps, 1):
-        if term.type.name == "optional_type" or (optional is not None and position > optional):
-            term = _optional_step(compiler, term, step)
-        else:
-            term = _step(compiler, term, step, counted - position)
-    return term
+    return steps, node
 
 
 def _is_optional(step: Select | Call) -> bool:
     return step.optional if isinstance(step, Select) else step.function == "_[?_]"
 
 
-def _step(compiler: Compiler, term: Term, step: Select | Call, following: int) -> Term:
+def _step(compiler: Compiler, term: Term, step: Select | Call) -> Term:
     static = compiler.checked.type_of(step)
     compiler.writer.charge(1)
-    if isinstance(step, Select):
-        if term.type.kind == "object" and term.type.name.partition(".")[0] in _BUILT:
-            place = Place("call", refund=following)
-            return Term(compiler.call(runtime.field_of, term.code, code.literal(step.field), place=place), static)
-        place = Place("field", step.field, following)
-        found: ast.expr = code.subscript(term.code, code.literal(step.field), compiler.writer.line(place))
-        return Term(found, static)
-    return _index(compiler, term, step, static, following)
+    if isinstance(step, Call):
+        return _index(compiler, term, step, static)
+    if term.type.kind == "object" and term.type.name.partition(".")[0] in _BUILT:
+        return Term(compiler.call(runtime.field_of, term.code, code.literal(step.field), place=Place("call")), static)
+    line = compiler.writer.line(Place("field", step.field))
+    return Term(code.subscript(term.code, code.literal(step.field), line), static)
 
 
-def _index(compiler: Compiler, term: Term, step: Call, static: Type, following: int) -> Term:
+def _index(compiler: Compiler, term: Term, step: Call, static: Type) -> Term:
     key = step.arguments[1]
+    writer = compiler.writer
     if compiler.is_constant(key):
         value = compiler.constants[id(key)]
         if type(value) is str:
-            line = compiler.writer.line(Place("field", value, following))
-            return Term(code.subscript(term.code, code.literal(value), line), static)
+            return Term(code.subscript(term.code, code.literal(value), writer.line(Place("field", value))), static)
         if type(value) is int and value >= 0:
             first, again = compiler.named(term)
-            line = compiler.writer.line(Place("element", value, following))
-            quick = code.subscript(again, code.literal(value), line)
-            slow = compiler.call(runtime.get, again, code.literal(value), place=Place("call", refund=following))
-            return Term(code.either(_is_list(compiler, first), quick, slow), static)
+            quick = code.subscript(again, code.literal(value), writer.line(Place("element", value)))
+            slow = compiler.call(runtime.get, again, code.literal(value), place=Place("call"))
+            is_list = code.identical(code.call(compiler.bind(type), first), compiler.bind(list))
+            return Term(code.either(is_list, quick, slow), static)
     index = compiler.bare(key)
-    place = Place("call", refund=following)
-    if index.type.name == "string":
-        line = compiler.writer.line(Place("key", refund=following))
-        return Term(code.subscript(term.code, index.code, line), static)
+    if index.type.name == "string" and index.sure:
+        return Term(code.subscript(term.code, index.code, writer.line(Place("key"))), static)
     if index.type.name in ("int", "uint", "double"):
-        return Term(compiler.call(runtime.get, term.code, index.code, place=place), static)
+        return Term(compiler.call(runtime.get, term.code, index.code, place=Place("call")), static)
     kept, index = compiler.kept(term), compiler.kept(index)
-    quick = code.subscript(kept.code, index.code, compiler.writer.line(Place("key", refund=following)))
+    quick = code.subscript(kept.code, index.code, writer.line(Place("key")))
     test = code.identical(code.call(compiler.bind(type), index.code), compiler.bind(str))
-    slow = compiler.call(runtime.get, kept.code, index.code, place=place)
+    slow = compiler.call(runtime.get, kept.code, index.code, place=Place("call"))
     return Term(code.either(test, quick, slow), static)
 
 
-def _is_list(compiler: Compiler, value: ast.expr) -> ast.expr:
-    return code.identical(code.call(compiler.bind(type), value), compiler.bind(list))
-
-
-def _optional_step(compiler: Compiler, term: Term, step: Select | Call) -> Term:
-    if isinstance(step, Select):
-        key: ast.expr = code.literal(step.field)
+def _optional_step(compiler: Compiler, term: Term, step: Select | Call, *, chained: bool) -> Term:
+    """A step that finds nothing is not counted, and after it no further key is computed."""
+    writer = compiler.writer
+    static = compiler.checked.type_of(step)
+    if isinstance(step, Call) and chained and not compiler.is_constant(step.arguments[1]):
+        found = code.name(writer.temporary())
+        with writer.block() as body:
+            key = compiler.bare(step.arguments[1]).code
+            look_up = compiler.call(runtime.look_up, term.code, key, place=Place("call"))
+            writer.emit(code.assign(found.id, look_up))
+            writer.charge_value(code.attribute(found, "present"))
+        absent: list[ast.stmt] = [code.assign(found.id, compiler.bind(NONE))]
+        writer.emit(code.branch(code.attribute(term.code, "present"), body, absent))
     else:
-        key = compiler.bare(step.arguments[1]).code
-    found = compiler.writer.keep(compiler.call(runtime.look_up, term.code, key, place=Place("call")))
-    # a step that finds nothing is not counted
-    compiler.writer.charge_value(code.attribute(found, "present"))
-    return Term(found, compiler.checked.type_of(step), raises=False, atom=True)
+        key = code.literal(step.field) if isinstance(step, Select) else compiler.bare(step.arguments[1]).code
+        found = writer.keep(compiler.call(runtime.look_up, term.code, key, place=Place("call")))
+        writer.charge_value(code.attribute(found, "present"))
+    return Term(found, static, raises=False, atom=True)
 
 
 def alternative(compiler: Compiler, node: Call) -> Term:

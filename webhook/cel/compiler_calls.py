@@ -97,7 +97,9 @@ def apply(compiler: Compiler, overloads: tuple[Overload, ...], terms: list[Term]
     place = Place("call")
     if cost is not None and cost not in _BEFORE:
         place.cost, place.arguments = cost, tuple(values)
-    found = Term(_target(compiler, overloads, values, place, direct=direct), static, sure=direct)
+    # whatever implementation is chosen, it gives what its signature says
+    sure = bool(overloads) and all(each.result == static for each in overloads)
+    found = Term(_target(compiler, overloads, values, place, direct=direct), static, sure=sure)
     if cost is not None and cost not in _BEFORE:
         found = compiler.kept(found)
         extra = compiler.call(cost, found.code, *values)
@@ -123,7 +125,7 @@ def _target(
 def _fits(parameter: Type, term: Term) -> bool:
     if parameter.kind == "param" or parameter.name == "dyn":
         return True
-    return parameter.name == term.type.name
+    return term.sure and parameter.name == term.type.name
 
 
 def _ahead(compiler: Compiler, node: Call, overloads: tuple[Overload, ...], arguments: Sequence[Node]) -> Term | None:

@@ -99,7 +99,7 @@ def attempt_operand(compiler: Compiler, body: list[ast.stmt], error: str) -> ast
 
 
 def _surface(result: str, error: str, *, decides: bool) -> ast.stmt:
-    undecided = code.identical(code.name(result), code.literal(not decides))
+    undecided = code.different(code.name(result), code.literal(decides))
     pending = code.different(code.name(error), code.literal(None))
     return code.branch(code.conjunction(pending, undecided), [code.fail(code.name(error))])
 

@@ -19,15 +19,19 @@ from webhook.cel.values import (
     Map,
     Optional,
     Struct,
+    UInt,
     equal,
     make_map,
     map_find,
     map_items,
     map_key,
     map_keys,
+    type_name,
 )
 from webhook.errors import EvaluationError, NoSuchOverload
 
+_KEYS = frozenset((str, int, UInt, bool, float))
+"""What can be a key or an index at all (interpreter/attributes.go newQualifier)."""
 _SIZED = frozenset((str, bytes, list, dict, Map))
 _GO_NAMES = {bool: "types.Bool", int: "types.Int", float: "types.Double", str: "types.String", type(None): "types.Null"}
 
@@ -36,6 +40,8 @@ def get(value: Any, key: Any) -> Any:
     """value[key], for every class of value and key."""
     if type(value) is Optional:
         return look_up(value, key)
+    if type(key) not in _KEYS:
+        raise EvaluationError(f"invalid qualifier type: {_GO_NAMES.get(type(key), type_name(key))}")
     if isinstance(value, dict) and type(value) not in MAPS:
         return value[key] if type(key) is str else _no_key(key)
     return index(value, key)
@@ -46,6 +52,8 @@ def look_up(value: Any, key: Any) -> Optional:
     kind = type(value)
     if kind is Optional:
         return look_up(value.value, key) if value.present else NONE
+    if type(key) not in _KEYS:
+        raise EvaluationError(f"invalid qualifier type: {_GO_NAMES.get(type(key), type_name(key))}")
     if kind is list:
         position = list_index(key)
         return Optional(value[position]) if 0 <= position < len(value) else NONE
