@@ -62,6 +62,8 @@ def targets(policy: Policy, around: Surroundings) -> Iterator[Target]:
     if not policy.expands or attributes.sub_resource or attributes.operation == Operation.CONNECT:
         return
     for podset, old in _pairs(around):
+        if not podset.path:
+            continue  # a Pod is its own only template: that is the object above
         virtual = replace(
             attributes,
             kind=POD,
