@@ -433,7 +433,7 @@ def check(node: Node, environment: Environment, expects: Sequence[Type] = (), *,
             checker.types[each] = checker.inference.resolved(found, final=True)
     if not environment.strict:
         checker.issues.clear()
-        checker.types = {each: DYN if found == ERROR else found for each, found in checker.types.items()}
+        checker.types = dict.fromkeys(checker.types, DYN)
     elif not checker.issues:
         check_literals(checker)
     result = checker.types[id(node)]

@@ -19,6 +19,7 @@ from webhook.cel.types import (
     DYN,
     ERROR,
     INT,
+    NULL,
     STRING,
     TIMESTAMP,
     UINT,
@@ -66,7 +67,7 @@ def _scope(checker: Checker, node: Macro, operand: Type) -> Mapping[str, Type]:
 def _value_inside(checker: Checker, node: Macro, operand: Type) -> Type:
     inside = checker.inference.fresh()
     if checker.inference.fits(optional_of(inside), operand):
-        return operand.parameters[0] if is_optional(operand) else DYN
+        return operand.parameters[0] if is_optional(operand) else inside
     checker.no_overload(node, "hasValue", [operand], member=True)
     return checker.no_overload(node, "value", [operand], member=True)
 
@@ -81,7 +82,8 @@ def _range(checker: Checker, node: Macro, operand: Type) -> tuple[Type | None, T
         checker.inference.fits(DYN, operand)
         return DYN, DYN
     text = f"expression of type '{show(operand)}' cannot be range of a comprehension (must be list, map, or dynamic)"
-    checker.report(text, node.operand)
+    # sortBy runs over a variable of its own making
+    checker.report(text, node if node.name == "sortBy" else node.operand)
     return ERROR, ERROR
 
 
@@ -107,27 +109,30 @@ def _listed(checker: Checker, node: Macro, bodies: Sequence[Type]) -> Type:
 def _filtered(checker: Checker, node: Macro, bodies: Sequence[Type]) -> Type:
     operand = checker.inference.resolved(checker.types[id(node.operand)])
     element = operand.parameters[0] if operand.name in ("list", "map") else DYN
-    return _chosen(checker, node, bodies[0], list_of(element), list_of(element))
+    _chosen(checker, node, bodies[0], list_of(element), list_of(element))
+    return list_of(element)
 
 
 def _mapped(checker: Checker, node: Macro, bodies: Sequence[Type]) -> Type:
     operand = checker.inference.resolved(checker.types[id(node.operand)])
-    key = INT if operand.name == "list" else operand.parameters[0] if operand.name == "map" else DYN
+    key = DYN if operand.kind == "param" or operand.name in (DYN.name, ERROR.name) else ERROR
+    if operand.name in ("list", "map"):
+        key = INT if operand.name == "list" else operand.parameters[0]
     return _kept(checker, node, bodies, map_of(key, bodies[-1]))
 
 
 def _merged(checker: Checker, node: Macro, bodies: Sequence[Type]) -> Type:
-    wanted = map_of(checker.inference.fresh(), checker.inference.fresh())
-    if checker.inference.fits(wanted, bodies[-1]):
-        result = checker.inference.resolved(bodies[-1])
-        return _kept(checker, node, bodies, wanted if result.name == "map" else result)
-    result = checker.no_overload(node, "cel.@mapInsert", [wanted, bodies[-1]])
-    return _kept(checker, node, bodies, result)
+    entries = map_of(checker.inference.fresh(), checker.inference.fresh())
+    if not checker.inference.fits(entries, bodies[-1]):
+        checker.no_overload(node, "cel.@mapInsert", [entries, bodies[-1]])
+    return _kept(checker, node, bodies, entries)
 
 
 def _kept(checker: Checker, node: Macro, bodies: Sequence[Type], result: Type) -> Type:
-    """With a filter, the step is `filter ? step : accumulator`."""
-    return result if len(bodies) == 1 else _chosen(checker, node, bodies[0], result, result)
+    """With a filter, the step is `filter ? step : accumulator`; the macro is the accumulator's type in any case."""
+    if len(bodies) > 1:
+        _chosen(checker, node, bodies[0], result, result)
+    return result
 
 
 def _chosen(checker: Checker, node: Macro, condition: Type, first: Type, second: Type) -> Type:
@@ -140,12 +145,13 @@ def _chosen(checker: Checker, node: Macro, condition: Type, first: Type, second:
 
 def _sorted(checker: Checker, node: Macro, bodies: Sequence[Type]) -> Type:
     operand = checker.inference.resolved(checker.types[id(node.operand)])
-    element = operand.parameters[0] if operand.name == "list" else DYN
     key = checker.inference.resolved(bodies[0])
-    unknown = key.kind == "param" or key.name in (DYN.name, ERROR.name)
+    unknown = key.kind == "param" or key.name in (DYN.name, ERROR.name, NULL.name)
     if operand.name == "map" or not (unknown or key in _SORTABLE):
         return checker.no_overload(node, "@sortByAssociatedKeys", [operand, list_of(key)], member=True)
-    return DYN if unknown and operand.name != "list" else list_of(element)
+    if operand.name == "list":
+        return list_of(operand.parameters[0])
+    return DYN if unknown else list_of(checker.inference.fresh())
 
 
 def _option(checker: Checker, node: Macro, bodies: Sequence[Type]) -> Type:

@@ -29,6 +29,7 @@ from webhook.cel.values import (
     to_json,
     type_name,
 )
+from webhook.errors import EvaluationError
 
 _SHORT = {"null": NULL, "timestamp": TIMESTAMP, "duration": DURATION}
 
@@ -103,7 +104,7 @@ def _type(text: str) -> tuple[Type, str]:
 
 
 def _double(held: JSON) -> float:
-    return float({"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}.get(held, held))
+    return float(held)  # which reads NaN, Infinity and -Infinity too
 
 
 def _encode_double(value: float) -> JSON:
@@ -120,7 +121,10 @@ def _encode_map(value: dict[Any, Any]) -> JSON:
 
 def _encode_struct(value: Struct) -> JSON:
     if value.name != "JSONPatch":
-        return {"opaque": value.name, "json": to_json(value)}
+        try:
+            return {"opaque": value.name, "json": to_json(value)}
+        except EvaluationError:  # a field holds what JSON has no form for
+            return {"opaque": value.name, "fields": {field: encode(held) for field, held in value.items()}}
     texts = {field: value[field] for field in ("op", "path", "from") if value.get(field)}
     return {"jsonpatch": texts | ({"value": encode(value["value"])} if "value" in value else {})}
 

@@ -1,0 +1,51 @@
+"""A small helping of what `python -m tests.fuzz.cel` does at length, and laws that hold of any expression."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.fuzz.cel import outcome, run
+from tests.fuzz.expressions import BINDINGS, VARIABLES, Expressions
+from webhook.cel import Environment, Meter, compiled_engine
+from webhook.errors import CompileError, EvaluationError
+
+ENVIRONMENT = Environment(variables=VARIABLES, mutation=True)
+
+
+def test_random_expressions_have_a_value_or_an_error():
+    outcomes = run(1500, seed=7)
+    assert set(outcomes) == {"value", "failed", "refused"}
+    assert min(outcomes.values()) > 50
+
+
+def evaluate(text):
+    try:
+        return compiled_engine().compile(text, ENVIRONMENT).evaluate(BINDINGS, Meter())
+    except (CompileError, EvaluationError) as error:
+        return type(error)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32))
+def test_laws_of_logic(seed):
+    expressions = Expressions(seed, wrong=0.02)
+    one, two = (f"({expressions._of('bool', 2)})" for _ in range(2))
+    both = evaluate(f"{one} && {two}")
+    if CompileError in (both, evaluate(one), evaluate(two)):
+        return
+    assert evaluate(f"!(!({one}) || !({two}))") == both
+    assert evaluate(f"{two} && {one}") == both
+    assert evaluate(f"{one} || true") is True
+    assert evaluate(f"false && {two}") is False
+    assert evaluate(f"[{one}].all(x, x)") == evaluate(f"[{one}].map(x, x)[0]")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=40))
+def test_any_text_has_an_outcome(text):
+    assert outcome(compiled_engine(), ENVIRONMENT, text) in ("value", "failed", "refused")
+
+
+def test_a_chain_of_no_bools_is_an_error():
+    for text in ("dyn('a') && dyn('b')", "dyn('a') || dyn('b')", "true && dyn(1)"):
+        assert issubclass(evaluate(text), EvaluationError)
+    assert evaluate("dyn('a') || true") is True

@@ -1,0 +1,52 @@
+"""Compile and evaluate many random expressions; anything but a value or a CEL error is a failure, told with its seed.
+
+python -m tests.fuzz.cel [COUNT [SEED]]        100,000 expressions when not said otherwise
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+
+from tests.fuzz.expressions import BINDINGS, VARIABLES, Expressions
+from webhook.cel import Environment, Meter, compiled_engine, typed_json
+from webhook.errors import CompileError, EvaluationError
+
+
+def run(count: int, seed: int) -> Counter[str]:
+    """How many were refused, failed and had a value."""
+    engine, environment = compiled_engine(), Environment(variables=VARIABLES, mutation=True)
+    outcomes: Counter[str] = Counter()
+    expressions = Expressions(seed)
+    for number in range(count):
+        text = expressions.draw()
+        try:
+            outcomes[outcome(engine, environment, text)] += 1
+        except Exception as error:
+            raise AssertionError(f"expression {number} of seed {seed}: {text}") from error
+    return outcomes
+
+
+def outcome(engine, environment, text):
+    """`refused`, `failed` or `value`; the same again when evaluated twice."""
+    try:
+        program = engine.compile(text, environment)
+    except CompileError:
+        return "refused"
+    results = []
+    for _ in range(2):
+        meter = Meter()
+        try:
+            results.append((typed_json.encode(program.evaluate(BINDINGS, meter)), meter.spent))
+        except EvaluationError as error:
+            results.append((str(error), meter.spent))
+    assert results[0] == results[1], results
+    return "value" if isinstance(results[0][0], dict) else "failed"
+
+
+if __name__ == "__main__":
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    started = time.monotonic()
+    print(dict(run(count, seed)), f"{time.monotonic() - started:.0f} s")
