@@ -2,8 +2,9 @@
 
 For a pod or anything with pod templates: every `spec.resourceClaims[]` entry, looked up as ResourceClaim or
 ResourceClaimTemplate in the object's namespace, and every `resources.claims[]` entry. For a ResourceClaim or
-ResourceClaimTemplate: its own requests and constraints. Rules and defaults: k8s.io/kubernetes v1.36
-pkg/apis/core/validation/validation.go and pkg/apis/resource; which devices a class has is guessed by its name only.
+ResourceClaimTemplate: its own requests and constraints; for a DeviceClass its selectors. Rules and defaults:
+k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go and pkg/apis/resource; which devices a class has is
+guessed by its name only.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.facts import devices
 from webhook.facts.containers import Container, containers, items, text
 from webhook.facts.nearest import nearest
-from webhook.facts.requests import constraints, names, requests
+from webhook.facts.requests import constraints, names, requests, selectors
 from webhook.facts.view import View
 from webhook.paths import FieldPath
 from webhook.workloads.podsets import PodSet, group_kind
@@ -62,6 +63,7 @@ def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
         "implicit": [each for podset in podsets for each in _implicit(podset, classes)],
         "requests": asked,
         "constraints": constraints(spec, at) if at else [],
+        "selectors": selectors(obj.get("spec"), ("spec",)) if (group, kind) == (GROUP, CLASS.kind) else [],
         "missing": view.missing,
     }
 

@@ -7,8 +7,6 @@ named one resourceClassName for the whole claim: it has no requests, and `kind` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from webhook.attributes import JSON
 from webhook.facts import devices
 from webhook.facts.containers import items, text
@@ -85,18 +83,21 @@ def _asked(name: str, kind: str, asked: JSON, at: FieldPath) -> JSON:
         "allocationMode": mode,
         "count": count if isinstance(count, int) else 0,
         "adminAccess": asked.get("adminAccess") is True,
-        "selectors": list(_selectors(asked, at)),
+        "selectors": selectors(asked, at),
         "devices": count if mode == "ExactCount" and is_count else None,
         "atLeast": count if mode == "ExactCount" and is_count else 1 if mode == "All" else 0,
     }
     return made
 
 
-def _selectors(asked: JSON, at: FieldPath) -> Iterator[JSON]:
-    for index, selector in enumerate(items(asked.get("selectors"))):
+def selectors(asked: JSON, at: FieldPath) -> list[JSON]:
+    """The selectors of a request or of a DeviceClass's spec, each with what is wrong with its expression."""
+    found = []
+    for index, selector in enumerate(items(get(asked, ("selectors",)))):
         expression = text(get(selector, ("cel", "expression")))
         where = render((*at, "selectors", index, "cel", "expression"))
-        yield {"path": where, "expression": expression, "problem": problem(expression)}
+        found.append({"path": where, "expression": expression, "problem": problem(expression)})
+    return found
 
 
 def _shape(name: str, kind: str, at: FieldPath, known: devices.Device) -> JSON:

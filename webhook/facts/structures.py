@@ -156,6 +156,7 @@ _DRA = _structure(
     implicit=list_of(_type(_IMPLICIT)),
     requests=list_of(_type(_REQUEST)),
     constraints=list_of(_type(_CONSTRAINT)),
+    selectors=list_of(_type(_SELECTOR)),
     missing=_TEXTS,
 )
 
