@@ -33,9 +33,10 @@ class Members:
     Comparisons are counted: no more are made than the API server's cost limit would pay for.
     """
 
-    __slots__ = ("_buckets", "_comparisons")
+    __slots__ = ("_buckets", "_comparisons", "_most")
 
-    def __init__(self, values: Iterable[Any] = ()) -> None:
+    def __init__(self, values: Iterable[Any] = (), most: int = MAX_ELEMENTS) -> None:
+        self._most = most
         self._buckets: dict[Any, list[Any]] = {}
         self._comparisons = 0
         for value in values:
@@ -51,5 +52,5 @@ class Members:
     def __contains__(self, value: Any) -> bool:
         held = self._buckets.get(bucket(value), ())
         self._comparisons += len(held)
-        bounded(self._comparisons, MAX_ELEMENTS)
+        bounded(self._comparisons, self._most)
         return any(equal(value, other) for other in held)

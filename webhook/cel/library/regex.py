@@ -29,6 +29,7 @@ string.findAll(string, int) -> list(string)
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
@@ -36,13 +37,16 @@ from typing import Any
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload
 from webhook.cel.types import INT, STRING, list_of
-from webhook.errors import EvaluationError
+from webhook.errors import BudgetExceeded, EvaluationError
 
 CACHED_PATTERNS = 512
 """How many compiled patterns are kept; one takes about 10 KB, and RE2 lets none grow over 8 MB."""
 
-MAX_SCANNED = 4_000_000_000
-"""Bytes that findAll may come to scan in the worst case, when each match looks to the end of the text: some seconds."""
+MAX_SCANNED = 500_000_000
+"""Bytes that findAll may come to scan in the worst case, when each match looks to the end of the text, before …"""
+
+MAX_SECONDS = 1.0
+"""… it must not have taken longer than this. A text with many short matches has a worst case that it is far from."""
 
 _ESCAPES = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.", re.DOTALL)
 
@@ -127,8 +131,10 @@ def _found(text: str, pattern: str) -> Iterator[str]:
     data = text.encode("utf-8", "replace")
     size = len(data)
     position, previous_end, scanned = 0, -1, 0
+    begun = time.thread_time()
     while position <= size:
-        costs.bounded(scanned, MAX_SCANNED)
+        if scanned > MAX_SCANNED and time.thread_time() - begun > MAX_SECONDS:
+            raise BudgetExceeded(costs.EXCEEDED)
         start, end = search(unanchored, data, position, size)[0]
         if start < 0:
             return
