@@ -120,18 +120,18 @@ def _request(request: wire.Request) -> Attributes:
     kind = _kind(request.kind, "request.kind")
     resource = _resource(request.resource, "request.resource")
     sub_resource = request.sub_resource or ""
-    converted = request.request_resource is not None
+    was_kind, was_resource = request.request_kind, request.request_resource
+    same_kind = was_kind is None or was_kind == request.kind
+    same_resource = was_resource is None or was_resource == request.resource
     return Attributes(
         uid=request.uid,
         kind=kind,
         resource=resource,
         operation=operation,
         sub_resource=sub_resource,
-        request_kind=kind if request.request_kind is None else _kind(request.request_kind, "request.requestKind"),
-        request_resource=resource
-        if request.request_resource is None
-        else _resource(request.request_resource, "request.requestResource"),
-        request_sub_resource=(request.request_sub_resource or "") if converted else sub_resource,
+        request_kind=kind if same_kind else _kind(was_kind, "request.requestKind"),
+        request_resource=resource if same_resource else _resource(was_resource, "request.requestResource"),
+        request_sub_resource=sub_resource if was_resource is None else request.request_sub_resource or "",
         name=request.name or _name(request, operation),
         namespace=request.namespace or "",
         user_info=_user(request.user_info),

@@ -1,0 +1,52 @@
+"""Every recorded review, answered by the shipped policies through the whole server, in both phases."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.server.asgi import Running
+from webhook.attributes import Phase
+from webhook.commands.serving import Held
+from webhook.config import Settings
+from webhook.logs import Log
+from webhook.patch.jsonpatch import apply
+
+REVIEWS = sorted((Path(__file__).parents[1] / "data" / "reviews").glob("*.json"))
+
+
+@pytest.fixture(scope="module")
+def running() -> Running:
+    held = Held.make(Settings(), is_live=False, kubeconfig=None, log=Log())
+    return Running(held.review)
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+@pytest.mark.parametrize("path", REVIEWS, ids=lambda path: path.name)
+def test_it_is_answered_as_the_api_server_demands(running: Running, path: Path, phase: Phase) -> None:
+    request = json.loads(path.read_text())["request"]
+    answer = running.post(f"/{phase}?timeout=10s", path.read_bytes())
+    assert answer.status_code == 200, answer.text
+    review = answer.json()
+    assert (review["apiVersion"], review["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    response = review["response"]
+    assert response["uid"] == request["uid"]
+    assert response["allowed"] is True, response
+    assert response.keys() <= {"uid", "allowed", "warnings", "patch", "patchType", "auditAnnotations"}
+    assert ("patch" in response) == ("patchType" in response)
+    assert phase is Phase.MUTATE or "patch" not in response
+    if "patch" in response:
+        assert request["operation"] != "DELETE"
+        apply(request["object"], json.loads(base64.b64decode(response["patch"])))
+
+
+def test_a_recorded_pod_with_portable_gpu_is_changed(running: Running) -> None:
+    review = json.loads((REVIEWS[0].parent / "pod-claims-create.mutating.json").read_text())
+    (container, *_) = review["request"]["object"]["spec"]["containers"]
+    container["resources"] = {**container.get("resources", {}), "limits": {"gpu": "2"}}
+    response = running.post("/mutate", review).json()["response"]
+    changed = apply(review["request"]["object"], json.loads(base64.b64decode(response["patch"])))
+    assert changed["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "2"}
