@@ -372,3 +372,9 @@ def test_structures_have_their_names():
     assert type(found) is Struct
     assert found.name == "JSONPatch"
     assert found["value"][0].name == "Object.spec"
+
+
+def test_selecting_from_an_optional_found_at_run_time():
+    assert evaluate("[object[?'nope']].map(o, o.deeper)") == [NONE]
+    assert evaluate("[object[?'labels']].map(o, o.team)") == [Optional("a")]
+    assert evaluate("[object[?'labels']].exists(o, has(o.team))") is True

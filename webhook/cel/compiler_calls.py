@@ -213,17 +213,21 @@ def _size(compiler: Compiler, argument: Node) -> Term:
 
 def _matches(compiler: Compiler, node: Call, arguments: list[Node]) -> Term:
     """A constant pattern is compiled once; the cost is that of the text times that of the pattern."""
-    term = compiler.value(arguments[0])
     pattern = compiler.constants[id(arguments[1])]
-    each = 1
-    if compiler.overloads(node)[0].resolved_cost is not None:
-        each = (len(pattern) + 3) // 4
+    measured = compiler.overloads(node)[0].resolved_cost is not None
+    each = (len(pattern) + 3) // 4 if measured else 1
+    with compiler.writer.unreached() as part:
+        part()
+        term = compiler.value(arguments[0])
+        part()
+        compiler.writer.charge(each)
+        part()
+    if measured:
         term = compiler.kept(term)
         length = code.call(compiler.bind(len), term.code, line=compiler.writer.line(Place("call")))
         beyond = code.binary(length, ast.FloorDiv(), code.literal(10))
         if each:
             compiler.writer.charge_value(code.binary(beyond, ast.Mult(), code.literal(each)))
-    compiler.writer.charge(each)
     found = compiler.call(regex.matcher(pattern), term.code, place=Place("call"))
     return Term(found, BOOL, sure=True)
 

@@ -74,7 +74,7 @@ def _failed_call(cost: Callable[..., int], arguments: Sequence[ast.expr], variab
     ]
     try:
         return cost(None, *values) - 1
-    except (TypeError, AttributeError, ValueError):
+    except (TypeError, AttributeError, ValueError, LookupError):
         return 0
 
 

@@ -112,6 +112,12 @@ class Optional:
     def __hash__(self) -> int:
         return hash((Optional, self.present))
 
+    def __getitem__(self, key: Any) -> Optional:
+        """Selecting from an optional gives an optional: what generated code does where types are known only now."""
+        from webhook.cel.runtime import look_up
+
+        return look_up(self, key)
+
     def __repr__(self) -> str:
         return f"optional({self.value!r})" if self.present else "optional.none()"
 
