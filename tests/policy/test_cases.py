@@ -16,6 +16,7 @@ SUITES = {
     "kubescape-cel-admission-library": 628,
     "kyverno-cli-map": 17,
     "kyverno-cli-vap": 30,
+    "recorded": 171,
 }
 
 

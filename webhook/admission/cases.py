@@ -122,7 +122,7 @@ def _answer(case: Case, policies: PolicySet) -> Verdict:
 
 
 def _params(case: Case) -> list[JSON]:
-    """The parameters; those that a selector chooses are one list in Kyverno's own suites, as Kyverno hands them over."""
+    """The parameters; in Kyverno's own suites those that a selector chooses are one list, as Kyverno has it."""
     params = case.listed("params")
     if len(params) > 1 and str(case.value.get("upstream", "")).startswith("kyverno/"):
         chosen = [(binding.get("spec") or {}).get("paramRef") or {} for binding in case.listed("bindings")]
@@ -141,7 +141,7 @@ def _compare(case: Case, verdict: Verdict) -> tuple[str, ...]:
         if "message" in expect and not _says(expect, status.message):
             found += _differ("message", expect["message"], status.message)
     if "warnings" in expect:
-        found += _differ("warnings", expect["warnings"], list(verdict.warnings))
+        found += _differ("warnings", sorted(expect["warnings"]), sorted(verdict.warnings))
     if expect.get("warn") and not verdict.warnings:
         found.append("warnings: expected one, found none")
     if "auditAnnotations" in expect:

@@ -51,10 +51,18 @@ def _without_empty(value: JSON) -> JSON:
 
 def defaulted(obj: JSON) -> JSON:
     """A native object with the defaults of its pod template; others as they are."""
+    if obj.get("apiVersion") == "v1" and obj.get("kind") == "Service":
+        return _service(obj)
     path = _TEMPLATES.get(obj.get("kind", "")) if obj.get("apiVersion") in _NATIVE else None
     if path is None:
         return obj
     return _at(obj, path, is_pod=obj["kind"] == "Pod")
+
+
+def _service(obj: JSON) -> JSON:
+    spec = obj.get("spec") or {}
+    ports = [{"protocol": "TCP", "targetPort": port.get("port"), **port} for port in spec.get("ports") or ()]
+    return {**obj, "spec": {**spec, "ports": ports}} if ports else obj
 
 
 def _at(value: JSON, path: tuple[str, ...], *, is_pod: bool) -> JSON:

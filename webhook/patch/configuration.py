@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.errors import PatchError
+from webhook.patch import gotext
 from webhook.patch.schema import DEDUCED, UNTYPED, ListShape, MapShape, Node, Shape, resolve, root
 
 Key: TypeAlias = tuple[Any, ...]
@@ -70,7 +71,7 @@ def _deduce(shape: Shape, value: JSON) -> Shape:
         return Shape(map=shape.map) if shape.map else shape
     if isinstance(value, list):
         return Shape(list=shape.list) if shape.list else shape
-    if value is None:
+    if value is None or isinstance(value, gotext.Foreign):
         return shape
     return Shape(scalar=shape.scalar) if shape.scalar else shape
 
@@ -81,14 +82,15 @@ def _validate(value: JSON, node: Node, path: str) -> Iterator[str]:
     shape = _deduce(resolve(node), value)
     if shape.map:
         if not isinstance(value, dict):
-            yield _at(path, f"expected map, got {_show(value)}")
+            yield _at(path, f"expected map, got {gotext.plain(value)}")
         else:
             yield from _validate_members(value, shape.map, path)
     elif shape.scalar:
         if not _is_scalar(shape.scalar, value):
-            yield _at(path, f"{_SCALAR_WORDS[shape.scalar]}, got {_show(value)}")
+            word, show = _SCALAR_WORDS[shape.scalar]
+            yield _at(path, f"{word}, got {show(value)}")
     elif not isinstance(value, list):
-        yield _at(path, f"expected list, got {_show(value)}")
+        yield _at(path, f"expected list, got {gotext.plain(value)}")
     else:
         assert shape.list is not None
         yield from _validate_items(value, shape.list, path)
@@ -99,8 +101,8 @@ def _validate_members(value: dict[str, JSON], shape: MapShape, path: str) -> Ite
         node = shape.fields.get(name, shape.other)
         if node is None:
             yield _at(f"{path}.{name}", "field not declared in schema")
-        else:
-            yield from _validate(inner, node, f"{path}.{name}")
+            return  # upstream looks no further in this map
+        yield from _validate(inner, node, f"{path}.{name}")
 
 
 def _validate_items(value: list[JSON], shape: ListShape, path: str) -> Iterator[str]:
@@ -127,14 +129,14 @@ def _is_scalar(scalar: str, value: JSON) -> bool:
         return isinstance(value, str)
     if scalar == "boolean":
         return isinstance(value, bool)
-    return not isinstance(value, dict | list)
+    return isinstance(value, str | int | float)
 
 
 _SCALAR_WORDS: Final = {
-    "numeric": "expected numeric (int or float)",
-    "string": "expected string",
-    "boolean": "expected boolean",
-    "untyped": "expected any scalar",
+    "numeric": ("expected numeric (int or float)", gotext.type_name),
+    "string": ("expected string", gotext.sharp),
+    "boolean": ("expected boolean", gotext.plain),
+    "untyped": ("expected any scalar", gotext.plain),
 }
 
 
@@ -173,13 +175,13 @@ def _merge(old: JSON, new: JSON, node: Node, path: str) -> JSON:
 def _mapping(value: JSON, side: str, path: str) -> dict[str, JSON] | None:
     if value is None or isinstance(value, dict):
         return value
-    raise _Misfit(_at(path, f"{side}: expected map, got {_show(value)}"))
+    raise _Misfit(_at(path, f"{side}: expected map, got {gotext.plain(value)}"))
 
 
 def _listing(value: JSON, side: str, path: str) -> list[JSON] | None:
     if value is None or isinstance(value, list):
         return value
-    raise _Misfit(_at(path, f"{side}: expected list, got {_show(value)}"))
+    raise _Misfit(_at(path, f"{side}: expected list, got {gotext.plain(value)}"))
 
 
 def _merge_maps(old: dict[str, JSON] | None, new: dict[str, JSON] | None, shape: MapShape, path: str) -> JSON:
@@ -297,11 +299,6 @@ def _show_key(key: Key) -> str:
     if key[0] == "":
         return f"[={json.dumps(key[2], ensure_ascii=False)}]"
     return f"[{','.join(f'{name}={value}' for name, value in key)}]"
-
-
-def _show(value: JSON) -> str:
-    """A value in an error: what kind of thing it is, and it."""
-    return f"`{json.dumps(value, ensure_ascii=False)}`"
 
 
 def _at(path: str, text: str) -> str:

@@ -36,9 +36,10 @@ def apply(document: JSON, operations: Sequence[Operation]) -> JSON:
         raise PatchError("a JSON patch must be a list of operations, each an object with op and path")
     patched = _Patched(document)
     for operation in operations:
-        act = _ACTIONS.get(_text(operation, "op") or "unknown")
+        kind = _text(operation, "op")
+        act = _ACTIONS.get(kind or "")
         if act is None:
-            raise PatchError(f"Unexpected kind: {_text(operation, 'op') or 'unknown'}")
+            raise PatchError(f"Unexpected kind: {'unknown' if kind is None else kind}")
         act(patched, operation)
     return patched.root
 

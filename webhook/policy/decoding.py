@@ -1,15 +1,19 @@
-"""Is a patched native object still an object of its kind: what Go's strict decoder says when it is not.
+"""Is a patched native object still an object of its kind, and what becomes of it when it is decoded.
 
-Only what a patch changed is looked at; the rest has been decoded before. Custom resources are not typed and never
-refused here. Source: sigs.k8s.io/json as k8s.io/apimachinery v0.36 pkg/runtime/serializer/json uses it; the fields of
-kinds are those of the patch room's schema.
+A native object is decoded into Go's types after every mutation: a value of the wrong type or an unknown field is an
+error, empty lists and maps vanish, a null is as good as absent. Only what a patch changed is looked at; the rest has
+been decoded before. Custom resources are not typed and stay as they are. Source: sigs.k8s.io/json as
+k8s.io/apimachinery v0.36 pkg/runtime/serializer/json uses it, pkg/runtime/converter.go for ApplyConfiguration; the
+fields of kinds are those of the patch room's schema.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
+from webhook import quantity
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.errors import PatchError
 from webhook.patch.schema import Node, resolve, root
@@ -18,65 +22,133 @@ _INT64 = frozenset(
     (
         *("activeDeadlineSeconds", "deletionGracePeriodSeconds", "generation", "gracePeriodSeconds"),
         *("observedGeneration", "terminationGracePeriodSeconds", "expirationSeconds", "tolerationSeconds"),
-        *("fsGroup", "runAsGroup", "runAsUser", "supplementalGroups", "healthCheckNodePortSeconds"),
+        *("fsGroup", "runAsGroup", "runAsUser", "supplementalGroups"),
     )
 )
 """Numbers that are int64 in k8s.io/api v0.36; all other integers of the kinds in use are int32."""
 _WORDS = {str: "string", bool: "bool", list: "array", dict: "object"}
+_ABSENT = object()
+_QUANTITY, _INT_OR_STRING = "#api.resource.Quantity", "#util.intstr.IntOrString"
 
 
 class Undecodable(PatchError):
     """The patched object cannot be decoded; the API server fails the request whatever the failurePolicy says."""
 
 
-def decode(patched: JSON, before: JSON, kind: GroupVersionKind) -> None:
-    """Check what a patch changed.
+def decode(patched: JSON, before: JSON, kind: GroupVersionKind) -> JSON:
+    """The object of a JSON patch as it comes out of decoding.
 
     Raises:
-        Undecodable: a value of the wrong type, or unknown fields.
+        Undecodable: no object of a kind, a value of the wrong type, or unknown fields.
+
+    """
+    if not isinstance(patched, dict) or not patched.get("kind"):
+        text = json.dumps(patched, separators=(",", ":"), sort_keys=True)
+        raise Undecodable(f"Object 'Kind' is missing in '{text}'")
+    node = root(kind)
+    if not isinstance(node, str):
+        return patched
+    for wrong in _wrong_types(patched, before, node, kind.kind, ""):
+        raise Undecodable(wrong)
+    if unknown := [f'unknown field "{path}"' for path in _unknown(patched, before, node, "")]:
+        raise Undecodable(f"strict decoding error: {', '.join(unknown)}")
+    return _settle(patched, before, node)
+
+
+def convert(merged: JSON, before: JSON, kind: GroupVersionKind) -> JSON:
+    """The object of an ApplyConfiguration as it comes out of the conversion to Go's types.
+
+    Raises:
+        PatchError: a number with a fraction stands where an integer belongs.
 
     """
     node = root(kind)
     if not isinstance(node, str):
+        return merged
+    for path in _fractions(merged, before, node, ""):
+        wanted = "int64" if path in _INT64 else "int32"
+        raise PatchError(
+            f"unable to convert unstructured object to {kind.api_version}, Kind={kind.kind}: "
+            f"cannot convert float64 to {wanted}"
+        )
+    return _settle(merged, before, node)
+
+
+def _fractions(value: JSON, before: JSON, node: Node, name: str) -> Iterator[str]:
+    """The names of the integers that a change made fractions."""
+    if value is not before and node is not None and resolve(node).scalar == "numeric":
+        if isinstance(value, float) and not value.is_integer():
+            yield name
         return
-    wrong = list(_wrong_types(patched, before, node, kind.kind, ""))
-    if wrong:
-        raise Undecodable(wrong[0])
-    unknown = [f'unknown field "{path}"' for path in _unknown(patched, before, node, "")]
-    if unknown:
-        raise Undecodable(f"strict decoding error: {', '.join(unknown)}")
+    for key, item, old, inner in _changed(value, before, node):
+        yield from _fractions(item, old, inner, key if isinstance(key, str) else name)
 
 
-def _wrong_types(value: JSON, before: JSON, node: Node, struct: str, path: str) -> Iterator[str]:
-    """The first line of each complaint of Go's decoder. `struct` is the Go type around the field."""
-    if value is before or value is None or node is None:
+def _changed(value: JSON, before: JSON, node: Node) -> Iterator[tuple[str | int, JSON, JSON, Node]]:
+    """What a change made new below a value, in the order of Go's JSON: key, new and old value, node."""
+    if value is before or node is None:
         return
     shape = resolve(node)
     if shape.map and isinstance(value, dict):
-        own = _struct(node) or struct
-        for name, item in value.items():
-            inner = shape.map.fields.get(name, shape.map.other)
-            inside = f"{path}.{name}" if name in shape.map.fields else path
-            yield from _wrong_types(item, _get(before, name), inner, own, inside)
+        for name in sorted(value):
+            old = before.get(name, _ABSENT) if isinstance(before, dict) else _ABSENT
+            if value[name] is not old:
+                yield name, value[name], old, shape.map.fields.get(name, shape.map.other)
     elif shape.list and isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _wrong_types(item, _item(before, index), shape.list.element, struct, path)
-    elif expected := _expected(value, node, path):
-        yield f"json: cannot unmarshal {_shown(value)} into Go struct field {struct}{path} of type {expected}"
+            old = before[index] if isinstance(before, list) and index < len(before) else _ABSENT
+            if item is not old:
+                yield index, item, old, shape.list.element
+
+
+def _wrong_types(value: JSON, before: JSON, node: Node, struct: str, path: str) -> Iterator[str]:
+    """What Go's decoder says of values of the wrong type. `struct` is the Go type around the field."""
+    if value is None or node is None:
+        return
+    if complaint := _complaint(value, node, struct, path):
+        yield complaint
+        return
+    own = _struct(node) or struct if isinstance(value, dict) else struct
+    fields = resolve(node).map.fields if isinstance(value, dict) and resolve(node).map else {}  # type: ignore[union-attr]
+    for key, item, old, inner in _changed(value, before, node):
+        inside = f"{path}.{key}" if key in fields else path
+        yield from _wrong_types(item, old, inner, own, inside)
+
+
+def _complaint(value: JSON, node: Node, struct: str, path: str) -> str:
+    if node == _QUANTITY:
+        return _bad_quantity(value)
+    expected = _expected(value, node, path)
+    if not expected:
+        return ""
+    return f"json: cannot unmarshal {_shown(value)} into Go struct field {struct}{path} of type {expected}"
+
+
+def _bad_quantity(value: JSON) -> str:
+    try:
+        quantity.parse(value if isinstance(value, str) else json.dumps(value))
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _expected(value: JSON, node: Node, path: str) -> str:
     """The Go type that a value does not fit, or "" when it fits."""
     shape = resolve(node)
-    if shape.scalar == "untyped" and not isinstance(value, dict | list):
-        return ""
-    fits = {"string": str, "boolean": bool}
-    if shape.scalar in fits:
-        return "" if isinstance(value, fits[shape.scalar]) else _go_type(node, path)
-    if shape.scalar == "numeric":
-        is_whole = isinstance(value, int) and not isinstance(value, bool)
-        return "" if is_whole else _go_type(node, path)
-    return _go_type(node, path) if shape.map or shape.list else ""
+    if shape.map or shape.list:
+        fits = isinstance(value, dict if shape.map else list)
+    elif node == _INT_OR_STRING:
+        fits = isinstance(value, str) or type(value) is int
+    elif shape.scalar == "numeric":
+        fits = type(value) is int
+    elif shape.scalar in _PLAIN:
+        fits = isinstance(value, _PLAIN[shape.scalar])
+    else:
+        fits = True
+    return "" if fits else _go_type(node, path)
+
+
+_PLAIN: dict[str | None, type] = {"string": str, "boolean": bool}
 
 
 def _go_type(node: Node, path: str) -> str:
@@ -87,42 +159,52 @@ def _go_type(node: Node, path: str) -> str:
     if shape.list:
         return f"[]{_go_type(shape.list.element, path)}"
     if named := _struct(node):
-        return f"{node[1:].split('.')[1]}.{named}" if isinstance(node, str) else named
+        return f"v1.{named}"
     return f"map[string]{_go_type(shape.map.other, path)}" if shape.map and shape.map.other else "map[string]string"
 
 
 def _struct(node: Node) -> str:
     """The name of the Go struct that a node describes: PodSpec of `#core.v1.PodSpec`."""
-    name = node.get("ref", "") if isinstance(node, dict) else node.removeprefix("#") if node.startswith("#") else ""
+    name = node.get("ref", "") if isinstance(node, dict) else node if node.startswith("#") else ""
     return str(name).rpartition(".")[2]
 
 
 def _shown(value: JSON) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return f"number {value}" if isinstance(value, float) else "number"
-    return _WORDS[type(value)]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _WORDS[type(value)]
+    return f"number {json.dumps(value)}" if isinstance(value, float) else "number"
 
 
 def _unknown(value: JSON, before: JSON, node: Node, path: str) -> Iterator[str]:
-    if value is before or node is None:
-        return
-    shape = resolve(node)
-    if shape.map and isinstance(value, dict):
-        for name, item in value.items():
-            where = f"{path}.{name}" if path else name
-            inner = shape.map.fields.get(name, shape.map.other)
-            if inner is None:
-                yield where
-            else:
-                yield from _unknown(item, _get(before, name), inner, where)
-    elif shape.list and isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _unknown(item, _item(before, index), shape.list.element, f"{path}[{index}]")
+    for key, item, old, inner in _changed(value, before, node):
+        where = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}" if path else key
+        if inner is None:
+            yield where
+        else:
+            yield from _unknown(item, old, inner, where)
 
 
-def _get(value: JSON, name: str) -> Any:
-    return value.get(name) if isinstance(value, dict) else None
-
-
-def _item(value: JSON, index: int) -> Any:
-    return value[index] if isinstance(value, list) and index < len(value) else None
+def _settle(value: JSON, before: JSON, node: Node) -> JSON:
+    """The value without the lists and maps that a change left empty, and without its nulls."""
+    changed = list(_changed(value, before, node))
+    if not changed:
+        return value
+    if isinstance(value, list):
+        result = list(value)
+        for key, item, old, inner in changed:
+            result[int(key)] = _settle(item, old, inner)
+        return result
+    settled: dict[str, Any] = dict(value)
+    for name, item, old, inner in changed:
+        new = _settle(item, old, inner)
+        if new is None and inner == "string" and not _struct(node):
+            settled[str(name)] = ""  # a null among the texts of a map is an empty text
+        elif new is None or (new in ({}, []) and not _struct(inner)):
+            del settled[str(name)]
+        elif isinstance(new, float) and new.is_integer() and resolve(inner).scalar == "numeric":
+            settled[str(name)] = int(new)
+        elif inner == _QUANTITY and not isinstance(new, str):
+            settled[str(name)] = json.dumps(new)
+        else:
+            settled[str(name)] = new
+    return settled

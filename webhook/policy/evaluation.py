@@ -84,7 +84,11 @@ class Variables(dict[str, Any]):
         self._errors: dict[str, str] = {}
 
     def __contains__(self, name: object) -> bool:
-        return name in self._declared
+        """Say whether there is such a variable; has() evaluates it, so an error of it is an error of has()."""
+        if name not in self._declared:
+            return False
+        self[str(name)]
+        return True
 
     def __missing__(self, name: str) -> Any:
         if name in self._errors:

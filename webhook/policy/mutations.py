@@ -10,14 +10,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from webhook.attributes import JSON, GroupVersionKind
-from webhook.cel.values import MAPS, Struct, map_items, to_json
+from webhook.cel.values import MAPS, Struct, map_items
 from webhook.errors import PatchError
 from webhook.patch import configuration, jsonpatch
+from webhook.policy import patchvalues
 from webhook.policy.compiled import Change
-from webhook.policy.decoding import decode
-
-_SAFE = 2**53 - 1
-"""Integers beyond it become text in a patch, as cel-go turns them into JSON."""
+from webhook.policy.decoding import convert, decode
 
 
 def apply(change: Change, value: Any, obj: JSON, kind: GroupVersionKind) -> JSON:
@@ -31,7 +29,8 @@ def apply(change: Change, value: Any, obj: JSON, kind: GroupVersionKind) -> JSON
     if change.kind == "JSONPatch":
         return _patched(value, obj, kind)
     check_names(value)
-    return configuration.apply(obj, _plain(value), kind)
+    wanted = {**patchvalues.configuration(value), "apiVersion": obj.get("apiVersion"), "kind": obj.get("kind")}
+    return convert(configuration.apply(obj, wanted, kind), obj, kind)
 
 
 def _patched(value: Any, obj: JSON, kind: GroupVersionKind) -> JSON:
@@ -42,8 +41,7 @@ def _patched(value: Any, obj: JSON, kind: GroupVersionKind) -> JSON:
         return obj
     except PatchError as error:
         raise PatchError(f"JSON Patch: {error}") from error
-    decode(patched, obj, kind)
-    return patched
+    return decode(patched, obj, kind)
 
 
 def _operation(value: Struct) -> JSON:
@@ -53,20 +51,8 @@ def _operation(value: Struct) -> JSON:
     if "value" in value:
         if type(value["value"]) is Struct:
             check_names(value["value"])
-        operation["value"] = _plain(value["value"])
+        operation["value"] = patchvalues.json_value(value["value"])
     return operation
-
-
-def _plain(value: Any) -> JSON:
-    return _safe(to_json(value))
-
-
-def _safe(value: JSON) -> JSON:
-    if isinstance(value, dict):
-        return {key: _safe(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_safe(item) for item in value]
-    return str(value) if type(value) is int and abs(value) > _SAFE else value
 
 
 def check_names(value: Struct) -> None:

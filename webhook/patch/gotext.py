@@ -1,0 +1,83 @@
+"""Values as Go prints them in the API server's errors: %v, %#v and %T of what an ApplyConfiguration may hold.
+
+Knows values, no schemas. Null is CEL's, which reaches the API server as structpb.NullValue; a Foreign is any other CEL
+value that is no JSON there. Source: fmt of Go 1.26 on sigs.k8s.io/structured-merge-diff v6.3.2
+value/valueunstructured.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from webhook.attributes import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A value that is no JSON for the API server: the Go type that holds it, and how it prints."""
+
+    go_type: str
+    text: str
+
+
+def type_name(value: JSON) -> str:
+    """%T."""
+    if isinstance(value, Foreign):
+        return value.go_type
+    names: dict[type, str] = {
+        str: "string",
+        bool: "bool",
+        int: "int64",
+        float: "float64",
+        list: "[]interface {}",
+        dict: "map[string]interface {}",
+    }
+    return names.get(type(value), "structpb.NullValue")
+
+
+def plain(value: JSON) -> str:
+    """%v of the value inside its wrapper: `&{x}`."""
+    return f"&{{{_plain(value)}}}"
+
+
+def _plain(value: JSON) -> str:
+    if isinstance(value, Foreign):
+        return value.text
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return f"[{' '.join(map(_plain, value))}]"
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{_plain(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, float):
+        return _number(value)
+    return "NULL_VALUE" if value is None else str(value)
+
+
+def sharp(value: JSON) -> str:
+    """%#v of the value inside its wrapper: `&value.valueUnstructured{Value:5}`."""
+    return f"&value.valueUnstructured{{Value:{_sharp(value)}}}"
+
+
+def _sharp(value: JSON) -> str:
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(_sharp, value))}}}"
+    if isinstance(value, dict):
+        return (
+            f"map[string]interface {{}}{{{', '.join(f'{_sharp(key)}:{_sharp(value[key])}' for key in sorted(value))}}}"
+        )
+    return "0" if value is None else _plain(value)
+
+
+def _number(value: float) -> str:
+    """The shortest form, with an exponent below 1e-4 and from 1e21 on."""
+    if value == int(value) and abs(value) < 1e21:
+        return str(int(value))
+    mantissa, _, exponent = repr(value).partition("e")
+    if not exponent:
+        return mantissa
+    return (
+        f"{mantissa.removesuffix('.0')}e{exponent[0] if exponent[0] in '+-' else '+'}{exponent.lstrip('+-').zfill(2)}"
+    )
