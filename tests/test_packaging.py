@@ -1,0 +1,95 @@
+"""What is installed: a wheel with the policies and samples inside, built from locked tools; locks without a host."""
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LOCKS = ["requirements.lock", "requirements-dev.lock", "requirements-build.lock"]
+PINNED = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, built without network and without a build environment of its own."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "-q",
+        "-w",
+        str(folder),
+    ]
+    subprocess.run([*build, str(ROOT)], check=True)
+    return next(folder.glob("claimgate-*.whl"))
+
+
+def test_the_wheel_holds_policies_samples_and_both_packages(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    shipped = [file.relative_to(ROOT / "policies") for file in (ROOT / "policies").rglob("*.yaml")]
+    assert {f"webhook/_policies/{file}" for file in shipped} <= names
+    assert "webhook/_samples/reviews/01-pod-with-claim.json" in names
+    assert {"certs/__init__.py", "webhook/py.typed", "webhook/workloads/kinds.yaml"} <= names
+    assert not [name for name in names if name.startswith(("tests/", "deploy/"))]
+
+
+def test_the_wheel_works_alone(wheel, tmp_path):
+    """Unpacked elsewhere, with the policies it carries."""
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    review = "webhook/_samples/reviews/03-batchsandbox-gpu-all.json"
+    assert "denied 400 BadRequest" in claimgate(tmp_path, "replay", review)
+    assert "  webhook/_policies/gpu-portable/policy.yaml\n" in claimgate(tmp_path, "policies", "list")
+
+
+def claimgate(folder, *arguments):
+    code = "import sys; sys.path.insert(0, '.'); from webhook.cli import run; run(sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=folder, capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_locks_have_hashes_and_no_host(lock):
+    text = (ROOT / lock).read_text()
+    assert "://" not in text
+    assert "--index-url" not in text
+    for block in re.split(r"\n(?=\S)", text.strip()):
+        assert PINNED.match(block), block
+        assert "--hash=sha256:" in block, block
+
+
+def pins(lock):
+    return dict(PINNED.findall((ROOT / lock).read_text()))
+
+
+def test_locks_agree_with_each_other():
+    dev = pins("requirements-dev.lock")
+    for lock in ("requirements.lock", "requirements-build.lock"):
+        assert pins(lock).items() <= dev.items()
+
+
+def test_everything_declared_is_locked():
+    declared = PROJECT["project"]["dependencies"]
+    assert {re.match(r"[a-z0-9-]+", one)[0] for one in declared} <= pins("requirements.lock").keys()
+    groups = PROJECT["dependency-groups"]
+    wanted = [one for group in groups.values() for one in group if isinstance(one, str)]
+    assert {re.match(r"[a-z0-9-]+", one)[0] for one in wanted} <= pins("requirements-dev.lock").keys()
+
+
+def test_every_dependency_says_why_it_is_there():
+    text = (ROOT / "pyproject.toml").read_text()
+    lines = text[text.index("dependencies = [") :].partition("\n]\n")[0].splitlines()[1:]
+    assert [line for line in lines if " # " not in line] == []
