@@ -193,8 +193,6 @@ def equal_quietly(left: Any, right: Any) -> bool:
 
 def equality(left: Any, right: Any) -> int:
     """What == or != of two values costs beyond 1 (runtimecost.go, Equals)."""
-    if type(left) not in _SIZED and type(left) is not Optional:
-        return -1 if not right and type(right) in _SIZED else 0
     return -(-min(measure(left), measure(right)) // 10) - 1
 
 

@@ -120,6 +120,14 @@ def quantity(text: str) -> Quantity:
         raise EvaluationError(str(error)) from None
 
 
+def compare(left: Quantity, right: Quantity) -> int:
+    """-1, 0 or 1; amounts of one scale, which most are, by their digits alone."""
+    mine, theirs = left.amount, right.amount
+    if mine.scale == theirs.scale:
+        return (mine.unscaled > theirs.unscaled) - (mine.unscaled < theirs.unscaled)
+    return mine.compare(theirs)
+
+
 def is_quantity(text: str) -> bool:
     """The text is a quantity."""
     try:
@@ -174,9 +182,9 @@ FUNCTIONS = (
     _reads("quantity", "string_to_quantity", QUANTITY, quantity),
     _reads("isQuantity", "is_quantity_string", BOOL, is_quantity),
     _asks("sign", "sign", INT, lambda value: value.amount.sign()),
-    _asks("isGreaterThan", "is_greater_than", BOOL, lambda a, b: a.amount.compare(b.amount) > 0, QUANTITY),
-    _asks("isLessThan", "is_less_than", BOOL, lambda a, b: a.amount.compare(b.amount) < 0, QUANTITY),
-    _asks("compareTo", "compare_to", INT, lambda a, b: a.amount.compare(b.amount), QUANTITY),
+    _asks("isGreaterThan", "is_greater_than", BOOL, lambda a, b: compare(a, b) > 0, QUANTITY),
+    _asks("isLessThan", "is_less_than", BOOL, lambda a, b: compare(a, b) < 0, QUANTITY),
+    _asks("compareTo", "compare_to", INT, compare, QUANTITY),
     _asks("asApproximateFloat", "get_float", DOUBLE, lambda value: value.amount.as_approximate_float()),
     _asks("asInteger", "get_int", INT, as_integer),
     _asks("isInteger", "is_integer", BOOL, lambda value: value.amount.is_integer()),
