@@ -71,7 +71,7 @@ def _audit(inputs: documents.Inputs, assembled: assembly.Assembly) -> Report:
         try:
             attributes = fixtures.attributes(found.value, assembled.table.row)
         except CallError as error:
-            foreign.append(Foreign(place=found.place(), why=error.message))
+            foreign.append(Foreign(place=found.place(), why=error.message.partition(";")[0]))
             continue
         outcome = run(attributes, "auto", door)
         findings.extend(finding.findings(outcome.decisions, finding.subject(attributes), _locator(found)))
