@@ -21,7 +21,7 @@ from webhook.cel import runtime
 from webhook.cel.compiler_calls import apply
 from webhook.cel.compiler_code import Place, Term
 from webhook.cel.compiler_logic import attempt_operand, checked_bool, is_bool
-from webhook.cel.library import lists
+from webhook.cel.library import extended_lists
 from webhook.cel.tree import Ident, Macro, Node, children
 from webhook.cel.types import BOOL, DYN, INT, Type, list_of
 from webhook.cel.values import NONE, Optional, make_map, no_such_overload
@@ -373,7 +373,7 @@ def _sort_by(compiler: Compiler, node: Macro) -> Term:
         Term(loop.range, static, raises=False, atom=True, sure=True),
         Term(keys, list_of(element), raises=False, atom=True, sure=True),
     ]
-    every = tuple(each for each in lists.FUNCTIONS if each.name == "@sortByAssociatedKeys")
+    every = tuple(each for each in extended_lists.FUNCTIONS if each.name == "@sortByAssociatedKeys")
     known = tuple(each for each in every if each.parameters[1] == terms[1].type)
     return apply(compiler, known or every, terms, static)
 

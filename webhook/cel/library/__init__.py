@@ -17,6 +17,7 @@ from webhook.cel.library.declaration import Overload, Version
 LIBRARIES = (
     "standard",
     "lists",
+    "extended_lists",
     "strings",
     "format_string",
     "regex",

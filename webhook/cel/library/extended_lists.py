@@ -1,0 +1,269 @@
+"""More of lists: ext.Lists v3, since 1.34.
+
+Source: cel-go v0.26.0 ext/lists.go.
+
+list(T).slice(int, int) -> list(T)
+    From the first index up to, not including, the second.
+
+    [1, 2, 3, 4].slice(1, 3) // [2, 3]
+    [1].slice(0, 0) // []
+    [1, 2].slice(1, 3) // error: cannot slice(1, 3), list is length 2
+
+list(list(T)).flatten() -> list(T)
+    One level of nesting less.
+
+    [[1], [2, 3]].flatten() // [1, 2, 3]
+    [[[1]], [[2]]].flatten() // [[1], [2]]
+    dyn({}).flatten() // error: no such overload
+
+list(dyn).flatten(int) -> list(dyn)
+    So many levels of nesting less.
+
+    [[[1]], [[2, 3]]].flatten(2) // [1, 2, 3]
+    [[1]].flatten(0) // [[1]]
+    [[1]].flatten(-1) // error: level must be non-negative
+
+list(T).sort() -> list(T)                           T comparable
+
+    [3, 1, 2].sort() // [1, 2, 3]
+    ['b', 'a', 'B'].sort() // ['B', 'a', 'b']
+    dyn([dyn(1), dyn('a')]).sort() // error: list elements must have the same type
+
+list(T).sortBy(name, expression) -> list(T)         a macro
+    Sorted by the value of the expression for each element, which it sees under the name.
+
+    [{'n': 2}, {'n': 1}].sortBy(e, e.n) // [{'n': 1}, {'n': 2}]
+    [1, 2, 3].sortBy(i, -i) // [3, 2, 1]
+    [1, 2].sortBy(i, dyn([i])) // error: list elements must be comparable
+
+list(T).distinct() -> list(T)
+    The first of each group of equal elements.
+
+    [1, 2, 1, 3].distinct() // [1, 2, 3]
+    [dyn(1), dyn(1.0), dyn(1u)].distinct() // [1]
+    dyn('aa').distinct() // error: no such overload
+
+list(T).reverse() -> list(T)
+
+    [1, 2, 3].reverse() // [3, 2, 1]
+    [].reverse() // []
+    dyn('abc').reverse() // error: no such overload
+
+lists.range(int) -> list(int)
+    0 up to, not including, the number. Over a million elements no budget would pay for: that is refused at once.
+
+    lists.range(3) // [0, 1, 2]
+    lists.range(-1) // []
+    lists.range(10000000) // error: operation cancelled: actual cost limit exceeded
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import isnan
+from typing import Any
+
+from webhook.cel.library import costs
+from webhook.cel.library.declaration import Overload
+from webhook.cel.library.lists import COMPARABLE, COMPARABLE_CLASSES
+from webhook.cel.library.membership import Members
+from webhook.cel.types import (
+    INT,
+    LIST_DYN,
+    A,
+    list_of,
+)
+from webhook.cel.values import Duration, Timestamp
+from webhook.errors import EvaluationError
+
+# ---- ext.Lists
+
+
+def slice_list(values: list[Any], start: int, end: int) -> list[Any]:
+    """The elements from start up to end."""
+    if start < 0 or end < 0:
+        raise EvaluationError(f"cannot slice({start}, {end}), negative indexes not supported")
+    if start > end:
+        raise EvaluationError(f"cannot slice({start}, {end}), start index must be less than or equal to end index")
+    if len(values) < end:
+        raise EvaluationError(f"cannot slice({start}, {end}), list is length {len(values)}")
+    return values[start:end]
+
+
+def flatten(values: list[Any], depth: int = 1) -> list[Any]:
+    """The elements of nested lists, down to a depth."""
+    if depth < 0:
+        raise EvaluationError("level must be non-negative")
+    flat: list[Any] = []
+    seen = 0
+    open_lists: list[Iterator[Any]] = [iter(values)]
+    while open_lists:
+        for value in open_lists[-1]:
+            seen += 1
+            if type(value) is list and len(open_lists) <= depth:
+                open_lists.append(iter(value))
+                break
+            flat.append(value)
+        else:
+            open_lists.pop()
+        costs.bounded(seen, costs.MAX_ELEMENTS)
+    return flat
+
+
+def sort(values: list[Any]) -> list[Any]:
+    """The elements in ascending order."""
+    return sort_by_keys(values, values)
+
+
+def sort_by_keys(values: list[Any], keys: list[Any]) -> list[Any]:
+    """The elements in ascending order of their keys, which are in the second list: what sortBy calls."""
+    if len(values) != len(keys):
+        raise EvaluationError(
+            "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, "
+            f"but got {len(values)} and {len(keys)} elements respectively"
+        )
+    if not values:
+        return values
+    if type(keys[0]) not in COMPARABLE_CLASSES:
+        raise EvaluationError("list elements must be comparable")
+    if any(type(key) is not type(keys[0]) for key in keys):
+        raise EvaluationError("list elements must have the same type")
+    if type(keys[0]) is float and any(map(isnan, keys)):
+        order = _insertion_order(keys)
+    else:
+        order = sorted(range(len(keys)), key=_sort_key(keys))
+    return [values[place] for place in order]
+
+
+def _sort_key(keys: list[Any]) -> Callable[[int], Any]:
+    if type(keys[0]) in (Duration, Timestamp):
+        return lambda place: keys[place].nanoseconds
+    return keys.__getitem__
+
+
+def _insertion_order(keys: list[float]) -> list[int]:
+    """The order that Go makes of up to 12 numbers of which some are NaN, less than none; some order of more."""
+    order = sorted(range(len(keys)), key=lambda place: (keys[place] != keys[place], keys[place]))
+    if len(keys) > 12:
+        return order
+    order.sort()
+    for end in range(1, len(order)):
+        place = end
+        while place > 0 and keys[order[place]] < keys[order[place - 1]]:
+            order[place], order[place - 1] = order[place - 1], order[place]
+            place -= 1
+    return order
+
+
+def distinct(values: list[Any]) -> list[Any]:
+    """The first of each group of equal elements."""
+    seen = Members(most=costs.MAX_ELEMENTS // 4)  # upstream counts 2n² where n²/2 comparisons are made
+    kept = []
+    for value in values:
+        if value not in seen:
+            seen.add(value)
+            kept.append(value)
+    return kept
+
+
+def reverse(values: list[Any]) -> list[Any]:
+    """The elements, last first."""
+    return values[::-1]
+
+
+def count_up(number: int) -> list[int]:
+    """0 up to a number."""
+    costs.bounded(number, costs.MAX_ELEMENTS)
+    return list(range(number))
+
+
+# ---- costs: cel-go ext/lists.go track…
+
+
+def _made(elements: int, times: float = 1) -> int:
+    return int(elements * times) + 1 + costs.LIST
+
+
+def _cost_of_result(result: Any, *_: Any) -> int:
+    return _made(costs.size(result))
+
+
+def _cost_of_flatten(_: Any, values: list[Any], depth: int = 1) -> int:
+    return _made(costs.size(values), float(depth)) % 2**64  # a negative depth wraps around as Go's uint64
+
+
+def _cost_of_comparing(_: Any, *arguments: list[Any]) -> int:
+    keys = arguments[-1]
+    times = 2.0 + (costs.STRING if keys and type(keys[0]) in (str, bytes) else 0)
+    return _made(len(keys) ** 2, times)
+
+
+def _sorts() -> list[Overload]:
+    plain = [
+        Overload(
+            "sort",
+            f"list_{element.name}_sort",
+            (list_of(element),),
+            list_of(element),
+            sort,
+            member=True,
+            since=(1, 34),
+            resolved_cost=_cost_of_comparing,
+        )
+        for element in COMPARABLE.values()
+    ]
+    by_keys = [
+        Overload(
+            "@sortByAssociatedKeys",
+            f"list_{element.name}_sortByAssociatedKeys",
+            (list_of(A), list_of(element)),
+            list_of(A),
+            sort_by_keys,
+            member=True,
+            since=(1, 34),
+            resolved_cost=_cost_of_comparing,
+        )
+        for element in COMPARABLE.values()
+    ]
+    return plain + by_keys
+
+
+_LISTS = list_of(list_of(A))
+_LIST = list_of(A)
+
+FUNCTIONS = (
+    Overload(
+        "slice",
+        "list_slice",
+        (_LIST, INT, INT),
+        _LIST,
+        slice_list,
+        member=True,
+        since=(1, 34),
+        cost=_cost_of_result,
+    ),
+    Overload("flatten", "list_flatten", (_LISTS,), _LIST, flatten, member=True, since=(1, 34), cost=_cost_of_flatten),
+    Overload(
+        "flatten",
+        "list_flatten_int",
+        (LIST_DYN, INT),
+        LIST_DYN,
+        flatten,
+        member=True,
+        since=(1, 34),
+        cost=_cost_of_flatten,
+    ),
+    *_sorts(),
+    Overload("lists.range", "lists_range", (INT,), list_of(INT), count_up, since=(1, 34), cost=_cost_of_result),
+    Overload("reverse", "list_reverse", (_LIST,), _LIST, reverse, member=True, since=(1, 34), cost=_cost_of_result),
+    Overload(
+        "distinct",
+        "list_distinct",
+        (_LIST,),
+        _LIST,
+        distinct,
+        member=True,
+        since=(1, 34),
+        cost=_cost_of_comparing,
+    ),
+)
