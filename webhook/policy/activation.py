@@ -38,7 +38,7 @@ def activation(policy: Policy, target: Target, param: JSON, around: Surroundings
         seen.update(around.authorizer_values())
     for name in policy.facts:
         if name in needs:
-            seen[name] = around.fact(name, target.object, target.attributes)
+            seen[name] = around.fact(name, target.object, target.attributes, param)
     if policy.variables:
         seen["variables"] = Variables(policy.variables, seen, purse)
     return seen
@@ -50,11 +50,11 @@ def for_conditions(seen: dict[str, Any], target: Target, around: Surroundings) -
     return {**seen, "namespaceObject": None, "request": request}
 
 
-def missing(names: Collection[str], target: Target, around: Surroundings) -> list[str]:
+def missing(names: Collection[str], target: Target, param: JSON, around: Surroundings) -> list[str]:
     """What the facts of an object could not be computed from: "ClusterTrainingRuntime x not found"."""
     found: dict[str, None] = {}
     for name in sorted(names):
-        value = around.fact(name, target.object, target.attributes)
+        value = around.fact(name, target.object, target.attributes, param)
         if isinstance(value, dict):
             found.update(dict.fromkeys(value.get("missing") or ()))
     return list(found)

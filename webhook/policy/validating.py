@@ -194,7 +194,7 @@ class _Invocation:
             return self._decision(index, "error", f"failed messageExpression: {text}")
         if not result:
             return self._decision(index, "deny", message(rule, text), rule)
-        if rule.facts and (lacking := missing(rule.facts, self.target, self.around)):
+        if rule.facts and (lacking := missing(rule.facts, self.target, self.param, self.around)):
             return self._decision(index, "unknown", f"not evaluated: {', '.join(lacking)}")
         if index and self.binding.admits and self.param is None and self.target.podset is None:
             return self.binding.admits[index]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, UserInfo
 from webhook.cluster import Cluster
 from webhook.errors import BindingError, LookupFailed
+from webhook.facts.assumptions import Assumptions, assumptions
 from webhook.policy.declarations import REQUEST_RESOURCE
 from webhook.policy.equivalents import Equivalents
 from webhook.policy.matching import Match
@@ -35,7 +36,7 @@ _SHOWN = frozenset(
 class FactSource(Protocol):
     """Computes one fact of an object; a dict that it gives always has `missing`, a list of texts."""
 
-    def __call__(self, name: str, obj: JSON, attributes: Attributes, cluster: Cluster) -> JSON:
+    def __call__(self, name: str, obj: JSON, attributes: Attributes, cluster: Cluster, assumed: Assumptions, /) -> JSON:
         """The fact's value as JSON."""
         ...
 
@@ -43,10 +44,10 @@ class FactSource(Protocol):
 def fact_source(table: Table) -> FactSource:
     """The facts room, as this room asks it."""
 
-    def compute(name: str, obj: JSON, attributes: Attributes, cluster: Cluster) -> JSON:
+    def compute(name: str, obj: JSON, attributes: Attributes, cluster: Cluster, assumed: Assumptions, /) -> JSON:
         from webhook.facts import functions
 
-        return functions.compute(name, obj, attributes, cluster, table)
+        return functions.compute(name, obj, attributes, cluster, table, assumptions=assumed)
 
     return compute
 
@@ -85,7 +86,7 @@ class Surroundings:
     authorizer: Authorizer | None = None
     fact_source: FactSource | None = None
     _namespace: list[JSON] = field(default_factory=list)
-    _facts: dict[tuple[str, int], tuple[JSON, JSON]] = field(default_factory=dict)
+    _facts: dict[tuple[str, int, Assumptions], tuple[JSON, JSON]] = field(default_factory=dict)
     _requests: dict[tuple[GroupVersionResource, GroupVersionKind], JSON] = field(default_factory=dict)
 
     def namespace_labels(self) -> Labels | None:
@@ -120,13 +121,19 @@ class Surroundings:
 
         return authorizer_values(self.attributes, self.authorizer or NO_DECISIONS)
 
-    def fact(self, name: str, obj: JSON, attributes: Attributes) -> JSON:
-        """A fact of an object, computed once per object."""
-        key = (name, id(obj))
+    def fact(self, name: str, obj: JSON, attributes: Attributes, param: JSON = None) -> JSON:
+        """A fact of an object, computed once per object and what the param says of the cluster.
+
+        Raises:
+            LookupFailed: nobody computes facts, or the param cannot be read.
+
+        """
+        assumed = assumptions(param)
+        key = (name, id(obj), assumed)
         if key not in self._facts:
             if self.fact_source is None:
                 raise LookupFailed(f"no source of the fact `{name}`")
-            self._facts[key] = (obj, self.fact_source(name, obj, attributes, self.cluster))
+            self._facts[key] = (obj, self.fact_source(name, obj, attributes, self.cluster, assumed))
         return self._facts[key][1]
 
     def request(self, match: Match) -> JSON:

@@ -1,0 +1,30 @@
+"""What a policy's param says of the cluster reaches the facts that the policy reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from webhook.errors import LookupFailed
+from webhook.facts.assumptions import Assumptions, assumptions
+
+
+@pytest.mark.parametrize(
+    ("param", "expected"),
+    [
+        (None, Assumptions()),
+        ({"kind": "ConfigMap"}, Assumptions()),
+        ({"data": None}, Assumptions()),
+        ({"data": {"trainer": "2.2"}}, Assumptions(trainer=(2, 2))),
+        (
+            {"data": {"trainer": "v2.1.3", "kubernetes": "1.34", "other": "x"}},
+            Assumptions(trainer=(2, 1), kubernetes=(1, 34)),
+        ),
+    ],
+)
+def test_a_param_may_name_releases(param: object, expected: Assumptions) -> None:
+    assert assumptions(param) == expected
+
+
+def test_a_text_that_is_no_release_is_an_error() -> None:
+    with pytest.raises(LookupFailed, match=r"data.trainer is `latest`, expected a release such as 2.3"):
+        assumptions({"data": {"trainer": "latest"}})
