@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from webhook.cel.types import opaque
 from webhook.cel.values import (
     ABSENT,
     NONE,
@@ -111,3 +112,20 @@ def test_type_names():
     values = (1, UInt(1), 1.0, "", b"", [], {}, None, True, NONE, Timestamp(0))
     names = " ".join(map(type_name, values))
     assert names == ("int uint double string bytes list map null_type bool optional_type google.protobuf.Timestamp")
+
+
+def test_opaque_values_refuse_comparison_except_inside_lists():
+    class Opaque:
+        cel_type = opaque("test.Opaque")
+
+        def __eq__(self, other):
+            return type(other) is Opaque
+
+        __hash__ = None
+
+    with pytest.raises(NoSuchOverload):
+        equal(Opaque(), "x")
+    assert equal("x", Opaque()) is False
+    assert equal(Opaque(), None) is False
+    assert equal([Opaque()], ["x"]) is True
+    assert equal({"a": Opaque(), "b": 1}, {"a": 5, "b": 2}) is False

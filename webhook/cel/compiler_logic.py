@@ -207,6 +207,8 @@ def _shortfall(value: Any, length: int) -> int:
 
 
 def _equals_constant(compiler: Compiler, term: Term, value: Any, equals: Equals) -> ast.expr:
+    if term.type.kind == "opaque" and value is not None:
+        return compiler.call(equals, term.code, compiler.bind(value), place=Place("call"))
     if value is None or value is True or value is False:
         return code.identical(term.code, code.literal(value))
     kind = type(value)

@@ -60,7 +60,7 @@ def look_up(value: Any, key: Any) -> Optional:
     if kind in MAPS:
         found = map_find(value, key)
         return NONE if found is ABSENT else Optional(found)
-    if isinstance(value, dict):
+    if isinstance(value, dict) and kind is not Struct:  # the API server's Object{…} gives nothing to optional selection
         return Optional(value[key]) if has(value, key) else NONE
     return NONE
 

@@ -321,14 +321,14 @@ def equal(left: Any, right: Any) -> bool:
     """
     kind = type(left)
     other = type(right)
-    if kind is str or other is str:
+    if kind is str:
         return kind is other and bool(left == right)
     if kind in NUMBERS:
         return other in NUMBERS and numbers_equal(left, right)
-    if kind is bool or other is bool or left is None or right is None:
+    if kind is bool or left is None or right is None:
         return left is right
     if kind is list:
-        return other is list and len(left) == len(right) and all(map(equal, left, right))
+        return other is list and len(left) == len(right) and _same(zip(left, right, strict=True))
     if kind in MAPS:
         return other in MAPS and len(left) == len(right) and _same_entries(left, right)
     if kind is Struct:
@@ -336,6 +336,17 @@ def equal(left: Any, right: Any) -> bool:
     if kind is not other and kind not in TYPE_NAMES:
         no_such_overload()  # Kubernetes' opaque types refuse to be compared with others, on the left side
     return kind is other and bool(left == right)
+
+
+def _same(pairs: Iterable[tuple[Any, Any]]) -> bool:
+    """Whether no pair is unequal. What refuses to be compared does not count: cel-go's lists and maps ignore it."""
+    for left, right in pairs:
+        try:
+            if not equal(left, right):
+                return False
+        except NoSuchOverload:
+            continue
+    return True
 
 
 def identical(left: Any, right: Any) -> bool:
@@ -358,12 +369,9 @@ def numbers_equal(left: Any, right: Any) -> bool:
 
 def _same_entries(left: dict[Any, Any], right: dict[Any, Any]) -> bool:
     if type(left) is not Map and type(right) is not Map:
-        return all(key in right and equal(item, right[key]) for key, item in left.items())
-    for key, item in map_items(left):
-        found = map_find(right, key)
-        if found is ABSENT or not equal(item, found):
-            return False
-    return True
+        return left.keys() == right.keys() and _same((item, right[key]) for key, item in left.items())
+    found = [(item, map_find(right, key)) for key, item in map_items(left)]
+    return not any(item is ABSENT for _, item in found) and _same(found)
 
 
 def compare(left: Any, right: Any) -> int:
