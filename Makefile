@@ -9,7 +9,7 @@ RUN_STAMP := .venv/.installed-run
 DEV_STAMP := .venv/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test e2e bench bench-cel fuzz lock clean
+.PHONY: help demo serve install test e2e bench bench-cel fuzz deploy lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -39,6 +39,10 @@ bench-cel: $(DEV_STAMP) ## the CEL engine alone
 
 fuzz: $(DEV_STAMP) ## property tests with many more examples
 	$(BIN)/python -m pytest -m "not e2e" --hypothesis-profile=fuzz $(shell grep -rl --include='test_*.py' 'from hypothesis' tests)
+
+deploy: $(RUN_STAMP) ## write the parts of deploy/base that follow from the policies anew
+	$(BIN)/claimgate webhook-config > deploy/base/webhooks.yaml
+	awk 'FNR == 1 && NR > 1 { print "---" } { print }' policies/*/params.yaml > deploy/base/params.yaml
 
 lock: $(DEV_STAMP) ## write the lock files anew from pyproject.toml: newest versions, hashes, no host
 	$(PIP) install uv

@@ -57,7 +57,7 @@ def command(
     name: Annotated[str, typer.Option(help="Name of both configurations.")] = "claimgate",
     service: Annotated[
         str, typer.Option(metavar="NAMESPACE/NAME[:PORT]", help="The Service in front of the webhook.")
-    ] = "claimgate/claimgate",
+    ] = "claimgate-system/claimgate",
     url: Annotated[str, typer.Option(metavar="URL", help="Call this https address instead of a Service.")] = "",
     ca_bundle: Annotated[
         Path | None,
