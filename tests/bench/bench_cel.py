@@ -63,7 +63,9 @@ def review() -> dict[str, Any]:
         {
             "name": f"worker-{number}",
             "image": f"registry.example.com/team/train:{number}.4.2",
-            "env": [{"name": f"VARIABLE_{index}", "value": f"value-{index}"} for index in range(18)]
+            "env": [
+                {"name": f"VARIABLE_{index}", "value": f"value-{index}-of-a-long-configuration"} for index in range(18)
+            ]
             + [{"name": "WORLD_SIZE", "value": "5"}, {"name": "RANK", "value": str(number)}],
             "resources": {"limits": {"memory": f"{64 + number}Gi", "cpu": "8"}, "claims": [{"name": "gpu"}]},
         }
