@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -239,6 +240,20 @@ def test_a_denied_line_has_its_code_and_subresource() -> None:
     running.post("/validate", review_of(subResource="status"))
     (line,) = running.lines()
     assert (line["code"], line["subresource"], line["allowed"]) == (403, "status", False)
+
+
+class _Closed(io.StringIO):
+    """A log that nobody reads any more."""
+
+    def write(self, _text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_a_log_that_cannot_be_written_costs_no_answer() -> None:
+    running = Running(stream=_Closed())
+    assert running.post("/validate", review_of()).json()["response"]["allowed"] is True
+    assert running.post("/validate", b"").status_code == 400
+    assert running.tally.uncaught == {("log: BrokenPipeError",): 2}
 
 
 def test_while_draining_answers_close_their_connections() -> None:

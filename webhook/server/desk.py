@@ -15,7 +15,7 @@ from webhook.admission.respond import respond
 from webhook.attributes import Attributes, Phase
 from webhook.decisions import Decision, Status, Verdict
 from webhook.errors import CallError
-from webhook.logs import Log
+from webhook.logs import Level, Log
 from webhook.server.tally import Tally
 
 
@@ -47,13 +47,13 @@ class ReviewDesk:
         answer = respond(attributes.uid, verdict, phase, attributes.operation)
         elapsed_s = perf_counter() - started
         self._tally.reviewed(attributes, phase, verdict, elapsed_s)
-        self._log.info("review", **line(attributes, phase, verdict, elapsed_s))
+        self._note("info", "review", line(attributes, phase, verdict, elapsed_s))
         return answer
 
     def refused(self, phase: Phase, error: CallError) -> None:
         """Note a call that could not be read."""
         self._tally.refused(phase, error.code)
-        self._log.warning("call refused", phase=phase.value, code=error.code, reason=error.message)
+        self._note("warning", "call refused", {"phase": phase.value, "code": error.code, "reason": error.message})
 
     def failed(self, phase: Phase, error: Exception) -> Status:
         """Note a fault of our own: where it happened, not what it held."""
@@ -63,9 +63,17 @@ class ReviewDesk:
         ]
         self._tally.refused(phase, 500)
         self._tally.uncaught[name,] += 1
-        self._log.error("internal fault", phase=phase.value, code=500, error=name, traceback=frames)
+        fields = {"phase": phase.value, "code": 500, "error": name, "traceback": frames}
+        self._note("error", "internal fault", fields)
         message = f"claimgate failed on this review ({name}); its log has an `internal fault` line with the place"
         return Status(code=500, reason="InternalError", message=message)
+
+    def _note(self, level: Level, message: str, fields: dict[str, object]) -> None:
+        """Write a log line; one that cannot be written (nobody reads stderr any more) is counted, the answer stands."""
+        try:
+            self._log.write(level, message, fields)
+        except OSError as error:
+            self._tally.uncaught[f"log: {type(error).__name__}",] += 1
 
 
 def line(attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float) -> dict[str, object]:
