@@ -63,7 +63,7 @@ class ReviewDesk:
         ]
         self._tally.refused(phase, 500)
         self._tally.uncaught[name,] += 1
-        fields = {"phase": phase.value, "code": 500, "error": name, "traceback": frames}
+        fields: dict[str, object] = {"phase": phase.value, "code": 500, "error": name, "traceback": frames}
         self._note("error", "internal fault", fields)
         message = f"claimgate failed on this review ({name}); its log has an `internal fault` line with the place"
         return Status(code=500, reason="InternalError", message=message)
