@@ -32,7 +32,7 @@ def test_version_is_the_distribution_s(capsys):
     [
         pytest.param(["nope"], "error: no such command 'nope' (see `claimgate --help`)", id="unknown verb"),
         pytest.param(["--nope"], "error: no such option: --nope", id="unknown flag"),
-        pytest.param(["replay"], "error: missing argument 'FIXTURE...'", id="no fixture"),
+        pytest.param(["replay"], "error: missing argument 'FIXTURE'", id="no fixture"),
         pytest.param(["replay", "--phase", "later", "x"], "error: invalid value for '--phase'", id="bad phase"),
     ],
 )

@@ -21,7 +21,7 @@ FORMATS = {"text": text.write, "json": json.write, "policyreport": policyreport.
 
 def command(
     path: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Folders, files or - for stdin: YAML, JSON or NDJSON.")
+        list[str], typer.Argument(metavar="PATH", help="Folders, files or - for stdin: YAML, JSON or NDJSON.")
     ],
     *,
     policies: options.Policies = None,

@@ -24,7 +24,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="List, check 
 FORMATS = ("text", "json")
 Places: TypeAlias = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="[DIR]...", show_default=False, help="Folders and files. Default: the shipped policies."),
+    typer.Argument(metavar="DIR", show_default=False, help="Folders and files. Default: the shipped policies."),
 ]
 Outputs: TypeAlias = Annotated[
     list[str] | None, typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text or json; repeatable.")

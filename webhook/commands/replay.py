@@ -29,7 +29,7 @@ def command(
     fixture: Annotated[
         list[str],
         typer.Argument(
-            metavar="FIXTURE...",
+            metavar="FIXTURE",
             help="Files, folders or - for stdin: AdmissionReviews, bare requests, plain objects (taken as CREATE), "
             "or lists of them, in YAML, JSON or NDJSON.",
         ),

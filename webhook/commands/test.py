@@ -25,7 +25,7 @@ def command(
     folder: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[DIR]...",
+            metavar="DIR",
             show_default=False,
             help="Folders (or suite files): suite.yaml, kyverno-test.yaml, gator Suites and *cases.jsonl. "
             "Default: the shipped policies.",
