@@ -103,7 +103,7 @@ def audit_annotations(decisions: Sequence[Decision]) -> Mapping[str, str]:
     published: dict[str, dict[str, None]] = {}
     failure = ""
     for decision in decisions:
-        for key, value in decision.audit_annotations.items():
+        for key, value in decision.audit_annotations.items() if decision.audit_annotations else ():
             published.setdefault(f"{decision.policy}/{key}", {})[value] = None
         if not failure and decision.action == "deny" and ValidationAction.AUDIT in decision.actions:
             failure = _failure(decision)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Protocol
 
-from webhook.cel.checker import read
-from webhook.cel.compiler import compile_tree
+from webhook.cel.checker import Checked, read
+from webhook.cel.compiler import Function, compile_tree
 from webhook.cel.cost import Meter, Overrun
 from webhook.cel.environment import Environment
+from webhook.cel.folding import fold
 from webhook.cel.types import Type
-from webhook.errors import BudgetExceeded, EvaluationError
+from webhook.errors import BudgetExceeded, CompileError, EvaluationError
 
 
 class Program(Protocol):
@@ -30,6 +32,10 @@ class Program(Protocol):
     @property
     def names(self) -> frozenset[str]:
         """The variables it reads."""
+        ...
+
+    def prepare(self) -> None:
+        """Do now what the first evaluation would do first: for a server, before it is ready."""
         ...
 
     def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
@@ -59,9 +65,13 @@ class Engine(Protocol):
 
 
 class CompiledProgram:
-    """An expression as one Python function (compiler.py)."""
+    """An expression as one Python function (compiler.py), which is made when the expression is first evaluated.
 
-    __slots__ = ("_environment", "_exact", "_run", "names", "result", "source")
+    Reading and checking an expression costs a fifth of making its function, and finds every mistake that it can have; a
+    replay of one review loads all policies and asks few of them.
+    """
+
+    __slots__ = ("_checked", "_environment", "_exact", "_run", "names", "result", "source")
 
     def __init__(self, source: str, environment: Environment, expects: tuple[Type, ...]) -> None:
         checked = read(source, environment, expects)
@@ -69,8 +79,27 @@ class CompiledProgram:
         self.result = checked.result
         self.names = checked.names
         self._environment = environment
-        self._run = compile_tree(checked, source)
-        self._exact: Any = None
+        fold(checked, source)  # for the mistakes that only constants show
+        self._checked: Checked | None = checked
+        self._run: Function | None = None
+        self._exact: Function | None = None
+
+    def prepare(self) -> None:
+        """Make the function now."""
+        with suppress(EvaluationError):  # every evaluation will say so
+            self._compile()
+
+    def _compile(self) -> Function:
+        """Make the function. Threads that meet here make it twice; either serves."""
+        checked = self._checked
+        if self._run is None:
+            assert checked is not None
+            try:
+                self._run = compile_tree(checked, self.source)
+            except CompileError as error:
+                raise EvaluationError(str(error)) from None
+        self._checked = None
+        return self._run
 
     def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
         """The value for these variables. The activation maps each variable to plain JSON or a CEL value.
@@ -83,7 +112,7 @@ class CompiledProgram:
             limit = meter.start()
         try:
             try:
-                value = self._run(activation, limit, meter)
+                value = (self._run or self._compile())(activation, limit, meter)
             except Overrun:
                 value = self._evaluate_exactly(activation, limit, meter)
         except EvaluationError:

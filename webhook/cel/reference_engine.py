@@ -125,6 +125,9 @@ class CelpyProgram:
         self._runners = threading.local()
         self._runner()
 
+    def prepare(self) -> None:
+        """Nothing is put off."""
+
     def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
         """The value for these variables.
 

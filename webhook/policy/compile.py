@@ -67,6 +67,7 @@ def compile_policy(
         conditions=conditions,
         variables=walk.variables,
         rules=rules,
+        messages=sum(rule.message_expression is not None for rule in rules),
         audits=audits,
         changes=changes,
         reinvokes=isinstance(spec, MutatingSpec) and spec.reinvocation_policy == "IfNeeded",

@@ -6,7 +6,7 @@ not compile stays here with its error, so that the policy's failurePolicy can sp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -93,8 +93,8 @@ class Policy:
     """A ValidatingAdmissionPolicy (rules, audits) or a MutatingAdmissionPolicy (changes, reinvokes) with its bindings.
 
     `expands` is the annotation `expand: pods`. `phase` is where a validating policy speaks. `needs` are the names that
-    any of its expressions reads, so that nothing is looked up for nothing. `obstacles` say why the policy cannot be
-    installed natively.
+    any of its expressions reads, so that nothing is looked up for nothing. `messages` is how many rules
+    have a messageExpression. `obstacles` say why the policy cannot be installed natively.
     """
 
     kind: Literal["validating", "mutating"]
@@ -110,6 +110,7 @@ class Policy:
     audits: tuple[AuditRule, ...] = ()
     changes: tuple[Change, ...] = ()
     reinvokes: bool = False
+    messages: int = 0
     bindings: tuple[Binding, ...] = ()
     needs: frozenset[str] = frozenset()
     facts: tuple[str, ...] = ()
@@ -119,3 +120,14 @@ class Policy:
     category: str = ""
     docs: str = ""
     obstacles: tuple[str, ...] = ()
+
+    def expressions(self) -> Iterator[Expression]:
+        """Every expression of the policy."""
+        yield from (condition.expression for condition in self.conditions)
+        yield from self.variables.values()
+        for rule in self.rules:
+            yield rule.expression
+            if rule.message_expression is not None:
+                yield rule.message_expression
+        yield from (audit.expression for audit in self.audits)
+        yield from (change.expression for change in self.changes)

@@ -32,16 +32,16 @@ class OutOfBudget(EvaluationError):
 class Purse:
     """What several expressions may still cost together, and until when they may run."""
 
-    __slots__ = ("deadline", "owed", "remaining")
+    __slots__ = ("deadline", "meter", "owed")
 
     def __init__(self, budget: int, deadline: float | None) -> None:
-        self.remaining = budget
+        self.meter = Meter(LIMIT, budget, deadline)
         self.deadline = deadline
         self.owed = 0
 
     def covers(self, expressions: int) -> bool:
         """Say whether that many expressions can be evaluated without any chance of running out."""
-        return expressions * LIMIT <= self.remaining
+        return expressions * LIMIT <= self.meter.budget
 
     def evaluate(self, expression: Expression, activation: Mapping[str, Any]) -> Any:
         """Evaluate an expression and pay for it and for the variables that it used first.
@@ -51,24 +51,24 @@ class Purse:
             EvaluationError: it failed; the text is the API server's and quotes the expression.
 
         """
-        program = expression.program
+        program, meter = expression.program, self.meter
         if program is None:
             raise EvaluationError(f"compilation error: {expression.error}")
-        meter = Meter(limit=LIMIT, deadline=self.deadline)
         try:
             value = program.evaluate(activation, meter)
         except EvaluationError as error:
-            self._pay(meter.spent)
+            self._settle()
             raise EvaluationError(f"expression '{expression.source}' resulted in error: {error}") from error
-        self._pay(meter.spent)
+        if self.owed:
+            self._settle()
         return value
 
-    def _pay(self, cost: int) -> None:
-        cost += self.owed
+    def _settle(self) -> None:
+        """Pay for the variables that the last expression used first."""
+        self.meter.budget -= self.owed
         self.owed = 0
-        if cost > self.remaining:
+        if self.meter.budget < 0:
             raise OutOfBudget
-        self.remaining -= cost
 
 
 class Variables(dict[str, Any]):

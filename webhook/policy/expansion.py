@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from webhook import paths
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.policy.compiled import Policy
-from webhook.policy.matching import Match, matches, native
+from webhook.policy.matching import Match, matches
 from webhook.policy.variables import Surroundings
 from webhook.workloads.podsets import PodSet, podsets
 
@@ -54,11 +54,9 @@ def targets(policy: Policy, around: Surroundings) -> Iterator[Target]:
 
     """
     attributes = around.attributes
-    match = matches(policy.criteria, attributes, around.namespace_labels, around.equivalents)
+    match = matches(policy.criteria, attributes, around.namespace_labels, around.equivalents, around.sent)
     if match is not None:
-        yield Target(
-            attributes, match, _in_version(attributes.object, match), _in_version(attributes.old_object, match)
-        )
+        yield _whole(match, around)
     if not policy.expands or attributes.sub_resource or attributes.operation == Operation.CONNECT:
         return
     for podset, old in _pairs(around):
@@ -74,7 +72,17 @@ def targets(policy: Policy, around: Surroundings) -> Iterator[Target]:
             old_object=_pod(old, attributes) if old is not None else None,
         )
         if matches(policy.criteria, virtual, around.namespace_labels, around.equivalents):
-            yield Target(virtual, native(attributes), virtual.object, virtual.old_object, podset)
+            yield Target(virtual, around.sent, virtual.object, virtual.old_object, podset)
+
+
+def _whole(match: Match, around: Surroundings) -> Target:
+    """The request's own object; in the version it was sent, the same value for every policy."""
+    attributes = around.attributes
+    if match is around.sent:
+        if not isinstance(around.whole, Target):
+            around.whole = Target(attributes, match, attributes.object, attributes.old_object)
+        return around.whole
+    return Target(attributes, match, _in_version(attributes.object, match), _in_version(attributes.old_object, match))
 
 
 def _in_version(obj: JSON, match: Match) -> JSON:

@@ -52,6 +52,8 @@ class Rule:
         )
 
     def _matches_resource(self, resource: str, sub: str) -> bool:
+        if (resource, sub) in self.resources:
+            return True
         return any(r in ("*", resource) and s in ("*", sub) for r, s in self.resources)
 
     def _matches_scope(self, resource: GroupVersionResource, namespace: str) -> bool:
@@ -114,8 +116,10 @@ def is_exempt(attributes: Attributes) -> bool:
     return attributes.kind.group == GROUP and attributes.kind.kind in _EXEMPT
 
 
-def matches(found: Criteria, attributes: Attributes, labels: NamespaceLabels, equal: Equivalents) -> Match | None:
-    """As what the criteria match the request, or None.
+def matches(
+    found: Criteria, attributes: Attributes, labels: NamespaceLabels, equal: Equivalents, sent: Match | None = None
+) -> Match | None:
+    """As what the criteria match the request, or None; `sent` is `native(attributes)` where that is at hand.
 
     A namespace that cannot be found counts only once everything else matches, as upstream has it.
 
@@ -126,9 +130,10 @@ def matches(found: Criteria, attributes: Attributes, labels: NamespaceLabels, eq
     """
     if found.objects.requirements and not _matches_object(found.objects, attributes):
         return None
-    if found.excluded and _match_rules(found.excluded, found, attributes, equal):
+    sent = sent or native(attributes)
+    if found.excluded and _match_rules(found.excluded, found, attributes, equal, sent):
         return None
-    match = _match_rules(found.rules, found, attributes, equal) if found.rules else native(attributes)
+    match = _match_rules(found.rules, found, attributes, equal, sent) if found.rules else sent
     if match is None or not found.namespaces.requirements or _matches_namespace(found.namespaces, attributes, labels):
         return match
     return None
@@ -160,26 +165,29 @@ def _matches_namespace(found: Selector, attributes: Attributes, labels: Namespac
     raise BindingError(f'namespaces "{attributes.namespace}" not found')
 
 
-def _match_rules(rules: tuple[Rule, ...], found: Criteria, attributes: Attributes, equal: Equivalents) -> Match | None:
+def _match_rules(
+    rules: tuple[Rule, ...], found: Criteria, attributes: Attributes, equal: Equivalents, sent: Match
+) -> Match | None:
     """The rules asked about the resource as requested, then as sent, then under every equivalent name."""
     requested = attributes.request_resource
-    if any(each.matches(requested, attributes) for each in rules):
-        return _as_requested(attributes, equal)
+    for each in rules:
+        if each.matches(requested, attributes):
+            return _as_requested(attributes, equal, sent)
     if found.policy == "Exact":
         return None
     for each in rules:
         if requested != attributes.resource and each.matches(attributes.resource, attributes):
-            return native(attributes)
+            return sent
         for other in equal.others.get(requested, ()):
             if other.resource != attributes.resource and each.matches(other.resource, attributes):
                 return Match(other.resource, other.kind, "version" if other.is_same else "impossible")
     return None
 
 
-def _as_requested(attributes: Attributes, equal: Equivalents) -> Match:
+def _as_requested(attributes: Attributes, equal: Equivalents, sent: Match) -> Match:
     """The request before the API server converted it for this webhook; the object has the converted version."""
     if attributes.request_resource == attributes.resource:
-        return native(attributes)
+        return sent
     back = [e for e in equal.others.get(attributes.resource, ()) if e.resource == attributes.request_resource]
     conversion: Literal["version", "impossible"] = "version" if back and back[0].is_same else "impossible"
     return Match(attributes.request_resource, attributes.request_kind, conversion)

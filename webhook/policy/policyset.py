@@ -98,6 +98,13 @@ class PolicySet:
             fact_source=fact_source(self.table),
         )
 
+    def prepare(self) -> None:
+        """Do now what the first request of each policy would do first: for a server, before it is ready."""
+        for policy in self.policies:
+            for expression in policy.expressions():
+                if expression.program is not None:
+                    expression.program.prepare()
+
     def kinds(self) -> frozenset[GroupVersionKind]:
         """The kinds that the view of the cluster must hold: namespaces, parameters, and what facts look up."""
         found = {NAMESPACE}

@@ -121,7 +121,13 @@ def _unconverted(policy: Policy, binding: Binding, target: Target) -> Decision:
 
 
 class _Invocation:
-    """One policy under one binding with one parameter, asked about one object."""
+    """One policy under one binding with one parameter, asked about one object.
+
+    `elapsed_s` of a decision is the time from the start to it; rules that hold carry none, as the API server measures
+    only denials and errors.
+    """
+
+    __slots__ = ("around", "binding", "param", "policy", "purse", "started", "target")
 
     def __init__(self, policy: Policy, binding: Binding, param: JSON, target: Target, around: Surroundings) -> None:
         self.policy = policy
@@ -132,16 +138,14 @@ class _Invocation:
         self.purse = Purse(BUDGET, around.deadline)
         self.started = perf_counter()
 
-    def decisions(self) -> Iterator[Decision]:
+    def decisions(self) -> Sequence[Decision]:
         """One decision per rule, one for a failure of the whole, one for what is to be recorded."""
         try:
-            seen = activation(self.policy, self.target, self.param, self.around, self.purse)
-            found = self._evaluate(seen)
+            return self._evaluate(activation(self.policy, self.target, self.param, self.around, self.purse))
         except (EvaluationError, BindingError, LookupFailed) as error:
-            found = [self._decision(None, "error", str(error))]
-        yield from found
+            return [self._decision(None, "error", str(error))]
 
-    def _evaluate(self, seen: dict[str, Any]) -> list[Decision]:
+    def _evaluate(self, seen: dict[str, Any]) -> Sequence[Decision]:
         policy = self.policy
         if policy.conditions:
             asked = for_conditions(seen, self.target, self.around)
@@ -150,8 +154,16 @@ class _Invocation:
         results = [self._result(rule, seen) for rule in policy.rules]
         seen.pop("variables", None)  # breaks the circle that would wait for the garbage collector
         texts = self._messages(results)
-        found = [self._judge(index, result, texts) for index, result in enumerate(results)]
+        if not texts and self._is_plain and results.count(True) == len(results):
+            found: Sequence[Decision] = self.binding.admits
+        else:
+            found = [self._judge(index, result, texts) for index, result in enumerate(results)]
         return [*found, *self._audit()] if policy.audits else found
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the decisions of rules that hold are those made beforehand."""
+        return self.param is None and self.target.podset is None and not self.policy.facts
 
     def _result(self, rule: Rule, seen: dict[str, Any]) -> bool | EvaluationError:
         try:
@@ -163,8 +175,7 @@ class _Invocation:
 
     def _messages(self, results: Sequence[bool | EvaluationError]) -> Sequence[object]:
         """The values of the messageExpressions, of those that are needed unless the budget might not cover them all."""
-        rules = self.policy.rules
-        count = sum(rule.message_expression is not None for rule in rules)
+        rules, count = self.policy.rules, self.policy.messages
         covered = self.purse.covers(count + len(self.policy.variables))
         if not count or (covered and False not in results):
             return ()
@@ -196,7 +207,7 @@ class _Invocation:
             return self._decision(index, "deny", message(rule, text), rule)
         if rule.facts and (lacking := missing(rule.facts, self.target, self.param, self.around)):
             return self._decision(index, "unknown", f"not evaluated: {', '.join(lacking)}")
-        if index and self.binding.admits and self.param is None and self.target.podset is None:
+        if self._is_plain:
             return self.binding.admits[index]
         return self._decision(index, "admit")
 
@@ -226,7 +237,7 @@ class _Invocation:
             message=text,
             reason=rule.reason if rule else "Invalid" if is_denial else "",
             code=rule.code if rule else 422 if is_denial else 0,
-            elapsed_s=perf_counter() - self.started if not index else 0.0,
+            elapsed_s=perf_counter() - self.started,
             severity=self.policy.severity,
             category=self.policy.category,
         )

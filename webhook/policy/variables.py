@@ -17,7 +17,7 @@ from webhook.errors import BindingError, LookupFailed
 from webhook.facts.assumptions import Assumptions, assumptions
 from webhook.policy.declarations import REQUEST_RESOURCE
 from webhook.policy.equivalents import Equivalents
-from webhook.policy.matching import Match
+from webhook.policy.matching import Match, native
 from webhook.policy.selectors import Labels, labels_of
 from webhook.workloads.table import Table
 
@@ -75,7 +75,8 @@ def authorizer_values(attributes: Attributes, decides: Authorizer) -> Mapping[st
 class Surroundings:
     """Everything around one request that its policies may ask about.
 
-    Made once per review and shared by its policies; `namespace` and the labels are looked up once.
+    Made once per review and shared by its policies; `namespace` and the labels are looked up once. `sent` is the
+    request taken as what it is; `whole` is for expansion.py, which keeps the request's own object there.
     """
 
     attributes: Attributes
@@ -85,9 +86,15 @@ class Surroundings:
     deadline: float | None = None
     authorizer: Authorizer | None = None
     fact_source: FactSource | None = None
+    sent: Match = field(init=False)
+    whole: object = None
+    _sent_request: JSON = None
     _namespace: list[JSON] = field(default_factory=list)
     _facts: dict[tuple[str, int, Assumptions], tuple[JSON, JSON]] = field(default_factory=dict)
     _requests: dict[tuple[GroupVersionResource, GroupVersionKind], JSON] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.sent = native(self.attributes)
 
     def namespace_labels(self) -> Labels | None:
         """The labels of the request's namespace, None when it does not exist."""
@@ -138,6 +145,10 @@ class Surroundings:
 
     def request(self, match: Match) -> JSON:
         """What `request` shows for a match; the same for every policy with that match."""
+        if match is self.sent:
+            if self._sent_request is None:
+                self._sent_request = request(self.attributes, match.resource, match.kind)
+            return self._sent_request
         key = (match.resource, match.kind)
         if key not in self._requests:
             self._requests[key] = request(self.attributes, match.resource, match.kind)
