@@ -165,6 +165,48 @@ def test_absent_among_others_is_known_to_be_absent() -> None:
     assert (claim["found"], claim["absent"], claim["nearest"], claim["elsewhere"]) == (False, True, "big", ["other"])
 
 
+@pytest.mark.parametrize(
+    ("context", "absent"),
+    [
+        ((), False),
+        ((template("x", namespace="other"),), False),
+        ((template("x"),), True),
+        ((template("big", namespace="other"),), True),
+        (({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}},), True),
+        (({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}},), False),
+    ],
+    ids=["nothing", "others elsewhere", "others here", "that name elsewhere", "a whole cluster", "a few files"],
+)
+def test_what_makes_an_object_known_to_be_absent(context: tuple, absent: bool) -> None:
+    (claim,) = of(pod([{"name": "gpu", "resourceClaimTemplateName": "big"}]), *context)["claims"]
+    assert claim["absent"] is absent
+
+
+@pytest.mark.parametrize(
+    ("context", "absent", "near"),
+    [
+        ((), False, ""),
+        ((device_class("other"),), False, ""),
+        ((device_class("gpu.nvidia.co"),), True, "gpu.nvidia.co"),
+        (({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}},), True, ""),
+    ],
+    ids=["nothing", "another driver's", "almost that name", "a whole cluster"],
+)
+def test_what_makes_a_class_known_to_be_absent(context: tuple, absent: bool, near: str) -> None:
+    claim = pod([{"name": "gpu", "resourceClaimTemplateName": "t"}])
+    (request,) = of(claim, template("t", exactly("r")), *context)["claims"][0]["requests"]
+    assert (request["classAbsent"], request["nearestClass"]) == (absent, near)
+
+
+def test_a_cluster_scoped_owner_has_no_namespace_to_look_in() -> None:
+    fact = of(
+        pod([{"name": "gpu", "resourceClaimTemplateName": "big"}], user("gpu")),
+        template("bigg", namespace="default"),
+        namespace="",
+    )
+    assert (fact["claims"][0]["found"], fact["claims"][0]["absent"], fact["missing"]) == (False, False, [])
+
+
 def test_a_compute_domain_promises_its_template() -> None:
     domain = {
         "apiVersion": "resource.nvidia.com/v1beta1",
@@ -267,7 +309,7 @@ def test_a_claim_object_tells_its_own_requests() -> None:
         None,
     ]
     fact = of(own, device_class("other"))
-    assert [(r["name"], r["devices"], r["classAbsent"]) for r in fact["requests"]] == [("r", 2, True)]
+    assert [(r["name"], r["devices"], r["classFound"]) for r in fact["requests"]] == [("r", 2, False)]
     assert fact["requests"][0]["path"] == "spec.spec.devices.requests[0].exactly"
     assert fact["constraints"] == [
         {

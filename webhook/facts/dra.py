@@ -17,7 +17,7 @@ from webhook.facts import devices
 from webhook.facts.containers import Container, containers, items, text
 from webhook.facts.nearest import nearest
 from webhook.facts.requests import constraints, names, requests, selectors
-from webhook.facts.view import View
+from webhook.facts.view import NAMESPACE, View
 from webhook.paths import FieldPath
 from webhook.workloads.podsets import PodSet, group_kind
 
@@ -26,7 +26,7 @@ CLAIM = GroupVersionKind(GROUP, "v1", "ResourceClaim")
 TEMPLATE = GroupVersionKind(GROUP, "v1", "ResourceClaimTemplate")
 CLASS = GroupVersionKind(GROUP, "v1", "DeviceClass")
 DOMAIN = GroupVersionKind("resource.nvidia.com", "v1beta1", "ComputeDomain")
-KINDS = (CLAIM, TEMPLATE, CLASS, DOMAIN)
+KINDS = (CLAIM, TEMPLATE, CLASS, DOMAIN, NAMESPACE)
 _DEFAULT = "default"
 IMPLICIT = "deviceclass.resource.kubernetes.io/"
 
@@ -92,13 +92,17 @@ class _Classes:
         return self._names
 
     def state(self, name: str) -> JSON:
-        """What the view says of a class: there, known to be absent (other classes are there), and which is near."""
+        """What the view says of a class: there, known to be absent, and which is near.
+
+        Drivers bring their classes, files seldom have them: only a whole cluster lacks one for certain, or a view that
+        has one of almost that name.
+        """
         found = self.get(name) if name else None
-        lacks = found is None and name != ""
+        near = nearest(name, self.names()) if found is None and name else ""
         return {
             "classFound": found is not None,
-            "classAbsent": lacks and bool(self.names()),
-            "nearestClass": nearest(name, self.names()) if lacks else "",
+            "classAbsent": found is None and name != "" and (near != "" or self._view.is_whole()),
+            "nearestClass": near,
             "extendedResource": text(paths.get(found, ("spec", "extendedResourceName"))),
         }
 
@@ -134,7 +138,7 @@ def _claim(entry: JSON, path: FieldPath, podset: PodSet, view: View, classes: _C
         "adminAccess": False,
         "users": [],
     }
-    if source in ("claim", "template"):
+    if source in ("claim", "template") and view.namespace:  # a cluster-scoped runtime is used from many namespaces
         _resolve(made, CLAIM if source == "claim" else TEMPLATE, view, classes)
     return made
 
@@ -163,8 +167,8 @@ def _resolve(made: JSON, gvk: GroupVersionKind, view: View, classes: _Classes) -
 def _absence(gvk: GroupVersionKind, name: str, view: View) -> JSON:
     """What can be said of an object that is not there.
 
-    It is known to be absent only where the view has others of its kind: a view without any knows nothing about them. A
-    ComputeDomain promises the template that it names; its controller makes it.
+    It is known to be absent from a whole cluster; from files only where they have others of its kind in the namespace,
+    or that name in another one. A ComputeDomain promises the template that it names; its controller makes it.
     """
     here = view.namespace or _DEFAULT
     others = [_place(found) for found in view.objects(gvk)]
@@ -173,11 +177,13 @@ def _absence(gvk: GroupVersionKind, name: str, view: View) -> JSON:
         paths.get(domain, ("spec", "channel", "resourceClaimTemplate", "name")) == name and _place(domain)[0] == here
         for domain in view.objects(DOMAIN)
     )
+    elsewhere = sorted({namespace for namespace, other in others if other == name})
+    is_known = any(namespace == here for namespace, _ in others) or bool(elsewhere) or view.is_whole()
     return {
-        "absent": bool(others) and not promised,
+        "absent": is_known and not promised,
         "promised": promised,
         "nearest": near,
-        "elsewhere": sorted({namespace for namespace, other in others if other == name})[:3],
+        "elsewhere": elsewhere[:3],
     }
 
 

@@ -7,11 +7,14 @@ TrainJob itself carries and names the runtime in `missing`. Rules of merging: ru
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.facts import devices, steps
 from webhook.facts.containers import containers, items, text
 from webhook.facts.dra import dra
 from webhook.facts.gpu import trainer_count
+from webhook.facts.jobset import findings
 from webhook.facts.processes import Processes, plugin, predict
 from webhook.facts.runtime import Merged, is_trainer, merge, node_count
 from webhook.facts.view import View
@@ -37,9 +40,11 @@ def trainer(obj: JSON, view: View, version: tuple[int, int]) -> JSON:
     runtime = get(found, ("spec",)) or {}
     merged = merge(obj, runtime, version) if found is not None else Merged(spec={})
     node_job = _node_job(merged.spec)
-    node = next((each for each in items(get(node_job, (*_POD, "spec", "containers"))) if _name(each) == "node"), None)
+    node = _container(node_job, "node")
     asked = get(obj, ("spec", "trainer", "resourcesPerNode")) if is_job else None
     resources = asked if asked is not None else get(node, ("resources",)) or {}
+    own = _node_job(get(runtime, ("template", "spec")) or {})
+    processes = _processes(obj, runtime, resources, version, is_known=found is not None)
     return {
         "version": ".".join(map(str, version)),
         "runtime": {
@@ -59,9 +64,13 @@ def trainer(obj: JSON, view: View, version: tuple[int, int]) -> JSON:
             "resources": resources,
             "claims": list(_claims(obj, node_job, merged, View(view.cluster, view.namespace))) if is_job else [],
         },
-        "processes": _processes(obj, runtime, resources, version, is_known=found is not None),
+        "processes": {
+            **processes,
+            "podGpus": _gpus(get(node, ("resources",))),
+            "runtimeGpus": _gpus(get(_container(own, "node"), ("resources",))),
+        },
         "names": _names(obj, merged.spec),
-        "notes": merged.notes,
+        "notes": [*merged.notes, *_notes(obj, runtime, merged, version)] if found is not None else merged.notes,
         "missing": view.missing,
     }
 
@@ -90,6 +99,34 @@ def _runtime(reference: JSON, view: View) -> JSON | None:
 
 def _name(value: JSON) -> str:
     return text(get(value, ("name",)))
+
+
+def _container(job: JSON, name: str) -> JSON:
+    return next((each for each in items(get(job, (*_POD, "spec", "containers"))) if _name(each) == name), None)
+
+
+def _gpus(resources: JSON) -> int:
+    """GPUs and parts of them that a container's own resources ask for, by any vendor's name."""
+    asked = {**(get(resources, ("requests",)) or {}), **(get(resources, ("limits",)) or {})}
+    known = ((devices.resource(name), amount) for name, amount in asked.items())
+    return sum(
+        trainer_count({"gpu": amount}, {})[0]
+        for device, amount in known
+        if device.gpu and device.kind in devices.COUNTED
+    )
+
+
+def _notes(obj: JSON, runtime: JSON, merged: Merged, version: tuple[int, int]) -> Iterator[JSON]:
+    """What became of the TrainJob's words, of the runtime's own, and what JobSet will say of both together."""
+    yield from steps.notes(obj, runtime, version)
+    yield from ({**note, "path": "spec.runtimeRef"} for note in steps.runtime_notes(runtime))
+    own = {replace(each, at=()) for each in findings(get(runtime, ("template", "spec")) or {})}
+    told = {(note["job"], note["container"]) for note in merged.notes}
+    for found in findings(merged.spec):
+        if (found.job, "") in told or (found.job, found.container) in told or (found.job, found.text) in told:
+            continue
+        path = "spec.runtimeRef" if replace(found, at=()) in own else "spec.runtimePatches"
+        yield {**found.note(("spec", "template", "spec")), "path": path}
 
 
 def _node_job(spec: JSON) -> JSON:
@@ -156,7 +193,13 @@ def _names(obj: JSON, spec: JSON) -> JSON:
         room = _NAME_LIMIT - len("-".join(("", _name(job), *map(str, highest), "abcde")))
         if room < limit:
             limit, longest = room, _name(job)
-    return {"limit": limit, "job": longest, "length": len(text(get(obj, ("metadata", "name"))))}
+    return {"limit": limit, "job": longest, "length": _length(obj)}
+
+
+def _length(obj: JSON) -> int:
+    """Of the name, or of the one that generateName will make (k8s.io/apiserver pkg/storage/names: 58 and 5 more)."""
+    prefix = text(get(obj, ("metadata", "generateName")))
+    return len(text(get(obj, ("metadata", "name")))) or (min(len(prefix), 58) + 5 if prefix else 0)
 
 
 _PARALLELISM = ("template", "spec", "parallelism")

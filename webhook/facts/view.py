@@ -12,6 +12,8 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster import Cluster
 from webhook.errors import LookupFailed
 
+NAMESPACE = GroupVersionKind("", "v1", "Namespace")
+
 
 @dataclass(slots=True)
 class View:
@@ -38,6 +40,13 @@ class View:
             return self.cluster.list(gvk, None)
         except LookupFailed:
             return ()
+
+    def is_whole(self) -> bool:
+        """Whether this is the view of a whole cluster, and not of a few files: every cluster has `kube-system`.
+
+        Only in a whole cluster an object that is not there is known to be absent without further evidence.
+        """
+        return any((found.get("metadata") or {}).get("name") == "kube-system" for found in self.objects(NAMESPACE))
 
     def _note(self, text: str) -> None:
         if text not in self.missing:

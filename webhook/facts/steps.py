@@ -1,0 +1,169 @@
+"""What of a TrainJob reaches its runtime's steps, and what its plugin will refuse or overlook.
+
+Pure: a TrainJob, the spec of its runtime and the release give notes `{what, path, text, job, container}`. Sources:
+kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/{jobset/jobset,jobset/builder,torch/torch,mpi/mpi,
+xgboost/xgboost,flux/flux}.go. Merging is runtime.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.containers import items, text
+from webhook.facts.jobset import POD
+from webhook.facts.processes import plugin
+from webhook.facts.runtime import STEP_LABEL, is_trainer
+from webhook.paths import get
+
+INITIALIZER_MOUNT: Final = (2, 3)  # kubeflow/trainer#3714
+RESERVED: Final[Mapping[str, frozenset[str]]] = {
+    "torch": frozenset(
+        ("PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"),
+    ),
+    "mpi": frozenset(
+        f"OMPI_MCA_{name}"
+        for name in (*("orte_default_hostfile", "plm_rsh_args", "orte_keep_fqdn_hostnames", "orte_set_default_slots"),)
+    ),
+    "xgboost": frozenset(("DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID", "DMLC_NUM_WORKER")),
+}
+
+
+def notes(job: JSON, runtime: JSON, release: tuple[int, int]) -> Iterator[JSON]:
+    """Everything there is to say of a TrainJob on a runtime (its `spec`)."""
+    jobs = [each for each in items(get(runtime, ("template", "spec", "replicatedJobs"))) if isinstance(each, dict)]
+    trainer = get(job, ("spec", "trainer"))
+    yield from _initializers(job, jobs, release)
+    if isinstance(trainer, dict):
+        yield from _unreached(trainer, jobs, runtime)
+        yield from _reserved(trainer, plugin(runtime))
+    if plugin(runtime) == "mpi":
+        yield from _launcher(trainer if isinstance(trainer, dict) else {}, jobs, runtime)
+
+
+def runtime_notes(runtime: JSON) -> Iterator[JSON]:
+    """Everything there is to say of the spec of a runtime alone."""
+    jobs = [each for each in items(get(runtime, ("template", "spec", "replicatedJobs"))) if isinstance(each, dict)]
+    yield from _injection(runtime, jobs)
+    match plugin(runtime):
+        case "torch":
+            yield from _rendezvous(runtime, jobs)
+        case "flux":
+            yield from _installer(jobs)
+
+
+def _note(what: str, path: str, words: str, job: str = "", container: str = "") -> JSON:
+    return {"what": what, "path": path, "text": words, "job": job, "container": container}
+
+
+def _name(value: JSON) -> str:
+    return text(get(value, ("name",)))
+
+
+def _containers(job: JSON, kind: str = "containers") -> list[JSON]:
+    return items(get(job, (*POD, "spec", kind)))
+
+
+def _container(job: JSON, name: str) -> JSON | None:
+    return next((each for each in _containers(job) if _name(each) == name), None)
+
+
+def _initializers(job: JSON, jobs: list[JSON], release: tuple[int, int]) -> Iterator[JSON]:
+    """jobset.go checkInitializer: the job, its container, and since 2.3 the container's mount."""
+    for role in ("dataset", "model"):
+        if get(job, ("spec", "initializer", role)) is None:
+            continue
+        name, path = f"{role}-initializer", f"spec.initializer.{role}"
+        step = next((each for each in jobs if _name(each) == name), None)
+        container = _container(step, name) if step is not None else None
+        if step is None:
+            yield _note("initializer", path, f"no replicated job `{name}`")
+        elif container is None:
+            yield _note("initializer", path, f"no container `{name}` in its replicated job `{name}`", name)
+        elif release >= INITIALIZER_MOUNT and "initializer" not in map(_name, items(container.get("volumeMounts"))):
+            words = f"no volumeMount `initializer` in its container `{name}`"
+            yield _note("initializer", path, words, name, name)
+
+
+def _unreached(trainer: JSON, jobs: list[JSON], runtime: JSON) -> Iterator[JSON]:
+    """Fields of spec.trainer that land in no container, and args of the runtime that a new command gets."""
+    step = next((each for each in jobs if is_trainer(each)), None)
+    node = _container(step, "node") if step is not None else None
+    worker = next((each for each in jobs if _name(each) == "node"), None)
+    is_mpi = get(runtime, ("mlPolicy", "mpi")) is not None
+    shared = get(runtime, ("mlPolicy", "mpi", "runLauncherAsNode")) is True and _container(worker, "node") is not None
+    if node is None:
+        words = f"no replicated job carries the label {STEP_LABEL}: trainer"
+        if step is not None:
+            words = f"the trainer's replicated job `{_name(step)}` has no container `node`"
+        for field in ("image", "command", "args", "env", "resourcesPerNode"):
+            if trainer.get(field) and not (shared and field in ("env", "resourcesPerNode")):
+                yield _note("ignoredTrainer", f"spec.trainer.{field}", words, _name(step))
+    elif trainer.get("command") and trainer.get("args") is None and node.get("args"):
+        yield _note("keptArgs", "spec.trainer.command", " ".join(map(str, items(node["args"]))), _name(step), "node")
+    if step is None and not (is_mpi and worker is not None) and trainer.get("numNodes") is not None:
+        words = f"no replicated job carries the label {STEP_LABEL}: trainer"
+        yield _note("ignoredNodes", "spec.trainer.numNodes", words)
+
+
+def _reserved(trainer: JSON, name: str) -> Iterator[JSON]:
+    """Variables that the plugin sets itself."""
+    for index, each in enumerate(items(trainer.get("env"))):
+        if _name(each) in RESERVED.get(name, ()):
+            yield _note("reservedEnv", f"spec.trainer.env[{index}].name", _name(each))
+
+
+def _injection(runtime: JSON, jobs: list[JSON]) -> Iterator[JSON]:
+    """torch.go validateEnvInjectionTargets: jobs and containers that the runtime does not have."""
+    for index, target in enumerate(items(get(runtime, ("mlPolicy", "torch", "envInjection", "targets")))):
+        wanted = text(get(target, ("jobName",)))
+        job = next((each for each in jobs if _name(each) == wanted), None)
+        there = {_name(each) for each in (*_containers(job), *_containers(job, "initContainers"))} if job else set()
+        for name in items(get(target, ("containerNames",))):
+            if name not in there:
+                path = f"spec.mlPolicy.torch.envInjection.targets[{index}]"
+                yield _note("envInjection", path, "", wanted, text(name))
+
+
+def _rendezvous(runtime: JSON, jobs: list[JSON]) -> Iterator[JSON]:
+    """Torch's master address is `<name>-node-0-0.<name>`, whatever the job and the subdomain are called."""
+    step = next((each for each in jobs if is_trainer(each)), None)
+    if step is not None and _name(step) != "node":
+        yield _note(
+            "rendezvous",
+            "spec.template.spec.replicatedJobs",
+            f"the trainer's replicated job is named `{_name(step)}`, not `node`",
+            _name(step),
+        )
+    subdomain = text(get(runtime, ("template", "spec", "network", "subdomain")))
+    if subdomain:
+        yield _note(
+            "rendezvous",
+            "spec.template.spec.network.subdomain",
+            f"network.subdomain is `{subdomain}`, not the job's own name",
+        )
+
+
+def _launcher(trainer: JSON, jobs: list[JSON], runtime: JSON) -> Iterator[JSON]:
+    """What of spec.trainer only the launcher of an MPI runtime gets, and a launcher that cannot be a node."""
+    worker = next((each for each in jobs if _name(each) == "node"), None)
+    as_node = get(runtime, ("mlPolicy", "mpi", "runLauncherAsNode")) is True
+    if worker is not None and not is_trainer(worker):
+        step = next((each for each in jobs if is_trainer(each)), None)
+        if trainer.get("resourcesPerNode") is not None and not as_node:
+            yield _note("launcherResources", "spec.trainer.resourcesPerNode", "", _name(step))
+        if trainer.get("image"):
+            image = text(get(_container(worker, "node"), ("image",)))
+            yield _note("workerImage", "spec.trainer.image", image, "node", "node")
+    nodes = trainer.get("numNodes")
+    if as_node and isinstance(nodes, int) and nodes > 1:
+        for name in ("launcher", "node"):
+            if name not in map(_name, jobs):
+                yield _note("launcherAsNode", "spec.trainer.numNodes", name, name)
+
+
+def _installer(jobs: list[JSON]) -> Iterator[JSON]:
+    node = next((each for each in jobs if _name(each) == "node"), None)
+    if "flux-installer" in map(_name, _containers(node, "initContainers")):
+        yield _note("fluxInstaller", "spec.template.spec.replicatedJobs", "flux-installer", "node", "flux-installer")
