@@ -228,7 +228,7 @@ def test_resources_per_node_replace_then_merge_then_keep_claims(version: tuple, 
     )
     fact = of(job(trainer={"resourcesPerNode": {"limits": {"cpu": 2}}}), base, version=version)
     assert pod_of(fact)["containers"][0]["resources"] == expected
-    lost = [(n["what"], n["container"]) for n in fact["notes"]]
+    lost = [(n["what"], n["container"]) for n in fact["notes"] if n["what"] != "danglingClaim"]
     assert lost == ([] if version == (2, 4) else [("lostClaim", "c")])
 
 
@@ -459,3 +459,20 @@ def test_published_train_jobs_merge_with_their_runtimes() -> None:
             found += fact["runtime"]["found"]
             assert fact["missing"] == [] or not fact["runtime"]["found"]
     assert found >= 3
+
+
+# --- what policies read beside -------------------------------------------------------------------------------------------
+
+
+def test_a_runtime_of_almost_that_name_is_offered() -> None:
+    other = runtime()
+    other["metadata"]["name"] = "torch-distributed"
+    found = of(job(runtimeRef={"name": "torch-distributde"}), other)["runtime"]
+    assert (found["absent"], found["nearest"]) == (True, "torch-distributed")
+    assert of(job(runtimeRef={"name": "mpi"}), other)["runtime"]["absent"] is False
+
+
+def test_a_generated_name_gets_five_letters() -> None:
+    obj = job()
+    obj["metadata"] = {"generateName": "abc-"}
+    assert of(obj, runtime())["names"]["length"] == 9

@@ -7,6 +7,8 @@ reads it, once per object.
     gpu       {containers, podSets, vendors, devices, missing}     gpu.containers.all(c, c.resources.all(r, r.whole))
     dra       {claims, references, doubled, implicit, requests, constraints, missing}
                                                                    dra.claims.all(c, !c.absent)
+    training  {release, minor, plugin, fields, notes, roles, missing}
+                                                                   training.fields.size() == 0
     trainer   {version, runtime, nodes, jobSet, node, processes, names, notes, missing}
                                                                    trainer.processes.gpus > 0
 """
@@ -19,14 +21,14 @@ from webhook import paths
 from webhook.attributes import JSON, Attributes, GroupVersionKind
 from webhook.cel.types import Structure, Type
 from webhook.cluster import Cluster
-from webhook.facts import dra, structures, trainer
+from webhook.facts import dra, structures, trainer, training
 from webhook.facts.assumptions import Assumptions
 from webhook.facts.gpu import gpu
 from webhook.facts.view import View
 from webhook.workloads.podsets import PodSet, podsets
 from webhook.workloads.table import Table
 
-NAMES = ("podSets", "gpu", "dra", "trainer")
+NAMES = ("podSets", "gpu", "dra", "trainer", "training")
 
 _KINDS: Mapping[str, tuple[GroupVersionKind, ...]] = {"dra": dra.KINDS, "trainer": (*trainer.KINDS, *dra.KINDS)}
 
@@ -63,6 +65,8 @@ def compute(
             return dra.dra(obj, podsets(obj, table), View(cluster, attributes.namespace))
         case "trainer":
             return trainer.trainer(obj, View(cluster, attributes.namespace), assumptions.trainer)
+        case "training":
+            return training.training(obj, assumptions.trainer)
     raise KeyError(name)
 
 

@@ -137,6 +137,18 @@ def trainer_count(limits: JSON, requests: JSON) -> tuple[int, bool]:
     return 0, False
 
 
+def devices_of(resources: JSON) -> int:
+    """GPUs and parts of them that the resources of one container ask for, by any vendor's name."""
+    asked: dict[str, JSON] = {}
+    for side in ("requests", "limits"):
+        amounts = paths.get(resources, (side,))
+        asked |= amounts if isinstance(amounts, dict) else {}
+    known = ((devices.resource(name), amount) for name, amount in asked.items())
+    counted = (amount for device, amount in known if device.gpu and device.kind in devices.COUNTED)
+    found = [amount for each in counted if (amount := _amount(each)) is not None]
+    return sum(amount.value() for amount in found if amount.is_whole() and amount.sign() > 0)
+
+
 def _visible(container: JSON) -> str:
     """The value of NVIDIA_VISIBLE_DEVICES, "" where it is not set to a plain text."""
     env: Iterable[JSON] = container.get("env") or ()

@@ -196,7 +196,28 @@ def _with_trainer(merged: Merged, job: JSON, trainer: JSON, policy: JSON, versio
             words = "resourcesPerNode rebuilds the container's resources without its claims"
             merged.note("lostClaim", "spec.trainer.resourcesPerNode", words, job=text(job.get("name")), container=claim)
     replaced = _put(job, (*_POD, "containers"), changed) if changed != listed else job
+    if is_step and version >= KEEPS_CLAIMS:
+        replaced = _with_claims(replaced, items(trainer.get("resourceClaimsPerNode")))
     return {**replaced, "replicas": 1} if is_step else replaced
+
+
+def _with_claims(job: JSON, claims: list[JSON]) -> JSON:
+    """Claims of resourceClaimsPerNode (KEP-2782): each replaces the pod's of that name, and `node` refers to it."""
+    claims = [claim for claim in claims if isinstance(claim, dict)]
+    if not claims:
+        return job
+    names = [claim.get("name") for claim in claims]
+    pod = get(job, _POD) or {}
+    kept = [each for each in items(pod.get("resourceClaims")) if get(each, ("name",)) not in names]
+    listed = [_refers(each, names) if get(each, ("name",)) == "node" else each for each in items(pod.get("containers"))]
+    return _put(job, _POD, {**pod, "resourceClaims": [*kept, *claims], "containers": listed})
+
+
+def _refers(container: JSON, names: list[JSON]) -> JSON:
+    resources = container.get("resources") or {}
+    own = items(resources.get("claims"))
+    added = [{"name": name} for name in names if name not in (get(each, ("name",)) for each in own)]
+    return {**container, "resources": {**resources, "claims": [*own, *added]}}
 
 
 def _lost_claims(before: JSON, after: JSON) -> list[str]:

@@ -130,19 +130,11 @@ def _rendezvous(runtime: JSON, jobs: list[JSON]) -> Iterator[JSON]:
     """Torch's master address is `<name>-node-0-0.<name>`, whatever the job and the subdomain are called."""
     step = next((each for each in jobs if is_trainer(each)), None)
     if step is not None and _name(step) != "node":
-        yield _note(
-            "rendezvous",
-            "spec.template.spec.replicatedJobs",
-            f"the trainer's replicated job is named `{_name(step)}`, not `node`",
-            _name(step),
-        )
-    subdomain = text(get(runtime, ("template", "spec", "network", "subdomain")))
-    if subdomain:
-        yield _note(
-            "rendezvous",
-            "spec.template.spec.network.subdomain",
-            f"network.subdomain is `{subdomain}`, not the job's own name",
-        )
+        words = f"the trainer's replicated job is named `{_name(step)}`, not `node`"
+        yield _note("rendezvous", "spec.template.spec.replicatedJobs", words, _name(step))
+    if subdomain := text(get(runtime, ("template", "spec", "network", "subdomain"))):
+        words = f"network.subdomain is `{subdomain}`, not the job's own name"
+        yield _note("rendezvous", "spec.template.spec.network.subdomain", words)
 
 
 def _launcher(trainer: JSON, jobs: list[JSON], runtime: JSON) -> Iterator[JSON]:

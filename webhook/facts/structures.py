@@ -160,7 +160,17 @@ _DRA = _structure(
     missing=_TEXTS,
 )
 
-_RUNTIME = _structure("TrainerRuntime", kind=STRING, name=STRING, found=BOOL, deprecated=BOOL, plugin=STRING, spec=DYN)
+_RUNTIME = _structure(
+    "TrainerRuntime",
+    kind=STRING,
+    name=STRING,
+    found=BOOL,
+    absent=BOOL,
+    nearest=STRING,
+    deprecated=BOOL,
+    plugin=STRING,
+    spec=DYN,
+)
 _NODE_CLAIM = _structure(
     "NodeClaim",
     name=STRING,
@@ -174,16 +184,30 @@ _NODE_CLAIM = _structure(
     otherDevice=BOOL,
 )
 _NODE = _structure(
-    "TrainerNode", found=BOOL, job=STRING, container=DYN, resources=DYN, claims=list_of(_type(_NODE_CLAIM))
+    "TrainerNode",
+    found=BOOL,
+    job=STRING,
+    container=DYN,
+    resources=DYN,
+    claims=list_of(_type(_NODE_CLAIM)),
 )
 _PROCESSES = _structure(
-    "TrainerProcesses", perNode=STRING, count=DYN, reason=STRING, explicit=BOOL, gpus=INT, ambiguous=BOOL
+    "TrainerProcesses",
+    perNode=STRING,
+    count=DYN,
+    reason=STRING,
+    explicit=BOOL,
+    gpus=INT,
+    ambiguous=BOOL,
+    podGpus=INT,
+    runtimeGpus=INT,
 )
 _NAMES = _structure("TrainerNames", limit=INT, job=STRING, length=INT)
 _NOTE = _structure("TrainerNote", what=STRING, path=STRING, text=STRING, job=STRING, container=STRING)
 _TRAINER = _structure(
     "Trainer",
     version=STRING,
+    minor=INT,
     runtime=_type(_RUNTIME),
     nodes=INT,
     jobSet=DYN,
@@ -194,14 +218,43 @@ _TRAINER = _structure(
     missing=_TEXTS,
 )
 
+_FIELD = _structure("UnknownField", path=STRING, releases=STRING, instead=STRING)
+_LAUNCH = _structure("Launch", by=STRING, processes=DYN, nodes=STRING, ranks=DYN, oversubscribed=BOOL)
+_ROLE = _structure(
+    "TrainingRole",
+    name=STRING,
+    path=STRING,
+    replicas=INT,
+    containers=_TEXTS,
+    noImage=_TEXTS,
+    found=BOOL,
+    gpus=INT,
+    nullGpus=_TEXTS,
+    claims=INT,
+    cpus=INT,
+    launch=_type(_LAUNCH),
+)
+_TRAINING = _structure(
+    "Training",
+    release=STRING,
+    minor=INT,
+    plugin=STRING,
+    fields=list_of(_type(_FIELD)),
+    notes=list_of(_type(_NOTE)),
+    roles=list_of(_type(_ROLE)),
+    missing=_TEXTS,
+)
+
 ALL: tuple[Structure, ...] = (
     *(_POD_SET, _RESOURCE, _CONTAINER, _GPU_SET, _GPU),
     *(_SELECTOR, _REQUEST, _CONSTRAINT, _CLAIM, _REFERENCE, _DOUBLED, _IMPLICIT, _DRA),
     *(_RUNTIME, _NODE_CLAIM, _NODE, _PROCESSES, _NAMES, _NOTE, _TRAINER),
+    *(_FIELD, _LAUNCH, _ROLE, _TRAINING),
 )
 TYPES: Mapping[str, Type] = {
     "podSets": list_of(_type(_POD_SET)),
     "gpu": _type(_GPU),
     "dra": _type(_DRA),
     "trainer": _type(_TRAINER),
+    "training": _type(_TRAINING),
 }

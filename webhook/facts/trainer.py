@@ -10,24 +10,26 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from webhook.attributes import JSON, GroupVersionKind
-from webhook.facts import devices, steps
+from webhook.facts import steps
 from webhook.facts.containers import containers, items, text
 from webhook.facts.dra import dra
-from webhook.facts.gpu import trainer_count
+from webhook.facts.gpu import devices_of, trainer_count
 from webhook.facts.jobset import findings
+from webhook.facts.nearest import nearest
 from webhook.facts.processes import Processes, plugin, predict
-from webhook.facts.runtime import Merged, is_trainer, merge, node_count
-from webhook.facts.view import View
-from webhook.paths import get
+from webhook.facts.runtime import KEEPS_CLAIMS, Merged, is_trainer, merge, node_count
+from webhook.facts.view import NAMESPACE, View
+from webhook.paths import FieldPath, get
 from webhook.workloads.podsets import PodSet, group_kind
 
 GROUP = "trainer.kubeflow.org"
 CLUSTER_RUNTIME = GroupVersionKind(GROUP, "v1alpha1", "ClusterTrainingRuntime")
 RUNTIME = GroupVersionKind(GROUP, "v1alpha1", "TrainingRuntime")
-KINDS = (CLUSTER_RUNTIME, RUNTIME)
+KINDS = (CLUSTER_RUNTIME, RUNTIME, NAMESPACE)
 
 _DEPRECATED = "trainer.kubeflow.org/support"
 _POD = ("template", "spec", "template")
+_PARALLELISM = ("template", "spec", "parallelism")
 _NAME_LIMIT = 63  # DNS label: the pod's name is its host name (jobset_webhook.go, IsDNS1035Label)
 _UNKNOWN = Processes(per_node="", count=None, reason="the runtime is not known")
 
@@ -43,14 +45,17 @@ def trainer(obj: JSON, view: View, version: tuple[int, int]) -> JSON:
     node = _container(node_job, "node")
     asked = get(obj, ("spec", "trainer", "resourcesPerNode")) if is_job else None
     resources = asked if asked is not None else get(node, ("resources",)) or {}
-    own = _node_job(get(runtime, ("template", "spec")) or {})
+    own = get(_container(_node_job(get(runtime, ("template", "spec"))), "node"), ("resources",)) or {}
+    apart = View(view.cluster, view.namespace)
     processes = _processes(obj, runtime, resources, version, is_known=found is not None)
     return {
         "version": ".".join(map(str, version)),
+        "minor": version[1],
         "runtime": {
             "kind": text(get(reference, ("kind",))) or CLUSTER_RUNTIME.kind,
             "name": text(get(reference, ("name",))),
             "found": found is not None,
+            **_absence(reference, view, is_absent=is_job and found is None),
             "deprecated": get(found, ("metadata", "labels", _DEPRECATED)) == "deprecated",
             "plugin": plugin(runtime) if found is not None else "",
             "spec": runtime,
@@ -62,12 +67,12 @@ def trainer(obj: JSON, view: View, version: tuple[int, int]) -> JSON:
             "job": _name(node_job),
             "container": node or {},
             "resources": resources,
-            "claims": list(_claims(obj, node_job, merged, View(view.cluster, view.namespace))) if is_job else [],
+            "claims": list(_claims(obj, node_job, merged, apart, version)) if is_job else [],
         },
         "processes": {
             **processes,
-            "podGpus": _gpus(get(node, ("resources",))),
-            "runtimeGpus": _gpus(get(_container(own, "node"), ("resources",))),
+            "podGpus": devices_of(get(node, ("resources",))),
+            "runtimeGpus": devices_of(own),
         },
         "names": _names(obj, merged.spec),
         "notes": [*merged.notes, *_notes(obj, runtime, merged, version)] if found is not None else merged.notes,
@@ -85,8 +90,12 @@ def runtime_podsets(fact: JSON) -> tuple[PodSet, ...]:
 
 
 def _pods(job: JSON) -> int:
-    parallelism = get(job, ("template", "spec", "parallelism"), 1)
-    return int(get(job, ("replicas",), 1) * parallelism)
+    return _count(job, ("replicas",)) * _count(job, _PARALLELISM)
+
+
+def _count(job: JSON, path: FieldPath) -> int:
+    found = get(job, path, 1)
+    return found if isinstance(found, int) else 1
 
 
 def _runtime(reference: JSON, view: View) -> JSON | None:
@@ -103,17 +112,6 @@ def _name(value: JSON) -> str:
 
 def _container(job: JSON, name: str) -> JSON:
     return next((each for each in items(get(job, (*_POD, "spec", "containers"))) if _name(each) == name), None)
-
-
-def _gpus(resources: JSON) -> int:
-    """GPUs and parts of them that a container's own resources ask for, by any vendor's name."""
-    asked = {**(get(resources, ("requests",)) or {}), **(get(resources, ("limits",)) or {})}
-    known = ((devices.resource(name), amount) for name, amount in asked.items())
-    return sum(
-        trainer_count({"gpu": amount}, {})[0]
-        for device, amount in known
-        if device.gpu and device.kind in devices.COUNTED
-    )
 
 
 def _notes(obj: JSON, runtime: JSON, merged: Merged, version: tuple[int, int]) -> Iterator[JSON]:
@@ -135,6 +133,16 @@ def _node_job(spec: JSON) -> JSON:
     return next((job for job in jobs if _name(job) == "node" or is_trainer(job)), None)
 
 
+def _absence(reference: JSON, view: View, *, is_absent: bool) -> JSON:
+    """Whether a runtime that was not found is known not to be there, and which one is near."""
+    name = text(get(reference, ("name",)))
+    if not is_absent or not name:
+        return {"absent": False, "nearest": ""}
+    kind = RUNTIME if get(reference, ("kind",)) == RUNTIME.kind else CLUSTER_RUNTIME
+    near = nearest(name, (_name(each.get("metadata")) for each in view.objects(kind)))
+    return {"absent": near != "" or view.is_whole(), "nearest": near}
+
+
 def _processes(obj: JSON, runtime: JSON, resources: JSON, version: tuple[int, int], *, is_known: bool) -> JSON:
     explicit = get(obj, ("spec", "trainer", "numProcPerNode"))
     predicted = predict(obj, runtime, resources, version) if is_known else _UNKNOWN
@@ -149,7 +157,7 @@ def _processes(obj: JSON, runtime: JSON, resources: JSON, version: tuple[int, in
     }
 
 
-def _claims(obj: JSON, job: JSON, merged: Merged, view: View) -> Iterator[JSON]:
+def _claims(obj: JSON, job: JSON, merged: Merged, view: View, version: tuple[int, int]) -> Iterator[JSON]:
     """The device claims that the trainer's node is meant to have, resolved.
 
     Those that the container `node` refers to, those that it would but for resourcesPerNode (`lost`), and those that no
@@ -157,7 +165,8 @@ def _claims(obj: JSON, job: JSON, merged: Merged, view: View) -> Iterator[JSON]:
     """
     template = get(job, _POD) if job is not None else {"spec": {"resourceClaims": list(_own_claims(obj))}}
     lost = {note["container"] for note in merged.notes if note["what"] == "lostClaim"}
-    per_node = items(get(obj, ("spec", "trainer", "resourceClaimsPerNode")))
+    merged_too = template is not None and version >= KEEPS_CLAIMS
+    per_node = [] if merged_too else items(get(obj, ("spec", "trainer", "resourceClaimsPerNode")))
     podset = PodSet(name=_name(job), path=(), template=template or {})
     extra = PodSet(name="", path=("spec", "trainer"), template={"spec": {"resourceClaims": per_node}})
     node = next((each for each in containers(podset.template) if each.name == "node" and not each.init), None)
@@ -189,7 +198,7 @@ def _names(obj: JSON, spec: JSON) -> JSON:
     """
     limit, longest = _NAME_LIMIT, ""
     for job in items(get(spec, ("replicatedJobs",))):
-        highest = [max(0, count - 1) for count in (get(job, ("replicas",), 1), get(job, _PARALLELISM, 1))]
+        highest = [max(0, _count(job, path) - 1) for path in (("replicas",), _PARALLELISM)]
         room = _NAME_LIMIT - len("-".join(("", _name(job), *map(str, highest), "abcde")))
         if room < limit:
             limit, longest = room, _name(job)
@@ -200,6 +209,3 @@ def _length(obj: JSON) -> int:
     """Of the name, or of the one that generateName will make (k8s.io/apiserver pkg/storage/names: 58 and 5 more)."""
     prefix = text(get(obj, ("metadata", "generateName")))
     return len(text(get(obj, ("metadata", "name")))) or (min(len(prefix), 58) + 5 if prefix else 0)
-
-
-_PARALLELISM = ("template", "spec", "parallelism")
