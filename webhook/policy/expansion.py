@@ -34,6 +34,11 @@ class Target:
     old_object: JSON
     podset: PodSet | None = None
 
+    @property
+    def kind(self) -> GroupVersionKind:
+        """The kind of the object: Pod for a template."""
+        return POD if self.podset else self.match.kind
+
     def reroot(self, message: str) -> tuple[str, str]:
         """The path that a message is about, and the message with that path as the whole object has it."""
         path, rest = paths.leading(message) if message else ((), "")

@@ -116,7 +116,7 @@ class _Run:
             try:
                 seen = activation(policy, target, invocation.param, around, purse)
                 value = purse.evaluate(change.expression, seen)
-                changed = mutations.apply(change, value, target.object, target.match.kind)
+                changed = mutations.apply(change, value, target.object, target.kind)
             except Undecodable as error:
                 self._abort(invocation, index, str(error))
                 return

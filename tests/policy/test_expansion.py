@@ -1,0 +1,166 @@
+"""expand: pods: a Pod policy on every pod template, with messages and mutations re-rooted."""
+
+import pytest
+
+from tests.policy.support import PODS, job, mutating, namespace, pod, policies, request, validating
+from webhook.admission.review import review
+from webhook.attributes import Phase
+from webhook.cluster.files import FilesCluster
+from webhook.policy.mutating import mutate
+from webhook.policy.validating import validate
+
+EXPAND = {"expand": "pods"}
+CLUSTER = FilesCluster([namespace()])
+PYTORCH = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "metadata": {"name": "t", "namespace": "team"},
+    "spec": {
+        "pytorchReplicaSpecs": {
+            "Master": {"replicas": 1, "template": {"spec": {"hostNetwork": True}}},
+            "Worker": {"replicas": 2, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"hostNetwork": True}}},
+        }
+    },
+}
+DENIED = {"expression": "!has(object.spec.hostNetwork)", "message": "spec.hostNetwork: must not be set"}
+
+
+def decide(found, attributes, phase=Phase.VALIDATE):
+    return validate(attributes, found, CLUSTER, phase)
+
+
+def test_every_template_is_asked_and_named():
+    found = decide(policies(validating(DENIED, annotations=EXPAND)), request(PYTORCH))
+    assert [decision.path for decision in found] == [
+        "spec.pytorchReplicaSpecs.Master.template.spec.hostNetwork",
+        "spec.pytorchReplicaSpecs.Worker.template.spec.hostNetwork",
+    ]
+    assert found[0].message == "spec.pytorchReplicaSpecs.Master.template.spec.hostNetwork: must not be set"
+
+
+def test_a_message_without_a_path_gets_the_templates():
+    rule = {"expression": "false", "message": "no host network"}
+    (found,) = decide(policies(validating(rule, annotations=EXPAND)), request(job(hostNetwork=True)))
+    assert (found.path, found.message) == ("spec.template", "spec.template: no host network")
+
+
+def test_an_error_names_the_template_too():
+    (found,) = decide(policies(validating("object.spec.x == 1", annotations=EXPAND)), request(job()))
+    assert found.evaluation == "error"
+    assert found.message.startswith("spec.template: expression 'object.spec.x == 1' resulted in error: no such key")
+
+
+def test_a_pod_itself_is_asked_once():
+    found = decide(policies(validating(DENIED, annotations=EXPAND)), request(pod(hostNetwork=True)))
+    assert [decision.path for decision in found] == ["spec.hostNetwork"]
+
+
+def test_without_the_annotation_nothing_expands():
+    assert decide(policies(validating(DENIED)), request(PYTORCH)) == ()
+
+
+def test_the_virtual_pod_has_kind_and_namespace_and_the_request_stays():
+    text = (
+        "object.apiVersion + object.kind + object.metadata.namespace + request.kind.kind + request.resource.resource"
+        " + request.name"
+    )
+    rule = {"expression": "false", "messageExpression": f"string({text})"}
+    (found,) = decide(policies(validating(rule, annotations=EXPAND)), request(job()))
+    assert found.message == "spec.template: v1PodteamJobjobsj"
+
+
+def test_the_operations_of_the_pod_rule_carry_over():
+    found = policies(validating(DENIED, annotations=EXPAND, rule={**PODS, "operations": ["CREATE"]}))
+    old = job(hostNetwork=True)
+    assert decide(found, request(job(hostNetwork=True), "UPDATE", old)) == ()
+
+
+def test_the_selectors_of_the_pod_rule_see_the_template():
+    constraints = {"resourceRules": [PODS], "objectSelector": {"matchLabels": {"a": "b"}}}
+    found = policies(validating(DENIED, annotations=EXPAND, matchConstraints=constraints))
+    (decision,) = decide(found, request(PYTORCH))
+    assert decision.path.startswith("spec.pytorchReplicaSpecs.Worker")
+
+
+def test_an_update_sees_the_same_template_before():
+    rule = {"expression": "oldObject == null || object.spec.x == oldObject.spec.x", "message": "spec.x: differs"}
+    found = policies(validating(rule, annotations=EXPAND))
+    (decision,) = decide(found, request(job(x=2), "UPDATE", job(x=1)))
+    assert decision.message == "spec.template.spec.x: differs"
+    (same,) = decide(found, request(job(x=1), "UPDATE", job(x=1)))
+    assert same.action == "admit"
+
+
+def test_a_deleted_object_shows_its_templates_as_old():
+    rule = {"expression": "object != null || !has(oldObject.spec.keep)", "message": "spec.keep: stays"}
+    found = policies(validating(rule, annotations=EXPAND, rule={**PODS, "operations": ["DELETE"]}))
+    (decision,) = decide(found, request(None, "DELETE", job(keep=True)))
+    assert decision.message == "spec.template.spec.keep: stays"
+
+
+@pytest.mark.parametrize("sub", ["status", "scale"])
+def test_sub_resources_do_not_expand(sub):
+    found = policies(validating(DENIED, annotations=EXPAND))
+    assert decide(found, request(job(hostNetwork=True), "UPDATE", job(), sub_resource=sub)) == ()
+
+
+def test_a_mutation_of_the_virtual_pod_goes_into_the_template():
+    found = policies(mutating('Object{metadata: Object.metadata{labels: {"x": "y"}}}', annotations=EXPAND))
+    changed, decisions = mutate(request(PYTORCH), found, CLUSTER)
+    assert changed["spec"]["pytorchReplicaSpecs"]["Master"]["template"] == {
+        "spec": {"hostNetwork": True},
+        "metadata": {"labels": {"x": "y"}},
+    }
+    assert changed["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["metadata"] == {"labels": {"a": "b", "x": "y"}}
+    assert [decision.path for decision in decisions] == [
+        "spec.pytorchReplicaSpecs.Master.template",
+        "spec.pytorchReplicaSpecs.Worker.template",
+    ]
+    assert PYTORCH["spec"]["pytorchReplicaSpecs"]["Master"]["template"] == {"spec": {"hostNetwork": True}}
+
+
+def test_the_patch_is_that_of_the_whole_object():
+    found = policies(mutating('[JSONPatch{op: "remove", path: "/spec/hostNetwork"}]', annotations=EXPAND))
+    verdict = review(request(job(hostNetwork=True)), found, CLUSTER, phase=Phase.MUTATE)
+    assert verdict.patch == ({"op": "remove", "path": "/spec/template/spec/hostNetwork"},)
+
+
+def test_nothing_changed_is_no_patch():
+    found = policies(mutating("Object{}", annotations=EXPAND))
+    sent = request(job(hostNetwork=True))
+    changed, _ = mutate(sent, found, CLUSTER)
+    assert changed is sent.object
+
+
+def test_a_template_that_an_earlier_mutation_removed_is_left_alone():
+    rule = {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]}
+    first = mutating('[JSONPatch{op: "remove", path: "/spec/template"}]', name="a", rule=rule)
+    second = mutating("Object{}", name="b", annotations=EXPAND)
+    _, decisions = mutate(request(job()), policies(first, second), CLUSTER)
+    assert [decision.policy for decision in decisions] == ["a"]
+
+
+def test_a_bare_pod_spec_takes_mutations_of_its_spec():
+    from webhook.workloads.table import PodSetRule, Row, Table
+
+    row = Row(
+        group="example.com",
+        versions=("v1",),
+        kind="Bare",
+        resource="bares",
+        templates="mutable",
+        podSets=(PodSetRule(template="spec.podSpec", name="p", embeds="podSpec"),),
+    )
+    from dataclasses import replace
+
+    found = policies(mutating('[JSONPatch{op: "add", path: "/spec/x", value: 1}]', annotations=EXPAND))
+    found = replace(found, table=Table((row,)))
+    obj = {"apiVersion": "example.com/v1", "kind": "Bare", "metadata": {"name": "b"}, "spec": {"podSpec": {"a": 1}}}
+    changed, (decision,) = mutate(request(obj, resource="bares"), found, CLUSTER)
+    assert decision.action == "deny"  # a Pod has no field x
+    found = replace(
+        policies(mutating('[JSONPatch{op: "add", path: "/spec/hostNetwork", value: true}]', annotations=EXPAND)),
+        table=Table((row,)),
+    )
+    changed, _ = mutate(request(obj, resource="bares"), found, CLUSTER)
+    assert changed["spec"]["podSpec"] == {"a": 1, "hostNetwork": True}
