@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 from webhook.cli import guarded, run
@@ -9,6 +10,9 @@ from webhook.cli import guarded, run
 
 def main() -> None:
     """Run the command line of this process and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 is no reason to fail
     sys.exit(guarded(lambda: run(sys.argv[1:])))
 
 

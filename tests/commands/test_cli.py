@@ -72,6 +72,21 @@ def test_a_reader_that_goes_away_is_no_traceback():
     assert (done.returncode, done.stderr) == (141, "")
 
 
+def test_a_terminal_without_utf_8_is_no_reason_to_fail():
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    fixture = '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "caf\u00e9"}}'
+    done = subprocess.run(
+        [sys.executable, "-m", "webhook", "replay", "-"],
+        input=fixture,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "CREATE Node caf\\xe9" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("chosen", "expected"),
     [
