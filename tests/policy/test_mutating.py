@@ -1,0 +1,183 @@
+"""Order, failure and reinvocation of mutating policies: k8s.io/apiserver v0.36 mutating/dispatcher.go."""
+
+from tests.policy.support import CONFIG_MAPS, mutating, namespace, policies, request, validating
+from webhook.admission.review import review
+from webhook.attributes import Phase
+from webhook.cluster.files import FilesCluster
+from webhook.policy.mutating import mutate
+
+CLUSTER = FilesCluster([namespace()])
+MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "team"}, "data": {"k": "v"}}
+
+
+def append(text, name="m", **spec):
+    return mutating(
+        f'[JSONPatch{{op: "add", path: "/data/k", value: object.data.k + "{text}"}}]',
+        name=name,
+        rule=CONFIG_MAPS,
+        **spec,
+    )
+
+
+def changed(*lists, obj=MAP, **more):
+    found, decisions = mutate(request(obj, **more), policies(*lists), CLUSTER)
+    return found, decisions
+
+
+def test_policies_run_in_the_order_of_their_names_and_see_each_other():
+    found, decisions = changed(append("b", "b"), append("a", "a"))
+    assert found["data"]["k"] == "vab"
+    assert [(decision.policy, decision.kind, decision.index) for decision in decisions] == [
+        ("a", "mutating", 0),
+        ("b", "mutating", 0),
+    ]
+
+
+def test_if_needed_runs_once_more_after_any_change():
+    found, _ = changed(append("a", "a", reinvocationPolicy="IfNeeded"), append("b", "b"))
+    assert found["data"]["k"] == "vaba"
+    found, _ = changed(append("a", reinvocationPolicy="IfNeeded"))
+    assert found["data"]["k"] == "vaa"
+
+
+def test_a_condition_that_no_longer_holds_stops_the_second_run():
+    conditions = [{"name": "c", "expression": "object.data.k == 'v'"}]
+    found, _ = changed(append("a", reinvocationPolicy="IfNeeded", matchConditions=conditions))
+    assert found["data"]["k"] == "va"
+
+
+def test_a_denial_is_not_run_again():
+    broken = mutating("Object{data: {'x': object.data.nope}}", name="b", rule=CONFIG_MAPS)
+    _, decisions = changed(append("a", "a", reinvocationPolicy="IfNeeded"), broken)
+    assert [decision.action for decision in decisions] == ["admit", "deny"]
+
+
+def test_an_error_does_not_stop_the_mutations_after_it():
+    texts = ('Object{data: {"a": "1"}}', "Object{data: {'x': object.data.nope}}", 'Object{data: {"b": "2"}}')
+    found, decisions = changed(mutating(*texts, rule=CONFIG_MAPS, failurePolicy="Ignore"))
+    assert found["data"] == {"k": "v", "a": "1", "b": "2"}
+    assert [(decision.evaluation, decision.action, decision.code) for decision in decisions] == [
+        ("admit", "admit", 0),
+        ("error", "admit", 0),
+        ("admit", "admit", 0),
+    ]
+
+
+def test_a_failure_denies_and_leaves_no_patch():
+    texts = ('Object{data: {"a": "1"}}', "Object{data: {'x': object.data.nope}}")
+    verdict = review(request(MAP), policies(mutating(*texts, rule=CONFIG_MAPS)), CLUSTER, phase=Phase.MUTATE)
+    assert (verdict.allowed, verdict.patch, verdict.status.code, verdict.status.reason) == (False, (), 403, "Invalid")
+
+
+def test_an_undecodable_object_fails_the_request_under_ignore_and_nothing_runs_after_it():
+    broken = mutating(
+        '[JSONPatch{op: "add", path: "/nope", value: 1}]', name="a", rule=CONFIG_MAPS, failurePolicy="Ignore"
+    )
+    _, (decision,) = changed(broken, append("b", "b"))
+    assert (decision.policy, decision.action, decision.code, decision.reason) == ("a", "deny", 500, "InternalError")
+
+
+def test_a_missing_param_is_forbidden_and_comes_before_what_runs():
+    kind = {"apiVersion": "v1", "kind": "Secret"}
+    chosen = {"paramRef": {"name": "x", "parameterNotFoundAction": "Deny"}}
+    lacking = mutating("Object{}", name="z", rule=CONFIG_MAPS, paramKind=kind, binding=chosen)
+    _, decisions = changed(append("a", "a"), lacking)
+    assert [(decision.policy, decision.reason) for decision in decisions] == [("z", "Forbidden"), ("a", "")]
+
+
+def test_a_selector_whose_namespace_nobody_knows_is_an_error_of_the_policy():
+    constraints = {"resourceRules": [CONFIG_MAPS], "namespaceSelector": {"matchLabels": {"a": "b"}}}
+    found = policies(mutating("Object{}", rule=CONFIG_MAPS, matchConstraints=constraints))
+    _, (decision,) = mutate(request(MAP), found, FilesCluster())
+    assert (decision.binding, decision.message) == ("", 'failed to configure policy: namespaces "team" not found')
+
+
+def test_a_failing_condition_denies():
+    _, (decision,) = changed(append("a", matchConditions=[{"name": "c", "expression": "object.x == 1"}]))
+    assert (decision.code, decision.index) == (403, None)
+
+
+def test_a_binding_narrows():
+    chosen = {"matchResources": {"objectSelector": {"matchLabels": {"a": "b"}}}}
+    found, decisions = changed(append("a", binding=chosen))
+    assert (found, decisions) == (MAP, ())
+
+
+def test_there_is_nothing_to_change_on_delete_and_without_an_object_and_in_policies():
+    everything = {**CONFIG_MAPS, "apiGroups": ["*"], "operations": ["*"], "resources": ["*"]}
+    found = policies(mutating("Object{}", rule=everything))
+    own = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy"}
+    for sent in (
+        request(None, "DELETE", MAP),
+        request(None, "CONNECT", MAP),
+        request(own, resource="mutatingadmissionpolicies"),
+    ):
+        assert mutate(sent, found, CLUSTER) == (sent.object, ())
+
+
+def test_nothing_matches_nothing_changes():
+    assert changed(append("a"), obj={"apiVersion": "v1", "kind": "Secret"})[1] == ()
+
+
+def test_several_policies_make_one_minimal_patch_of_what_was_sent():
+    labels = mutating('Object{metadata: Object.metadata{labels: {"x": "y"}}}', name="l", rule=CONFIG_MAPS)
+    verdict = review(request(MAP), policies(append("a", "a"), labels), CLUSTER, phase=Phase.MUTATE)
+    assert verdict.patch == (
+        {"op": "add", "path": "/metadata/labels", "value": {"x": "y"}},
+        {"op": "replace", "path": "/data/k", "value": "va"},
+    )
+    assert MAP["data"] == {"k": "v"}
+
+
+def test_a_denial_on_the_object_as_submitted_comes_before_any_mutation():
+    early = validating(
+        {"expression": "object.data.k == 'va'", "message": "as submitted", "reason": "BadRequest"},
+        rule=CONFIG_MAPS,
+        annotations={"phase": "mutate"},
+    )
+    verdict = review(request(MAP), policies(early, append("a")), CLUSTER, phase=Phase.MUTATE)
+    assert (verdict.allowed, verdict.status.code, verdict.patch) == (False, 400, ())
+    assert verdict.status.message == "as submitted (policy v)"
+
+
+def test_warnings_of_the_mutating_phase_come_with_the_patch():
+    early = validating(
+        {"expression": "false", "message": "careful"},
+        rule=CONFIG_MAPS,
+        annotations={"phase": "mutate"},
+        actions=["Warn"],
+    )
+    verdict = review(request(MAP), policies(early, append("a")), CLUSTER, phase=Phase.MUTATE)
+    assert (verdict.allowed, len(verdict.patch), verdict.warnings) == (True, 1, ("careful (policy v)",))
+
+
+def test_no_mutation_is_no_patch():
+    verdict = review(request(MAP), policies(mutating("Object{}", rule=CONFIG_MAPS)), CLUSTER, phase=Phase.MUTATE)
+    assert (verdict.allowed, verdict.patch) == (True, ())
+    assert review(request(MAP), policies(), CLUSTER, phase=Phase.MUTATE).patched_object == MAP
+
+
+def test_an_object_is_put_back_in_the_version_it_was_sent():
+    rule = {
+        "apiGroups": ["coordination.k8s.io"],
+        "apiVersions": ["v1beta1"],
+        "operations": ["*"],
+        "resources": ["leases"],
+    }
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l", "namespace": "team"}}
+    found, _ = changed(
+        mutating('Object{metadata: Object.metadata{labels: {"v": object.apiVersion}}}', rule=rule), obj=lease
+    )
+    assert found["apiVersion"] == "coordination.k8s.io/v1"
+    assert found["metadata"]["labels"] == {"v": "coordination.k8s.io/v1beta1"}
+
+
+def test_what_cannot_be_converted_is_not_mutated():
+    rule = {
+        "apiGroups": ["autoscaling"],
+        "apiVersions": ["v2"],
+        "operations": ["*"],
+        "resources": ["horizontalpodautoscalers"],
+    }
+    scaler = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"}}
+    assert changed(mutating("Object{}", rule=rule), obj=scaler) == (scaler, ())

@@ -1,0 +1,215 @@
+"""The set as a value: index, look-up kinds, webhook rules, reload."""
+
+from time import perf_counter
+
+import pytest
+
+from tests.policy.support import CONFIG_MAPS, OPTIONS, PODS, TABLE, mutating, pod, policies, request, validating
+from webhook.attributes import GroupVersionKind, Phase
+from webhook.cel import celpy_engine
+from webhook.errors import PolicyError, Problem
+from webhook.policy.holder import Holder
+from webhook.policy.load import Options, load, load_documents, refusal
+from webhook.policy.webhookrules import rules
+
+
+@pytest.mark.parametrize(
+    ("rule", "found"),
+    [
+        (PODS, True),
+        ({**PODS, "apiGroups": ["*"]}, True),
+        ({**PODS, "resources": ["*"]}, True),
+        ({**PODS, "apiGroups": ["*"], "resources": ["*/*"]}, True),
+        ({**PODS, "resources": ["pods/exec"]}, True),  # the index knows no sub-resources
+        ({**PODS, "operations": ["DELETE"]}, False),
+        ({**PODS, "resources": ["services"]}, False),
+        ({**PODS, "apiGroups": ["apps"]}, False),
+    ],
+)
+def test_the_index_finds_who_may_speak(rule, found):
+    assert bool(policies(validating("true", rule=rule)).validating_for(request(pod()), Phase.VALIDATE)) is found
+
+
+def test_candidates_come_once_and_in_order():
+    several = {"resourceRules": [PODS, {**PODS, "resources": ["*"]}]}
+    found = policies(validating("true", name="b", matchConstraints=several), validating("true", name="a"))
+    assert [p.name for p in found.validating_for(request(pod()), Phase.VALIDATE)] == ["a", "b"]
+
+
+def test_a_resource_of_two_groups_is_one():
+    rule = {"apiGroups": ["events.k8s.io"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["events"]}
+    event = {"apiVersion": "v1", "kind": "Event"}
+    assert policies(validating("true", rule=rule)).validating_for(request(event), Phase.VALIDATE)
+
+
+def test_the_kinds_that_a_view_must_hold():
+    kind = {"apiVersion": "example.com/v1", "kind": "Limit"}
+    chosen = {"paramRef": {"name": "x", "parameterNotFoundAction": "Deny"}}
+    found = policies(
+        validating("true", paramKind=kind, binding=chosen),
+        validating("true", name="f", annotations={"facts": "dra, gpu"}),
+    ).kinds()
+    assert {kind.kind for kind in found} >= {"Namespace", "Limit", "ResourceClaimTemplate"}
+    assert policies().kinds() == {GroupVersionKind("", "v1", "Namespace")}
+
+
+def test_every_expression_can_be_prepared():
+    found = policies(
+        validating(
+            {"expression": "variables.x == 1", "messageExpression": "'m'"},
+            variables=[{"name": "x", "expression": "1"}],
+            matchConditions=[{"name": "c", "expression": "true"}],
+            auditAnnotations=[{"key": "k", "valueExpression": "'v'"}],
+        ),
+        mutating("Object{}"),
+    )
+    assert [each.source for policy in found.policies for each in policy.expressions()] == [
+        "true", "1", "variables.x == 1", "'m'", "'v'", "Object{}",
+    ]  # fmt: skip
+    found.prepare()
+
+
+def test_a_policy_says_why_it_is_not_portable():
+    rule = {"expression": "dra != null", "reason": "BadRequest"}
+    (own,) = policies(validating(rule, annotations={"facts": "dra", "expand": "pods", "phase": "both"})).validating
+    assert [text.split(" ")[0] for text in own.obstacles] == ["uses", "expands", "speaks", "denies"]
+    assert policies(validating("true"), mutating("Object{}")).validating[0].obstacles == ()
+
+
+def shown(found):
+    return [(r.groups, r.versions, r.resources, r.operations, r.scope) for r in found]
+
+
+def test_webhook_rules_say_what_policies_match():
+    found = policies(
+        validating("true", name="a"),
+        validating("true", name="b", rule={**CONFIG_MAPS, "scope": "Namespaced"}),
+        validating("true", name="c", rule={**PODS, "operations": ["DELETE"], "resources": ["pods/exec", "services"]}),
+        validating("true", name="d", annotations={"phase": "mutate"}, rule=CONFIG_MAPS),
+        mutating("Object{}", rule={**CONFIG_MAPS, "operations": ["*"]}),
+    )
+    assert shown(rules(found, Phase.VALIDATE)) == [
+        (("",), ("v1",), ("configmaps",), ("CREATE", "UPDATE"), "Namespaced"),
+        (("",), ("v1",), ("pods",), ("CREATE", "UPDATE"), "*"),
+        (("",), ("v1",), ("pods/exec", "services"), ("DELETE",), "*"),
+    ]
+    assert shown(rules(found, Phase.MUTATE)) == [
+        (("",), ("v1",), ("configmaps",), ("CREATE", "UPDATE", "CONNECT"), "*")
+    ]
+
+
+def test_webhook_rules_name_every_kind_that_a_policy_expands_to():
+    found = shown(rules(policies(validating("true", annotations={"expand": "pods"})), Phase.VALIDATE))
+    named = {(group, resource) for groups, _, resources, *_ in found for group in groups for resource in resources}
+    assert named == {("", "pods")} | {(row.group, row.resource) for row in TABLE.rows}
+
+
+@pytest.mark.parametrize(
+    ("resources", "kept"),
+    [
+        (["*/*", "pods"], ("*/*",)),
+        (["*", "pods", "pods/exec"], ("*", "pods/exec")),
+        (["pods/*", "pods/exec", "pods"], ("pods", "pods/*")),
+        (["*/scale", "pods/scale", "pods/exec"], ("*/scale", "pods/exec")),
+    ],
+)
+def test_webhook_rules_hold_no_wildcard_beside_what_it_covers(resources, kept):
+    found = policies(
+        *[validating("true", name=f"p{number}", rule={**PODS, "resources": [r]}) for number, r in enumerate(resources)]
+    )
+    assert [resources for _, _, resources, *_ in shown(rules(found, Phase.VALIDATE))] == [kept]
+
+
+def test_a_version_or_operation_wildcard_stands_alone():
+    found = policies(
+        validating("true", name="a", rule={**PODS, "apiVersions": ["*"], "operations": ["*"]}),
+        validating("true", name="b", rule={**PODS, "operations": ["*"]}),
+    )
+    assert shown(rules(found, Phase.VALIDATE)) == [(("",), ("*",), ("pods",), ("*",), "*")]
+
+
+def test_an_unbound_policy_asks_for_no_rule():
+    (policy, _) = validating("true")
+    assert rules(policies(policy), Phase.VALIDATE) == ()
+    assert rules(policies(mutating("Object{}")[0]), Phase.MUTATE) == ()
+
+
+def test_a_reload_swaps_the_whole_set_and_a_broken_one_keeps_the_last():
+    first, second = policies(), policies(validating("true"))
+    given = iter([first, PolicyError((Problem(message="broken"),)), second])
+
+    def load_next():
+        found = next(given)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    holder = Holder(load_next)
+    assert (holder.current, holder.problems) == (first, ())
+    assert not holder.reload()
+    assert (holder.current, holder.failures, holder.problems[0].message) == (first, 1, "broken")
+    assert holder.reload()
+    assert (holder.current, holder.reloads, holder.problems) == (second, 1, ())
+
+
+def test_the_first_set_must_be_good():
+    def broken():
+        raise PolicyError((Problem(message="broken"),))
+
+    with pytest.raises(PolicyError):
+        Holder(broken)
+
+
+def test_a_folder_leaves_out_suites_cases_and_foreign_files(tmp_path):
+    from webhook import yamlfile
+
+    policy, binding = validating("true")
+    (tmp_path / "policy.yaml").write_text(yamlfile.dump(policy))
+    (tmp_path / "list.yaml").write_text(yamlfile.dump({"apiVersion": "v1", "kind": "List", "items": [binding]}))
+    (tmp_path / "suite.yaml").write_text("cases: []")
+    (tmp_path / "cases").mkdir()
+    (tmp_path / "cases" / "x.yaml").write_text("anything: goes")
+    (tmp_path / "other.yaml").write_text(
+        yamlfile.dump({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}})
+    )
+    found = load([tmp_path], OPTIONS)
+    assert [(policy.name, len(policy.bindings)) for policy in found.policies] == [("v", 1)]
+    assert found.params == ()
+    with pytest.raises(PolicyError, match="not a Kubernetes object"):
+        load([tmp_path / "suite.yaml"], OPTIONS)
+
+
+def test_webhook_configurations_beside_policies_are_left_alone():
+    hook = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}
+    assert policies(hook).policies == ()
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1alpha1"])
+def test_older_versions_are_read(version):
+    policy, binding = validating("true", paramKind={"apiVersion": "v1", "kind": "ConfigMap"})
+    old = f"admissionregistration.k8s.io/{version}"
+    binding["spec"]["paramRef"] = {"name": "p"} | (
+        {} if version == "v1alpha1" else {"parameterNotFoundAction": "Allow"}
+    )
+    found = policies({**policy, "apiVersion": old}, {**binding, "apiVersion": old})
+    assert found.validating[0].bindings[0].param_source.denies_absence is (version == "v1alpha1")
+
+
+def test_an_engine_is_chosen_by_name_or_given():
+    from webhook.yamlfile import Document
+
+    documents = [Document(value) for value in validating("object.metadata.name == 'p'")]
+    for engine in ("celpy", celpy_engine()):
+        found = load_documents(documents, Options(engine=engine, table=TABLE))
+        assert found.validating[0].rules[0].expression.program is not None
+    assert refusal(documents[1].value, OPTIONS) == ""
+
+
+def test_a_thousand_policies_for_other_kinds_cost_nothing():
+    """Bound loosely: a busy machine; the bench has the figures."""
+    found = policies(*[validating("true", name=f"p{number}", rule=CONFIG_MAPS) for number in range(1000)])
+    sent = request(pod())
+    start = perf_counter()
+    for _ in range(1000):
+        found.validating_for(sent, Phase.VALIDATE)
+    assert (perf_counter() - start) / 1000 < 200e-6
