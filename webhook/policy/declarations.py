@@ -8,7 +8,6 @@ pkg/admission/plugin/cel/compile.go (BuildRequestType, BuildNamespaceType, creat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 
 from webhook.cel.environment import Environment
@@ -131,11 +130,6 @@ def with_variables(place: Environment, types: Mapping[str, Type]) -> Environment
     """A place with the variables declared so far; an object of no fields when there are none yet."""
     structure = Structure(VARIABLES, dict(types))
     return place.extend(variables={"variables": object_type(VARIABLES)}, structures={VARIABLES: structure})
-
-
-def with_mutation(place: Environment) -> Environment:
-    """A place where objects and patches can be built."""
-    return replace(place, mutation=True)
 
 
 def variable_type(result: Type) -> Type:

@@ -141,8 +141,10 @@ def put_back(obj: JSON, target: Target, pod: JSON) -> JSON:
     if podset.bare:
         return _replace(obj, podset.path, pod.get("spec"))
     template = dict(podset.template)
-    if pod.get("spec") is not before["spec"]:
-        template["spec"] = pod.get("spec")
+    if "spec" not in pod:
+        template.pop("spec", None)
+    elif pod["spec"] is not before["spec"]:
+        template["spec"] = pod["spec"]
     if pod.get("metadata") is not before["metadata"]:
         added = not (podset.template.get("metadata") or {}).get("namespace")
         metadata = {k: v for k, v in (pod.get("metadata") or {}).items() if not (added and k == "namespace")}

@@ -256,8 +256,6 @@ def _problem(error: Any) -> tuple[FieldPath, str]:
     path: FieldPath = tuple(error["loc"])
     if error["type"] == "extra_forbidden":
         return path, f"unknown field `{path[-1]}`{_suggestion(path)}"
-    if error["type"] == "missing":
-        return path, "required field is missing"
     expected = _EXPECTED.get(error["type"], error["msg"].lower())
     return path, f"expected {expected}, found `{_shorten(error['input'])}`"
 

@@ -1,0 +1,205 @@
+"""What mutations make of unusual values, and other corners that no recorded case reaches."""
+
+import pytest
+
+from tests.policy.support import (
+    CONFIG_MAPS,
+    OPTIONS,
+    TABLE,
+    job,
+    mutating,
+    namespace,
+    pod,
+    policies,
+    request,
+    validating,
+)
+from webhook.admission.cases import Case, mismatches
+from webhook.admission.defaults import defaulted, pull_policy, settled
+from webhook.attributes import GroupVersionKind, Phase
+from webhook.cel.values import Duration, Optional, Struct
+from webhook.cluster.files import FilesCluster
+from webhook.errors import EvaluationError, LookupFailed, PatchError
+from webhook.policy import patchvalues, verification
+from webhook.policy.compiled import Expression
+from webhook.policy.decoding import Undecodable, decode
+from webhook.policy.equivalents import equivalents
+from webhook.policy.evaluation import BUDGET, Purse, Variables
+from webhook.policy.expansion import Target, put_back, refresh
+from webhook.policy.mutating import mutate
+from webhook.policy.validating import validate
+from webhook.policy.variables import Surroundings
+from webhook.workloads.podsets import podsets
+
+POD_KIND = GroupVersionKind("", "v1", "Pod")
+CLUSTER = FilesCluster([namespace()])
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "text"),
+    [
+        (0, "0s"),
+        (1, "1ns"),
+        (1_500, "1.5µs"),
+        (-20_000_000, "-20ms"),
+        (1_500_000_000, "1.5s"),
+        (90_000_000_000, "1m30s"),
+        (3_600_000_000_000, "1h0m0s"),
+    ],
+)
+def test_a_duration_prints_as_gos(nanoseconds, text):
+    assert patchvalues.go_duration(nanoseconds) == text
+    assert patchvalues.configuration(Struct("Object", [("x", Duration(nanoseconds))]))["x"].text == text
+
+
+def test_a_map_with_other_keys_is_no_configuration():
+    from webhook.cel.values import make_map
+
+    with pytest.raises(PatchError, match='invalid return type: fail to convert field "x": map key'):
+        patchvalues.configuration(Struct("Object", [("x", make_map([(1, 2)]))]))
+
+
+def test_an_absent_optional_is_no_json():
+    with pytest.raises(PatchError, match=r"optional\.none"):
+        patchvalues.json_value(Optional(None, present=False))
+
+
+def test_text_where_a_map_belongs_is_named_with_its_go_type():
+    before = {"kind": "Pod", "apiVersion": "v1", "spec": {"containers": [{"name": "a"}]}}
+    for patched, text in (
+        ({"containers": [{"name": "a"}], "hostAliases": "x"}, r"PodSpec.spec.hostAliases of type \[\]v1.HostAlias"),
+        ({"containers": [{"name": True}]}, "Container.spec.containers.name of type string"),
+    ):
+        with pytest.raises(Undecodable, match=text):
+            decode({**before, "spec": patched}, before, POD_KIND)
+
+
+def test_a_null_is_taken_for_absent():
+    before = {"kind": "Pod", "apiVersion": "v1", "spec": {}}
+    assert decode({**before, "spec": {"nodeName": None}}, before, POD_KIND)["spec"] == {}
+
+
+def test_a_variable_that_did_not_compile_is_an_error_that_is_kept():
+    purse = Purse(BUDGET, None)
+    variables = Variables({"x": Expression("1 +", error="compilation failed")}, {}, purse)
+    for _ in range(2):
+        with pytest.raises(EvaluationError, match='composited variable "x" fails to compile'):
+            variables["x"]
+    assert "y" not in variables
+    with pytest.raises(EvaluationError, match="compilation error: why"):
+        purse.evaluate(Expression("1 +", error="why"), {})
+
+
+def test_a_policy_without_a_name_has_no_audit_keys():
+    (error,) = verification.audit_key("", "k", ("spec",))
+    assert "requires metadata.name be non-empty" in error.body
+
+
+def test_a_long_audit_expression_is_refused():
+    from webhook.errors import PolicyError
+
+    with pytest.raises(PolicyError, match="must not exceed 5120 bytes"):
+        policies(validating("true", auditAnnotations=[{"key": "k", "valueExpression": f"'{'x' * 5200}'"}]))
+
+
+def test_a_failing_audit_annotation_is_left_out_under_ignore():
+    audits = [{"key": "k", "valueExpression": "string(object.x)"}]
+    found = policies(validating("true", auditAnnotations=audits, failurePolicy="Ignore"))
+    (decision,) = validate(request(pod()), found, CLUSTER, Phase.VALIDATE)
+    assert decision.audit_annotations == {}
+
+
+def test_nobody_to_compute_facts_is_an_error():
+    around = Surroundings(attributes=request(pod()), cluster=CLUSTER, table=TABLE, equivalents=equivalents(TABLE))
+    with pytest.raises(LookupFailed, match="no source of the fact `gpu`"):
+        around.fact("gpu", pod(), around.attributes)
+
+
+def test_a_fact_that_no_expression_reads_is_not_computed():
+    found = policies(
+        validating("true", annotations={"facts": "dra"}),
+        name := validating("podSets.size() == 1", name="p", annotations={"facts": "podSets, gpu"}),
+    )
+    assert name
+    decisions = validate(request(pod(containers=[])), found, CLUSTER, Phase.VALIDATE)
+    assert {decision.evaluation for decision in decisions} == {"admit"}
+
+
+def test_a_template_that_is_no_object_any_more_is_left_alone():
+    obj = job()
+    (podset,) = podsets(obj, TABLE)
+    sent = request(obj)
+    target = Target(
+        sent,
+        Surroundings(attributes=sent, cluster=CLUSTER, table=TABLE, equivalents=equivalents(TABLE)).sent,
+        obj,
+        None,
+        podset,
+    )
+    assert refresh(target, {**obj, "spec": {"template": "text"}}) is None
+    changed = refresh(target, {**obj, "spec": {"template": {"spec": {"a": 1}}}})
+    assert changed.object["spec"] == {"a": 1}
+    assert put_back(obj, target, target.object) is obj
+
+
+def test_a_spec_that_a_mutation_removes_is_gone():
+    texts = ['[JSONPatch{op: "remove", path: "/spec"}]', "Object{}"]
+    found = policies(mutating(*texts, annotations={"expand": "pods"}))
+    changed, decisions = mutate(request(job(a=1)), found, CLUSTER)
+    assert [decision.action for decision in decisions] == ["admit", "admit"]
+    assert changed["spec"]["template"] == {}
+
+
+@pytest.mark.parametrize(
+    ("image", "policy"),
+    [
+        ("a", "Always"),
+        ("a:latest", "Always"),
+        ("a:1", "IfNotPresent"),
+        ("a@sha256:x", "IfNotPresent"),
+        ("r:5/a", "Always"),
+    ],
+)
+def test_images_are_pulled_by_their_tag(image, policy):
+    assert pull_policy(image) == policy
+
+
+def test_defaults_of_unusual_objects():
+    assert settled(None) is None
+    broken = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": ["text"]}}
+    assert defaulted(broken)["spec"]["containers"] == ["text"]
+    assert defaulted({"apiVersion": "apps/v1", "kind": "Deployment", "spec": "text"})["spec"] == "text"
+    probes = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"image": "a:1", "livenessProbe": {}}]}}
+    assert defaulted(probes)["spec"]["containers"][0]["livenessProbe"]["periodSeconds"] == 10
+
+
+def case(**changes):
+    policy, binding = validating("true", rule=CONFIG_MAPS)
+    return Case(
+        {"id": "c", "policies": [policy], "bindings": [binding], "review": None, "expect": {"allowed": True}, **changes}
+    )
+
+
+def test_a_case_whose_policies_are_refused_is_a_mismatch():
+    policy, binding = validating("1")
+    assert "must evaluate to bool" in mismatches(case(policies=[policy], bindings=[binding]), OPTIONS)[0]
+    assert mismatches(case(), OPTIONS) == ()
+    assert mismatches(case(expect={"policyRefused": "x"}), OPTIONS)[0].startswith("policyRefused")
+
+
+def test_a_case_may_only_ask_for_a_warning():
+    review = {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "u",
+            "operation": "CREATE",
+            "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+            "resource": {"group": "", "version": "v1", "resource": "configmaps"},
+            "object": {},
+        },
+    }
+    expect = {"allowed": True, "warn": True}
+    assert mismatches(case(review=review, expect=expect), OPTIONS) == ("warnings: expected one, found none",)
+    assert mismatches(case(review=review, orderDependent=True), OPTIONS) == ()
+    assert mismatches(case(review=review, orderDependent=True, expect={"allowed": False}), OPTIONS) != ()
