@@ -46,8 +46,10 @@ def activation(policy: Policy, target: Target, param: JSON, around: Surroundings
 
 def for_conditions(seen: dict[str, Any], target: Target, around: Surroundings) -> dict[str, Any]:
     """What matchConditions see: no namespaceObject, and the resource as requested (matchconditions/matcher.go)."""
-    request = around.request(Match(around.attributes.request_resource, target.match.kind))
-    return {**seen, "namespaceObject": None, "request": request}
+    asked = around.attributes.request_resource
+    if asked == target.match.resource:
+        return seen if seen["namespaceObject"] is None else {**seen, "namespaceObject": None}
+    return {**seen, "namespaceObject": None, "request": around.request(Match(asked, target.match.kind))}
 
 
 def missing(names: Collection[str], target: Target, param: JSON, around: Surroundings) -> list[str]:

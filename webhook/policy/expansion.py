@@ -64,20 +64,31 @@ def targets(policy: Policy, around: Surroundings) -> Iterator[Target]:
         yield _whole(match, around)
     if not policy.expands or attributes.sub_resource or attributes.operation == Operation.CONNECT:
         return
-    for podset, old in _pairs(around):
-        if not podset.path:
-            continue  # a Pod is its own only template: that is the object above
-        virtual = replace(
-            attributes,
-            kind=POD,
-            resource=PODS,
-            request_kind=POD,
-            request_resource=PODS,
-            object=_pod(podset, attributes) if attributes.object is not None else None,
-            old_object=_pod(old, attributes) if old is not None else None,
-        )
-        if matches(policy.criteria, virtual, around.namespace_labels, around.equivalents):
-            yield Target(virtual, around.sent, virtual.object, virtual.old_object, podset)
+    for virtual in _virtual(around):
+        if matches(policy.criteria, virtual.attributes, around.namespace_labels, around.equivalents):
+            yield virtual
+
+
+def _virtual(around: Surroundings) -> tuple[Target, ...]:
+    """The pod templates of the request as virtual Pods; the same values for every policy."""
+    if not isinstance(around.virtual, tuple):
+        around.virtual = tuple(_target(podset, old, around) for podset, old in _pairs(around) if podset.path)
+    return around.virtual
+
+
+def _target(podset: PodSet, old: PodSet | None, around: Surroundings) -> Target:
+    """One template as a virtual Pod."""
+    attributes = around.attributes
+    virtual = replace(
+        attributes,
+        kind=POD,
+        resource=PODS,
+        request_kind=POD,
+        request_resource=PODS,
+        object=_pod(podset, attributes) if attributes.object is not None else None,
+        old_object=_pod(old, attributes) if old is not None else None,
+    )
+    return Target(virtual, around.sent, virtual.object, virtual.old_object, podset)
 
 
 def _whole(match: Match, around: Surroundings) -> Target:

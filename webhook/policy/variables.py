@@ -76,7 +76,8 @@ class Surroundings:
     """Everything around one request that its policies may ask about.
 
     Made once per review and shared by its policies; `namespace` and the labels are looked up once. `sent` is the
-    request taken as what it is; `whole` is for expansion.py, which keeps the request's own object there.
+    request taken as what it is; `whole` and `virtual` are for expansion.py, which keeps the request's own object
+    and its pod templates there.
     """
 
     attributes: Attributes
@@ -88,6 +89,7 @@ class Surroundings:
     fact_source: FactSource | None = None
     sent: Match = field(init=False)
     whole: object = None
+    virtual: object = None
     _sent_request: JSON = None
     _namespace: list[JSON] = field(default_factory=list)
     _facts: dict[tuple[str, int, Assumptions], tuple[JSON, JSON]] = field(default_factory=dict)
