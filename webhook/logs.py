@@ -12,10 +12,13 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Literal, TextIO, TypeAlias, get_args
 
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
+"""Made once: json.dumps with options makes an encoder for every line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +57,20 @@ class Log:
         line = {"time": _timestamp(self.clock()), "level": level, "message": message}
         line.update((name, value) for name, value in fields.items() if value is not None and name not in line)
         stream = self.stream or sys.stderr
-        stream.write(f"{json.dumps(line, ensure_ascii=False, default=str)}\n")
+        stream.write(f"{_ENCODE(line)}\n")
         stream.flush()
 
 
 def _timestamp(seconds: float) -> str:
     """RFC 3339 in UTC with milliseconds."""
-    milliseconds = int(seconds * 1000)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(milliseconds // 1000))}.{milliseconds % 1000:03d}Z"
+    whole, milliseconds = divmod(int(seconds * 1000), 1000)
+    return f"{_second(whole)}.{milliseconds:03d}Z"
+
+
+@lru_cache(maxsize=2)
+def _second(seconds: int) -> str:
+    """The same for whole seconds, which many lines share."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 def capture(log: Log) -> None:
