@@ -1,6 +1,6 @@
 """README is true: its console blocks are what the commands print, its tables name what there is.
 
-`python -m tests.test_readme` writes the console blocks anew.
+`python -m tests.test_readme` writes the console blocks and the table of policies anew.
 """
 
 import dataclasses
@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from webhook import config
+from webhook import config, yamlfile
 from webhook.cli import EXIT_CODES, VERBS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+TABLE = re.compile(r"<!-- policies: [^\n]*-->\n(.*?)<!-- end -->", re.DOTALL)
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 
@@ -54,9 +55,23 @@ def test_the_exit_table_is_that_of_help(code):
     assert f"| {code} | {EXIT_CODES[code]} |" in README
 
 
-@pytest.mark.parametrize("policy", sorted(path.name for path in (ROOT / "policies").iterdir() if path.is_dir()))
-def test_every_policy_is_named_and_has_a_suite(policy):
-    assert f"| `{policy}` |" in README
+def policies():
+    """The table of shipped policies: a row each, in the order of their folders."""
+    rows = ["| policy | what it says |", "|---|---|"]
+    for folder in sorted(path for path in (ROOT / "policies").iterdir() if (path / "policy.yaml").is_file()):
+        for document in yamlfile.read(folder / "policy.yaml"):
+            metadata = document.value["metadata"]
+            said = " ".join(metadata["annotations"]["kubernetes.io/description"].split()).replace("|", "\\|")
+            rows.append(f"| `{metadata['name']}` | {said} |")
+    return "".join(f"{row}\n" for row in rows)
+
+
+def test_every_policy_is_in_the_table():
+    assert TABLE.search(README)[1] == policies()
+
+
+@pytest.mark.parametrize("policy", sorted(path.parent.name for path in (ROOT / "policies").glob("*/policy.yaml")))
+def test_every_policy_has_a_suite(policy):
     assert (ROOT / "policies" / policy / "suite.yaml").is_file()
 
 
@@ -72,4 +87,5 @@ def test_every_target_of_make_is_explained():
 
 
 if __name__ == "__main__":
-    (ROOT / "README.md").write_text(BLOCK.sub(lambda match: f"```console\n{printed(match[1])}```", README))
+    text = TABLE.sub(lambda match: match[0].replace(match[1], "").replace("<!-- end", f"{policies()}<!-- end"), README)
+    (ROOT / "README.md").write_text(BLOCK.sub(lambda match: f"```console\n{printed(match[1])}```", text))
