@@ -17,7 +17,7 @@ from webhook.cluster import Cluster
 from webhook.decisions import Decision, ValidationAction
 from webhook.errors import BindingError, EvaluationError, LookupFailed
 from webhook.policy import auditannotations, params
-from webhook.policy.activation import activation, for_conditions, missing
+from webhook.policy.activation import Seen, activation, for_conditions, missing
 from webhook.policy.compiled import Binding, Policy, Rule
 from webhook.policy.conditions import hold
 from webhook.policy.evaluation import BUDGET, OutOfBudget, Purse
@@ -145,7 +145,7 @@ class _Invocation:
         except (EvaluationError, BindingError, LookupFailed) as error:
             return [self._decision(None, "error", str(error))]
 
-    def _evaluate(self, seen: dict[str, Any]) -> Sequence[Decision]:
+    def _evaluate(self, seen: Seen) -> Sequence[Decision]:
         policy = self.policy
         if policy.conditions:
             asked = for_conditions(seen, self.target, self.around)
