@@ -35,7 +35,7 @@ EXIT_CODES = {
     0: "clean: everything allowed, nothing found, all tests passed",
     1: "findings, denials or mismatches",
     2: "bad usage, configuration, policy or input",
-    3: "could not decide: a look-up or an expression failed under a policy that admits",
+    3: "could not decide: what a rule that may deny needs is missing, or it failed under a policy that admits",
 }
 """The one table of exit codes, printed by --help."""
 

@@ -147,4 +147,4 @@ def _exit_code(given: list[Answer], problems: list[Problem], undecided: list[Pro
         raise InputError(*problems)
     if any(not answer.verdict.allowed for answer in given):
         return 1
-    return 3 if undecided or any(answer.unknown for answer in given) else 0
+    return 3 if undecided or any(answer.is_undecided for answer in given) else 0

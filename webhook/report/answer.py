@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.attributes import JSON, Phase
-from webhook.decisions import Decision, Verdict
+from webhook.decisions import Decision, ValidationAction, Verdict
 from webhook.report.finding import Place, Subject
 from webhook.report.json import decision as decision_json
 
@@ -35,10 +35,19 @@ class Answer:
         """What could not be evaluated but was let through, in the policies' words."""
         texts = (
             decision.message if decision.evaluation == "unknown" else f"not evaluated: {decision.message}"
-            for _, decision in self.decisions
-            if decision.evaluation == "unknown" or (decision.evaluation == "error" and decision.action == "admit")
+            for decision in self._open()
         )
         return tuple(dict.fromkeys(texts))
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether a rule that may deny could not be evaluated; one that only warns leaves the verdict as it is."""
+        return any(each.kind == "mutating" or ValidationAction.DENY in each.actions for each in self._open())
+
+    def _open(self) -> Iterator[Decision]:
+        for _, decision in self.decisions:
+            if decision.evaluation == "unknown" or (decision.evaluation == "error" and decision.action == "admit"):
+                yield decision
 
 
 def ndjson(answers: Iterable[Answer]) -> str:
