@@ -1,4 +1,7 @@
-"""The executed OpenSandbox tables against gpu-portable: the same answers, but where a GPU would be lost or guessed unseen."""
+"""The executed OpenSandbox tables against gpu-portable and opensandbox, in templates and in shard patches.
+
+The same answers, but where a GPU would be lost or guessed unseen.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,10 @@ from webhook.workloads.table import load as load_table
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "cases" / "opensandbox_gpu.json").read_text())
 HOW = Options(table=load_table())
-POLICIES = load([Path(shipped.policies()) / "gpu-portable"], HOW)
+POLICIES = load([Path(shipped.policies()) / name for name in ("gpu-portable", "opensandbox")], HOW)
+PLACES = ("template", "shardPatches")
 VENDOR = "nvidia.com/gpu"
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
 
 DIFFERS = {
     # Python's int() also reads digits of other scripts and underscores; nobody who writes a manifest means them
@@ -32,31 +37,42 @@ DIFFERS = {
 }
 
 
-def review(limits: dict) -> tuple[str, dict]:
+def review(limits: dict, place: str) -> tuple[str, dict]:
     """`allowed`, `warned` or the code of the denial, and the limits that come out."""
-    template = {"spec": {"containers": [{"name": "sandbox", "image": "x", "resources": {"limits": limits}}]}}
+    plain = {"spec": {"containers": [{"name": "sandbox", "image": "x"}]}}
+    asking = {"spec": {"containers": [{"name": "sandbox", "image": "x", "resources": {"limits": limits}}]}}
     obj = {
         "apiVersion": "sandbox.opensandbox.io/v1alpha1",
         "kind": "BatchSandbox",
         "metadata": {"name": "b"},
-        "spec": {"replicas": 1, "template": template},
+        "spec": {
+            "replicas": 1,
+            **({"template": asking} if place == "template" else {"template": plain, place: [asking]}),
+        },
     }
     attributes = fixtures.attributes_of_object(obj, HOW.table.row)
-    outcome = run(attributes, "auto", Local(policies=POLICIES, cluster=FilesCluster()))
+    outcome = run(attributes, "auto", Local(policies=POLICIES, cluster=FilesCluster([NAMESPACE])))
     if not outcome.verdict.allowed:
         return str(outcome.verdict.status.code), limits
-    after = outcome.patched_object["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
-    return "warned" if outcome.verdict.warnings else "allowed", after
+    found = outcome.patched_object["spec"][place]
+    template = found if place == "template" else found[0]
+    return "warned" if outcome.verdict.warnings else "allowed", template["spec"]["containers"][0]["resources"]["limits"]
 
 
+def without_nulls(limits: dict) -> dict:
+    """In a patch a null takes away what the template has, so the renamed key keeps it; in a template it is nothing."""
+    return {name: amount for name, amount in limits.items() if amount is not None}
+
+
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(("value", "parsed"), CASES["parse"], ids=repr)
-def test_parse_table(value: object, parsed: object) -> None:
-    answer, limits = review({"cpu": "1", "gpu": value})
+def test_parse_table(value: object, parsed: object, place: str) -> None:
+    answer, limits = review({"cpu": "1", "gpu": value}, place)
     expected = DIFFERS.get(repr(value), parsed)
     if expected == -1:
         assert answer == "400"
     elif expected is None:
-        assert (answer, limits) == ("allowed" if value is None else "warned", {"cpu": "1"})
+        assert (answer, without_nulls(limits)) == ("allowed" if value is None else "warned", {"cpu": "1"})
     else:
         assert (answer, limits) == ("allowed", {"cpu": "1", VENDOR: str(expected)})
 
@@ -69,10 +85,11 @@ TRANSLATE_DIFFERS = {
 }
 
 
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(("limits", "expected"), CASES["translate"], ids=json.dumps)
-def test_translate_table(limits: dict, expected: object) -> None:
+def test_translate_table(limits: dict, expected: object, place: str) -> None:
     expected = TRANSLATE_DIFFERS.get(
         json.dumps(limits), "400" if expected == "HTTP 400 INVALID_PARAMETER" else expected
     )
-    answer, after = review(limits)
-    assert (answer if isinstance(expected, str) else after) == expected
+    answer, after = review(limits, place)
+    assert (answer if isinstance(expected, str) else without_nulls(after)) == expected
