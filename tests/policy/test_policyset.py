@@ -213,3 +213,32 @@ def test_a_thousand_policies_for_other_kinds_cost_nothing():
     for _ in range(1000):
         found.validating_for(sent, Phase.VALIDATE)
     assert (perf_counter() - start) / 1000 < 200e-6
+
+
+def test_a_lazy_policy_is_compiled_when_it_is_asked_and_its_mistakes_are_errors_then():
+    from dataclasses import replace
+
+    from tests.policy.support import namespace
+    from webhook.cluster.files import FilesCluster
+    from webhook.policy.validating import validate
+    from webhook.yamlfile import Document
+
+    lazy = replace(OPTIONS, lazy=True)
+    documents = [Document(value) for value in validating("object.metadata.name == 'p'", "1 +")]
+    found = load_documents(documents, lazy)
+    good, bad = validate(request(pod()), found, FilesCluster([namespace()]), Phase.VALIDATE)
+    assert (good.action, bad.action, bad.evaluation) == ("admit", "deny", "error")
+    assert "Syntax error" in bad.message
+    assert found.validating[0].body() is found.validating[0].body()
+    with pytest.raises(PolicyError, match="Syntax error"):
+        load_documents(documents, OPTIONS)
+
+
+def test_a_lazy_load_still_finds_what_is_no_expression():
+    from dataclasses import replace
+
+    from webhook.yamlfile import Document
+
+    documents = [Document(value) for value in validating("true", failurePolicy="Maybe")]
+    with pytest.raises(PolicyError, match="failurePolicy"):
+        load_documents(documents, replace(OPTIONS, lazy=True))

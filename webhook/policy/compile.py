@@ -7,6 +7,7 @@ same, and says so whenever it is asked. Knows neither requests nor files.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from webhook.attributes import GroupVersionKind
@@ -16,7 +17,18 @@ from webhook.cel.types import BOOL, DYN, NULL, STRING, list_of, object_type
 from webhook.decisions import REASON_CODES, ValidationAction
 from webhook.paths import FieldPath
 from webhook.policy import extensions, verification
-from webhook.policy.compiled import AuditRule, Binding, Change, Condition, Expression, ParamSource, Policy, Rule
+from webhook.policy.compiled import (
+    AuditRule,
+    Binding,
+    Body,
+    Change,
+    Condition,
+    Deferred,
+    Expression,
+    ParamSource,
+    Policy,
+    Rule,
+)
 from webhook.policy.expressions import Walk
 from webhook.policy.fielderrors import FieldError, duplicate, invalid, required, unsupported
 from webhook.policy.manifests import (
@@ -42,19 +54,28 @@ _UNSPECIFIED = "expression is not specified"
 
 
 def compile_policy(
-    manifest: PolicyManifest, engine: Engine, version: Version, known_facts: tuple[str, ...] = (), file: str = ""
+    manifest: PolicyManifest,
+    engine: Engine,
+    version: Version,
+    known_facts: tuple[str, ...] = (),
+    file: str = "",
+    *,
+    is_lazy: bool = False,
 ) -> tuple[Policy, tuple[FieldError, ...]]:
-    """Compile a policy, without its bindings; errors in the API server's order and words."""
+    """Compile a policy, without its bindings; errors in the API server's order and words.
+
+    A lazy policy is compiled when it is first asked, and what is wrong with its expressions is an error of theirs then.
+    """
     spec, meta = manifest.spec, manifest.metadata
     settings, complaints = extensions.settings(meta.annotations, known_facts)
-    walk = Walk(engine, version, spec.param_kind is not None, settings.facts)
-    walk.errors += [*verification.metadata(meta), *complaints, *verification.head(spec, _SPEC)]
+    errors = [*verification.metadata(meta), *complaints, *verification.head(spec, _SPEC)]
     if settings.expands and not names_pods(manifest):
         path: FieldPath = ("metadata", "annotations", f"{extensions.PREFIX}expand")
-        walk.errors.append(invalid(path, "pods", "needs a resource rule that names pods of the core group"))
-    conditions = _conditions(walk, manifest)
-    _variables(walk, manifest)
-    rules, audits, changes = _body(walk, manifest)
+        errors.append(invalid(path, "pods", "needs a resource rule that names pods of the core group"))
+    body = Deferred(lambda: _body(manifest, engine, version, settings.facts)[0])
+    if not is_lazy:
+        made, found = _body(manifest, engine, version, settings.facts)
+        body, errors = Deferred(lambda: made), [*errors, *found]
     is_mutating = isinstance(spec, MutatingSpec)
     policy = Policy(
         kind="mutating" if is_mutating else "validating",
@@ -64,14 +85,9 @@ def compile_policy(
         is_fail=spec.failure_policy != "Ignore",
         param_kind=_param_kind(spec.param_kind),
         criteria=criteria(spec.match_constraints),
-        conditions=conditions,
-        variables=walk.variables,
-        rules=rules,
-        messages=sum(rule.message_expression is not None for rule in rules),
-        audits=audits,
-        changes=changes,
+        body=body,
+        rule_count=0 if isinstance(spec, MutatingSpec) else len(spec.validations),
         reinvokes=isinstance(spec, MutatingSpec) and spec.reinvocation_policy == "IfNeeded",
-        needs=walk.needs,
         facts=settings.facts,
         expands=settings.expands,
         phase="mutate" if is_mutating else settings.phase,
@@ -80,7 +96,27 @@ def compile_policy(
         docs=settings.docs,
         obstacles=obstacles(manifest, settings),
     )
-    return policy, tuple(walk.errors)
+    return policy, tuple(errors)
+
+
+def _body(
+    manifest: PolicyManifest, engine: Engine, version: Version, facts: Sequence[str]
+) -> tuple[Body, Sequence[FieldError]]:
+    """The expressions of a policy, and what is wrong with them and with what stands between them."""
+    walk = Walk(engine, version, manifest.spec.param_kind is not None, facts)
+    conditions = _conditions(walk, manifest)
+    _variables(walk, manifest)
+    rules, audits, changes = _parts(walk, manifest)
+    body = Body(
+        conditions=conditions,
+        variables=walk.variables,
+        rules=rules,
+        audits=audits,
+        changes=changes,
+        needs=walk.needs,
+        messages=sum(rule.message_expression is not None for rule in rules),
+    )
+    return body, walk.errors
 
 
 def _param_kind(found: ParamKind | None) -> GroupVersionKind | None:
@@ -115,10 +151,10 @@ def _variables(walk: Walk, manifest: PolicyManifest) -> None:
         walk.declare(variable.name, found, found.program.result if found.program else DYN)
 
 
-_Body: TypeAlias = tuple[tuple[Rule, ...], tuple[AuditRule, ...], tuple[Change, ...]]
+_Parts: TypeAlias = tuple[tuple[Rule, ...], tuple[AuditRule, ...], tuple[Change, ...]]
 
 
-def _body(walk: Walk, manifest: PolicyManifest) -> _Body:
+def _parts(walk: Walk, manifest: PolicyManifest) -> _Parts:
     if isinstance(manifest, MutatingPolicyManifest):
         return (), (), _changes(walk, manifest.spec)
     spec = manifest.spec

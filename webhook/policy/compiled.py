@@ -6,7 +6,7 @@ not compile stays here with its error, so that the policy's failurePolicy can sp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -89,12 +89,44 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Body:
+    """The expressions of a policy. `messages` is how many rules have a messageExpression.
+
+    `needs` are the names that any of them reads, so that nothing is looked up for nothing.
+    """
+
+    conditions: tuple[Condition, ...] = ()
+    variables: Mapping[str, Expression]
+    rules: tuple[Rule, ...] = ()
+    audits: tuple[AuditRule, ...] = ()
+    changes: tuple[Change, ...] = ()
+    needs: frozenset[str] = frozenset()
+    messages: int = 0
+
+
+class Deferred:
+    """The body of a policy, made when it is first asked for, and once. Two threads may make it twice; either serves."""
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], Body]) -> None:
+        self._make = make
+        self._made: Body | None = None
+
+    def __call__(self) -> Body:
+        """The body."""
+        made = self._made
+        if made is None:
+            made = self._made = self._make()
+        return made
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Policy:
     """A ValidatingAdmissionPolicy (rules, audits) or a MutatingAdmissionPolicy (changes, reinvokes) with its bindings.
 
-    `expands` is the annotation `expand: pods`. `phase` is where a validating policy speaks. `needs` are the names that
-    any of its expressions reads, so that nothing is looked up for nothing. `messages` is how many rules
-    have a messageExpression. `obstacles` say why the policy cannot be installed natively.
+    What decides whether it is asked stands here; its expressions are in the body. `expands` is the annotation `expand:
+    pods`, `phase` where a validating policy speaks. `obstacles` say why the policy cannot be installed natively.
     """
 
     kind: Literal["validating", "mutating"]
@@ -104,15 +136,10 @@ class Policy:
     is_fail: bool
     param_kind: GroupVersionKind | None
     criteria: Criteria
-    conditions: tuple[Condition, ...]
-    variables: Mapping[str, Expression]
-    rules: tuple[Rule, ...] = ()
-    audits: tuple[AuditRule, ...] = ()
-    changes: tuple[Change, ...] = ()
+    body: Deferred
+    rule_count: int = 0
     reinvokes: bool = False
-    messages: int = 0
     bindings: tuple[Binding, ...] = ()
-    needs: frozenset[str] = frozenset()
     facts: tuple[str, ...] = ()
     expands: bool = False
     phase: Literal["validate", "mutate", "both"] = "validate"
@@ -120,6 +147,41 @@ class Policy:
     category: str = ""
     docs: str = ""
     obstacles: tuple[str, ...] = ()
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The matchConditions."""
+        return self.body().conditions
+
+    @property
+    def variables(self) -> Mapping[str, Expression]:
+        """The variables, in order."""
+        return self.body().variables
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The validations of a validating policy."""
+        return self.body().rules
+
+    @property
+    def messages(self) -> int:
+        """How many validations have a messageExpression."""
+        return self.body().messages
+
+    @property
+    def audits(self) -> tuple[AuditRule, ...]:
+        """The auditAnnotations of a validating policy."""
+        return self.body().audits
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The mutations of a mutating policy."""
+        return self.body().changes
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The names that any of the expressions reads."""
+        return self.body().needs
 
     def expressions(self) -> Iterator[Expression]:
         """Every expression of the policy."""

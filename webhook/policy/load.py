@@ -21,6 +21,7 @@ from webhook.errors import InputError, PolicyError, Problem
 from webhook.paths import FieldPath, render
 from webhook.policy.compile import compile_binding, compile_policy
 from webhook.policy.compiled import Binding, Policy
+from webhook.policy.extensions import PREFIX
 from webhook.policy.fielderrors import FieldError, aggregate, quote
 from webhook.policy.manifests import (
     GROUP,
@@ -31,6 +32,7 @@ from webhook.policy.manifests import (
     VALIDATING_BINDING,
     VERSIONS,
     MutatingPolicyManifest,
+    PolicyManifest,
     ShapeError,
     ValidatingPolicyManifest,
     parse,
@@ -46,11 +48,15 @@ _OTHER_KINDS = frozenset(("ValidatingWebhookConfiguration", "MutatingWebhookConf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How policies are compiled: the CEL engine, the Kubernetes version whose CEL they may use, the workload table."""
+    """How policies are compiled: the CEL engine, the Kubernetes version whose CEL they may use, the workload table.
+
+    `lazy` puts the expressions of a policy off until it is first asked: for policies that are known to compile.
+    """
 
     engine: Engine | EngineName = "compiled"
     version: Version = (1, 36)
     table: Table
+    lazy: bool = False
 
 
 def load(places: Sequence[Path | str], options: Options) -> PolicySet:
@@ -194,10 +200,14 @@ class _Loading:
             binding, errors = compile_binding(manifest, file)  # type: ignore[arg-type]
             self._keep(self.bindings, kind, source, binding)
         else:
-            known = known_facts()
-            policy, errors = compile_policy(manifest, self.engine, self.options.version, known, file)  # type: ignore[arg-type]
+            policy, errors = self._policy(manifest, file)  # type: ignore[arg-type]
             self._keep(self.policies, kind, source, policy)
         self.problems += [source.problem(error.path, error.body) for error in errors]
+
+    def _policy(self, manifest: PolicyManifest, file: str) -> tuple[Policy, Sequence[FieldError]]:
+        known = known_facts() if f"{PREFIX}facts" in manifest.metadata.annotations else ()
+        chosen = self.options
+        return compile_policy(manifest, self.engine, chosen.version, known, file, is_lazy=chosen.lazy)
 
     def _keep(
         self, kept: dict[tuple[str, str], tuple[_Source, Any]], kind: str, source: _Source, found: Policy | Binding
@@ -262,7 +272,7 @@ def _admits(policy: Policy, binding: Binding) -> tuple[Decision, ...]:
             severity=policy.severity,
             category=policy.category,
         )
-        for index in range(len(policy.rules))
+        for index in range(policy.rule_count)
     )
 
 
