@@ -10,6 +10,7 @@ import pytest
 from webhook import shipped
 from webhook.admission import fixtures
 from webhook.cluster.files import FilesCluster
+from webhook.commands.assumed import AssumedNamespaces
 from webhook.commands.phases import Local, run
 from webhook.policy.load import Options, load
 from webhook.workloads.table import load as load_table
@@ -42,7 +43,9 @@ ONLY_PODS = {"static pods do not support resource claims"}
 
 def answer(obj: dict, phase: str) -> tuple[bool, str]:
     outcome = run(
-        fixtures.attributes_of_object(obj, HOW.table.row), phase, Local(policies=POLICIES, cluster=FilesCluster())
+        fixtures.attributes_of_object(obj, HOW.table.row),
+        phase,
+        Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())),
     )
     status = outcome.verdict.status
     return outcome.verdict.allowed, status.message if status else ""

@@ -8,12 +8,12 @@ sidecars before it, whichever is more. Device claims are the fact `dra`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from webhook import paths, quantity
 from webhook.attributes import JSON
 from webhook.facts import devices
 from webhook.facts.containers import Container, containers, text
-from webhook.paths import FieldPath
 from webhook.workloads.podsets import PodSet
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
@@ -67,7 +67,7 @@ def _per_pod(own: Sequence[JSON], vendor: str) -> int:
 
 def _container(container: Container, podset: PodSet) -> JSON:
     limits, requests = container.amounts("limits"), container.amounts("requests")
-    at = podset.locate(container.path)
+    at = paths.render(podset.locate(container.path))
     found = [_resource(name, limits, requests, at) for name in (limits | requests) if _is_interesting(name)]
     vendors: dict[str, int] = {}
     for each in found:
@@ -76,7 +76,7 @@ def _container(container: Container, podset: PodSet) -> JSON:
     counted, ambiguous = trainer_count(limits, requests)
     return {
         "podSet": podset.name,
-        "path": paths.render(at),
+        "path": at,
         "name": container.name,
         "init": container.init,
         "restarts": container.restarts,
@@ -96,29 +96,42 @@ def _is_interesting(name: str) -> bool:
     return bool(devices.resource(name).kind) or ("/" in name and bool(devices.nearest(name)))
 
 
-def _resource(name: str, limits: JSON, requests: JSON, at: FieldPath) -> JSON:
+def _resource(name: str, limits: JSON, requests: JSON, at: str) -> JSON:
     known = devices.resource(name)
-    side = "limits" if name in limits else "requests"
-    limit, request = (_amount(amounts.get(name)) for amounts in (limits, requests))
-    amount = limit if limit is not None else request
+    limit, request = limits.get(name), requests.get(name)
+    amount = _amount(request if limit is None else limit)
     return {
         "name": name,
-        "path": paths.render((*at, "resources", side, name)),
+        "path": at + _below("requests" if limit is None else "limits", name),
         "vendor": known.vendor,
         "kind": known.kind,
         "gpu": known.gpu,
-        "limit": None if name not in limits else str(limits[name]),
-        "request": None if name not in requests else str(requests[name]),
+        "limit": None if limit is None else str(limit),
+        "request": None if request is None else str(request),
         "count": max(0, amount.value()) if amount is not None and amount.is_whole() else 0,
         "whole": amount is not None and amount.is_whole() and amount.sign() >= 0,
-        "equal": limit == request or limit is None or request is None,
+        "equal": limit is None or request is None or limit == request or _amount(limit) == _amount(request),
         "nearest": "" if known.kind else devices.nearest(name),
     }
 
 
+@lru_cache(maxsize=1024)
+def _below(side: str, name: str) -> str:
+    """The path of one amount below its container."""
+    return "." + paths.render(("resources", side, name))
+
+
 def _amount(value: JSON) -> quantity.Quantity | None:
+    if value is None or isinstance(value, list | dict):
+        return None
+    return _read(str(value), isinstance(value, bool))
+
+
+@lru_cache(maxsize=4096)
+def _read(value: str, is_bool: bool) -> quantity.Quantity | None:
+    """A quantity as text or number; None for what is none."""
     try:
-        return None if value is None else quantity.from_json(value)
+        return None if is_bool else quantity.parse(value.strip())
     except ValueError:
         return None
 
