@@ -1,0 +1,142 @@
+"""`gpu` is translated in every pod template of every kind of the workload table, each in a minimal object made from its row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from webhook import shipped
+from webhook.admission import fixtures
+from webhook.attributes import JSON
+from webhook.cluster.files import FilesCluster
+from webhook.commands.assumed import AssumedNamespaces
+from webhook.commands.phases import Local, Outcome, run
+from webhook.policy.load import Options, load
+from webhook.workloads.podsets import podsets
+from webhook.workloads.table import PodSetRule, Row
+from webhook.workloads.table import load as load_table
+
+HOW = Options(table=load_table())
+POLICIES = load([Path(shipped.policies()) / name for name in ("gpu-portable", "opensandbox")], HOW)
+TEMPLATES = [
+    pytest.param(row, version, rule, id=f"{row.group}/{version} {row.kind} {rule.template or 'itself'}")
+    for row in HOW.table.rows
+    for version in row.versions
+    for rule in row.podSets
+]
+BESIDE = {
+    # kind -> where requests stand outside a pod template
+    ("trainer.kubeflow.org", "TrainJob"): "spec.trainer.resourcesPerNode",
+    ("trainer.kubeflow.org", "OptimizationJob"): "spec.trainJobTemplate.spec.trainer.resourcesPerNode",
+    ("serving.kserve.io", "InferenceService"): "spec.predictor.model.resources",
+}
+WITHOUT_RESOURCES = {
+    # kind -> why its partial templates have nothing to translate
+    ("trainer.kubeflow.org", "TrainJob"): "containers of runtimePatches have no resources in the CRD",
+    ("trainer.kubeflow.org", "OptimizationJob"): "the same",
+    ("flow.volcano.sh", "JobFlow"): "not covered: a patch of another object's tasks",
+}
+
+
+def resources(gpu: JSON) -> JSON:
+    return {"limits": {"cpu": "1", "gpu": gpu}}
+
+
+def pod_spec(gpu: JSON) -> JSON:
+    return {
+        "containers": [{"name": "main", "image": "x", "resources": resources(gpu)}],
+        "initContainers": [{"name": "init", "image": "x", "resources": resources(gpu)}],
+    }
+
+
+def embedded(rule: PodSetRule, gpu: JSON) -> JSON:
+    """What stands at the place of a rule."""
+    if rule.embeds == "podSpec":
+        return pod_spec(gpu)
+    if rule.embeds == "object":
+        return {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": {"spec": pod_spec(gpu)}}}
+    return {"spec": pod_spec(gpu)}
+
+
+def planted(path: str, value: JSON) -> JSON:
+    """An object with a value at a path, `[]` in a list and `{}` under a key: `a.b[].c` -> {a: {b: [{c: value}]}}."""
+    head, _, rest = path.partition(".")
+    inner = planted(rest, value) if rest else value
+    if head.endswith("[]"):
+        return {head[:-2]: [{"name": "one", **inner} if isinstance(inner, dict) and rest else inner]}
+    if head.endswith("{}"):
+        return {head[:-2]: {"Worker": inner}}
+    return {head: inner}
+
+
+def merged(left: JSON, right: JSON) -> JSON:
+    return {**left, **{k: merged(left[k], v) if isinstance(left.get(k), dict) else v for k, v in right.items()}}
+
+
+def workload(row: Row, version: str, rule: PodSetRule, gpu: JSON) -> JSON:
+    """The least object of a kind in which a pod template stands at the place of a rule."""
+    obj = {
+        "apiVersion": f"{row.group}/{version}".removeprefix("/"),
+        "kind": row.kind,
+        "metadata": {"name": "x", **({"namespace": "team-a"} if row.namespaced else {})},
+    }
+    if rule.when and not rule.when.startswith(rule.template):  # a field that must be there: some other template
+        obj = merged(obj, planted(rule.when, {"spec": {"containers": [{"name": "other", "image": "x"}]}}))
+    return merged(obj, planted(rule.template, embedded(rule, gpu)) if rule.template else embedded(rule, gpu))
+
+
+def answer(obj: JSON) -> Outcome:
+    attributes = fixtures.attributes_of_object(obj, HOW.table.row)
+    return run(attributes, "auto", Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())))
+
+
+@pytest.mark.parametrize(("row", "version", "rule"), TEMPLATES)
+def test_every_container_is_translated(row: Row, version: str, rule: PodSetRule) -> None:
+    obj = workload(row, version, rule, 2)
+    outcome = answer(obj)
+    assert outcome.verdict.allowed, outcome.verdict.status
+    before = [podset for podset in podsets(obj, HOW.table) if "initContainers" in podset.template["spec"]]
+    after = [
+        podset for podset in podsets(outcome.patched_object, HOW.table) if "initContainers" in podset.template["spec"]
+    ]
+    assert before
+    assert len(after) == len(before)
+    for podset in after:
+        for name in ("containers", "initContainers"):
+            limits = [container["resources"]["limits"] for container in podset.template["spec"][name]]
+            assert limits == [{"cpu": "1", "nvidia.com/gpu": "2"}], podset.path
+
+
+@pytest.mark.parametrize(("row", "version", "rule"), TEMPLATES)
+def test_all_is_denied_at_its_place(row: Row, version: str, rule: PodSetRule) -> None:
+    status = answer(workload(row, version, rule, "all")).verdict.status
+    assert status is not None
+    assert status.code == 400
+    where = (rule.template or "").partition("[]")[0].partition("{}")[0]
+    assert status.message.startswith(where)
+    assert "containers[0].resources.limits.gpu: `all` is not possible here" in status.message
+
+
+@pytest.mark.parametrize(("kind", "path"), BESIDE.items(), ids=str)
+def test_requests_outside_templates_are_translated(kind: tuple[str, str], path: str) -> None:
+    row = HOW.table.row(*kind)
+    assert row is not None
+    obj = merged(
+        {"apiVersion": f"{row.group}/{row.versions[0]}", "kind": row.kind, "metadata": {"name": "x"}},
+        planted(path, resources(1)),
+    )
+    outcome = answer(obj)
+    found = outcome.patched_object
+    for step in path.split("."):
+        found = found[step]
+    assert found == {"limits": {"cpu": "1", "nvidia.com/gpu": "1"}}
+
+
+def test_every_row_is_translated_somewhere() -> None:
+    """A new row has pod templates, or is named here with the place of its requests."""
+    shards = {("sandbox.opensandbox.io", "BatchSandbox")}
+    for row in HOW.table.rows:
+        kind = (row.group, row.kind)
+        assert row.podSets or kind in BESIDE or kind in WITHOUT_RESOURCES, kind
+        assert not row.fragments or kind in shards or kind in WITHOUT_RESOURCES, kind
