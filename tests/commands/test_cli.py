@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from webhook import __version__
-from webhook.cli import EXIT_CODES, VERBS, run
+from webhook.cli import EXIT_CODES, VERBS, guarded, run
 from webhook.commands.output import Output, parse
 from webhook.errors import ConfigurationError
 
@@ -112,3 +112,31 @@ def test_outputs(chosen, expected):
 def test_bad_outputs_are_configuration_errors(chosen, message):
     with pytest.raises(ConfigurationError, match=message):
         parse(chosen, ("text", "json"))
+
+
+def test_a_file_that_cannot_be_written_is_exit_2(tmp_path, capsys):
+    fixture = tmp_path / "pod.json"
+    fixture.write_text('{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}')
+    assert run(["replay", str(fixture), "-o", f"json={tmp_path}/absent/x.json"]) == 2
+    assert capsys.readouterr().err == f"error: {tmp_path}/absent/x.json: no such file or directory\n"
+
+
+def test_an_excerpt_under_a_problem_is_no_error_of_its_own(tmp_path, capsys):
+    policy = tmp_path / "p.yaml"
+    policy.write_text(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n"
+        "spec:\n  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}\n"
+        "  validations: [{expression: objekt.spec}]\n"
+    )
+    assert run(["policies", "check", str(policy)]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("error: ")
+    assert [line for line in lines if line.startswith(" | ")]
+    assert not [line for line in lines if line.startswith("error:  ")]
+
+
+def test_a_fault_of_our_own_is_3_with_its_place(capsys):
+    assert guarded(lambda: 1 // 0) == 3
+    err = capsys.readouterr().err
+    assert "ZeroDivisionError" in err
+    assert err.endswith("error: this is a fault of claimgate itself; the lines above say where\n")

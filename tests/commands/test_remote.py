@@ -1,17 +1,24 @@
 """`--server`: a running webhook gives the same answers as the core here, over verified TLS."""
 
+import base64
 import json
 import subprocess
 import sys
 import time
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import pytest
 
 from certs import keep
 from certs.store import Folder
+from webhook.admission.fixtures import attributes_of_object
+from webhook.attributes import Phase
 from webhook.cli import run
+from webhook.commands.remote import Remote
+from webhook.errors import CallError
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "deploy" / "samples"
@@ -100,3 +107,61 @@ def test_certificates_that_cannot_be_used(tmp_path, capsys):
     for file in ("absent.crt", "bad.crt"):
         assert run(["replay", review, "--server", "https://localhost:1", "--ca", str(tmp_path / file)]) == 2
         assert f"--ca: {tmp_path / file}: " in capsys.readouterr().err
+
+
+POD = attributes_of_object({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}})
+
+
+def answered(code=200, text=None, **response):
+    """What a door makes of an answer that some server gives."""
+    body = json.dumps({"response": {"uid": POD.uid, **response}}) if text is None else text
+    client = httpx.Client(
+        base_url="https://h", transport=httpx.MockTransport(lambda _: httpx.Response(code, text=body))
+    )
+    with closing(Remote(client)) as door:
+        return door.answer(POD, Phase.MUTATE)
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "message"),
+    [
+        pytest.param(500, "", "an empty body", id="nothing said"),
+        pytest.param(400, '{"kind": "Status", "message": "no uid"}', "no uid", id="a Status"),
+        pytest.param(404, "<html>\n not here", "<html> not here", id="something else"),
+        pytest.param(200, "{}", "not an answer to a review", id="no response"),
+        pytest.param(200, "[1]", "not an answer to a review", id="a list"),
+        pytest.param(200, "nothing", "not an answer to a review", id="no JSON"),
+        pytest.param(200, '{"response": {"uid": "x", "allowed": true}}', "found `x`", id="another uid"),
+    ],
+)
+def test_answers_that_are_none(code, text, message):
+    with pytest.raises(CallError, match=message):
+        answered(code, text)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        pytest.param("!", id="no base64"),
+        pytest.param(base64.b64encode(b"{").decode(), id="no JSON"),
+        pytest.param(base64.b64encode(b'[{"op": "remove", "path": "/absent"}]').decode(), id="one that does not apply"),
+    ],
+)
+def test_patches_that_cannot_be_used(patch):
+    with pytest.raises(CallError, match="not an answer to a review"):
+        answered(allowed=True, patch=patch, patchType="JSONPatch")
+
+
+def test_a_denial_without_a_word_is_what_the_api_server_makes_of_it():
+    status = answered(allowed=False).status
+    assert (status.code, status.reason, status.message) == (400, "", "denied without explanation")
+
+
+def test_what_a_server_would_not_answer_is_3(tmp_path, capsys, monkeypatch):
+    client = httpx.Client(
+        base_url="https://h", transport=httpx.MockTransport(lambda _: httpx.Response(500, text="down"))
+    )
+    monkeypatch.setattr(Remote, "connect", lambda *_: Remote(client))
+    review = SAMPLES / "reviews" / "01-pod-with-claim.json"
+    assert run(["replay", str(review), "--server", "https://h"]) == 3
+    assert capsys.readouterr().err == f"error: {review}:1:1: the server answered HTTP 500: down\n"
