@@ -89,3 +89,13 @@ def test_context_that_cannot_be_read_stops_the_audit(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert out == ""
     assert "no such file or folder" in err
+
+
+def test_published_manifests_go_through_without_an_error(tmp_path, capsys):
+    """Every one of them is audited or named; none makes an expression of a shipped policy fail."""
+    kept = tmp_path / "report.json"
+    assert run(["audit", str(HERE.parent / "manifests"), "-o", f"json={kept}"]) in {1, 2}
+    document = json.loads(kept.read_text())
+    assert document["objects"] > 300
+    assert [one for one in document["findings"] if one["result"] == "error"] == []
+    assert len(capsys.readouterr().err.splitlines()) == len(document["unreadable"])

@@ -43,8 +43,8 @@ def test_kinds_become_resources(match, groups, resources):
 @pytest.mark.parametrize(
     ("match", "expected"),
     [
-        pytest.param({"namespaces": ["a", "b-*"]}, "{0} == \"a\" || {0}.startsWith(\"b-\")", id="namespaces"),
-        pytest.param({"excludedNamespaces": ["*-x", "*y*"]}, "!({0}.endsWith(\"-x\") || {0}.contains(\"y\"))", id="excluded"),
+        pytest.param({"namespaces": ["a", "b-*"]}, '{0} == "a" || {0}.startsWith("b-")', id="namespaces"),
+        pytest.param({"excludedNamespaces": ["*-x", "*y*"]}, '!({0}.endsWith("-x") || {0}.contains("y"))', id="excluded"),
     ],
 )  # fmt: skip
 def test_namespaces_become_conditions(match, expected):
