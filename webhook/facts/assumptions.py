@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from functools import cache
+from dataclasses import dataclass
+from functools import lru_cache
 
-from webhook import paths
 from webhook.attributes import JSON
 from webhook.errors import LookupFailed
 
@@ -24,15 +23,21 @@ def assumptions(param: JSON) -> Assumptions:
     Raises:
         LookupFailed: a text that is no release.
     """
-    data = paths.get(param, ("data",))
+    data = param.get("data") if isinstance(param, dict) else None
     if not isinstance(data, dict):
-        return _read()
-    return _read(**{field.name: str(data[field.name]) for field in fields(Assumptions) if data.get(field.name)})
+        return _DEFAULTS
+    return _read(str(data.get("kubernetes") or ""), str(data.get("trainer") or ""))
 
 
-@cache
-def _read(**said: str) -> Assumptions:
-    return Assumptions(**{name: _release(name, text) for name, text in said.items()})
+_DEFAULTS = Assumptions()
+
+
+@lru_cache(maxsize=64)
+def _read(kubernetes: str, trainer: str) -> Assumptions:
+    return Assumptions(
+        kubernetes=_release("kubernetes", kubernetes) if kubernetes else _DEFAULTS.kubernetes,
+        trainer=_release("trainer", trainer) if trainer else _DEFAULTS.trainer,
+    )
 
 
 def _release(name: str, text: str) -> tuple[int, int]:

@@ -127,7 +127,7 @@ def _note_tolerations(merged: Merged, overlay: _Overlay, pod: JSON) -> None:
     own = overlay.pod.get("tolerations")
     if not isinstance(own, list):
         return
-    kept = {text(get(each, ("key",))) for each in own}
+    kept = {text(each.get("key")) for each in own if isinstance(each, dict)}
     for lost in items(pod.get("tolerations")):
         key = text(get(lost, ("key",)))
         if isinstance(lost, dict) and key not in kept and "" not in kept:
@@ -231,8 +231,9 @@ def _with_node(container: JSON, trainer: JSON, version: tuple[int, int], *, whol
     if whole:
         changed |= {key: trainer[key] for key in ("image", "command", "args") if trainer.get(key) is not None}
     if env := items(trainer.get("env")):
-        own = {get(each, ("name",)): each for each in env}
-        kept = [own.pop(get(each, ("name",)), each) for each in items(container.get("env"))]
+        own = {each.get("name"): each for each in env if isinstance(each, dict)}
+        before = (each for each in items(container.get("env")) if isinstance(each, dict))
+        kept = [own.pop(each.get("name"), each) for each in before]
         changed["env"] = [*kept, *own.values()]
     if resources and isinstance(asked := trainer.get("resourcesPerNode"), dict):
         changed["resources"] = _resources(container.get("resources") or {}, asked, version)

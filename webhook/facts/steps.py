@@ -58,7 +58,7 @@ def _note(what: str, path: str, words: str, job: str = "", container: str = "") 
 
 
 def _name(value: JSON) -> str:
-    return text(get(value, ("name",)))
+    return text(value.get("name")) if isinstance(value, dict) else ""
 
 
 def _containers(job: JSON, kind: str = "containers") -> list[JSON]:
@@ -109,9 +109,10 @@ def _unreached(trainer: JSON, jobs: list[JSON], runtime: JSON) -> Iterator[JSON]
 
 def _reserved(trainer: JSON, name: str) -> Iterator[JSON]:
     """Variables that the plugin sets itself."""
+    reserved = RESERVED.get(name, frozenset())
     for index, each in enumerate(items(trainer.get("env"))):
-        if _name(each) in RESERVED.get(name, ()):
-            yield _note("reservedEnv", f"spec.trainer.env[{index}].name", _name(each))
+        if (found := _name(each)) in reserved:
+            yield _note("reservedEnv", f"spec.trainer.env[{index}].name", found)
 
 
 def _injection(runtime: JSON, jobs: list[JSON]) -> Iterator[JSON]:

@@ -107,7 +107,7 @@ def _runtime(reference: JSON, view: View) -> JSON | None:
 
 
 def _name(value: JSON) -> str:
-    return text(get(value, ("name",)))
+    return text(value.get("name")) if isinstance(value, dict) else ""
 
 
 def _container(job: JSON, name: str) -> JSON:
