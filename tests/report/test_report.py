@@ -100,6 +100,34 @@ def test_subject(changes, expected):
     assert str(about) == f"Pod team/{expected[0]}"
 
 
+def skipped(policy, message, name="p", path=""):
+    unknown = decided(policy, "unknown", message=message, path=path)
+    return made(unknown, subject=Subject(api_version="v1", kind="Pod", namespace="team", name=name))
+
+
+def test_text_says_once_what_many_objects_miss():
+    """One line for each missing object with the count, where it is missed first; what is missed once stays a line."""
+    found = (
+        *skipped("a", "not evaluated: DeviceClass gpu not found"),
+        *skipped(
+            "a", "spec.template: not evaluated: DeviceClass gpu not found, DeviceClass nic not found", "q", "spec"
+        ),
+        *skipped("b", "not evaluated: DeviceClass gpu not found", "r"),
+        *skipped("a", "not evaluated: Runtime t not found", "s"),
+        *skipped("a", "not evaluated: Runtime u not looked up: a, b", "s"),
+        *skipped("a", "not evaluated: Runtime u not looked up: a, b", "t"),
+    )
+    lines = text.write(Report(findings=found, objects=6, files=1)).splitlines()
+    assert lines == [
+        "pod.yaml:1: skip: not evaluated: DeviceClass gpu not found (3 times, first for Pod team/p, policies a, b)",
+        "pod.yaml:7: skip: not evaluated: DeviceClass nic not found (Pod team/q, policy a)",
+        "pod.yaml:1: skip: not evaluated: Runtime t not found (Pod team/s, policy a)",
+        "pod.yaml:1: skip: not evaluated: Runtime u not looked up: a, b (2 times, first for Pod team/s, policy a)",
+        "",
+        "6 objects in 1 file: 0 pass, 0 fail, 0 warn, 0 error, 6 skip",
+    ]
+
+
 def report():
     return Report(
         findings=(
