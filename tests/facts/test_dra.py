@@ -377,3 +377,22 @@ def test_selectors_are_compiled_where_devices_are_known(expression: str, problem
 def test_a_selector_without_cel_has_no_expression() -> None:
     (found,) = requests({"devices": {"requests": [exactly("r", selectors=[{"cel": None}])]}}, ())
     assert found["selectors"][0]["problem"] == "there is no expression"
+
+
+def test_duplicates_are_seen() -> None:
+    """Of a claim's name, and of what one container takes: whole, or by request (validateContainerResourceClaims)."""
+    claims = [
+        {"name": "a", "resourceClaimName": "x"},
+        {"name": "b", "resourceClaimName": "x"},
+        {"name": "a", "resourceClaimName": "y"},
+    ]
+    taken = (
+        {"name": "a", "request": "r"},
+        {"name": "a", "request": "s"},
+        {"name": "a"},
+        {"name": "b"},
+        {"name": "b", "request": "r"},
+    )
+    fact = of(pod(claims, user(*taken), user("a")))
+    assert [c["duplicate"] for c in fact["claims"]] == [False, False, True]
+    assert [r["duplicate"] for r in fact["references"]] == [False, False, True, False, True, False]

@@ -48,6 +48,7 @@ def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
         used = [reference for each in containers(podset.template) for reference in _references(each, podset, own)]
         for claim in own:
             claim["users"] = [each["path"] for each in used if each["name"] == claim["name"]]
+        _mark_duplicates(own)
         claims.extend(own)
         references.extend(used)
         doubled.extend(_doubled(podset, own))
@@ -137,6 +138,7 @@ def _claim(entry: JSON, path: FieldPath, podset: PodSet, view: View, classes: _C
         "gpu": False,
         "adminAccess": False,
         "users": [],
+        "duplicate": False,
     }
     if source in ("claim", "template") and view.namespace:  # a cluster-scoped runtime is used from many namespaces
         _resolve(made, CLAIM if source == "claim" else TEMPLATE, view, classes)
@@ -193,7 +195,16 @@ def _place(found: JSON) -> tuple[str, str]:
     return namespace or _DEFAULT, name
 
 
+def _mark_duplicates(own: Sequence[JSON]) -> None:
+    """Say of every claim whether an earlier one of the template has its name."""
+    seen: set[str] = set()
+    for claim in own:
+        claim["duplicate"] = claim["name"] in seen
+        seen.add(claim["name"])
+
+
 def _references(container: Container, podset: PodSet, own: Sequence[JSON]) -> Iterator[JSON]:
+    taken: list[tuple[str, str]] = []
     for index, entry in enumerate(container.claims()):
         if not isinstance(entry, dict):
             continue
@@ -209,8 +220,10 @@ def _references(container: Container, podset: PodSet, own: Sequence[JSON]) -> It
             "declared": claim is not None,
             "resolved": is_known,
             "requestFound": bool(is_known and claim and (not request or request in claim["requestNames"])),
+            "duplicate": any(name == other and (request == part or "" in (request, part)) for other, part in taken),
             "nearestRequest": nearest(request, claim["requestNames"]) if is_known and claim and request else "",
         }
+        taken.append((name, request))
 
 
 def _doubled(podset: PodSet, own: Sequence[JSON]) -> Iterator[JSON]:

@@ -121,6 +121,7 @@ _CLAIM = _structure(
     gpu=BOOL,
     adminAccess=BOOL,
     users=_TEXTS,
+    duplicate=BOOL,
 )
 _REFERENCE = _structure(
     "ClaimReference",
@@ -132,6 +133,7 @@ _REFERENCE = _structure(
     declared=BOOL,
     resolved=BOOL,
     requestFound=BOOL,
+    duplicate=BOOL,
     nearestRequest=STRING,
 )
 _DOUBLED = _structure("DoubledDevice", podSet=STRING, path=STRING, container=STRING, claim=STRING, resource=STRING)
