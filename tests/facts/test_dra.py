@@ -379,6 +379,15 @@ def test_a_selector_without_cel_has_no_expression() -> None:
     assert found["selectors"][0]["problem"] == "there is no expression"
 
 
+def test_entries_that_are_no_objects_are_nothing() -> None:
+    container = {"name": "c", "resources": {"claims": [None, "gpu", {"name": "gpu"}]}}
+    fact = of(pod([None, "gpu"], container))
+    assert fact["claims"] == []
+    assert [(r["path"], r["declared"]) for r in fact["references"]] == [
+        ("spec.containers[0].resources.claims[2]", False)
+    ]
+
+
 def test_duplicates_are_seen() -> None:
     """Of a claim's name, and of what one container takes: whole, or by request (validateContainerResourceClaims)."""
     claims = [
