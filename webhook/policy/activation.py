@@ -33,12 +33,6 @@ class Seen(dict[str, Any]):
         value = self[name] = self.facts[name]()
         return value
 
-    def but(self, **others: Any) -> Seen:
-        """The same names, some with other values."""
-        made = Seen({**self, **others})
-        made.facts = self.facts
-        return made
-
 
 def activation(policy: Policy, target: Target, param: JSON, around: Surroundings, purse: Purse) -> Seen:
     """The names of one evaluation, with variables of its own: they are computed anew, and paid from `purse`.
@@ -49,14 +43,31 @@ def activation(policy: Policy, target: Target, param: JSON, around: Surroundings
 
     """
     needs = policy.needs
-    seen = Seen(
-        {
-            "object": target.object,
-            "oldObject": target.old_object,
-            "request": around.request(target.match),
-            "namespaceObject": around.namespace_object() if "namespaceObject" in needs else None,
-        }
-    )
+    seen = _names(policy, needs, target, param, around)
+    seen["request"] = around.request(target.match)
+    if "namespaceObject" in needs:
+        seen["namespaceObject"] = around.namespace_object()
+    if policy.variables:
+        seen["variables"] = Variables(policy.variables, seen, purse)
+    return seen
+
+
+def for_conditions(policy: Policy, target: Target, param: JSON, around: Surroundings) -> Seen:
+    """What matchConditions see: no namespaceObject, and the resource as requested (matchconditions/matcher.go).
+
+    Raises:
+        LookupFailed: of facts, when they are read.
+
+    """
+    seen = _names(policy, policy.gate().needs, target, param, around)
+    asked, match = around.attributes.request_resource, target.match
+    seen["request"] = around.request(match if asked == match.resource else Match(asked, match.kind))
+    return seen
+
+
+def _names(policy: Policy, needs: Collection[str], target: Target, param: JSON, around: Surroundings) -> Seen:
+    """What both kinds of expressions see alike."""
+    seen = Seen({"object": target.object, "oldObject": target.old_object, "namespaceObject": None})
     if policy.param_kind is not None:
         seen["params"] = param
     if "authorizer" in needs or REQUEST_RESOURCE in needs:
@@ -66,17 +77,7 @@ def activation(policy: Policy, target: Target, param: JSON, around: Surroundings
         for name in policy.facts
         if name in needs
     }
-    if policy.variables:
-        seen["variables"] = Variables(policy.variables, seen, purse)
     return seen
-
-
-def for_conditions(seen: Seen, target: Target, around: Surroundings) -> Seen:
-    """What matchConditions see: no namespaceObject, and the resource as requested (matchconditions/matcher.go)."""
-    asked = around.attributes.request_resource
-    if asked == target.match.resource:
-        return seen if seen["namespaceObject"] is None else seen.but(namespaceObject=None)
-    return seen.but(namespaceObject=None, request=around.request(Match(asked, target.match.kind)))
 
 
 def missing(names: Collection[str], target: Target, param: JSON, around: Surroundings) -> list[str]:

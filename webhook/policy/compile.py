@@ -7,7 +7,7 @@ same, and says so whenever it is asked. Knows neither requests nor files.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from typing import TypeAlias
 
 from webhook.attributes import GroupVersionKind
@@ -25,6 +25,7 @@ from webhook.policy.compiled import (
     Condition,
     Deferred,
     Expression,
+    Gate,
     ParamSource,
     Policy,
     Rule,
@@ -72,10 +73,13 @@ def compile_policy(
     if settings.expands and not names_pods(manifest):
         path: FieldPath = ("metadata", "annotations", f"{extensions.PREFIX}expand")
         errors.append(invalid(path, "pods", "needs a resource rule that names pods of the core group"))
-    body = Deferred(lambda: _body(manifest, engine, version, settings.facts)[0])
+    walk = partial(Walk, engine, version, spec.param_kind is not None, settings.facts)
+    gate, body = Deferred(lambda: _gate(manifest, walk())), Deferred(lambda: _body(manifest, walk()))
     if not is_lazy:
-        made, found = _body(manifest, engine, version, settings.facts)
-        body, errors = Deferred(lambda: made), [*errors, *found]
+        walked, rest = walk(), walk()
+        made_gate, made = _gate(manifest, walked), _body(manifest, rest)
+        gate, body = Deferred(lambda: made_gate), Deferred(lambda: made)
+        errors += [*walked.errors, *rest.errors]
     is_mutating = isinstance(spec, MutatingSpec)
     policy = Policy(
         kind="mutating" if is_mutating else "validating",
@@ -85,6 +89,7 @@ def compile_policy(
         is_fail=spec.failure_policy != "Ignore",
         param_kind=_param_kind(spec.param_kind),
         criteria=criteria(spec.match_constraints),
+        gate=gate,
         body=body,
         rule_count=0 if isinstance(spec, MutatingSpec) else len(spec.validations),
         reinvokes=isinstance(spec, MutatingSpec) and spec.reinvocation_policy == "IfNeeded",
@@ -99,16 +104,16 @@ def compile_policy(
     return policy, tuple(errors)
 
 
-def _body(
-    manifest: PolicyManifest, engine: Engine, version: Version, facts: Sequence[str]
-) -> tuple[Body, Sequence[FieldError]]:
-    """The expressions of a policy, and what is wrong with them and with what stands between them."""
-    walk = Walk(engine, version, manifest.spec.param_kind is not None, facts)
-    conditions = _conditions(walk, manifest)
+def _gate(manifest: PolicyManifest, walk: Walk) -> Gate:
+    """The matchConditions of a policy; what is wrong with them is in the walk."""
+    return Gate(conditions=_conditions(walk, manifest), needs=walk.needs)
+
+
+def _body(manifest: PolicyManifest, walk: Walk) -> Body:
+    """The other expressions of a policy; what is wrong with them and with what stands between them is in the walk."""
     _variables(walk, manifest)
     rules, audits, changes = _parts(walk, manifest)
-    body = Body(
-        conditions=conditions,
+    return Body(
         variables=walk.variables,
         rules=rules,
         audits=audits,
@@ -116,7 +121,6 @@ def _body(
         needs=walk.needs,
         messages=sum(rule.message_expression is not None for rule in rules),
     )
-    return body, walk.errors
 
 
 def _param_kind(found: ParamKind | None) -> GroupVersionKind | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from webhook.attributes import GroupVersionKind
 from webhook.cel import Program
@@ -89,13 +89,20 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Gate:
+    """The matchConditions of a policy, and the names that they read."""
+
+    conditions: tuple[Condition, ...] = ()
+    needs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Body:
-    """The expressions of a policy. `messages` is how many rules have a messageExpression.
+    """The other expressions of a policy. `messages` is how many rules have a messageExpression.
 
     `needs` are the names that any of them reads, so that nothing is looked up for nothing.
     """
 
-    conditions: tuple[Condition, ...] = ()
     variables: Mapping[str, Expression]
     rules: tuple[Rule, ...] = ()
     audits: tuple[AuditRule, ...] = ()
@@ -104,17 +111,20 @@ class Body:
     messages: int = 0
 
 
-class Deferred:
-    """The body of a policy, made when it is first asked for, and once. Two threads may make it twice; either serves."""
+T = TypeVar("T")
+
+
+class Deferred(Generic[T]):
+    """A part of a policy, made when it is first asked for, and once. Two threads may make it twice; either serves."""
 
     __slots__ = ("_made", "_make")
 
-    def __init__(self, make: Callable[[], Body]) -> None:
+    def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
-        self._made: Body | None = None
+        self._made: T | None = None
 
-    def __call__(self) -> Body:
-        """The body."""
+    def __call__(self) -> T:
+        """The part."""
         made = self._made
         if made is None:
             made = self._made = self._make()
@@ -125,7 +135,8 @@ class Deferred:
 class Policy:
     """A ValidatingAdmissionPolicy (rules, audits) or a MutatingAdmissionPolicy (changes, reinvokes) with its bindings.
 
-    What decides whether it is asked stands here; its expressions are in the body. `expands` is the annotation `expand:
+    What decides whether it is asked stands here and in the gate; the other expressions are in the body, which most
+    requests never reach. `expands` is the annotation `expand:
     pods`, `phase` where a validating policy speaks. `obstacles` say why the policy cannot be installed natively.
     """
 
@@ -136,7 +147,8 @@ class Policy:
     is_fail: bool
     param_kind: GroupVersionKind | None
     criteria: Criteria
-    body: Deferred
+    gate: Deferred[Gate]
+    body: Deferred[Body]
     rule_count: int = 0
     reinvokes: bool = False
     bindings: tuple[Binding, ...] = ()
@@ -151,7 +163,7 @@ class Policy:
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """The matchConditions."""
-        return self.body().conditions
+        return self.gate().conditions
 
     @property
     def variables(self) -> Mapping[str, Expression]:
@@ -180,7 +192,7 @@ class Policy:
 
     @property
     def needs(self) -> frozenset[str]:
-        """The names that any of the expressions reads."""
+        """The names that any of the expressions but the matchConditions reads."""
         return self.body().needs
 
     def expressions(self) -> Iterator[Expression]:

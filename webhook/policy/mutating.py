@@ -163,9 +163,7 @@ class _Run:
         if not policy.conditions:
             return True
         try:
-            purse = Purse(BUDGET, around.deadline)
-            seen = activation(policy, target, invocation.param, around, purse)
-            asked = for_conditions(seen, target, around)
+            asked = for_conditions(policy, target, invocation.param, around)
             return hold(policy.conditions, asked, is_fail=policy.is_fail, deadline=around.deadline)
         except (EvaluationError, BindingError, LookupFailed) as error:
             self._fail(policy, invocation.binding, str(error), "Invalid", target=target, param=invocation.key[2])

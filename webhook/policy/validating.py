@@ -17,7 +17,7 @@ from webhook.cluster import Cluster
 from webhook.decisions import Decision, ValidationAction
 from webhook.errors import BindingError, EvaluationError, LookupFailed
 from webhook.policy import auditannotations, params
-from webhook.policy.activation import Seen, activation, for_conditions, missing
+from webhook.policy.activation import activation, for_conditions, missing
 from webhook.policy.compiled import Binding, Policy, Rule
 from webhook.policy.conditions import hold
 from webhook.policy.evaluation import BUDGET, OutOfBudget, Purse
@@ -141,16 +141,20 @@ class _Invocation:
     def decisions(self) -> Sequence[Decision]:
         """One decision per rule, one for a failure of the whole, one for what is to be recorded."""
         try:
-            return self._evaluate(activation(self.policy, self.target, self.param, self.around, self.purse))
+            return self._evaluate() if self._holds() else []
         except (EvaluationError, BindingError, LookupFailed) as error:
             return [self._decision(None, "error", str(error))]
 
-    def _evaluate(self, seen: Seen) -> Sequence[Decision]:
+    def _holds(self) -> bool:
         policy = self.policy
-        if policy.conditions:
-            asked = for_conditions(seen, self.target, self.around)
-            if not hold(policy.conditions, asked, is_fail=policy.is_fail, deadline=self.around.deadline):
-                return []
+        if not policy.conditions:
+            return True
+        asked = for_conditions(policy, self.target, self.param, self.around)
+        return hold(policy.conditions, asked, is_fail=policy.is_fail, deadline=self.around.deadline)
+
+    def _evaluate(self) -> Sequence[Decision]:
+        policy = self.policy
+        seen = activation(policy, self.target, self.param, self.around, self.purse)
         results = [self._result(rule, seen) for rule in policy.rules]
         seen.pop("variables", None)  # breaks the circle that would wait for the garbage collector
         texts = self._messages(results)
