@@ -89,14 +89,49 @@ def test_an_unknown_fact_is_an_error() -> None:
 
 
 def test_kinds_that_facts_look_up() -> None:
-    assert {each.kind for each in kinds("dra")} == {
-        "ResourceClaim",
-        "ResourceClaimTemplate",
-        "DeviceClass",
-        "ComputeDomain",
-        "Namespace",
-    }
+    claims = {"ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "ComputeDomain", "Namespace"}
+    assert claims <= {each.kind for each in kinds("dra")}
     assert {"ClusterTrainingRuntime", "TrainingRuntime", "ResourceClaimTemplate"} <= {
         each.kind for each in kinds("trainer")
     }
-    assert kinds("gpu") == ()
+    assert kinds("training") == ()
+
+
+def test_a_train_job_has_its_runtimes_pods() -> None:
+    step = {"metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}}}
+    node = {"name": "node", "resources": {"limits": {"nvidia.com/gpu": 2}}}
+    job = {"name": "node", "template": {**step, "spec": {"template": {"spec": {"containers": [node]}}}}}
+    runtime = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "ClusterTrainingRuntime",
+        "metadata": {"name": "r"},
+        "spec": {"mlPolicy": {"torch": {}}, "template": {"spec": {"replicatedJobs": [job]}}},
+    }
+    obj = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "j", "namespace": "team"},
+        "spec": {"runtimeRef": {"name": "r"}, "trainer": {"numNodes": 3}},
+    }
+    fact = compute("gpu", obj, attributes(obj), FilesCluster([runtime]), TABLE)
+    assert (fact["devices"], fact["containers"][0]["path"], fact["missing"]) == (6, "spec.runtimeRef", [])
+    (podset,) = compute("podSets", obj, attributes(obj), FilesCluster([runtime]), TABLE)
+    assert (podset["name"], podset["path"], podset["pods"]) == ("node", "spec.runtimeRef", 3)
+    assert compute("gpu", obj, attributes(obj), FilesCluster(), TABLE)["missing"] == [
+        "ClusterTrainingRuntime r not found"
+    ]
+
+
+def test_patches_of_templates_are_kept_apart() -> None:
+    patch = {"spec": {"containers": [{"name": "sandbox", "resources": {"limits": {"gpu": 2}}}]}}
+    obj = {
+        "apiVersion": "sandbox.opensandbox.io/v1alpha1",
+        "kind": "BatchSandbox",
+        "metadata": {"name": "b"},
+        "spec": {"replicas": 2, "template": {"spec": {"containers": []}}, "shardPatches": [None, patch]},
+    }
+    fact = compute("gpu", obj, attributes(obj), FilesCluster(), TABLE)
+    assert fact["containers"] == []
+    assert [(c["path"], c["resources"][0]["kind"]) for c in fact["patches"]] == [
+        ("spec.shardPatches[1].spec.containers[0]", "portable")
+    ]

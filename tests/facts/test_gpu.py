@@ -155,6 +155,7 @@ def test_null_is_absent_at_every_level() -> None:
     assert of(pod(container({"nvidia.com/gpu": None})))["containers"][0]["resources"] == []
     assert of({"apiVersion": "v1", "kind": "Pod", "spec": None}) == {
         "containers": [],
+        "patches": [],
         "podSets": of({"apiVersion": "v1", "kind": "Pod"})["podSets"],
         "vendors": {},
         "devices": 0,

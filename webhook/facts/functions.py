@@ -4,7 +4,8 @@ A policy asks for them with the annotation `claimgate.dev/facts: gpu,dra`. A fac
 reads it, once per object.
 
     podSets   [{name, path, template, count, groups, pods}]        podSets.all(p, p.pods == null || p.pods <= 64)
-    gpu       {containers, podSets, vendors, devices, missing}     gpu.containers.all(c, c.resources.all(r, r.whole))
+    gpu       {containers, patches, podSets, vendors, devices, missing}
+                                                                   gpu.containers.all(c, c.resources.all(r, r.whole))
     dra       {claims, references, doubled, implicit, requests, constraints, missing}
                                                                    dra.claims.all(c, !c.absent)
     training  {release, minor, plugin, fields, notes, roles, missing}
@@ -25,12 +26,17 @@ from webhook.facts import dra, structures, trainer, training
 from webhook.facts.assumptions import Assumptions
 from webhook.facts.gpu import gpu
 from webhook.facts.view import View
-from webhook.workloads.podsets import PodSet, podsets
+from webhook.workloads.podsets import PodSet, fragments, group_kind, podsets
 from webhook.workloads.table import Table
 
 NAMES = ("podSets", "gpu", "dra", "trainer", "training")
 
-_KINDS: Mapping[str, tuple[GroupVersionKind, ...]] = {"dra": dra.KINDS, "trainer": (*trainer.KINDS, *dra.KINDS)}
+_KINDS: Mapping[str, tuple[GroupVersionKind, ...]] = {
+    "podSets": trainer.KINDS,
+    "gpu": trainer.KINDS,
+    "dra": (*dra.KINDS, *trainer.KINDS),
+    "trainer": (*trainer.KINDS, *dra.KINDS),
+}
 
 
 def kinds(name: str) -> tuple[GroupVersionKind, ...]:
@@ -56,18 +62,26 @@ def compute(
 
     attributes give the namespace in which references are looked up; obj may be a virtual Pod of the request's object.
     """
+    view = View(cluster, attributes.namespace)
     match name:
         case "podSets":
-            return [_shown(podset) for podset in podsets(obj, table)]
+            return [_shown(podset) for podset in _podsets(obj, table, view, assumptions)]
         case "gpu":
-            return gpu(podsets(obj, table))
+            return gpu(_podsets(obj, table, view, assumptions), fragments(obj, table), view.missing)
         case "dra":
-            return dra.dra(obj, podsets(obj, table), View(cluster, attributes.namespace))
+            return dra.dra(obj, _podsets(obj, table, view, assumptions), view)
         case "trainer":
-            return trainer.trainer(obj, View(cluster, attributes.namespace), assumptions.trainer)
+            return trainer.trainer(obj, view, assumptions.trainer)
         case "training":
             return training.training(obj, assumptions.trainer)
     raise KeyError(name)
+
+
+def _podsets(obj: JSON, table: Table, view: View, assumptions: Assumptions) -> tuple[PodSet, ...]:
+    """The pod sets of an object; those of a TrainJob come from its runtime, which may be missing."""
+    if group_kind(obj) == (trainer.GROUP, "TrainJob"):
+        return trainer.runtime_podsets(trainer.trainer(obj, view, assumptions.trainer))
+    return podsets(obj, table)
 
 
 def _shown(podset: PodSet) -> JSON:

@@ -14,13 +14,13 @@ from webhook import paths, quantity
 from webhook.attributes import JSON
 from webhook.facts import devices
 from webhook.facts.containers import Container, containers, text
-from webhook.workloads.podsets import PodSet
+from webhook.workloads.podsets import Fragment, PodSet
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
 
-def gpu(podsets: Sequence[PodSet]) -> JSON:
-    """The fact of an object with these pod sets."""
+def gpu(podsets: Sequence[PodSet], fragments: Sequence[Fragment] = (), missing: Sequence[str] = ()) -> JSON:
+    """The fact of an object with these pod sets; what partial templates say is kept apart, in `patches`."""
     sets, found, vendors = [], [], dict[str, int]()
     for podset in podsets:
         own = [_container(container, podset) for container in containers(podset.template)]
@@ -28,12 +28,14 @@ def gpu(podsets: Sequence[PodSet]) -> JSON:
         sets.append(_podset(podset, own))
         for vendor, count in sets[-1]["vendors"].items():
             vendors[vendor] = vendors.get(vendor, 0) + count * (1 if podset.pods is None else podset.pods)
+    patched = [PodSet(name=each.of, path=each.path, template=each.template, bare=each.bare) for each in fragments]
     return {
         "containers": found,
+        "patches": [_container(each, podset) for podset in patched for each in containers(podset.template)],
         "podSets": sets,
         "vendors": vendors,
         "devices": None if any(each["total"] is None for each in sets) else sum(each["total"] for each in sets),
-        "missing": [],
+        "missing": list(missing),
     }
 
 

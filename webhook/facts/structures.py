@@ -69,6 +69,7 @@ _GPU_SET = _structure(
 _GPU = _structure(
     "Gpu",
     containers=list_of(_type(_CONTAINER)),
+    patches=list_of(_type(_CONTAINER)),
     podSets=list_of(_type(_GPU_SET)),
     vendors=_COUNTS,
     devices=DYN,

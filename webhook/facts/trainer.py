@@ -83,7 +83,7 @@ def trainer(obj: JSON, view: View, version: tuple[int, int]) -> JSON:
 def runtime_podsets(fact: JSON) -> tuple[PodSet, ...]:
     """The pod sets of the merged JobSet. They stand nowhere in the TrainJob: the path is where it names the runtime."""
     return tuple(
-        PodSet(name=_name(job), path=("spec", "runtimeRef"), template=template, count=_pods(job))
+        PodSet(name=_name(job), path=("spec", "runtimeRef"), template=template, count=_pods(job), elsewhere=True)
         for job in items(fact["jobSet"].get("replicatedJobs"))
         if isinstance(template := get(job, _POD), dict)
     )

@@ -24,8 +24,10 @@ class PodSet:
     """One pod template of an object.
 
     template is `{metadata, spec}` as it stands in the object. path is where it stands; where the object holds a bare
-    PodSpec there (`bare`), the template is made around it and `locate` leaves the `spec` out. count is the pods of one
-    group, None where nobody can know; groups is how many such groups the object makes (LeaderWorkerSet replicas).
+    PodSpec there (`bare`), the template is made around it and `locate` leaves the `spec` out; a template that stands
+    nowhere in the object (`elsewhere`, the merge of a TrainJob with its runtime) is located where it comes from.
+    count is the pods of one group, None where nobody can know; groups is how many such groups the object makes
+    (LeaderWorkerSet replicas).
     """
 
     name: str
@@ -34,6 +36,7 @@ class PodSet:
     count: int | None = 1
     groups: int = 1
     bare: bool = False
+    elsewhere: bool = False
 
     @property
     def pods(self) -> int | None:
@@ -42,6 +45,8 @@ class PodSet:
 
     def locate(self, path: FieldPath) -> FieldPath:
         """Where a field of the template stands in the object: ("spec", "x") -> ("spec", "template", "spec", "x")."""
+        if self.elsewhere:
+            return self.path
         if not self.bare:
             return self.path + path
         return self.path + path[1:] if path[:1] == ("spec",) else self.path
@@ -54,6 +59,7 @@ class Fragment:
     path: FieldPath
     template: JSON
     of: str
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,12 @@ def fragments(obj: JSON, table: Table) -> tuple[Fragment, ...]:
     """Every partial pod template of an object: TrainJob runtimePatches, BatchSandbox shardPatches."""
     row = table.row(*group_kind(obj))
     return tuple(
-        Fragment(path=place.path, template=_as_template(place.value, rule.embeds), of=rule.of)
+        Fragment(
+            path=place.path,
+            template=_as_template(place.value, rule.embeds),
+            of=rule.of,
+            bare=rule.embeds == "podSpec",
+        )
         for rule in (row.fragments if row else ())
         for place in _places(obj, rule.template, "")
         if isinstance(place.value, dict)
