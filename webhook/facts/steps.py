@@ -110,8 +110,8 @@ def _unreached(trainer: JSON, jobs: list[JSON], runtime: JSON) -> Iterator[JSON]
 def _reserved(trainer: JSON, name: str) -> Iterator[JSON]:
     """Variables that the plugin sets itself."""
     reserved = RESERVED.get(name, frozenset())
-    for index, each in enumerate(items(trainer.get("env"))):
-        if (found := _name(each)) in reserved:
+    for index, each in enumerate(items(trainer.get("env")) if reserved else ()):
+        if isinstance(each, dict) and isinstance(found := each.get("name"), str) and found in reserved:
             yield _note("reservedEnv", f"spec.trainer.env[{index}].name", found)
 
 

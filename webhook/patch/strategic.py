@@ -162,14 +162,14 @@ def _ordered(
     items: list[JSON], patch_order: list[Any], original_order: list[Any], identify: Callable[[JSON], Any]
 ) -> list[JSON]:
     """Items of the patch in its order, the original's other items before those that they stood before."""
-    patched = sorted(
-        (item for item in items if identify(item) in patch_order), key=lambda item: patch_order.index(identify(item))
-    )
-    others = deque(item for item in items if identify(item) not in patch_order)
+    wanted = {identity: place for place, identity in reversed(tuple(enumerate(patch_order)))}
+    stood = {identity: place for place, identity in reversed(tuple(enumerate(original_order)))}
+    patched = sorted((item for item in items if identify(item) in wanted), key=lambda item: wanted[identify(item)])
+    others = deque(item for item in items if identify(item) not in wanted)
     ordered = []
     for item in patched:
-        place = original_order.index(identify(item)) if identify(item) in original_order else -1
-        while others and original_order.index(identify(others[0])) < place:
+        place = stood.get(identify(item), -1)
+        while others and stood[identify(others[0])] < place:
             ordered.append(others.popleft())
         ordered.append(item)
     return [*ordered, *others]
