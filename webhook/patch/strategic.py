@@ -12,6 +12,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import cache, partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -122,16 +123,15 @@ def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str) -
         return _ordered(both, patch, original, lambda item: item)
     kept, given = _directed(original, patch, key, name)
     identify = partial(_key, key=key, name=name)
-    places = {identify(item): place for place, item in reversed(tuple(enumerate(kept)))}
-    merged, fields = list(kept), _tags(tag.get("type"))
-    for item in given:
-        identity = identify(item)
+    before, asked = [*map(identify, kept)], [*map(identify, given)]
+    places, merged, fields = _places(before), list(kept), _tags(tag.get("type"))
+    for identity, item in zip(asked, given, strict=True):
         if identity in places:
             merged[places[identity]] = _merge_map(merged[places[identity]], item, fields)
         else:
             places[identity] = len(merged)
             merged.append(_plain(item))
-    return _ordered(merged, [*map(identify, given)], [*map(identify, kept)], identify)
+    return _ordered(merged, asked, before, identify)
 
 
 def _directed(original: list[JSON], patch: list[JSON], key: str, name: str) -> tuple[list[JSON], list[JSON]]:
@@ -162,14 +162,25 @@ def _ordered(
     items: list[JSON], patch_order: list[Any], original_order: list[Any], identify: Callable[[JSON], Any]
 ) -> list[JSON]:
     """Items of the patch in its order, the original's other items before those that they stood before."""
-    wanted = {identity: place for place, identity in reversed(tuple(enumerate(patch_order)))}
-    stood = {identity: place for place, identity in reversed(tuple(enumerate(original_order)))}
-    patched = sorted((item for item in items if identify(item) in wanted), key=lambda item: wanted[identify(item)])
-    others = deque(item for item in items if identify(item) not in wanted)
+    wanted, stood = _places(patch_order), _places(original_order)
+    patched, others = [], deque[tuple[int, JSON]]()
+    for item in items:
+        identity = identify(item)
+        if identity in wanted:
+            patched.append((wanted[identity], stood.get(identity, -1), item))
+        else:
+            others.append((stood[identity], item))
     ordered = []
-    for item in patched:
-        place = stood.get(identify(item), -1)
-        while others and stood[identify(others[0])] < place:
-            ordered.append(others.popleft())
+    for _, place, item in sorted(patched, key=itemgetter(0)):
+        while others and others[0][0] < place:
+            ordered.append(others.popleft()[1])
         ordered.append(item)
-    return [*ordered, *others]
+    return [*ordered, *(item for _, item in others)]
+
+
+def _places(identities: list[Any]) -> dict[Any, int]:
+    """Where each stands first."""
+    found: dict[Any, int] = {}
+    for place, identity in enumerate(identities):
+        found.setdefault(identity, place)
+    return found
