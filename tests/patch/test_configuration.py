@@ -60,7 +60,7 @@ def claims(text):
             {"replicaz": 3},
             "failed to convert patch object to typed object: .spec.replicaz: field not declared in schema",
         ),
-        ({"priority": "x"}, '.spec.priority: expected numeric (int or float), got string'),
+        ({"priority": "x"}, ".spec.priority: expected numeric (int or float), got string"),
         ({"hostNetwork": 1}, ".spec.hostNetwork: expected boolean, got &{1}"),
         ({"overhead": {"cpu": {}}}, ".spec.overhead.cpu: expected any scalar, got &{map[]}"),
         ({"containers": {}}, ".spec.containers: expected list, got &{map[]}"),
