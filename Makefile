@@ -33,6 +33,7 @@ e2e: $(DEV_STAMP) ## against a real kube-apiserver (KUBEBUILDER_ASSETS or /usr/l
 
 bench: $(DEV_STAMP) ## reviews per second over TLS beside a no-op route, and the cost of policies
 	$(BIN)/python -m tests.bench.bench_server
+	$(BIN)/python -m tests.bench.bench_shipped
 
 bench-cel: $(DEV_STAMP) ## the CEL engine alone
 	$(BIN)/python -m tests.bench.bench_cel
