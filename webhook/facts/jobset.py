@@ -81,7 +81,11 @@ def _pod(template: JSON, shared: set[str], job: str, at: FieldPath) -> Iterator[
     claims = items(get(template, ("spec", "resourceClaims")))
     for field, listed in (("volumes", volumes), ("resourceClaims", claims)):
         for index, each in enumerate(listed):
-            sources = [key for key, value in each.items() if value not in (None, "") and key != "name"] if isinstance(each, dict) else []
+            sources = (
+                [key for key, value in each.items() if value not in (None, "") and key != "name"]
+                if isinstance(each, dict)
+                else []
+            )
             if len(sources) > 1:
                 what = "twoSources" if field == "volumes" else "twoClaims"
                 yield Finding(what, (*at, "spec", field, index), ", ".join(sorted(sources)), job)

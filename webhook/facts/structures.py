@@ -231,6 +231,7 @@ _ROLE = _structure(
     containers=_TEXTS,
     noImage=_TEXTS,
     found=BOOL,
+    shm=BOOL,
     gpus=INT,
     nullGpus=_TEXTS,
     claims=INT,

@@ -30,6 +30,7 @@ ROLES: Final = {
     "JAXJob": ("jaxReplicaSpecs", "jax"),
 }
 """Where each kind keeps its roles, and the container that gets the environment; "" is the first one."""
+_SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 _RUNTIMES: Final = ("TrainingRuntime", "ClusterTrainingRuntime")
 
 
@@ -69,8 +70,17 @@ def _roles(obj: JSON, field: str, main: str) -> Iterator[JSON]:
             "containers": [each.name for each in listed],
             "noImage": [each.name for each in listed if not each.value.get("image")],
             "found": chosen is not None,
+            "shm": _shares_memory(template, chosen),
             **_described(chosen),
         }
+
+
+def _shares_memory(template: JSON, container: Container | None) -> bool:
+    """Whether something is mounted over the 64 MiB that a container runtime gives /dev/shm."""
+    mounts = items(container.value.get("volumeMounts")) if container is not None else []
+    return any(text(get(mount, ("mountPath",))).rstrip("/") == _SHARED_MEMORY for mount in mounts) or (
+        get(template, ("spec", "hostIPC")) is True
+    )
 
 
 def _described(container: Container | None) -> JSON:
