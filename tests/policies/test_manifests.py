@@ -1,13 +1,15 @@
 """Everything the shipped policies say of the published manifests, reviewed one by one: tests/data/golden/manifests.
 
-A folder is audited with its own objects as the view of the cluster. After a change, `UPDATE_GOLDEN=1 pytest
+A folder is audited with its own objects as the view of the cluster. After a change, `pytest --update-golden
 tests/policies/test_manifests.py` rewrites the files; the difference is reviewed like code.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,8 @@ from webhook.workloads.table import load as load_table
 DATA = Path(__file__).parents[1] / "data"
 HOW = Options(table=load_table())
 POLICIES = load([Path(shipped.policies())], HOW)
+
+FOLDERS = ("kubeflow", "dra", "kueue", "volcano")
 
 INVALID = {
     # file -> why it is not valid (the reference's section 7 and the index's notes); denials are expected here alone
@@ -47,42 +51,62 @@ def documents(folder: str) -> Iterator[tuple[str, dict]]:
                 yield str(file.relative_to(DATA / "manifests")), document
 
 
-def findings(folder: str) -> Iterator[tuple[str, str, str]]:
-    """File, what happened (deny, warn), and the text, of everything that is not simply admitted."""
+@dataclass(frozen=True)
+class Found:
+    """What one policy said of one object and did not simply admit."""
+
+    file: str
+    about: str
+    action: str
+    policy: str
+    severity: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"    {self.action} [{self.severity or 'unrated'}] {self.policy}: {self.message}\n"
+
+
+def named(document: dict) -> str:
+    metadata = document.get("metadata") or {}
+    name = metadata.get("name") or metadata.get("generateName") or ""
+    return f"{document['kind']} {'/'.join(filter(None, (metadata.get('namespace'), name)))}"
+
+
+@cache
+def findings(folder: str) -> tuple[Found, ...]:
+    """Denials, warnings and failed expressions about all objects of a folder, in the order of files and policies."""
     known = list(documents(folder))
-    view = AssumedNamespaces(FilesCluster(document for _, document in known))
+    door = Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster(document for _, document in known)))
+    found = []
     for file, document in known:
-        outcome = run(
-            fixtures.attributes_of_object(document, HOW.table.row), "auto", Local(policies=POLICIES, cluster=view)
-        )
+        outcome = run(fixtures.attributes_of_object(document, HOW.table.row), "auto", door)
         for _, made in outcome.decisions:
             if made.evaluation in ("deny", "error"):
-                action = "deny" if ValidationAction.DENY in made.actions else "warn"
-                yield (
-                    file,
-                    action,
-                    f"{document['kind']}: {made.message} ({made.policy}{', error' if made.evaluation == 'error' else ''})",
-                )
+                action = "deny" if ValidationAction.DENY in made.actions or made.kind == "mutating" else "warn"
+                action += " (error)" if made.evaluation == "error" else ""
+                found.append(Found(file, named(document), action, made.policy, made.severity, made.message))
+    return tuple(found)
 
 
-@pytest.mark.parametrize("folder", ["kubeflow", "dra", "kueue", "volcano"])
-def test_nothing_valid_is_denied_and_every_word_is_reviewed(folder: str) -> None:
-    found = list(findings(folder))
-    wrongly = [each for each in found if each[1] == "deny" and each[0] not in INVALID]
-    assert wrongly == []
+def written(found: Iterable[Found]) -> str:
+    """Objects, and below each what is said of it."""
+    grouped = groupby(found, key=lambda each: (each.file, each.about))
+    return "".join(f"{file}: {about}\n{''.join(map(str, said))}" for (file, about), said in grouped)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_nothing_valid_is_denied(folder: str) -> None:
+    assert [each for each in findings(folder) if each.action.startswith("deny") and each.file not in INVALID] == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_word_is_reviewed(folder: str, pytestconfig: pytest.Config) -> None:
     golden = DATA / "golden" / "manifests" / f"{folder}.txt"
-    lines = "".join(f"{file}\n    {action}: {text}\n" for file, action, text in found)
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.parent.mkdir(parents=True, exist_ok=True)
-        golden.write_text(lines)
-    assert lines == golden.read_text()
+    if pytestconfig.getoption("--update-golden"):
+        golden.write_text(written(findings(folder)))
+    assert written(findings(folder)) == golden.read_text()
 
 
 def test_what_is_invalid_is_found() -> None:
-    denied = {
-        file
-        for folder in ("kubeflow", "dra", "kueue", "volcano")
-        for file, action, _ in findings(folder)
-        if action == "deny"
-    }
+    denied = {each.file for folder in FOLDERS for each in findings(folder) if each.action.startswith("deny")}
     assert denied == set(INVALID)
