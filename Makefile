@@ -43,7 +43,7 @@ fuzz: $(DEV_STAMP) ## property tests with many more examples
 
 deploy: $(RUN_STAMP) ## write the parts of deploy/base that follow from the policies anew
 	$(BIN)/claimgate webhook-config > deploy/base/webhooks.yaml
-	awk 'FNR == 1 && NR > 1 { print "---" } { print }' policies/*/params.yaml > deploy/base/params.yaml
+	awk 'FNR == 1 && NR > 1 { print "---" } { print }' $(sort $(wildcard policies/*/params.yaml)) > deploy/base/params.yaml
 
 lock: $(DEV_STAMP) ## write the lock files anew from pyproject.toml: newest versions, hashes, no host
 	$(PIP) install uv

@@ -59,7 +59,7 @@ def test_the_server_may_read_exactly_what_the_policies_look_up() -> None:
 def test_parameters_are_the_shipped_ones() -> None:
     shipped = [
         found
-        for path in sorted((ROOT / "policies").glob("*/params.yaml"))
+        for path in sorted((ROOT / "policies").glob("*/params.yaml"), key=str)
         for found in yaml.safe_load_all(path.read_text())
     ]
     assert manifests("params.yaml") == shipped, "the policies changed: run make deploy"
