@@ -1,0 +1,87 @@
+"""Every kind of the workload table against every shipped policy: claims are held to their rules in each template, null is nothing.
+
+The API server checks claims in its own kinds only; a CRD with a PodSpec does not say that a claim has exactly one source, and
+one without a schema says nothing. Controllers written without omitempty store null at any level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.policies.test_portable_kinds import HOW, TEMPLATES, merged, planted
+from webhook import shipped
+from webhook.admission import fixtures
+from webhook.attributes import JSON
+from webhook.cluster.files import FilesCluster
+from webhook.commands.assumed import AssumedNamespaces
+from webhook.commands.phases import Local, Outcome, run
+from webhook.policy.load import load
+from webhook.workloads.table import PodSetRule, Row
+
+POLICIES = load([shipped.policies()], HOW)
+
+
+def answer(obj: JSON) -> Outcome:
+    attributes = fixtures.attributes_of_object(obj, HOW.table.row)
+    return run(attributes, "auto", Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())))
+
+
+def workload(row: Row, version: str, rule: PodSetRule, spec: JSON) -> JSON:
+    """The least object of a kind with this PodSpec in the template of a rule."""
+    template: JSON = {"spec": spec}
+    if rule.embeds == "podSpec":
+        template = spec
+    if rule.embeds == "object":
+        template = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": {"spec": spec}}}
+    obj = {
+        "apiVersion": f"{row.group}/{version}".removeprefix("/"),
+        "kind": row.kind,
+        "metadata": {"name": "x", **({"namespace": "team-a"} if row.namespaced else {})},
+    }
+    if rule.when and not rule.when.startswith(rule.template):
+        obj = merged(obj, planted(rule.when, {"spec": {"containers": [{"name": "other", "image": "x"}]}}))
+    return merged(obj, planted(rule.template, template) if rule.template else template)
+
+
+def spec(**claim: str) -> JSON:
+    container = {"name": "main", "image": "x", "resources": {"claims": [{"name": "gpu"}]}}
+    return {"containers": [container], "resourceClaims": [{"name": "gpu", **claim}]}
+
+
+@pytest.mark.parametrize(("row", "version", "rule"), TEMPLATES)
+@pytest.mark.parametrize(
+    "claim", [{}, {"resourceClaimName": "a", "resourceClaimTemplateName": "b"}], ids=["none", "both"]
+)
+def test_a_claim_has_exactly_one_source(row: Row, version: str, rule: PodSetRule, claim: dict[str, str]) -> None:
+    denied = {
+        made.policy: made.path
+        for _, made in answer(workload(row, version, rule, spec(**claim))).decisions
+        if made.action == "deny"
+    }
+    assert "claims-exactly-one" in denied
+    assert denied["claims-exactly-one"].endswith("resourceClaims[0]")
+
+
+def nulled(value: JSON) -> Iterator[JSON]:
+    """The value once for each of its fields and elements, with null there; apiVersion, kind and metadata stay."""
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inner in steps:
+        if step in ("apiVersion", "kind", "metadata", "name"):
+            continue
+        for changed in (None, *nulled(inner)):
+            copy = value.copy()
+            copy[step] = changed
+            yield copy
+
+
+@pytest.mark.parametrize(("row", "version", "rule"), TEMPLATES)
+def test_null_anywhere_fails_no_expression(row: Row, version: str, rule: PodSetRule) -> None:
+    full = spec(resourceClaimName="a")
+    full["initContainers"] = [
+        {"name": "init", "image": "x", "resources": {"limits": {"gpu": "1"}, "requests": {"cpu": "1"}}}
+    ]
+    for obj in nulled(workload(row, version, rule, full)):
+        failed = [f"{made.policy}: {made.message}" for _, made in answer(obj).decisions if made.evaluation == "error"]
+        assert failed == [], obj
