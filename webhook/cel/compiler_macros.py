@@ -114,8 +114,12 @@ class _Loop:
         remaining = code.name(self.remaining)
         if self.writer.exact:
             return code.add_cost(self.compiler.call(runtime.pending, remaining, code.literal(condition)))
-        rest = self.compiler.call(runtime.rest, remaining, code.literal(each), code.literal(condition))
-        return code.subtract_cost(rest)
+        # the elements left, each of which was counted, less the next one's condition
+        left = self.writer.temporary()
+        hint = code.call(code.attribute(remaining, "__length_hint__"))
+        counted = code.binary(code.name(left), ast.Mult(), code.literal(each))
+        rest = code.binary(counted, ast.Sub(), code.literal(condition))
+        return code.subtract_cost(code.conjunction(code.walrus(left, hint), rest))
 
     def body(self) -> _Body:
         """Begin the body."""

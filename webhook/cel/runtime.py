@@ -120,12 +120,6 @@ def pairs(value: Any) -> list[tuple[Any, Any]]:
     raise EvaluationError(f"unsupported comprehension range type: {_GO_NAMES.get(kind, kind.__name__)}")
 
 
-def rest(remaining: Iterator[Any], each: int, more: int) -> int:
-    """The cost counted for elements that a loop did not come to; the next one's condition is still evaluated."""
-    count: int = remaining.__length_hint__()  # type: ignore[attr-defined]
-    return count * each - more if count else 0
-
-
 def pending(remaining: Iterator[Any], more: int) -> int:
     """The cost of the next element's condition, if there is a next one."""
     return more if remaining.__length_hint__() else 0  # type: ignore[attr-defined]

@@ -128,6 +128,12 @@ def compare(left: Quantity, right: Quantity) -> int:
     return mine.compare(theirs)
 
 
+def is_less(left: Quantity, right: Quantity) -> bool:
+    """Left is less than right, with one call less than compare() for amounts of one scale."""
+    mine, theirs = left.amount, right.amount
+    return mine.unscaled < theirs.unscaled if mine.scale == theirs.scale else mine.compare(theirs) < 0
+
+
 def is_quantity(text: str) -> bool:
     """The text is a quantity."""
     try:
@@ -182,8 +188,8 @@ FUNCTIONS = (
     _reads("quantity", "string_to_quantity", QUANTITY, quantity),
     _reads("isQuantity", "is_quantity_string", BOOL, is_quantity),
     _asks("sign", "sign", INT, lambda value: value.amount.sign()),
-    _asks("isGreaterThan", "is_greater_than", BOOL, lambda a, b: compare(a, b) > 0, QUANTITY),
-    _asks("isLessThan", "is_less_than", BOOL, lambda a, b: compare(a, b) < 0, QUANTITY),
+    _asks("isGreaterThan", "is_greater_than", BOOL, lambda a, b: is_less(b, a), QUANTITY),
+    _asks("isLessThan", "is_less_than", BOOL, is_less, QUANTITY),
     _asks("compareTo", "compare_to", INT, compare, QUANTITY),
     _asks("asApproximateFloat", "get_float", DOUBLE, lambda value: value.amount.as_approximate_float()),
     _asks("asInteger", "get_int", INT, as_integer),

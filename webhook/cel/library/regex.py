@@ -73,8 +73,12 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     search, unanchored = _compiled(pattern)
 
     def matched(text: str) -> bool:
-        data = text.encode("utf-8", "replace")
-        return bool(search(unanchored, data, 0, len(data))[0][0] >= 0)
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            data = text.encode(errors="replace")
+        found: bool = search(unanchored, data, 0, len(data))[0][0] >= 0
+        return found
 
     return matched
 
