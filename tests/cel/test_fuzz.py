@@ -20,8 +20,10 @@ def test_random_expressions_have_a_value_or_an_error():
 def evaluate(text):
     try:
         return compiled_engine().compile(text, ENVIRONMENT).evaluate(BINDINGS, Meter())
-    except (CompileError, EvaluationError) as error:
-        return type(error)
+    except CompileError:
+        return CompileError
+    except EvaluationError:
+        return EvaluationError  # which of two failing operands is told depends on their order
 
 
 @settings(max_examples=60, deadline=None)
@@ -47,5 +49,5 @@ def test_any_text_has_an_outcome(text):
 
 def test_a_chain_of_no_bools_is_an_error():
     for text in ("dyn('a') && dyn('b')", "dyn('a') || dyn('b')", "true && dyn(1)"):
-        assert issubclass(evaluate(text), EvaluationError)
+        assert evaluate(text) is EvaluationError
     assert evaluate("dyn('a') || true") is True
