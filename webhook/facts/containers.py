@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 
 from webhook.attributes import JSON
 from webhook.paths import FieldPath, get
 
 _LISTS = ("containers", "initContainers")
+_NAME = itemgetter("name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,16 @@ def containers(template: JSON) -> Iterator[Container]:
 def items(value: JSON) -> list[JSON]:
     """A list, or an empty one for null and whatever else stands there."""
     return value if isinstance(value, list) else []
+
+
+def names(value: JSON) -> list[str]:
+    """The names of a list's items, "" for one without; fast, since environments have hundreds of variables."""
+    listed = items(value)
+    try:
+        found = [*map(_NAME, listed)]
+    except (KeyError, TypeError):
+        found = [each.get("name") if isinstance(each, dict) else None for each in listed]
+    return found if set(map(type, found)) <= {str} else [*map(text, found)]
 
 
 def text(value: JSON) -> str:

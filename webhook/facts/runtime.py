@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.attributes import JSON
-from webhook.facts.containers import items, text
+from webhook.facts.containers import items, names, text
 from webhook.patch import strategic
 from webhook.paths import get, render
 
@@ -231,13 +231,25 @@ def _with_node(container: JSON, trainer: JSON, version: tuple[int, int], *, whol
     if whole:
         changed |= {key: trainer[key] for key in ("image", "command", "args") if trainer.get(key) is not None}
     if env := items(trainer.get("env")):
-        own = {each.get("name"): each for each in env if isinstance(each, dict)}
-        before = (each for each in items(container.get("env")) if isinstance(each, dict))
-        kept = [own.pop(each.get("name"), each) for each in before]
-        changed["env"] = [*kept, *own.values()]
+        changed["env"] = _upserted(items(container.get("env")), env)
     if resources and isinstance(asked := trainer.get("resourcesPerNode"), dict):
         changed["resources"] = _resources(container.get("resources") or {}, asked, version)
     return changed
+
+
+def _upserted(before: list[JSON], env: list[JSON]) -> list[JSON]:
+    """Variables replaced by name in their place, the others behind them."""
+    places = {name: place for place, name in enumerate(names(before))}
+    own = names(env)
+    if places.keys().isdisjoint(own):
+        return [*before, *env]
+    made = list(before)
+    for name, each in zip(own, env, strict=True):
+        if name in places:
+            made[places[name]] = each
+        else:
+            made.append(each)
+    return made
 
 
 def _resources(own: Mapping[str, Any], asked: Mapping[str, Any], version: tuple[int, int]) -> JSON:

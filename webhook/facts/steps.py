@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.containers import items, text
+from webhook.facts.containers import items, names, text
 from webhook.facts.jobset import POD
 from webhook.facts.processes import plugin
 from webhook.facts.runtime import STEP_LABEL, is_trainer
@@ -110,9 +110,11 @@ def _unreached(trainer: JSON, jobs: list[JSON], runtime: JSON) -> Iterator[JSON]
 def _reserved(trainer: JSON, name: str) -> Iterator[JSON]:
     """Variables that the plugin sets itself."""
     reserved = RESERVED.get(name, frozenset())
-    for index, each in enumerate(items(trainer.get("env")) if reserved else ()):
-        if isinstance(each, dict) and isinstance(found := each.get("name"), str) and found in reserved:
-            yield _note("reservedEnv", f"spec.trainer.env[{index}].name", found)
+    found = names(trainer.get("env")) if reserved else []
+    if not reserved.isdisjoint(found):
+        for index, each in enumerate(found):
+            if each in reserved:
+                yield _note("reservedEnv", f"spec.trainer.env[{index}].name", each)
 
 
 def _injection(runtime: JSON, jobs: list[JSON]) -> Iterator[JSON]:
