@@ -58,7 +58,7 @@ class Held:
         """
         places = chosen.policies or (shipped.policies(),)
         how = assembly.options(chosen)
-        policies = Reloaded(lambda: load(places, how), marks(lambda: discover(places)))
+        policies = Reloaded(lambda: load(places, how), marks(lambda: discover(places)), PolicySet.prepare)
         context = Reloaded(
             lambda: FilesCluster(assembly.objects(chosen.context)), marks(lambda: discover(chosen.context))
         )
@@ -132,9 +132,12 @@ def serve(
         names = [policy.name for policy in held.policies.current.policies]
         log.write("info", "ready", {"host": host, "port": port, "policies": names, "elapsed_ms": elapsed_ms})
 
-    Listener(
-        before(made.door), place, readiness, background=(made.warm, *watching.background(reload_s)), on_start=ready
-    ).listen()
+    async def prepare() -> None:
+        """Make the functions of all expressions beside the first reviews; one that is asked earlier is made then."""
+        await asyncio.to_thread(held.policies.current.prepare)
+
+    background = (made.warm, prepare, *watching.background(reload_s))
+    Listener(before(made.door), place, readiness, background=background, on_start=ready).listen()
 
 
 class Watching:

@@ -25,18 +25,25 @@ class Reloaded(Generic[Value]):
         reloads, failures: how often files were taken up, and how often they could not be.
     """
 
-    def __init__(self, make: Callable[[], Value], mark: Callable[[], Hashable]) -> None:
+    def __init__(
+        self,
+        make: Callable[[], Value],
+        mark: Callable[[], Hashable],
+        prepare: Callable[[Value], None] = lambda value: None,  # noqa: ARG005 - most values need nothing
+    ) -> None:
         """Make the first value.
 
         Args:
             make: reads the files.
             mark: what the files are right now, without reading them.
+            prepare: what is done to a value before it takes another's place, so that no caller waits for it.
 
         Raises:
             ClaimgateError: it cannot be made: refuse to start.
         """
         self._make = make
         self._mark = mark
+        self._prepare = prepare
         self._taken = self._seen = mark()
         self.current = make()
         self.error = ""
@@ -63,7 +70,9 @@ class Reloaded(Generic[Value]):
         if mark == self._taken or not quiet:
             return False
         self._taken = mark
-        self.current = self._make()
+        made = self._make()
+        self._prepare(made)
+        self.current = made
         self.error = ""
         self.reloads += 1
         return True
