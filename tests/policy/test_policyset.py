@@ -7,8 +7,7 @@ import pytest
 from tests.policy.support import CONFIG_MAPS, OPTIONS, PODS, TABLE, mutating, pod, policies, request, validating
 from webhook.attributes import GroupVersionKind, Phase
 from webhook.cel import celpy_engine
-from webhook.errors import PolicyError, Problem
-from webhook.policy.holder import Holder
+from webhook.errors import PolicyError
 from webhook.policy.load import Options, load, load_documents, refusal
 from webhook.policy.webhookrules import rules
 
@@ -132,32 +131,6 @@ def test_an_unbound_policy_asks_for_no_rule():
     (policy, _) = validating("true")
     assert rules(policies(policy), Phase.VALIDATE) == ()
     assert rules(policies(mutating("Object{}")[0]), Phase.MUTATE) == ()
-
-
-def test_a_reload_swaps_the_whole_set_and_a_broken_one_keeps_the_last():
-    first, second = policies(), policies(validating("true"))
-    given = iter([first, PolicyError((Problem(message="broken"),)), second])
-
-    def load_next():
-        found = next(given)
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-    holder = Holder(load_next)
-    assert (holder.current, holder.problems) == (first, ())
-    assert not holder.reload()
-    assert (holder.current, holder.failures, holder.problems[0].message) == (first, 1, "broken")
-    assert holder.reload()
-    assert (holder.current, holder.reloads, holder.problems) == (second, 1, ())
-
-
-def test_the_first_set_must_be_good():
-    def broken():
-        raise PolicyError((Problem(message="broken"),))
-
-    with pytest.raises(PolicyError):
-        Holder(broken)
 
 
 def test_a_folder_leaves_out_suites_cases_and_foreign_files(tmp_path):
