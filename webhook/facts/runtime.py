@@ -80,7 +80,7 @@ def _patches(job: JSON, version: tuple[int, int]) -> Iterator[list[_Overlay]]:
             at = f"spec.runtimePatches[{index}].trainingRuntimeSpec.template.spec.replicatedJobs"
             listed = items(get(patch, ("trainingRuntimeSpec", "template", "spec", "replicatedJobs")))
             yield [
-                _Overlay(each, f"{at}[{place}]", f"{at}[{place}].{render(_POD)}")
+                _Overlay(each, f"{at}[{place}]", f"{at}[{place}].{_POD_AT}")
                 for place, each in enumerate(listed)
                 if isinstance(each, dict)
             ]
@@ -101,6 +101,7 @@ def _override(override: JSON, at: str, version: tuple[int, int]) -> Iterator[_Ov
 
 
 _POD = ("template", "spec", "template", "spec")
+_POD_AT = render(_POD)
 
 
 def _note_overlay(merged: Merged, overlay: _Overlay, known: Mapping[str, JSON], version: tuple[int, int]) -> None:
