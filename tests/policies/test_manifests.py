@@ -28,7 +28,7 @@ DATA = Path(__file__).parents[1] / "data"
 HOW = Options(table=load_table())
 POLICIES = load([Path(shipped.policies())], HOW)
 
-FOLDERS = ("kubeflow", "dra", "kueue", "volcano")
+FOLDERS = ("kubeflow", "dra", "kueue", "volcano", "opensandbox")
 
 INVALID = {
     # file -> why it is not valid (the reference's section 7 and the index's notes); denials are expected here alone
@@ -41,6 +41,7 @@ INVALID = {
     "kubeflow/kep2782/june-06f52b006-2.yaml": "on that runtime, which has no trainer step either",
     "kubeflow/kep2782/june-06f52b006-3.yaml": "manager `user` without a domain, on that runtime",
     "kubeflow/trainer-05-multi-step.yaml": "initializer without its volumeMount, refused since Trainer 2.3",
+    "opensandbox/sandbox_v1alpha1_batchsandbox-with-task.yaml": "a number among the arguments of a task, which are texts",
 }
 
 
