@@ -1,0 +1,146 @@
+"""Tree to source: the text of an expression that the parser reads back as the same tree, offsets aside.
+
+On one line, with no more brackets than the grammar needs: what was read in 250 brackets is written in as many at most.
+Works through a list of its own instead of Python's stack, as the parser does.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeAlias
+
+from webhook.cel import lexer
+from webhook.cel.frames import AND, BINARY, CALC, OR
+from webhook.cel.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
+from webhook.cel.values import UInt
+
+_ANY, _SIGN, _MEMBER = 0, CALC + 2, CALC + 3
+_SIGNS = {function: sign for sign, (_, function) in BINARY.items()}
+_TIGHTNESS = {function: tightness for tightness, function in BINARY.values()}
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+_Piece: TypeAlias = str | tuple[Node, int]
+"""Text, or a node with how tightly it must bind to stand there without brackets."""
+
+
+def source(node: Node) -> str:
+    """Write a tree as an expression."""
+    text: list[str] = []
+    pending: list[_Piece] = [(node, _ANY)]
+    while pending:
+        piece = pending.pop()
+        if isinstance(piece, str):
+            text.append(piece)
+            continue
+        found, needed = piece
+        pieces = _pieces(found)
+        pending.extend(reversed(pieces if _tightness(found) >= needed else ["(", *pieces, ")"]))
+    return "".join(text)
+
+
+def _tightness(node: Node) -> int:
+    """How tightly the outermost operator of a node binds; a number is no operand of a dot, nor of a sign."""
+    if isinstance(node, Literal):
+        return _SIGN if isinstance(node.value, int | float) and not isinstance(node.value, bool) else _MEMBER
+    if not isinstance(node, Call):
+        return _MEMBER
+    if node.function == "_?_:_":
+        return _ANY
+    if node.function in ("!_", "-_"):
+        return _SIGN
+    return _TIGHTNESS.get(node.function, _MEMBER)
+
+
+def _pieces(node: Node) -> list[_Piece]:
+    match node:
+        case Literal():
+            return [_literal(node.value)]
+        case Ident():
+            return [node.name]
+        case Select():
+            return [(node.operand, _MEMBER), ".?" if node.optional else ".", _field(node.field)]
+        case Has():
+            return ["has(", (node.operand, _MEMBER), ".", _field(node.field), ")"]
+        case Call():
+            return _call(node)
+        case ListNode():
+            marked: list[list[_Piece]] = [
+                ["?" * (index in node.optional), (each, _ANY)] for index, each in enumerate(node.elements)
+            ]
+            return ["[", *_joined(marked), "]"]
+        case MapNode():
+            entries: list[list[_Piece]] = [
+                ["?" * each.optional, (each.key, OR), ": ", (each.value, _ANY)] for each in node.entries
+            ]
+            return ["{", *_joined(entries), "}"]
+        case StructNode():
+            named: list[list[_Piece]] = [
+                ["?" * each.optional, _field(each.field), ": ", (each.value, _ANY)] for each in node.entries
+            ]
+            return [f"{node.name}{{", *_joined(named), "}"]
+        case Macro():
+            return _macro(node)
+
+
+def _call(node: Call) -> list[_Piece]:
+    function, arguments = node.function, node.arguments
+    if function in ("_&&_", "_||_"):
+        # a bracket inside a chain is a chain of its own
+        tight = (AND if function == "_&&_" else OR) + 1
+        return _joined([[(each, tight)] for each in arguments], f" {_SIGNS[function]} ")
+    if function in _SIGNS:
+        own = _TIGHTNESS[function]
+        left, right = arguments
+        return [(left, own), f" {_SIGNS[function]} ", (right, own + 1)]
+    if function == "_?_:_":
+        condition, yes, no = arguments
+        return [(condition, OR), " ? ", (yes, OR), " : ", (no, _ANY)]
+    if function in ("!_", "-_"):
+        return [function[0], (arguments[0], _MEMBER)]
+    if function in ("_[_]", "_[?_]"):
+        return [(arguments[0], _MEMBER), function[1:-2], (arguments[1], _ANY), "]"]
+    target: list[_Piece] = [] if node.target is None else [(node.target, _MEMBER), "."]
+    return [*target, f"{function}(", *_joined([[(each, _ANY)] for each in arguments]), ")"]
+
+
+def _macro(node: Macro) -> list[_Piece]:
+    arguments = _joined([[(each, _ANY)] for each in node.arguments])
+    if node.name == "bind":
+        return [f"cel.bind({node.variables[0]}, ", (node.operand, _ANY), ", ", *arguments, ")"]
+    return [(node.operand, _MEMBER), f".{node.name}({', '.join(node.variables)}, ", *arguments, ")"]
+
+
+def _joined(parts: list[list[_Piece]], separator: str = ", ") -> list[_Piece]:
+    return [piece for index, part in enumerate(parts) for piece in ([separator, *part] if index else part)]
+
+
+def _field(name: str) -> str:
+    return name if _WORD.fullmatch(name) and name not in lexer.KEYWORDS else f"`{name}`"
+
+
+def _literal(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, bytes):
+        return 'b"' + "".join(_byte(each) for each in value) + '"'
+    return f"{int(value)}u" if isinstance(value, UInt) else repr(value)
+
+
+def text(value: str) -> str:
+    """Write a string literal."""
+    return '"' + "".join(_ESCAPES.get(each) or (each if each.isprintable() else _escape(each)) for each in value) + '"'
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _byte(value: int) -> str:
+    character = chr(value)
+    return _ESCAPES.get(character) or (character if 0x20 <= value < 0x7F else f"\\x{value:02x}")
