@@ -164,8 +164,9 @@ def test_a_trainjob_of_a_runtime_with_claims_prints_the_warning_and_is_stored(cl
     assert cluster.server.get("trainjobs.trainer.kubeflow.org", "warned-0")["metadata"]["uid"]
 
 
-def test_a_trainjob_of_an_unknown_runtime_is_stored_in_silence(cluster: Cluster) -> None:
-    assert cluster.server.apply(trainjob("unknown", "nowhere")).stderr == ""
+def test_a_trainjob_of_an_unknown_runtime_is_told_only_that(cluster: Cluster) -> None:
+    (warning,) = cluster.server.apply(trainjob("unknown", "nowhere")).stderr.splitlines()
+    assert warning.startswith("Warning: spec.runtimeRef.name: there is no ClusterTrainingRuntime `nowhere`")
 
 
 def test_other_kinds_and_the_webhooks_own_namespace_are_never_asked_about(cluster: Cluster) -> None:
