@@ -42,13 +42,13 @@ def test_a_rotated_certificate_is_taken_up_without_a_failed_call(cluster: Cluste
 
 
 def test_reviews_are_counted_and_none_failed(cluster: Cluster) -> None:
-    cluster.server.apply(pod("counted"))
+    cluster.server.apply(pod("counted", {"gpu": "1"}))
     with _client(cluster) as client:
         text = client.get("/metrics").text
     assert (
         'claimgate_admission_webhook_request_total{code="200",operation="CREATE",rejected="false",type="admit"}' in text
     )
-    assert 'policy="claims-exactly-one"' in text
+    assert 'policy="gpu-portable-refused"' in text
     assert cluster.lines("internal fault") == []
     assert cluster.lines("call refused") == []
 
