@@ -11,7 +11,9 @@ from webhook.cel.checker import Checked, read
 from webhook.cel.compiler import Function, compile_tree
 from webhook.cel.cost import Meter, Overrun
 from webhook.cel.environment import Environment
+from webhook.cel.estimate import estimate
 from webhook.cel.folding import fold
+from webhook.cel.sizes import Sizes
 from webhook.cel.types import Type
 from webhook.errors import BudgetExceeded, CompileError, EvaluationError
 
@@ -36,6 +38,10 @@ class Program(Protocol):
 
     def prepare(self) -> None:
         """Do now what the first evaluation would do first: for a server, before it is ready."""
+        ...
+
+    def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
+        """What an evaluation costs at least and at most, as far as sizes of inputs are known (estimate.py)."""
         ...
 
     def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
@@ -100,6 +106,11 @@ class CompiledProgram:
                 raise EvaluationError(str(error)) from None
         self._checked = None
         return self._run
+
+    def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
+        """What an evaluation costs at least and at most, as far as sizes of inputs are known (estimate.py)."""
+        found = estimate(self._checked or read(self.source, self._environment), sizes, worst=worst)
+        return found.least, found.most
 
     def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
         """The value for these variables. The activation maps each variable to plain JSON or a CEL value.

@@ -30,6 +30,7 @@ from webhook.cel.environment import Environment
 from webhook.cel.library import standard
 from webhook.cel.library.moments import parse_duration
 from webhook.cel.program import compiled_engine
+from webhook.cel.sizes import Sizes
 from webhook.cel.tree import Call, ListNode, Macro, MapNode, Node, Select, StructNode, children
 from webhook.cel.types import Type
 from webhook.cel.values import (
@@ -127,6 +128,10 @@ class CelpyProgram:
 
     def prepare(self) -> None:
         """Nothing is put off."""
+
+    def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
+        """What an evaluation costs at least and at most, as the compiled engine counts it."""
+        return self._costs.estimate(sizes, worst=worst)
 
     def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
         """The value for these variables.

@@ -1,0 +1,105 @@
+"""Estimates: equal to cel-go's on recorded expressions, and no less than what evaluations were seen to cost."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from webhook.cel import Environment, compiled_engine
+from webhook.cel.checker import read
+from webhook.cel.cost import Meter
+from webhook.cel.estimate import estimate
+from webhook.cel.sizes import UNBOUNDED, UNKNOWN, Range, bounded, exactly, most_everywhere
+from webhook.cel.types import DYN, STRING, list_of
+from webhook.errors import CompileError
+
+DATA = Path(__file__).parent.parent / "data" / "cel"
+OVER = {
+    "x0.flatten((-9223372036854775808))": "the depth wraps around in Go",
+    "x0.slice(3, 1)": "the call fails, and a failed value counts as one of size 1",
+}
+
+
+def rows(name):
+    return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").split("\n") if line]
+
+
+def test_cel_go_estimates_the_same():
+    for row in rows("estimates.jsonl"):
+        environment = Environment(variables=dict.fromkeys(row["names"], DYN), mutation=True)
+        sizes = None if row["size"] is None else most_everywhere(row["size"])
+        found = estimate(read(row["expr"], environment), sizes)
+        assert (row["expr"], found.least, found.most) == (row["expr"], row["min"], row["max"])
+
+
+@pytest.mark.parametrize("name", ["cel_own_cases.jsonl", "cel_k8s_cases.jsonl", "library_calls.jsonl"])
+def test_no_evaluation_costs_more_than_the_worst_case(name):
+    over = []
+    for row in rows(name):
+        environment = Environment(variables=dict.fromkeys(row.get("bindings") or {}, DYN), mutation=True)
+        try:
+            checked = read(row["expr"], environment)
+        except CompileError:
+            continue
+        most = estimate(checked, most_everywhere(100_000), worst=True).most
+        if row.get("runtime_cost") is not None and most < row["runtime_cost"]:
+            over.append(row["expr"])
+    assert set(over) <= set(OVER)
+
+
+@pytest.mark.parametrize(
+    "text, size, expected",
+    [
+        ("1 + 1 == 2", None, (2, 2)),
+        ("x.all(y, y > 0)", None, (2, UNBOUNDED)),
+        ("x.all(y, y > 0)", 10, (2, 52)),
+        ("[1, 2].map(y, [y]).map(y, y.map(z, z)).size() > 0", None, (128, 154)),
+        ("x.matches('^a+$')", 100, (2, 12)),
+        ("cel_unused", None, (1, 1)),
+    ],
+)
+def test_bounds(text, size, expected):
+    environment = Environment(variables={"x": DYN, "cel_unused": DYN})
+    program = compiled_engine().compile(text, environment)
+    assert program.estimate(None if size is None else most_everywhere(size)) == expected
+    program.prepare()
+    assert program.estimate(None if size is None else most_everywhere(size)) == expected
+
+
+def test_sizes_are_asked_for_with_paths():
+    asked = []
+
+    def sizes(path, static):
+        asked.append((path, str(static)))
+        return exactly(3) if path == ("x",) else None
+
+    environment = Environment(variables={"x": list_of(STRING)})
+    found = compiled_engine().compile("x.exists(y, y.startsWith('abc'))", environment).estimate(sizes)
+    assert found == (2 + 3 * (3 + 1), 2 + 3 * (3 + 1 + 1 + 1))
+    assert {(("x",), "list(string)"), (("x", "@items"), "string")} <= set(asked)
+
+
+def test_the_worst_case_counts_fields_of_anything():
+    program = compiled_engine().compile("x.a.b.startsWith('a')", Environment(variables={"x": DYN}))
+    assert program.estimate(most_everywhere(50)) == (2, 2)
+    assert program.estimate(most_everywhere(50), worst=True) == (3, 8)
+    meter = Meter()
+    program.evaluate({"x": {"a": {"b": "b" * 50}}}, meter)
+    assert meter.spent == 8
+
+
+def test_too_deep_has_no_bounds():
+    checked = read("1", Environment())
+    node = checked.node
+    for _ in range(2000):
+        node = type(read("[1]", Environment()).node)(0, (node,))
+    object.__setattr__(checked, "node", node)
+    assert estimate(checked) == UNKNOWN
+
+
+def test_arithmetic_stops_at_the_bound():
+    assert UNKNOWN + exactly(5) == Range(5, UNBOUNDED)
+    assert UNKNOWN * exactly(3) == UNKNOWN
+    assert UNKNOWN.times(2) == UNKNOWN
+    assert not bounded(UNKNOWN.times(0.1).most)
+    assert bounded(10**12)

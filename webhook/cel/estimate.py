@@ -1,0 +1,226 @@
+"""What an expression may cost at least and at most, before any input is there.
+
+The model is cel-go v0.26.0's checker/cost.go with the API server's formulas (estimate_calls.py). It walks over the tree
+once, with macros as cel-go expands them. The API server asks for such estimates where a CustomResourceDefinition has a
+schema; for admission policies it has no sizes, as every object is dyn, and only limits what is spent when they run. So
+without sizes most loops are UNBOUNDED. Two things are ours: results that have no known size are not taken to be small
+where Go's arithmetic wraps around; and `worst` gives what an evaluation counts where cel-go's estimate is below it:
+1 for each field of a dyn value, the text of startsWith, the longest pattern of formats, the elements of what is walked
+through. Elements of elements are taken in one level deep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from webhook.cel.estimate_calls import Asked, estimate_call
+from webhook.cel.estimate_macros import macro
+from webhook.cel.library.declaration import Overload
+from webhook.cel.sizes import NOTHING, ONE, UNKNOWN, Entries, Part, Range, Sizes, exactly, shared
+from webhook.cel.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
+from webhook.cel.types import BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT, Type
+
+if TYPE_CHECKING:
+    from webhook.cel.checker import Checked
+
+_SCALARS = frozenset(each.name for each in (BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT))
+_LIST, _MAP, _STRUCT = exactly(10), exactly(30), exactly(40)
+"""What it costs to make one."""
+_STANDARD_STRUCTURES = frozenset(
+    ("kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL", "kubernetes.NamedFormat")
+)
+
+
+def estimate(checked: Checked, sizes: Sizes | None = None, *, worst: bool = False) -> Range:
+    """The range of the cost of a checked expression; `bounded` tells whether its most is a bound at all.
+
+    Args:
+        checked: the expression.
+        sizes: what is known of the inputs.
+        worst: where cel-go's estimate is below what is counted when it runs, give what is counted.
+
+    An expression that is nested too deeply to be walked over gets no bounds.
+    """
+    try:
+        return Estimator(checked, sizes, worst=worst).part(checked.node).cost
+    except RecursionError:
+        return UNKNOWN
+
+
+class Estimator:
+    """The walk over one expression. `scope` holds the variables of the macros around the current node."""
+
+    def __init__(self, checked: Checked, sizes: Sizes | None, *, worst: bool) -> None:
+        self.checked = checked
+        self.sizes = sizes
+        self.worst = worst
+        self.scope: dict[str, Part] = {}
+
+    def part(self, node: Node) -> Part:
+        """What a node costs and what is known of its value."""
+        return _HANDLERS[type(node)](self, node)
+
+    def known(self, part: Part) -> Part:
+        """The same with its size, as far as the sizes of inputs or its type tell."""
+        found = self.sizes(part.path, part.type) if self.sizes else None
+        if found is None and is_scalar(part.type):
+            found = ONE
+        return replace(part, size=found) if found is not None else part
+
+    def call(
+        self,
+        function: str,
+        overloads: Sequence[Overload],
+        static: Type,
+        arguments: Sequence[Part],
+        target: Part | None = None,
+    ) -> Part:
+        """A call: the range of what it costs with any of the overloads that are left."""
+        cost: Range | None = None
+        size: Range | None = None
+        path: tuple[str, ...] = ()
+        entries: Entries | None = None
+        operands = sum((each.cost for each in arguments), NOTHING)
+        for overload in overloads:
+            found, result = estimate_call(Asked(function, overload, target, arguments, self.sizes, self.worst))
+            cost = found if cost is None else cost | found
+            size = result if size is None else size if result is None else size | result
+            if overload.id in _INDEXES:
+                path = (*arguments[0].path, _INDEXES[overload.id])
+                size = arguments[0].entries.value if arguments[0].entries else None
+            elif overload.id.startswith("add_"):
+                entries = shared(arguments[0].entries, arguments[1].entries)
+            if size is None:
+                size = self.known(Part(static, NOTHING, path=path)).size
+        own = (cost or NOTHING) + operands
+        return Part(static, own + target.cost if target else own, size, entries, path)
+
+    def chosen(self, static: Type, condition: Part, first: Part, second: Part) -> Part:
+        """Condition ? first : second, which costs nothing itself."""
+        cost = condition.cost + (first.cost | second.cost)
+        return Part(static, cost, first.extent | second.extent, shared(first.entries, second.entries))
+
+    def body(self, node: Node, variables: Mapping[str, Part]) -> Part:
+        """A node that sees more variables."""
+        before, self.scope = self.scope, {**self.scope, **variables}
+        found = self.part(node)
+        self.scope = before
+        return found
+
+    def local(self, name: str) -> Part | None:
+        """A macro's variable."""
+        return self.scope.get(name)
+
+
+_PATHS = ("_[_]", "_[?_]")
+_INDEXES = {"index_list": "@items", "index_map": "@values"}
+
+
+def is_scalar(static: Type) -> bool:
+    """Whether every value of a type has the size 1."""
+    if static.name == "optional_type":
+        return is_scalar(static.parameters[0])
+    return static.name in _SCALARS
+
+
+# ---- nodes
+
+
+def _literal(estimator: Estimator, node: Literal) -> Part:
+    size = len(node.value) if isinstance(node.value, str | bytes) else 1
+    constant = node.value if type(node.value) is int else None
+    return Part(estimator.checked.type_of(node), NOTHING, exactly(size), constant=constant)
+
+
+def _ident(estimator: Estimator, node: Ident) -> Part:
+    reference = estimator.checked.reference(node)
+    static = estimator.checked.type_of(node)
+    local = estimator.local(node.name) if reference is None else None
+    if local is None:
+        return estimator.known(Part(static, ONE, path=(reference or node.name,)))
+    return estimator.known(replace(local, type=static, cost=ONE))
+
+
+def _select(estimator: Estimator, node: Select) -> Part:
+    static = estimator.checked.type_of(node)
+    reference = estimator.checked.reference(node)
+    if reference is not None:
+        return estimator.known(Part(static, ONE, path=(reference,)))
+    operand = estimator.part(node.operand)
+    if node.optional:
+        return estimator.known(Part(static, operand.cost + ONE))
+    counts = estimator.worst or operand.type.name == "map" or operand.type.kind == "object"
+    cost = operand.cost + ONE if counts else operand.cost
+    cost += _path_cost(estimator, node.operand)
+    return estimator.known(Part(static, cost, path=(*operand.path, node.field)))
+
+
+def _path_cost(estimator: Estimator, operand: Node) -> Range:
+    """In the worst case: 1 for a path that does not begin with a variable."""
+    is_path = isinstance(operand, Ident | Select) or (isinstance(operand, Call) and operand.function in _PATHS)
+    return ONE if estimator.worst and not is_path else NOTHING
+
+
+def _has(estimator: Estimator, node: Has) -> Part:
+    return Part(BOOL, estimator.part(node.operand).cost + _path_cost(estimator, node.operand), ONE)
+
+
+def _call(estimator: Estimator, node: Call) -> Part:
+    static = estimator.checked.type_of(node)
+    reference = estimator.checked.reference(node)
+    arguments = [estimator.part(each) for each in node.arguments]
+    target = estimator.part(node.target) if node.target is not None and reference is None else None
+    if node.function in ("_&&_", "_||_"):
+        most = sum((each.cost for each in arguments), NOTHING).most
+        return Part(BOOL, Range(arguments[0].cost.least, most), ONE)
+    if node.function == "_?_:_":
+        return estimator.chosen(static, *arguments)
+    if node.function == "dyn" and target is None:
+        return replace(arguments[0], type=static, cost=arguments[0].cost + ONE, path=(), constant=None)
+    overloads = estimator.checked.overloads.get(id(node), ())
+    found = estimator.call(reference or node.function, overloads, static, arguments, target)
+    if node.function in _PATHS:
+        found = replace(found, cost=found.cost + _path_cost(estimator, node.arguments[0]))
+    return found
+
+
+def _list(estimator: Estimator, node: ListNode) -> Part:
+    parts = [estimator.part(each) for each in node.elements]
+    entries = Entries("list", ONE, _all_sizes(parts))
+    cost = sum((each.cost for each in parts), _LIST)
+    return Part(estimator.checked.type_of(node), cost, exactly(len(parts)), entries)
+
+
+def _map(estimator: Estimator, node: MapNode) -> Part:
+    keys = [estimator.part(each.key) for each in node.entries]
+    values = [estimator.part(each.value) for each in node.entries]
+    entries = Entries("map", _all_sizes(keys), _all_sizes(values))
+    cost = sum((each.cost for each in (*keys, *values)), _MAP)
+    return Part(estimator.checked.type_of(node), cost, exactly(len(keys)), entries)
+
+
+def _all_sizes(parts: Sequence[Part]) -> Range:
+    if not parts:
+        return NOTHING
+    return Range(min(each.extent.least for each in parts), max(each.extent.most for each in parts))
+
+
+def _structure(estimator: Estimator, node: StructNode) -> Part:
+    cost = sum((estimator.part(each.value).cost for each in node.entries), _STRUCT)
+    return estimator.known(Part(estimator.checked.type_of(node), cost))
+
+
+_Handler: TypeAlias = Callable[[Estimator, Any], Part]
+_HANDLERS: Mapping[type, _Handler] = {
+    Literal: _literal,
+    Ident: _ident,
+    Select: _select,
+    Has: _has,
+    Call: _call,
+    ListNode: _list,
+    MapNode: _map,
+    StructNode: _structure,
+    Macro: macro,
+}

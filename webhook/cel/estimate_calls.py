@@ -1,0 +1,357 @@
+"""What calls may cost and how large their results may be, from the sizes of their arguments.
+
+By overload, as cel-go's own libraries say (v0.26.0 ext/lists.go, ext/sets.go), then by function, as the API server says
+(k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go EstimateCallCost), then by overload again (cel-go checker/cost.go
+functionCost); what none of them knows costs 1. Where Go's numbers wrap around, these stop at UNBOUNDED or 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from webhook.cel.library.declaration import Overload
+from webhook.cel.library.named_format import FORMATS
+from webhook.cel.sizes import NOTHING, ONE, UNBOUNDED, UNKNOWN, Part, Range, Sizes, exactly
+
+WALK = 0.1
+"""Per character, for going through a text once."""
+_PATTERN = 0.25
+"""Per character of a pattern."""
+_LIST = exactly(10)
+_CHECK = exactly(350_000)
+_FORMAT_PATTERN, _FORMAT_NAME = 128, 64
+_ADDRESS = Range(4, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call with one of its overloads; the target is None for a global function. worst: see estimate()."""
+
+    function: str
+    overload: Overload
+    target: Part | None
+    arguments: Sequence[Part]
+    sizes: Sizes | None
+    worst: bool = False
+
+    @property
+    def first(self) -> Part:
+        """The target, or the first argument."""
+        return self.arguments[0] if self.target is None else self.target
+
+
+Answer: TypeAlias = tuple[Range, Range | None]
+"""The cost beyond that of the arguments, and the size of the result where it is known."""
+_Formula: TypeAlias = Callable[[Asked], Answer | None]
+
+
+def estimate_call(asked: Asked) -> Answer:
+    """What a call costs with one of its overloads."""
+    if asked.worst and asked.function in _WORST:
+        return _WORST[asked.function](asked)
+    overload = asked.overload.id
+    for formula in (_BY_LIBRARY.get(overload), _BY_FUNCTION.get(asked.function), _BY_OVERLOAD.get(overload)):
+        found = formula(asked) if formula is not None else None
+        if found is not None:
+            return found
+    return ONE, None
+
+
+# ---- cel-go's libraries
+
+
+def _making(size: Range, factor: float) -> Answer:
+    return size.times(factor) + ONE + _LIST, size
+
+
+def _number(part: Part, otherwise: int) -> int:
+    return otherwise if part.constant is None else max(part.constant, 0)
+
+
+def _slice(asked: Asked) -> Answer:
+    start, end = asked.arguments
+    return _making(exactly(max(_number(end, asked.first.extent.most) - _number(start, 0), 0)), 1)
+
+
+def _flatten(asked: Asked) -> Answer:
+    depth = _number(asked.arguments[0], UNBOUNDED) if asked.arguments else 1
+    return _making(asked.first.extent, depth)
+
+
+def _distinct(asked: Asked) -> Answer:
+    return _making(asked.first.extent * asked.first.extent, 2)
+
+
+def _sort(asked: Asked) -> Answer:
+    keys = asked.arguments[0] if asked.arguments else asked.first
+    element = asked.overload.parameters[-1].parameters[0].name
+    return _making(keys.extent * keys.extent, 2.1 if element in ("string", "bytes") else 2)
+
+
+def _sets(factor: int) -> _Formula:
+    return lambda asked: ((asked.arguments[0].extent * asked.arguments[1].extent).times(factor) + ONE, None)
+
+
+_KEYS = ("int", "uint", "double", "bool", "google.protobuf.Duration", "google.protobuf.Timestamp", "string", "bytes")
+_BY_LIBRARY: Mapping[str, _Formula] = {
+    "list_slice": _slice,
+    "list_flatten": _flatten,
+    "list_flatten_int": _flatten,
+    "lists_range": lambda asked: _making(exactly(_number(asked.arguments[0], UNBOUNDED)), 1),
+    "list_reverse": lambda asked: _making(asked.first.extent, 1),
+    "list_distinct": _distinct,
+    **{f"list_{key}_sort": _sort for key in _KEYS},
+    **{f"list_{key}_sortByAssociatedKeys": _sort for key in _KEYS},
+    "list_sets_contains_list": _sets(1),
+    "list_sets_intersects_list": _sets(1),
+    "list_sets_equivalent_list": _sets(2),
+}
+
+
+# ---- the API server's libraries
+
+
+def _one(_: Asked) -> Answer:
+    return ONE, None
+
+
+def _selector(asked: Asked) -> Answer:
+    length = asked.arguments[0].extent
+    # 50 for each requirement, which is two characters at least
+    return _LIST + length.times(WALK) + length.times(0.5).times(50), None
+
+
+def _element_size(asked: Asked, container: Part) -> Range | None:
+    """The size of a list's elements; None when it is not known to be a list."""
+    if not container.type.parameters:
+        return None
+    path = (*container.path, "@items") if container.path else ()
+    found = asked.sizes(path, container.type.parameters[0]) if asked.sizes else None
+    return found or UNKNOWN
+
+
+def _traversal(asked: Asked) -> Answer | None:
+    if asked.target is None:
+        return None
+    element = _element_size(asked, asked.target)
+    if element is None:
+        return asked.target.extent.times(WALK), None
+    each = ONE
+    if asked.target.type.parameters[0].name in ("string", "bytes"):
+        each += element.times(WALK)
+    return asked.target.extent * each, None
+
+
+def _walk(asked: Asked) -> Answer:
+    return asked.first.extent.times(WALK), None
+
+
+def _same_size(asked: Asked) -> Answer:
+    return asked.first.extent.times(WALK), asked.first.extent
+
+
+def _replace(asked: Asked) -> Answer:
+    text, old, new = asked.first.extent, asked.arguments[0].extent, asked.arguments[1].extent
+    if old.least == 0:  # the new text goes around every character
+        most = (text + ONE).most * new.most + text.most
+    elif new.most <= old.least:
+        most = text.most
+    else:
+        most = -(-text.most // old.least) * new.most
+    if old.most == 0:
+        least = (text + ONE).least * new.least + text.least
+    elif old.most <= new.least:
+        least = text.least
+    else:
+        least = -(-text.least // old.most) * new.least
+    return text.times(2 * WALK), Range(min(least, UNBOUNDED), min(most, UNBOUNDED))
+
+
+def _split(asked: Asked) -> Answer:
+    most = asked.first.extent.most
+    if len(asked.arguments) > 1 and asked.arguments[1].constant is not None:
+        most = asked.arguments[1].constant % 2**64  # -1 is any number
+    return asked.first.extent.times(2 * WALK), Range(0, most)
+
+
+def _join(asked: Asked) -> Answer:
+    count = asked.first.extent
+    element = _element_size(asked, asked.first)
+    size = NOTHING if element is None else count * element
+    if asked.arguments:
+        size += asked.arguments[0].extent * Range(max(count.least - 1, 0), max(count.most - 1, 0))
+    return size.times(WALK), size
+
+
+def _find(asked: Asked) -> Answer:
+    text = asked.first.extent
+    return (text + ONE).times(WALK) * asked.arguments[0].extent.times(_PATTERN), Range(0, text.most)
+
+
+def _ip(asked: Asked) -> Answer:
+    return (ONE, None) if asked.overload.id == "cidr_ip" else _walk(asked)
+
+
+def _canonical(asked: Asked) -> Answer:
+    return asked.first.extent.times(2 * WALK), None
+
+
+def _contains_ip(asked: Asked) -> Answer:
+    cost = (_ADDRESS + _ADDRESS).times(WALK)
+    if asked.overload.id.endswith("_string"):
+        cost += asked.arguments[0].extent.times(WALK)
+    return cost, None
+
+
+def _contains_cidr(asked: Asked) -> Answer:
+    cost, size = _contains_ip(asked)
+    return cost + _ADDRESS.times(WALK) + ONE, size
+
+
+def _validate(asked: Asked) -> Answer:
+    return asked.arguments[0].extent.times(WALK).times(_FORMAT_PATTERN * _PATTERN), None
+
+
+_EQUAL_AT_ONCE = frozenset(
+    (
+        *("net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver"),
+        *("kubernetes.authorization.Authorizer", "kubernetes.authorization.PathCheck"),
+        *("kubernetes.authorization.GroupCheck", "kubernetes.authorization.ResourceCheck"),
+        "kubernetes.authorization.Decision",
+    )
+)
+
+
+def _opaque_equality(asked: Asked) -> Answer | None:
+    left, right = asked.arguments
+    if left.type != right.type:
+        return None
+    if left.type.name in _EQUAL_AT_ONCE:
+        return ONE, None
+    if left.type.name == "kubernetes.NamedFormat":
+        return Range(1, _FORMAT_NAME).times(WALK), None
+    if left.type.name == "kubernetes.URL":
+        return Range(1, 1 if right.size is None else right.size.most).times(WALK), None
+    return None
+
+
+_ONES = (
+    *("serviceAccount", "path", "group", "resource", "subresource", "namespace"),
+    *("name", "allowed", "reason", "error", "errored", "masked"),
+    *("prefixLength", "family", "isUnspecified", "isLoopback", "isLinkLocalMulticast", "isLinkLocalUnicast"),
+    *("isGlobalUnicast", "format.named", "sign", "asInteger", "isInteger", "asApproximateFloat"),
+    *("isGreaterThan", "isLessThan", "compareTo", "add", "sub", "major"),
+    *("minor", "patch", "getScheme", "getHostname", "getHost", "getPort"),
+    *("getEscapedPath", "getQuery"),
+)
+_BY_FUNCTION: Mapping[str, _Formula] = {
+    **dict.fromkeys(_ONES, _one),
+    "check": lambda _: (_CHECK, None),
+    **dict.fromkeys(("fieldSelector", "labelSelector"), _selector),
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _traversal),
+    **dict.fromkeys(("url", "jsonpatch.escapeKey", "lowerAscii", "upperAscii", "substring", "trim"), _same_size),
+    "replace": _replace,
+    "split": _split,
+    "join": _join,
+    **dict.fromkeys(("find", "findAll"), _find),
+    **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _walk),
+    "ip": _ip,
+    "ip.isCanonical": _canonical,
+    "containsIP": _contains_ip,
+    "containsCIDR": _contains_cidr,
+    "validate": _validate,
+    "_==_": _opaque_equality,
+}
+
+
+# ---- the standard functions
+
+
+def _bytes_of(asked: Asked) -> Answer:
+    size = asked.first.extent
+    return size.times(WALK), Range(size.least, min(size.most * 4, UNBOUNDED))
+
+
+def _text_of(asked: Asked) -> Answer:
+    size = asked.first.extent
+    return size.times(WALK), Range(size.least // 4, size.most)
+
+
+def _quote(asked: Asked) -> Answer:
+    size = asked.first.extent
+    return size.times(WALK), size * Range(1, 2) + exactly(2)
+
+
+def _affix(asked: Asked) -> Answer:
+    return asked.arguments[0].extent.times(WALK), None
+
+
+def _matches(asked: Asked) -> Answer:
+    return (asked.first.extent + ONE).times(WALK) * asked.arguments[0].extent.times(_PATTERN), None
+
+
+def _contains(asked: Asked) -> Answer:
+    return asked.first.extent.times(WALK) * asked.arguments[0].extent.times(WALK), None
+
+
+def _concatenation(asked: Asked) -> Answer:
+    size = asked.arguments[0].extent + asked.arguments[1].extent
+    return (ONE if asked.overload.id == "add_list" else size.times(WALK)), size
+
+
+def _comparison(asked: Asked) -> Answer:
+    most = min(asked.arguments[0].extent.most, asked.arguments[1].extent.most)
+    return Range(min(most, 1), most).times(WALK), None
+
+
+def _worst_affix(asked: Asked) -> Answer:
+    """When it runs, the text is counted, not the affix."""
+    return asked.first.extent.times(WALK) | asked.arguments[0].extent.times(WALK), None
+
+
+def _worst_validate(asked: Asked) -> Answer:
+    """When it runs, the longest pattern of all formats may be counted, for one character more."""
+    return (asked.arguments[0].extent + ONE).times(WALK) * Range(1, _LONGEST_PATTERN), None
+
+
+def _worst_join(asked: Asked) -> Answer:
+    """When it runs, the result is counted twice, also of a list that is not known to be one."""
+    size = asked.first.extent * (_element_size(asked, asked.first) or UNKNOWN)
+    if asked.arguments:
+        size += asked.arguments[0].extent * asked.first.extent
+    return size.times(2 * WALK), size
+
+
+def _worst_traversal(asked: Asked) -> Answer:
+    """When it runs, the elements of elements are counted, one level of them here."""
+    container = asked.first
+    element = ONE if container.type.name == "string" else _element_size(asked, container) or container.extent
+    scalar = container.type.name == "list" and container.type.parameters[0].name in _SCALARS
+    return container.extent * (ONE if scalar else ONE + element), None
+
+
+_LONGEST_PATTERN = max(each.pattern_length for each in FORMATS.values()) // 4 + 1
+_SCALARS = frozenset(("bool", "int", "uint", "double", "google.protobuf.Duration", "google.protobuf.Timestamp"))
+_WORST: Mapping[str, Callable[[Asked], Answer]] = {
+    **dict.fromkeys(("startsWith", "endsWith"), _worst_affix),
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _worst_traversal),
+    "validate": _worst_validate,
+    "join": _worst_join,
+}
+"""Where cel-go's estimate may be below what is counted when the expression runs."""
+_COMPARISONS = [f"{name}_{kind}" for name in ("less", "less_equals") for kind in ("string", "bytes")]
+_COMPARISONS += [f"{name}_{kind}" for name in ("greater", "greater_equals") for kind in ("string", "bytes")]
+_BY_OVERLOAD: Mapping[str, _Formula] = {
+    "string_format": _walk,
+    "string_to_bytes": _bytes_of,
+    "bytes_to_string": _text_of,
+    "strings_quote": _quote,
+    **dict.fromkeys(("starts_with_string", "ends_with_string"), _affix),
+    "in_list": lambda asked: (asked.arguments[1].extent, None),
+    "matches_string": _matches,
+    "contains_string": _contains,
+    **dict.fromkeys(("add_string", "add_bytes", "add_list"), _concatenation),
+    **dict.fromkeys((*_COMPARISONS, "equals", "not_equals"), _comparison),
+}

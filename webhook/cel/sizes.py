@@ -1,0 +1,118 @@
+"""Ranges of sizes and costs, and what is known of a value before it is there. Knows no expressions.
+
+The arithmetic is that of cel-go v0.26.0 checker/cost.go (SizeEstimate, CostEstimate): nothing goes beyond UNBOUNDED,
+which stands for "no bound is known" as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from webhook.cel.types import Type
+
+UNBOUNDED = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From least to most, both included."""
+
+    least: int
+    most: int
+
+    def __add__(self, other: Range) -> Range:
+        return Range(_bounded(self.least + other.least), _bounded(self.most + other.most))
+
+    def __mul__(self, other: Range) -> Range:
+        return Range(_bounded(self.least * other.least), _bounded(self.most * other.most))
+
+    def __or__(self, other: Range) -> Range:
+        """What holds both."""
+        return Range(min(self.least, other.least), max(self.most, other.most))
+
+    def times(self, factor: float) -> Range:
+        """Multiplied with a cost per unit, rounded up."""
+        return Range(_multiplied(self.least, factor), _multiplied(self.most, factor))
+
+
+def exactly(value: int) -> Range:
+    """The range of one value."""
+    return Range(value, value)
+
+
+NOTHING = exactly(0)
+ONE = exactly(1)
+UNKNOWN = Range(0, UNBOUNDED)
+
+
+def bounded(cost: int) -> bool:
+    """Whether a cost does not come from an unknown size, of which formulas take a fraction: 1/40 at least."""
+    return cost < UNBOUNDED // 64
+
+
+def _bounded(value: int) -> int:
+    return min(value, UNBOUNDED)
+
+
+def _multiplied(value: int, factor: float) -> int:
+    product = float(value) * factor
+    return UNBOUNDED if product >= 2.0**64 else math.ceil(product)
+
+
+Sizes: TypeAlias = "Callable[[tuple[str, ...], Type], Range | None]"
+"""The size of an input: called with its path and static type, gives None where nothing is known.
+
+A path begins with the variable; then come field names, `@items` and `@indices` of lists, `@values` and `@keys` of maps.
+It is () for what is computed.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The sizes of a list's or a map's keys and values, where they are known."""
+
+    container: str
+    key: Range
+    value: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A node of an expression: its static type, what it costs, and what is known of its value.
+
+    constant: the value of a literal int. path: see Sizes.
+    """
+
+    type: Type
+    cost: Range
+    size: Range | None = None
+    entries: Entries | None = None
+    path: tuple[str, ...] = ()
+    constant: int | None = None
+
+    @property
+    def extent(self) -> Range:
+        """Its size, which may be anything when nothing is known."""
+        return UNKNOWN if self.size is None else self.size
+
+
+def shared(first: Entries | None, second: Entries | None) -> Entries | None:
+    """The entries of a value that is one of two, or made of both."""
+    if first is None or second is None:
+        return None
+    return Entries(first.container, first.key | second.key, first.value | second.value)
+
+
+def most_everywhere(most: int) -> Sizes:
+    """No text, bytes, list or map of the input is longer than this."""
+
+    def size(path: tuple[str, ...], static: Type) -> Range | None:
+        return Range(0, most) if path and static.name in _SIZED else None
+
+    return size
+
+
+_SIZED = frozenset(("string", "bytes", "list", "map", "dyn"))
