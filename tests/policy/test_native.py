@@ -1,0 +1,283 @@
+"""A rewritten policy says of a workload what the policy says of its templates: both are asked the same, and agree."""
+
+from collections import Counter
+
+import pytest
+
+from tests.policies.test_portable_kinds import TEMPLATES
+from tests.policy.support import PODS, TABLE, job, namespace, policies, request, validating
+from webhook import shipped, yamlfile
+from webhook.attributes import Phase
+from webhook.cluster.files import FilesCluster
+from webhook.policy.native import rewrite
+from webhook.policy.nativespec import Unrewritable
+from webhook.policy.validating import validate
+
+CLUSTER = FilesCluster([namespace()])
+EXPAND = {"expand": "pods"}
+
+
+def native(written):
+    """The manifests that a policy and its bindings become."""
+    policy, *bindings = written
+    return list(rewrite(policy, bindings, TABLE, (1, 36)).manifests)
+
+
+def said(found, attributes):
+    """Whether the policies deny, warn or say nothing, and every denial with its message; errors without theirs."""
+    decisions = validate(attributes, found, CLUSTER, Phase.VALIDATE)
+    spoken = [each for each in decisions if each.evaluation != "admit"]
+    return Counter(each.message if each.evaluation == "deny" else f"error: {each.action}" for each in spoken)
+
+
+def shipped_policies():
+    """Each shipped policy whose only obstacle is that it expands, with its bindings."""
+    for path in sorted(shipped.policies().glob("*/policy.yaml")):
+        bindings = [each.value for each in yamlfile.read(path.with_name("binding.yaml"))]
+        for document in yamlfile.read(path):
+            policy = document.value
+            names = {key.removeprefix("claimgate.dev/") for key in policy["metadata"].get("annotations", {})}
+            if policy["kind"].startswith("Validating") and "expand" in names and not names & {"facts", "phase"}:
+                name = policy["metadata"]["name"]
+                yield pytest.param([policy, *(b for b in bindings if b["spec"]["policyName"] == name)], id=name)
+
+
+BAD = [
+    # a Pod's spec and metadata for each rule of the shipped policies, and good ones
+    {},
+    {"containers": [{"name": "c", "image": "i"}]},
+    {
+        "containers": [{"name": "c", "resources": {"claims": [{"name": "x"}], "limits": {"nvidia.com/gpu": "1.5"}}}],
+        "resourceClaims": [{"name": "gpu"}, {"name": "gpu", "resourceClaimName": "", "resourceClaimTemplateName": "t"}],
+    },
+    {
+        "nodeName": "n",
+        "containers": [
+            {"name": "c", "resources": {"claims": [{"name": "g"}, {"name": "g"}], "requests": {"gpu": 1, "cpu": "2"}}},
+            {"name": "d", "resources": {"limits": {"cpu": "1", "memory": "-1"}, "requests": {"cpu": "2"}}},
+        ],
+        "resourceClaims": [{"name": "g", "resourceClaimName": "a", "resourceClaimTemplateName": "b"}, {"name": "Ü"}],
+        "resources": {"claims": [{"name": "g"}]},
+        "ephemeralContainers": [{"resources": {"claims": [{"name": "g"}]}}],
+    },
+    {"containers": None, "initContainers": None, "resourceClaims": None},
+    {"containers": [{"name": "c", "resources": {"limits": None, "claims": None}}], "resourceClaims": [None]},
+]
+
+
+def planted(template, inner):
+    """What holds these values at a place: in a list one after another, in a map under names of roles."""
+    head, _, rest = template.partition(".")
+    plain = head.rstrip("[]{}")
+    below = [planted(rest, [each]) if rest else each for each in inner]
+    if head.endswith("[]"):
+        return {plain: [{"name": f"n{i}", **each} if rest else each for i, each in enumerate(below)]}
+    if head.endswith("{}"):
+        return {plain: dict(zip(("Worker", "Master", "P.S", "Chief", "Eval", "X"), below, strict=False))}
+    return {plain: below[0]}
+
+
+def merged(left, right):
+    return {**left, **{k: merged(left[k], v) if isinstance(left.get(k), dict) else v for k, v in right.items()}}
+
+
+def workload(row, version, rule, specs):
+    """An object with these PodSpecs where a rule has its templates; beside it what the rule wants to be there."""
+    made = [each if rule.embeds == "podSpec" else {"metadata": None, "spec": each} for each in specs]
+    obj = {
+        "apiVersion": f"{row.group}/{version}".removeprefix("/"),
+        "kind": row.kind,
+        "metadata": {"name": "x", **({"namespace": "team"} if row.namespaced else {})},
+    }
+    if rule.when and not rule.when.startswith(rule.template):
+        obj = merged(obj, planted(rule.when, [{"spec": {"containers": []}}]))
+    return merged(obj, planted(rule.template, made))
+
+
+KINDS = [each for each in TEMPLATES if each.values[2].template and each.values[2].embeds != "object"]
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """Each policy with what it became."""
+    return {each.id: (policies(each.values[0]), policies(native(each.values[0]))) for each in shipped_policies()}
+
+
+@pytest.mark.parametrize("row, version, rule", KINDS)
+def test_every_kind_gives_the_same(row, version, rule, pairs):
+    spoke = 0
+    for specs in (*([each] for each in BAD), BAD, BAD[::-1], [None, *BAD], []):
+        if rule.template[-1] not in "]}" and not specs:
+            continue
+        obj = workload(row, version, rule, specs)
+        for name, (before, after) in pairs.items():
+            expected, found = said(before, request(obj)), said(after, request(obj))
+            spoke += bool(expected)
+            assert_same(expected, found, name, several="[" in rule.template or "{" in rule.template)
+            stored = workload(row, version, rule, specs[1:] or [{"hostNetwork": True}])
+            update = request(obj, "UPDATE", stored)
+            assert_same(said(before, update), said(after, update), name, several=True)
+    assert spoke > 10
+
+
+def assert_same(expected, found, name, *, several):
+    """One policy over several templates speaks of the first of each rule, without its path if the text fails."""
+    if not several:
+        assert found == expected, name
+    assert bool(found) == bool(expected), (name, expected, found)
+    assert all(any(text.endswith(short) for text in expected) for short in found), name
+
+
+# --- corners of the language, on kinds of either way ---
+
+JOB = job(x=1)
+JOBS = {
+    "apiVersion": "jobset.x-k8s.io/v1alpha2",
+    "kind": "JobSet",
+    "metadata": {"name": "j", "namespace": "team"},
+    "spec": {
+        "replicatedJobs": [
+            {"name": "a", "template": {"spec": {"template": {"metadata": {"labels": {"l": "v"}}, "spec": {"x": 1}}}}},
+            {"name": "b", "template": {"spec": {"template": {"spec": {"x": 2, "y": [1, 2]}}}}},
+            {"name": "c", "template": {"spec": {"template": None}}},
+            None,
+        ]
+    },
+}
+SWAPPED = {**JOBS, "spec": {"replicatedJobs": JOBS["spec"]["replicatedJobs"][1::-1]}}
+OBJECTS = [JOB, job(x=2), job(y=[1]), job(metadata={"namespace": "own"}, x=1), {**JOB, "spec": None}, JOBS, SWAPPED]
+DELETE = {**PODS, "operations": ["*"]}
+CORNERS = {
+    "a message with a path": [{"expression": "object.spec.?x.orValue(0) != 1", "message": "spec.x: is one"}],
+    "a message without": [{"expression": "object.spec.?x.orValue(0) != 1", "message": "no ones"}],
+    "no message": ["object.spec.?x.orValue(0) != 1"],
+    "a path that only looks like one": [{"expression": "false", "messageExpression": "'spec,x: ' + 'is one'"}],
+    "a path with quotes": [{"expression": "false", "messageExpression": "'spec.y[\"a.b/c\"][0] ' + 'is one'"}],
+    "blank texts": [{"expression": "false", "messageExpression": "'  '", "message": "spec.x is one"}],
+    "several lines": [{"expression": "false", "messageExpression": "'a\\nb'", "message": "metadata: is one"}],
+    "a message that fails": [{"expression": "false", "messageExpression": "string(1/0)", "message": "bad"}],
+    "the whole of the pod": [{"expression": "false", "messageExpression": "string(size(object)) + object.kind + object.apiVersion"}],
+    "its namespace": [{"expression": "false", "messageExpression": "string(object.metadata.namespace) + string(object.metadata.size())"}],
+    "the old one": ["oldObject == null || object.spec == oldObject.spec"],
+    "the whole old one": ["oldObject == null || object == oldObject"],
+    "an error": ["object.spec.x == 1"],
+    "an error beside a denial": ["object.spec.x == 1 && object.spec.y == 2", "object.spec.x > 1"],
+    "the request": [{"expression": "false", "messageExpression": "request.kind.kind + request.operation + string(request.name)"}],
+    "presence": ["has(object.spec.x) && has(object.metadata)"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rules", CORNERS.values(), ids=CORNERS)
+@pytest.mark.parametrize("failure", ["Fail", "Ignore"])
+@pytest.mark.parametrize("rule", [PODS, DELETE], ids=["", "on delete"])
+def test_corners(rules, failure, rule):
+    written = validating(*rules, annotations=EXPAND, failurePolicy=failure, rule=rule)
+    agree(written)
+
+
+def agree(written):
+    before, after = policies(written), policies(native(written))
+    spoke = 0
+    for obj in OBJECTS:
+        several = obj["kind"] == "JobSet"
+        asked = [request(obj), request(None, "DELETE", obj)]
+        asked += [request(obj, "UPDATE", old) for old in OBJECTS if old["kind"] == obj["kind"]]
+        for each in asked:
+            expected, found = said(before, each), said(after, each)
+            spoke += bool(expected)
+            # an error of one template and a denial of another are one answer
+            if several and any(key.startswith("error") for key in expected):
+                assert is_denied(expected) == is_denied(found)
+            else:
+                assert_same(expected, found, each, several=several)
+    assert spoke
+
+
+def is_denied(found):
+    return any(key != "error: admit" for key in found)
+
+
+LAZY = [
+    {"name": "y", "expression": "object.spec.y"},
+    {"name": "first", "expression": "variables.y[0]"},
+    {"name": "twice", "expression": "variables.y.map(i, int(i) * int(variables.first))"},
+]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "!has(object.spec.y) || variables.twice.size() == 1",
+        "has(object.spec.y) ? variables.y.all(i, i == variables.first) : variables.first == 1",
+        "[1].exists(i, variables.first == i) || object.spec.x == 1",
+        "object.spec.?y.optMap(v, variables.first == v[0]).orValue(variables.first == 2)",
+        "[].all(i, variables.first == i) && object.spec.?x.orValue(0) != 1",
+        "variables.twice == variables.y && (variables.first == 1 || variables.y[5] == 1)",
+    ],
+)
+@pytest.mark.parametrize("failure", ["Fail", "Ignore"])
+def test_variables_fail_only_where_they_are_used(rule, failure):
+    conditions = [{"name": "c", "expression": "object.spec.?x.orValue(0) != 3 && request.name != ''"}]
+    agree(validating(rule, annotations=EXPAND, failurePolicy=failure, variables=LAZY, matchConditions=conditions))
+
+
+def test_names_of_its_own_stay_apart():
+    rule = "object.spec.?x.orValue(0) != 1 || [1].exists(pod, [2].exists(t, pod + t + variables.pod == 7))"
+    agree(validating(rule, annotations=EXPAND, variables=[{"name": "pod", "expression": "object.spec.x"}]))
+
+
+def test_an_audit_annotation_of_one_template():
+    audits = [{"key": "x", "valueExpression": "string(object.spec.x)"}]
+    written = validating("true", annotations=EXPAND, auditAnnotations=audits)
+    found = validate(request(JOB), policies(native(written)), CLUSTER, Phase.VALIDATE)
+    assert [one.audit_annotations for one in found if one.audit_annotations] == [{"x": "1"}]
+    left = rewrite(written[0], written[1:], TABLE, (1, 36)).left_out
+    assert any("jobsets.jobset.x-k8s.io" in kinds and "audit annotation" in why for kinds, why in left)
+
+
+def test_bindings_keep_their_namespaces_and_say_kinds_instead_of_pods():
+    spec = {"matchResources": {"namespaceSelector": {"matchLabels": {"a": "b"}}, "resourceRules": [PODS]}}
+    written = validating("false", annotations=EXPAND, binding=spec)
+    found = [each["spec"]["matchResources"] for each in native(written) if each["kind"].endswith("Binding")]
+    assert all(each["namespaceSelector"] == {"matchLabels": {"a": "b"}} for each in found)
+    assert {"deployments", "jobs"} <= {
+        name for each in found for rule in each["resourceRules"] for name in rule["resources"]
+    }
+    other = validating(
+        "false",
+        annotations=EXPAND,
+        binding={"matchResources": {"resourceRules": [{**PODS, "resources": ["configmaps"]}]}},
+    )
+    assert len([each for each in native(other) if each["kind"].endswith("Binding")]) == 1
+
+
+def test_nothing_of_this_project_is_left_in_it():
+    found = native(validating("true", annotations={"expand": "pods", "severity": "high"}))
+    assert [each["metadata"].get("annotations") for each in found] == [None] * len(found)
+
+
+def test_what_is_wrapped_is_left_out():
+    written = validating("true", annotations=EXPAND)
+    (left,) = rewrite(written[0], written[1:], TABLE, (1, 36)).left_out
+    assert left == (("appwrappers.workload.codeflare.dev",), "their templates are those of whatever objects they wrap")
+
+
+@pytest.mark.parametrize(
+    "rule, spec, why",
+    [
+        ("[1].all(request, request == 1)", {}, "a macro names its variable `request`"),
+        (".object == null", {}, "a name with a dot in front"),
+        ("true", {"matchConstraints": {"resourceRules": [PODS], "objectSelector": {"matchLabels": {"a": "b"}}}}, "objectSelector"),
+    ],
+)  # fmt: skip
+def test_what_could_change_its_meaning_is_refused(rule, spec, why):
+    policy, *bindings = validating(rule, annotations=EXPAND, **spec)
+    with pytest.raises(Unrewritable, match=why):
+        rewrite(policy, bindings, TABLE, (1, 36))
+
+
+def test_an_older_cluster_gets_what_it_understands():
+    policy, *bindings = validating("object.spec.?x.orValue(0) != 1", annotations=EXPAND)
+    found = rewrite(policy, bindings, TABLE, (1, 30))
+    assert {each["metadata"]["name"] for each in found.manifests} >= {"v", "v-spec-template"}
+    assert any("transformList" in why for _, why in found.left_out)

@@ -1,0 +1,193 @@
+"""Trees made into other trees: free names replaced, named expressions written out. Knows scopes, no types.
+
+A named expression (`variables.x`) is lazy: it fails only where it is used. Written out, it must fail nowhere else. So
+it is bound to a name in front of an expression, `[value].map(name, expression)[0]`, only where that expression cannot
+have a value without it; elsewhere it is written out at its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from webhook.cel.tree import (
+    Call,
+    FieldEntry,
+    Has,
+    Ident,
+    ListNode,
+    Literal,
+    Macro,
+    MapEntry,
+    MapNode,
+    Node,
+    Select,
+    StructNode,
+    children,
+)
+
+_LOGIC = ("_&&_", "_||_")
+_NONE: frozenset[str] = frozenset()
+_MOST = 5000
+"""Places of an expression at which names are looked for anew; a definition may double those of the ones before."""
+
+
+class TooLarge(Exception):
+    """An expression would become longer than anybody should evaluate."""
+
+
+def nodes(tree: Node) -> Iterator[Node]:
+    """Every node of a tree."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(children(node))
+
+
+def depth(tree: Node) -> int:
+    """How many nodes stand below each other."""
+    level, found = [tree], 0
+    while level:
+        level, found = [child for node in level for child in children(node)], found + 1
+    return found
+
+
+def names(tree: Node) -> frozenset[str]:
+    """Every name in a tree, free or bound."""
+    found: set[str] = set()
+    for node in nodes(tree):
+        found.update((node.name,) if isinstance(node, Ident) else node.variables if isinstance(node, Macro) else ())
+    return frozenset(found)
+
+
+def bound(tree: Node) -> frozenset[str]:
+    """Every name that some macro of a tree binds."""
+    return frozenset(name for node in nodes(tree) if isinstance(node, Macro) for name in node.variables)
+
+
+def replace(node: Node, given: Callable[[Node], Node | None]) -> Node:
+    """A tree with other nodes in the place of those for which `given` has one; what it gives is not looked into."""
+    found = given(node)
+    if found is not None:
+        return found
+    return with_children(node, tuple([replace(child, given) for child in children(node)]))
+
+
+def with_children(node: Node, parts: tuple[Node, ...]) -> Node:
+    """A node with other nodes below, in the order of `tree.children`."""
+    match node:
+        case Literal() | Ident():
+            return node
+        case Select():
+            return Select(node.offset, parts[0], node.field, node.optional)
+        case Has():
+            return Has(node.offset, parts[0], node.field)
+        case Call():
+            target, arguments = (None, parts) if node.target is None else (parts[0], parts[1:])
+            return Call(node.offset, node.function, target, arguments)
+        case ListNode():
+            return ListNode(node.offset, parts, node.optional)
+        case MapNode():
+            pairs = zip(node.entries, parts[::2], parts[1::2], strict=True)
+            return MapNode(node.offset, tuple([MapEntry(e.offset, key, value, e.optional) for e, key, value in pairs]))
+        case StructNode():
+            fields = zip(node.entries, parts, strict=True)
+            entries = [FieldEntry(each.offset, each.field, value, each.optional) for each, value in fields]
+            return StructNode(node.offset, node.name, tuple(entries))
+        case Macro():
+            return Macro(node.offset, node.name, parts[0], node.variables, parts[1:])
+
+
+def let(name: str, value: Node, body: Node) -> Node:
+    """The expression with a value under a name: `[value].map(name, body)[0]`."""
+    made = Macro(body.offset, "map", ListNode(body.offset, (value,)), (name,), (body,))
+    return Call(body.offset, "_[_]", None, (made, Literal(body.offset, 0)))
+
+
+class Inliner:
+    """Writes out what `variables.x` stands for.
+
+    Args:
+        definitions: name -> expression, each of which may use those before it.
+        local: name -> the name to bind the value to; none of these may be used otherwise.
+    """
+
+    def __init__(self, definitions: Mapping[str, Node], local: Mapping[str, str]) -> None:
+        self._definitions = definitions
+        self._local = local
+        self._written = 0
+        self._always: dict[str, frozenset[str]] = {}
+
+    def inline(self, node: Node) -> Node:
+        """The expression without variables.
+
+        Raises:
+            TooLarge: too much would have to be written out.
+
+        """
+        self._written = 0
+        return self._inline(node, _NONE)
+
+    def _inline(self, node: Node, known: frozenset[str]) -> Node:
+        """The expression where the variables of these names are already bound."""
+        self._written += 1
+        if self._written > _MOST:
+            raise TooLarge
+        needed = self._needed(node)
+        chosen = [name for name in self._definitions if name in needed and name not in known]
+        values = []
+        for name in chosen:
+            values.append(self._below(self._definitions[name], known))
+            known |= {name}
+        found = self._below(node, known)
+        for name, value in zip(reversed(chosen), reversed(values), strict=True):
+            found = let(self._local[name], value, found)
+        return found
+
+    def _below(self, node: Node, known: frozenset[str]) -> Node:
+        name = variable(node)
+        if name in known:
+            return Ident(node.offset, self._local[name])
+        if name in self._definitions:
+            return self._inline(self._definitions[name], known)
+        lazy = _lazy(node)
+        parts = [
+            self._inline(child, known) if index in lazy else self._below(child, known)
+            for index, child in enumerate(children(node))
+        ]
+        return with_children(node, tuple(parts))
+
+    def _needed(self, node: Node) -> frozenset[str]:
+        """The variables without whose value the expression has none either."""
+        name = variable(node)
+        if name in self._definitions:
+            if name not in self._always:
+                self._always[name] = self._needed(self._definitions[name]) | {name}
+            return self._always[name]
+        parts = [self._needed(child) for child in children(node)]
+        if isinstance(node, Call) and node.function in _LOGIC:
+            return frozenset.intersection(*parts)
+        if isinstance(node, Call) and node.function == "_?_:_":
+            return parts[0] | (parts[1] & parts[2])
+        lazy = _lazy(node)
+        return _NONE.union(*(part for index, part in enumerate(parts) if index not in lazy))
+
+
+def variable(node: Node) -> str:
+    """The name of the variable that a node reads: `x` of `variables.x`; "" for every other node."""
+    if isinstance(node, Select) and not node.optional and isinstance(node.operand, Ident):
+        return node.field if node.operand.name == "variables" else ""
+    return ""
+
+
+def _lazy(node: Node) -> range:
+    """Which of the nodes directly below are perhaps never evaluated, or whose failure another may outweigh."""
+    count = len(children(node))
+    if isinstance(node, Macro):
+        return range(1, count)
+    if isinstance(node, Call):
+        if node.function in _LOGIC:
+            return range(count)
+        if node.function == "_?_:_" or (node.target is not None and node.function in ("or", "orValue")):
+            return range(1, count)
+    return range(0)

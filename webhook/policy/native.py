@@ -1,0 +1,203 @@
+"""A Pod policy that expands, as policies for the API server itself: one for pods, and one for each way templates stand.
+
+Kinds with one template at the same fixed place share a policy, all kinds with several share another, so that a policy
+becomes few. Only what keeps its meaning is made: the rest is named with the reason. Knows the workload table and
+manifests; how the rules are rewritten is nativespec.py's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from webhook.attributes import JSON
+from webhook.cel import compiled_engine
+from webhook.cel.library.declaration import Version
+from webhook.policy import nativespec
+from webhook.policy.compile import compile_policy
+from webhook.policy.extensions import PREFIX
+from webhook.policy.manifests import parse
+from webhook.policy.nativespec import Unrewritable
+from webhook.workloads.table import Row, Table
+
+_EVERY = ("CREATE", "UPDATE", "DELETE")
+_SELECTS = "an objectSelector asks for the labels of a pod, which no selector of another kind can"
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """What a policy became. left_out: kinds, as kubectl names their resources, and why they are not covered."""
+
+    manifests: tuple[JSON, ...]
+    left_out: tuple[tuple[tuple[str, ...], str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Kinds that one policy can speak of. suffix: of its name."""
+
+    suffix: str
+    rows: tuple[Row, ...]
+    spec: Callable[[nativespec.Original], JSON]
+
+
+def rewrite(policy: JSON, bindings: Sequence[JSON], table: Table, version: Version) -> Native:
+    """Make the native policies and bindings of a validating policy whose only obstacle is that it expands.
+
+    Args:
+        policy: the manifest; it compiles.
+        bindings: the manifests of its bindings.
+        table: the kinds that hold pod templates.
+        version: the Kubernetes version for which expressions are checked.
+
+    Raises:
+        Unrewritable: nothing of the expansion can be kept.
+
+    """
+    spec = policy["spec"]
+    for each in (spec["matchConstraints"], *(_resources(binding) for binding in bindings)):
+        if any((each.get("objectSelector") or {}).values()):
+            raise Unrewritable(_SELECTS)
+    deletes = any("DELETE" in _operations(rule) for rule in _pod_rules(spec["matchConstraints"], "resourceRules"))
+    original = nativespec.original(spec, version, deletes=deletes)
+    made, left_out = [_plain(policy), *bindings], list(_unknowable(table))
+    for group in _groups(table):
+        try:
+            made += _policy(policy, bindings, group, original, version)
+        except Unrewritable as error:
+            left_out.append((tuple(map(_resource, group.rows)), str(error)))
+    return Native(tuple(made), tuple(left_out))
+
+
+def _plain(policy: JSON) -> JSON:
+    """The policy without the annotations of this project."""
+    metadata = dict(policy["metadata"])
+    kept = {key: value for key, value in metadata.pop("annotations", {}).items() if not key.startswith(PREFIX)}
+    return {**policy, "metadata": {**metadata, **({"annotations": kept} if kept else {})}}
+
+
+def _resource(row: Row) -> str:
+    return f"{row.resource}.{row.group}" if row.group else row.resource
+
+
+def _unknowable(table: Table) -> Iterator[tuple[tuple[str, ...], str]]:
+    rows = [row for row in table.rows if any(rule.embeds == "object" for rule in row.podSets)]
+    if rows:
+        yield tuple(map(_resource, rows)), "their templates are those of whatever objects they wrap"
+    mixed = [row for row in table.rows if len({rule.embeds for rule in row.podSets} - {"object"}) > 1]
+    if mixed:
+        yield tuple(map(_resource, mixed)), "they hold both pod templates and pod specs"
+
+
+def _groups(table: Table) -> Iterator[_Group]:
+    """The kinds of the table that hold templates, by where these stand."""
+    fixed: dict[tuple[str, ...], list[Row]] = {}
+    several: dict[str, list[Row]] = {}
+    for row in table.rows:
+        embeds = {rule.embeds for rule in row.podSets}
+        if len(embeds) != 1 or "object" in embeds or (first := row.podSets[0]).template == "":
+            continue
+        if len(row.podSets) == 1 and not re.search(r"\[\]|\{\}", first.template):
+            fixed.setdefault((first.template, first.embeds, first.when, first.unless), []).append(row)
+        else:
+            several.setdefault("pod-specs" if "podSpec" in embeds else "templates", []).append(row)
+    for (place, *_), rows in fixed.items():
+        yield _Group(place.replace(".", "-").lower(), tuple(rows), _one(rows[0]))
+    for suffix, rows in several.items():
+        yield _Group(suffix, tuple(rows), _several(rows))
+
+
+def _one(row: Row) -> Callable[[nativespec.Original], JSON]:
+    return lambda original: nativespec.one(original, row.podSets[0])
+
+
+def _several(rows: Sequence[Row]) -> Callable[[nativespec.Original], JSON]:
+    return lambda original: nativespec.several(original, rows)
+
+
+def _policy(
+    policy: JSON, bindings: Sequence[JSON], group: _Group, original: nativespec.Original, version: Version
+) -> Iterator[JSON]:
+    """The policy for one group of kinds, with its bindings; nothing where its rules leave no operation."""
+    found = _constraints(policy["spec"]["matchConstraints"], group.rows)
+    if found is None:
+        return
+    plain = _plain(policy)
+    name = f"{plain['metadata']['name']}-{group.suffix}"
+    spec = group.spec(original)
+    made = {**plain, "metadata": {**plain["metadata"], "name": name}, "spec": {**spec, "matchConstraints": found}}
+    _check(made, version)
+    yield made
+    for binding in bindings:
+        if (bound := _binding(binding, name, group)) is not None:
+            yield bound
+
+
+def _check(manifest: JSON, version: Version) -> None:
+    """Raise what the API server would say of a policy."""
+    _, errors = compile_policy(parse(manifest), compiled_engine(), version)  # type: ignore[arg-type]
+    for error in errors:
+        raise Unrewritable(str(error).partition("\n")[0])
+
+
+def _binding(binding: JSON, policy: str, group: _Group) -> JSON | None:
+    """A binding for another policy; None where it names resources, and pods are not among them."""
+    spec, found = {**binding["spec"], "policyName": policy}, _resources(binding)
+    if found:
+        constraints = _constraints(found, group.rows)
+        if constraints is None:
+            return None
+        spec["matchResources"] = constraints
+    metadata = {**binding["metadata"], "name": f"{binding['metadata']['name']}-{group.suffix}"}
+    return {**binding, "metadata": metadata, "spec": spec}
+
+
+def _resources(binding: JSON) -> JSON:
+    return binding["spec"].get("matchResources") or {}
+
+
+def _constraints(found: Mapping[str, JSON], rows: Sequence[Row]) -> JSON | None:
+    """Rules about pods as rules about these kinds; None where there are rules, and none is about pods.
+
+    As for the webhook itself, the API server converts what is asked under other versions (matchPolicy Equivalent).
+    """
+    made = {key: value for key, value in found.items() if key == "namespaceSelector"}
+    for key in ("resourceRules", "excludeResourceRules"):
+        rules = [each for rule in _pod_rules(found, key) for each in _for_rows(rule, rows)]
+        if rules:
+            made[key] = rules
+        elif found.get(key) and key == "resourceRules":
+            return None
+    return made
+
+
+def _pod_rules(found: Mapping[str, JSON], key: str) -> Iterator[JSON]:
+    """The rules that are about pods themselves."""
+    for rule in found.get(key) or ():
+        groups, versions = set(rule.get("apiGroups") or ()), set(rule.get("apiVersions") or ())
+        resources = set(rule.get("resources") or ())
+        is_about_pods = groups & {"", "*"} and versions & {"v1", "*"} and resources & {"pods", "*", "pods/*", "*/*"}
+        if is_about_pods and _operations(rule):
+            yield rule
+
+
+def _operations(rule: JSON) -> list[str]:
+    """The operations under which templates are expanded: nobody connects to a workload."""
+    found = rule.get("operations") or ()
+    return [each for each in _EVERY if each in found or "*" in found]
+
+
+def _for_rows(rule: JSON, rows: Sequence[Row]) -> Iterator[JSON]:
+    kinds: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for row in rows:
+        kinds.setdefault((row.group, row.versions), []).append(row.resource)
+    kept = {key: rule[key] for key in ("resourceNames", "scope") if rule.get(key)}
+    for (group, versions), resources in kinds.items():
+        yield {
+            "apiGroups": [group],
+            "apiVersions": list(versions),
+            "operations": _operations(rule),
+            "resources": resources,
+            **kept,
+        }

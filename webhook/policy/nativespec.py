@@ -1,0 +1,324 @@
+"""The spec of a Pod policy as one about pod templates: the same rules, in which `object` is the template as a Pod.
+
+A kind with one template at a fixed place gets it as the variable `pod`, and everything else stays as it is. A kind
+with several gets them as a list, and each rule becomes one about all of them; the policy's variables, which differ from
+template to template, are written out in it. Its message is that of the first template that breaks the rule, and lacks
+the template's path where the messageExpression fails. What could change the verdict on the way is refused. Manifests
+in, manifests out: knows neither tables nor bindings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from webhook import paths
+from webhook.attributes import JSON
+from webhook.cel import rewrite
+from webhook.cel.environment import Environment
+from webhook.cel.parser import parse
+from webhook.cel.text import source, text
+from webhook.cel.tree import Call, Has, Ident, Literal, Node, Select, children
+from webhook.policy import templates
+from webhook.workloads.table import PodSetRule, Row
+
+_GLOBALS = frozenset({"object", "oldObject", "request", "params", "namespaceObject", "authorizer", "variables"})
+_DEEPEST = 200  # Python's stack bears three times that
+
+
+class Unrewritable(Exception):
+    """Why a policy cannot be said about pod templates in the API server's own terms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names that the expressions of a policy leave free."""
+
+    pod: str
+    old: str
+    template: str
+    message: str
+    variables: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A policy's spec with its expressions read.
+
+    uses_old: some expression reads `oldObject`. names_namespace: some may read the namespace in a Pod's metadata.
+    """
+
+    spec: JSON
+    read: Callable[[str], Node]
+    names: Names
+    uses_old: bool
+    names_namespace: bool
+    deletes: bool
+
+    @property
+    def subject(self) -> str:
+        """The object that holds the templates: on DELETE the old one."""
+        return "dyn(object == null ? oldObject : object)" if self.deletes else "dyn(object)"
+
+
+def original(spec: JSON, version: tuple[int, int], *, deletes: bool) -> Original:
+    """Read the expressions of a policy that has been compiled.
+
+    Raises:
+        Unrewritable: an expression that no rewriting is made for.
+
+    """
+    environment = Environment(version=version)
+    trees = [parse(expression, environment) for expression in _expressions(spec)]
+    if any(rewrite.depth(tree) > _DEEPEST for tree in trees):
+        raise Unrewritable(f"an expression is nested more than {_DEEPEST} levels deep")
+    if hidden := sorted(_GLOBALS & {name for tree in trees for name in rewrite.bound(tree)}):
+        raise Unrewritable(f"a macro names its variable `{hidden[0]}`, which hides that of the policy")
+    taken = frozenset(name for tree in trees for name in rewrite.names(tree))
+    if any(name.startswith(".") and name[1:] in _GLOBALS for name in taken):
+        raise Unrewritable("an expression has a name with a dot in front")
+    return Original(
+        spec=spec,
+        read=partial(parse, environment=environment),
+        names=_names(taken | _GLOBALS, spec),
+        uses_old="oldObject" in taken,
+        names_namespace=any(map(_may_read_namespace, trees)),
+        deletes=deletes,
+    )
+
+
+def _expressions(spec: JSON) -> Iterator[str]:
+    for part in ("matchConditions", "variables", "validations"):
+        for each in spec.get(part) or ():
+            yield each["expression"]
+            if each.get("messageExpression"):
+                yield each["messageExpression"]
+    for each in spec.get("auditAnnotations") or ():
+        yield each["valueExpression"]
+
+
+def _names(taken: frozenset[str], spec: JSON) -> Names:
+    used = {*taken, *(each["name"] for each in spec.get("variables") or ())}
+
+    def free(name: str) -> str:
+        found = next(each for each in (name, *(f"{name}{number}" for number in range(1, 10_000))) if each not in used)
+        used.add(found)
+        return found
+
+    pod, old, template, message = map(free, ("pod", "oldPod", "t", "text"))
+    # a variable may keep its own name for its value, unless that means something else somewhere
+    local = {}
+    for each in spec.get("variables") or ():
+        used.discard(each["name"]) if each["name"] not in taken else None
+        local[each["name"]] = free(each["name"])
+    return Names(pod, old, template, message, local)
+
+
+def _may_read_namespace(tree: Node) -> bool:
+    """Whether an expression could see metadata.namespace of the object: it reads more than other fields of it."""
+    if isinstance(tree, Ident):
+        return tree.name in ("object", "oldObject")
+    if _is_harmless(tree):
+        return False
+    return any(map(_may_read_namespace, children(tree)))
+
+
+def _is_harmless(node: Node) -> bool:
+    if isinstance(node, Call) and node.function in ("_==_", "_!=_"):
+        kinds = {type(each) for each in node.arguments}
+        return kinds == {Ident, Literal}
+    if not isinstance(node, Select | Has):
+        return False
+    if isinstance(node.operand, Ident):
+        return isinstance(node, Has) or node.field != "metadata"
+    inner = node.operand
+    return isinstance(inner, Select) and isinstance(inner.operand, Ident) and node.field != "namespace"
+
+
+def one(policy: Original, rule: PodSetRule) -> JSON:
+    """The spec for kinds whose only template is at the place of this rule."""
+    names, at = policy.names, text(rule.template)
+    seen = partial(_virtual, policy, rule)
+    objects = {"object": seen("dyn(object)"), "oldObject": seen("dyn(oldObject)")}
+    local = {"object": names.pod, "oldObject": names.old}
+    as_variable = {name: _select("variables", each) for name, each in local.items()}
+    as_name = {name: Ident(0, each) for name, each in local.items()}
+
+    def condition(written: str) -> str:
+        tree = policy.read(written)
+        found = source(_replaced(tree, as_name))
+        for name in sorted(rewrite.names(tree) & objects.keys()):
+            found = f"[{objects[name]}].exists({local[name]}, {found})"
+        return found if rewrite.names(tree) & objects.keys() else written
+
+    def speak(written: str) -> str:
+        tree = policy.read(written)
+        return source(_replaced(tree, as_variable)) if rewrite.names(tree) & objects.keys() else written
+
+    def messages(each: JSON) -> JSON:
+        found = {"message": _prefixed(_static(each), rule)}
+        if each.get("messageExpression"):
+            found["messageExpression"] = _dynamic(policy, speak(each["messageExpression"]), '""', at, rule.embeds)
+        return found
+
+    spec = policy.spec
+    variables = [{"name": local[name], "expression": objects[name]} for name in objects]
+    return _spec(
+        spec,
+        conditions=[
+            {"name": "has-pod-template", "expression": templates.exists(policy.subject, rule)},
+            *({**each, "expression": condition(each["expression"])} for each in spec.get("matchConditions") or ()),
+        ],
+        variables=[
+            *(variables if policy.uses_old else variables[:1]),
+            *({**each, "expression": speak(each["expression"])} for each in spec.get("variables") or ()),
+        ],
+        validations=[
+            {**each, "expression": speak(each["expression"]), **messages(each)}
+            for each in spec.get("validations") or ()
+        ],
+        audits=[
+            {**each, "valueExpression": speak(each["valueExpression"])} for each in spec.get("auditAnnotations") or ()
+        ],
+    )
+
+
+def _virtual(policy: Original, rule: PodSetRule, value: str) -> str:
+    """The virtual Pod in an object, null where the object has not the template."""
+    pod = templates.pod("t", bare=rule.embeds == "podSpec", named=policy.names_namespace)
+    return f"{templates.exists(value, rule)} ? [{templates.field(value, rule.template)}].map(t, {pod})[0] : dyn(null)"
+
+
+def several(policy: Original, rows: Sequence[Row]) -> JSON:
+    """The spec for kinds with any number of templates; all of them PodSpecs, or all of them templates.
+
+    Raises:
+        Unrewritable: what is said of one template cannot be said of all.
+
+    """
+    return _Several(policy, rows).spec()
+
+
+class _Several:
+    def __init__(self, policy: Original, rows: Sequence[Row]) -> None:
+        self._policy = policy
+        self._names = policy.names
+        self._embeds = rows[0].podSets[0].embeds
+        template = policy.names.template
+        self._objects = {"object": _select(template, "pod"), "oldObject": _select(template, "old")}
+        trees = {each["name"]: policy.read(each["expression"]) for each in policy.spec.get("variables") or ()}
+        self._inliner = rewrite.Inliner(trees, policy.names.variables)
+        self._all = self._listed(rows)
+        self._holds = " && ".join(
+            f"({self._of_one(each['expression'])})" for each in policy.spec.get("matchConditions") or ()
+        )
+
+    def spec(self) -> JSON:
+        spec, name = self._policy.spec, self._names.template
+        if spec.get("auditAnnotations"):
+            raise Unrewritable("an audit annotation has one value, not one for each template")
+        condition = f"{self._all}.exists({name}, {self._holds})"
+        return _spec(
+            spec,
+            conditions=[{"name": "some-pod-template", "expression": condition}] if self._holds else [],
+            variables=[{"name": "templates", "expression": self._all}],
+            validations=list(map(self._validation, spec.get("validations") or ())),
+            audits=[],
+        )
+
+    def _listed(self, rows: Sequence[Row]) -> str:
+        """A list of maps with `at`, `pod` and `old`, one for each template."""
+        policy, bare = self._policy, self._embeds == "podSpec"
+        pod = templates.pod("e.template", bare=bare, named=policy.names_namespace)
+        now = f"object == null ? dyn(null) : {pod}" if policy.deletes else pod
+        listed = templates.all_of(policy.subject, rows)
+        if not policy.uses_old:
+            return f'{listed}.map(e, {{"at": dyn(e.at), "pod": {now}}})'
+        same = "before.filter(b, b.name == e.name)"
+        last = templates.pod("l[l.size() - 1].template", bare=bare, named=policy.names_namespace)
+        old = f"[{same}].map(l, l.size() == 0 ? dyn(null) : {last})[0]"
+        entry = f'{{"at": dyn(e.at), "pod": {now}, "old": {old}}}'
+        return f"[{templates.all_of('dyn(oldObject)', rows)}].map(before, {listed}.map(e, {entry}))[0]"
+
+    def _of_one(self, written: str) -> str:
+        tree = self._policy.read(written)
+        if any(isinstance(each, Ident) and each.name == "variables" for each in _beside_variables(tree)):
+            raise Unrewritable("an expression reads `variables` otherwise than as `variables.name`")
+        try:
+            return source(_replaced(self._inliner.inline(tree), self._objects))
+        except rewrite.TooLarge:
+            raise Unrewritable("its variables build on each other too often to be written out") from None
+
+    def _validation(self, each: JSON) -> JSON:
+        name, rule = self._names.template, self._of_one(each["expression"])
+        asked = f"{self._holds} ? {rule} : true" if self._holds else rule
+        first = f"variables.templates.filter({name}, !({asked}))[0]"
+        at, fixed = f"string({name}.at)", text(_static(each))
+        said = _rerooted(_static(each), at, self._embeds)
+        if each.get("messageExpression"):
+            said = _dynamic(self._policy, self._of_one(each["messageExpression"]), said, at, self._embeds)
+        return {
+            **each,
+            "expression": f"variables.templates.all({name}, {asked})",
+            "message": _static(each),
+            "messageExpression": f"[{first}].map({name}, {said})[0]" if fixed else "",
+        }
+
+
+def _beside_variables(tree: Node) -> Iterator[Node]:
+    """The nodes of a tree without those of `variables.name`."""
+    if rewrite.variable(tree):
+        return
+    yield tree
+    for child in children(tree):
+        yield from _beside_variables(child)
+
+
+def _replaced(tree: Node, given: Mapping[str, Node]) -> Node:
+    """A tree with others for its free names; no macro binds these."""
+    return rewrite.replace(tree, lambda node: given.get(node.name) if isinstance(node, Ident) else None)
+
+
+def _select(name: str, field: str) -> Node:
+    return Select(0, Ident(0, name), field)
+
+
+def _spec(spec: JSON, *, conditions: JSON, variables: JSON, validations: JSON, audits: JSON) -> JSON:
+    made = {
+        "matchConditions": conditions,
+        "variables": variables,
+        "validations": validations,
+        "auditAnnotations": audits,
+    }
+    kept = {key: value for key, value in spec.items() if key not in made}
+    return {**kept, **{key: value for key, value in made.items() if value}}
+
+
+def _static(each: JSON) -> str:
+    """What a validation says without messageExpression (messages.message)."""
+    return str(each.get("message") or "").strip() or f"failed expression: {each['expression'].strip()}"
+
+
+def _prefixed(message: str, rule: PodSetRule) -> str:
+    path, rest = paths.leading(message)
+    if not path:
+        return f"{rule.template}: {message}"
+    inner = path if rule.embeds != "podSpec" else path[1:] if path[0] == "spec" else ()
+    return paths.render((*paths.parse(rule.template), *inner)) + rest
+
+
+def _rerooted(message: str, at: str, embeds: str) -> str:
+    """The same as an expression, for a template whose path is one."""
+    path, rest = paths.leading(message)
+    inner = path if embeds != "podSpec" else path[1:] if path[:1] == ("spec",) else ()
+    behind = paths.render(inner)
+    joined = f".{behind}{rest}" if behind and not behind.startswith("[") else f"{behind}{rest}"
+    return f"{at} + {text(joined if path else f': {message}')}"
+
+
+def _dynamic(policy: Original, written: str, instead: str, at: str, embeds: str) -> str:
+    """A messageExpression with the template's path; `instead` is what is said where it gives no message."""
+    name = policy.names.message
+    said = templates.reroot(name, at, bare=embeds == "podSpec")
+    return f'[({written}).trim()].map({name}, {name} == "" || {name}.contains("\\n") ? {instead} : {said})[0]'

@@ -1,0 +1,119 @@
+"""Where the pod templates of a kind stand, as CEL: values that find them and make of each what expansion makes of it.
+
+The virtual Pod of expansion.py, written for the API server: null at any level is nothing, a template is a map, and its
+metadata has the request's namespace unless it names one. Texts of expressions; knows no policies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from webhook.cel.text import text
+from webhook.workloads.table import PodSetRule, Row
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_EACH = re.compile(r"\[\]|\{\}")
+_KEY = r"^[A-Za-z_$][A-Za-z0-9_$-]*$"
+_STEP = r"(\.[A-Za-z_$][A-Za-z0-9_$-]*|\[(\"([^\"\\]|\\.)*\"|[^\]\"]+)\])"
+_ROOT = "(apiVersion|kind|metadata|spec|status|data|stringData|binaryData|webhooks)"
+_INDEXED = rf"[A-Za-z_$][A-Za-z0-9_$-]*{_STEP}*\[(0|[1-9][0-9]*)\]{_STEP}*:?"
+_NAMED = (
+    'request.?namespace.orValue("") == "" || optional.ofNonZeroValue(m.?namespace.orValue(null)).hasValue() ? dyn(m) : '
+    'dyn((m.map(k, k).filter(k, k != "namespace") + [dyn("namespace")]).transformMapEntry(i, k, '
+    '{k: k == "namespace" ? dyn(request.namespace) : dyn(m[k])}))'
+)
+"""Metadata `m` with the request's namespace, unless it has one."""
+PATH = rf"^({_ROOT}({_STEP}*:|{_STEP}+)|{_INDEXED})(\s|$)"
+"""What paths.leading takes for a path, as a regular expression."""
+
+
+def field(value: str, path: str) -> str:
+    """A field of a value, null where some step of the path is absent or null."""
+    return f"{value}{_steps(path)}.orValue(null)" if path else value
+
+
+def _steps(path: str) -> str:
+    return "".join(f".?{step}" if _WORD.fullmatch(step) else f"[?{text(step)}]" for step in path.split(".") if step)
+
+
+def exists(value: str, rule: PodSetRule) -> str:
+    """Whether an object has the template of a rule with a fixed path."""
+    return " && ".join((f"type({field(value, rule.template)}) == map", *_guards(value, rule)))
+
+
+def _guards(value: str, rule: PodSetRule) -> list[str]:
+    guards = [f"{field(value, rule.when)} != null"] if rule.when else []
+    return [*guards, f"{field(value, rule.unless)} == null"] if rule.unless else guards
+
+
+def pod(template: str, *, bare: bool, named: bool) -> str:
+    """The virtual Pod of a template. `named`: somebody may ask for the namespace in its metadata."""
+    spec = f"dyn({template})" if bare else f"dyn({_map(template, 'spec')})"
+    metadata = "{}" if bare else _map(template, "metadata")
+    if named:
+        metadata = f"[dyn({metadata})].map(m, {_NAMED})[0]"
+    return f'dyn({{"apiVersion": dyn("v1"), "kind": dyn("Pod"), "metadata": dyn({metadata}), "spec": {spec}}})'
+
+
+def _map(value: str, name: str) -> str:
+    return f"{value}.?{name}.optFlatMap(v, optional.ofNonZeroValue(v)).orValue(dyn({{}}))"
+
+
+def all_of(value: str, rows: Iterable[Row]) -> str:
+    """The templates of an object of any of these kinds: a list of maps with `at`, `name` and `template`."""
+    kinds: dict[PodSetRule, list[str]] = {}
+    for row in rows:
+        for rule in row.podSets:
+            kinds.setdefault(rule, []).append(f"{row.group}/{row.kind}")
+    parts = [f"({_is_one_of(names)} ? {_places(value, rule)} : [])" for rule, names in kinds.items()]
+    return f"({' + '.join(parts)}).filter(e, type(e.template) == map)"
+
+
+def _is_one_of(kinds: Sequence[str]) -> str:
+    return f'request.kind.group + "/" + request.kind.kind in [{", ".join(map(text, kinds))}]'
+
+
+def _places(value: str, rule: PodSetRule) -> str:
+    each = _EACH.search(rule.template)
+    if each is None:
+        entry = _entry(text(rule.template), text(rule.name), field("o", rule.template))
+        guards = " && ".join(_guards("o", rule))
+        return f"[{value}]{f'.filter(o, {guards})' if guards else ''}.map(o, {entry})"
+    before, after = rule.template[: each.start()], rule.template[each.end() :].lstrip(".")
+    found, rest = f"{value}{_steps(before)}", text(f".{after}") if after else '""'
+    template = field("e", after)
+    if each[0] == "[]":
+        name = f"string(e{_steps(rule.named)}.optFlatMap(v, optional.ofNonZeroValue(v)).orValue(i))"
+        at = f'{text(f"{before}[")} + string(i) + "]" + {rest}'
+        return f"{_only(found, 'list', '[]')}.transformList(i, e, {_entry(at, _own(rule, name), template)})"
+    key = f'(string(i).matches({text(_KEY)}) ? "." + string(i) : "[\\"" + string(i) + "\\"]")'
+    entry = _entry(f"{text(before)} + {key} + {rest}", _own(rule, "string(i).lowerAscii()"), template)
+    return f"{_only(found, 'map', '{}')}.transformList(i, e, {entry})"
+
+
+def _own(rule: PodSetRule, name: str) -> str:
+    return text(rule.name) if rule.name else name
+
+
+def _only(value: str, kind: str, empty: str) -> str:
+    """An optional value that counts as empty unless it is of a kind."""
+    return f"{value}.optFlatMap(v, type(v) == {kind} ? optional.of(v) : optional.none()).orValue(dyn({empty}))"
+
+
+def _entry(at: str, name: str, template: str) -> str:
+    return f'{{"at": dyn({at}), "name": dyn({name}), "template": dyn({template})}}'
+
+
+def reroot(message: str, at: str, *, bare: bool) -> str:
+    """A message about a virtual Pod as one about the object: the template's path before its own, or before it all.
+
+    Args:
+        message: an expression without side of its own, such as a name.
+        at: an expression, the path of the template.
+        bare: the template is a PodSpec, whose path stands for `spec`.
+    """
+    joined = f'"." + {message}'
+    if bare:
+        joined = f'({message}.startsWith("spec") ? {message}.substring(4) : ": " + {message})'
+    return f'{at} + ({message}.matches({text(PATH)}) ? {joined} : ": " + {message})'
