@@ -30,6 +30,7 @@ def test_check_says_coverage_and_portability(capsys):
     assert "pytorchjobs.kubeflow.org" in found["denies"]["covers"]
     assert found["denies"]["obstacles"] == ["expands to the pod templates of workloads (claimgate.dev/expand)"]
     assert found["marks"]["phase"] == "mutate"
+    assert found["warns"]["worstCase"].keys() == {"most", "request", "within"}
 
 
 def test_check_in_text_sums_up(capsys):
@@ -37,6 +38,7 @@ def test_check_in_text_sums_up(capsys):
     out = capsys.readouterr().out
     assert "    covers: pods, and the pod templates of " in out
     assert "    portable: no: expands" in out
+    assert out.count("    worst-case cost: ") == 4
     assert out.endswith("4 policies compile, 3 portable\n")
 
 
@@ -64,15 +66,72 @@ def test_export_is_what_a_cluster_can_take(capsys):
     assert run(["policies", "export", POLICIES]) == 0
     out, err = capsys.readouterr()
     names = [(one.value["kind"], one.value["metadata"]["name"]) for one in yamlfile.load(out)]
+    kind = "ValidatingAdmissionPolicy"
+    parts = ["", "-template", "-spec-template", "-spec-jobtemplate-spec-template", "-spec-podtemplate", "-templates"]
     assert names == [
-        ("ValidatingAdmissionPolicy", "warns"),
-        ("ValidatingAdmissionPolicyBinding", "warns"),
-        ("ValidatingAdmissionPolicy", "fails"),
-        ("ValidatingAdmissionPolicyBinding", "fails"),
+        *((kind, f"denies{part}") for part in parts[:1]),
+        *((f"{kind}Binding", f"denies{part}") for part in parts[:1]),
+        *(
+            each
+            for part in [*parts[1:], "-pod-specs"]
+            for each in ((kind, f"denies{part}"), (f"{kind}Binding", f"denies{part}"))
+        ),
+        (kind, "fails"),
+        (f"{kind}Binding", "fails"),
+        (kind, "warns"),
+        (f"{kind}Binding", "warns"),
         ("MutatingAdmissionPolicy", "marks"),
         ("MutatingAdmissionPolicyBinding", "marks"),
     ]
-    assert err == "not exported: denies: expands to the pod templates of workloads (claimgate.dev/expand)\n"
+    why = "their templates are those of whatever objects they wrap"
+    assert err == f"not rewritten: denies for appwrappers.workload.codeflare.dev: {why}\n"
+
+
+def test_exported_policies_need_nothing_of_this_project(tmp_path, capsys):
+    assert run(["policies", "export"]) == 0
+    (tmp_path / "p.yaml").write_text(capsys.readouterr().out)
+    assert run(["policies", "export", str(tmp_path)]) == 0
+    assert capsys.readouterr() == ((tmp_path / "p.yaml").read_text(), "")
+
+
+@pytest.mark.parametrize(
+    "old, new, why",
+    [
+        ("name: fails", "name: denies-templates", "a part of it would be named as the ValidatingAdmissionPolicy `denies-templates`"),
+        ('"deny" in object', "[1].all(object, true) || object", "its expansion cannot be rewritten: a macro names its variable"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_rewritten_is_named(old, new, why, tmp_path, capsys):
+    text = (
+        (Path(POLICIES) / "policies.yaml")
+        .read_text()
+        .replace(
+            "policyName: fails", f"policyName: {new.removeprefix('name: ')}" if "name:" in new else "policyName: fails"
+        )
+    )
+    text = (
+        text.replace("'!(\"deny\" in object.?metadata.?labels.orValue({}))'", "'[1].all(object, true)'")
+        if "macro" in why
+        else text.replace(old, new)
+    )
+    (tmp_path / "p.yaml").write_text(text)
+    assert run(["policies", "export", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert err.startswith("not exported: denies: ")
+    assert why in err
+    assert "name: denies\n" not in out
+
+
+def test_a_mutating_policy_that_expands_is_named(tmp_path, capsys):
+    text = (Path(POLICIES) / "policies.yaml").read_text()
+    (tmp_path / "p.yaml").write_text(
+        text.replace("{name: marks}", "{name: marks, annotations: {claimgate.dev/expand: pods}}", 1)
+    )
+    assert run(["policies", "export", str(tmp_path)]) == 0
+    assert (
+        "not exported: marks: expands to the pod templates of workloads (claimgate.dev/expand), which is rewritten for"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("selector", [False, True])

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from webhook.cel.estimate_calls import Asked, estimate_call
 from webhook.cel.estimate_macros import macro
+from webhook.cel.estimate_results import result
 from webhook.cel.library.declaration import Overload
 from webhook.cel.sizes import NOTHING, ONE, UNKNOWN, Entries, Part, Range, Sizes, exactly, shared
 from webhook.cel.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.cel.checker import Checked
 
 _SCALARS = frozenset(each.name for each in (BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT))
+_SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "optional_type"))
 _LIST, _MAP, _STRUCT = exactly(10), exactly(30), exactly(40)
 """What it costs to make one."""
 _STANDARD_STRUCTURES = frozenset(
@@ -64,8 +66,11 @@ class Estimator:
 
     def known(self, part: Part) -> Part:
         """The same with its size, as far as the sizes of inputs or its type tell."""
-        found = self.sizes(part.path, part.type) if self.sizes else None
-        if found is None and is_scalar(part.type):
+        static = part.type
+        if self.worst and static.name == "optional_type":
+            static = static.parameters[0]
+        found = self.sizes(part.path, static) if self.sizes else None
+        if found is None and (is_scalar(part.type) or (self.worst and not _has_size(static))):
             found = ONE
         return replace(part, size=found) if found is not None else part
 
@@ -84,9 +89,9 @@ class Estimator:
         entries: Entries | None = None
         operands = sum((each.cost for each in arguments), NOTHING)
         for overload in overloads:
-            found, result = estimate_call(Asked(function, overload, target, arguments, self.sizes, self.worst))
-            cost = found if cost is None else cost | found
-            size = result if size is None else size if result is None else size | result
+            each, made = estimate_call(Asked(function, overload, target, arguments, self.sizes, self.worst))
+            cost = each if cost is None else cost | each
+            size = made if size is None else size if made is None else size | made
             if overload.id in _INDEXES:
                 path = (*arguments[0].path, _INDEXES[overload.id])
                 size = arguments[0].entries.value if arguments[0].entries else None
@@ -95,7 +100,10 @@ class Estimator:
             if size is None:
                 size = self.known(Part(static, NOTHING, path=path)).size
         own = (cost or NOTHING) + operands
-        return Part(static, own + target.cost if target else own, size, entries, path)
+        found = Part(static, own + target.cost if target else own, size, entries, path)
+        if self.worst and overloads:
+            return result(Asked(function, overloads[0], target, arguments, self.sizes), found)
+        return found
 
     def chosen(self, static: Type, condition: Part, first: Part, second: Part) -> Part:
         """Condition ? first : second, which costs nothing itself."""
@@ -125,6 +133,10 @@ def is_scalar(static: Type) -> bool:
     return static.name in _SCALARS
 
 
+def _has_size(static: Type) -> bool:
+    return static.name in _SIZED or static.kind in ("object", "param")
+
+
 # ---- nodes
 
 
@@ -150,7 +162,8 @@ def _select(estimator: Estimator, node: Select) -> Part:
         return estimator.known(Part(static, ONE, path=(reference,)))
     operand = estimator.part(node.operand)
     if node.optional:
-        return estimator.known(Part(static, operand.cost + ONE))
+        path = (*operand.path, node.field) if estimator.worst else ()
+        return estimator.known(Part(static, operand.cost + ONE, path=path))
     counts = estimator.worst or operand.type.name == "map" or operand.type.kind == "object"
     cost = operand.cost + ONE if counts else operand.cost
     cost += _path_cost(estimator, node.operand)
@@ -181,8 +194,10 @@ def _call(estimator: Estimator, node: Call) -> Part:
         return replace(arguments[0], type=static, cost=arguments[0].cost + ONE, path=(), constant=None)
     overloads = estimator.checked.overloads.get(id(node), ())
     found = estimator.call(reference or node.function, overloads, static, arguments, target)
-    if node.function in _PATHS:
-        found = replace(found, cost=found.cost + _path_cost(estimator, node.arguments[0]))
+    if node.function in _PATHS and estimator.worst:
+        path = found.path or (*arguments[0].path, "@items")
+        found = replace(found, cost=found.cost + _path_cost(estimator, node.arguments[0]), path=path)
+        return found if found.size is not None else estimator.known(found)
     return found
 
 

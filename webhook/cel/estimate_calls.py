@@ -316,9 +316,14 @@ def _worst_validate(asked: Asked) -> Answer:
     return (asked.arguments[0].extent + ONE).times(WALK) * Range(1, _LONGEST_PATTERN), None
 
 
+def _known_elements(asked: Asked) -> Range | None:
+    container = asked.first
+    return container.entries.value if container.entries else _element_size(asked, container)
+
+
 def _worst_join(asked: Asked) -> Answer:
     """When it runs, the result is counted twice, also of a list that is not known to be one."""
-    size = asked.first.extent * (_element_size(asked, asked.first) or UNKNOWN)
+    size = asked.first.extent * (_known_elements(asked) or UNKNOWN)
     if asked.arguments:
         size += asked.arguments[0].extent * asked.first.extent
     return size.times(2 * WALK), size
@@ -327,7 +332,7 @@ def _worst_join(asked: Asked) -> Answer:
 def _worst_traversal(asked: Asked) -> Answer:
     """When it runs, the elements of elements are counted, one level of them here."""
     container = asked.first
-    element = ONE if container.type.name == "string" else _element_size(asked, container) or container.extent
+    element = ONE if container.type.name == "string" else _known_elements(asked) or container.extent
     scalar = container.type.name == "list" and container.type.parameters[0].name in _SCALARS
     return container.extent * (ONE if scalar else ONE + element), None
 

@@ -143,11 +143,15 @@ def _option(estimator: Estimator, node: Macro) -> Part:
     static = estimator.checked.type_of(node)
     target = estimator.part(node.operand)
     inside = target.type.parameters[0] if target.type.parameters else target.type
-    value = estimator.known(Part(inside, target.cost + ONE))
+    value = Part(inside, target.cost + ONE)
+    if estimator.worst:
+        value = replace(value, size=target.size, entries=target.entries, path=target.path)
+    value = estimator.known(value)
     found = _bound(estimator, node, value, node.arguments[0])
     if node.name == "optMap":
-        found = estimator.known(Part(static, found.cost + ONE))
-    none = estimator.known(Part(static, ONE))
+        made = Part(static, found.cost + ONE)
+        found = replace(found, type=static, cost=made.cost) if estimator.worst else estimator.known(made)
+    none = Part(static, ONE, Range(0, 1)) if estimator.worst else estimator.known(Part(static, ONE))
     return estimator.chosen(static, Part(BOOL, target.cost + ONE), found, none)
 
 

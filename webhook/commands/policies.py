@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from webhook import shipped, yamlfile
-from webhook.attributes import JSON, Phase
-from webhook.commands import assembly, documents, options, output
-from webhook.paths import get
+from webhook.attributes import Phase
+from webhook.commands import assembly, options, output
+from webhook.config import Settings
 from webhook.policy.compiled import Policy
 from webhook.policy.load import load
 from webhook.policy.policyset import PolicySet
 from webhook.policy.webhookrules import rules
+from webhook.policy.worstcase import WorstCase, worst_case
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="List, check and export policies.")
 
@@ -57,7 +59,9 @@ def check(
     cel_engine: options.Engine = None,
     kubernetes_version: options.Version = None,
 ) -> int:
-    """Compile every policy and say what it covers, and whether a cluster can take it natively or why not.
+    """Compile every policy and say what it covers, what it may cost, and whether a cluster can take it natively.
+
+    The worst case is that of the API server's cost model, whose limits stop an expression at 1,000,000.
 
     Exits with 2 when one does not compile, naming every mistake of every file, and with 1 when one is never asked
     because no binding names it.
@@ -78,20 +82,27 @@ def export(
 ) -> int:
     """Print the policies that a cluster can take natively, as one manifest for `kubectl apply -f -`.
 
-    The others are named on stderr, each with the reason.
+    A validating policy that only expands is rewritten: one for pods, and one for each way pod templates stand in
+    workloads. What a cluster cannot take is named on stderr, with the reason.
     """
-    found = _load(folder, workloads=workloads, cel_engine=None, kubernetes_version=kubernetes_version)
-    portable = [policy for policy in found.policies if not policy.obstacles]
-    manifests = [*_manifests(portable), *_params(portable, found)]
-    sys.stdout.write("---\n".join(yamlfile.dump(value) for value in manifests))
-    for policy in found.policies:
-        if policy.obstacles:
-            sys.stderr.write(f"not exported: {policy.name}: {'; '.join(policy.obstacles)}\n")
+    from webhook.commands.export import export as collect
+
+    settings = _settings(folder, workloads=workloads, cel_engine=None, kubernetes_version=kubernetes_version)
+    made = collect(_load_with(settings), assembly.options(settings).version)
+    sys.stdout.write("---\n".join(yamlfile.dump(value) for value in made.manifests))
+    sys.stderr.writelines(f"{line}\n" for line in made.lacking)
     return 0
 
 
 def _load(named: Sequence[Path] | None, **flags: Any) -> PolicySet:
-    settings = assembly.read_settings(policies=list(named or ()), **flags)
+    return _load_with(_settings(named, **flags))
+
+
+def _settings(named: Sequence[Path] | None, **flags: Any) -> Settings:
+    return assembly.read_settings(policies=list(named or ()), **flags)
+
+
+def _load_with(settings: Settings) -> PolicySet:
     return load(settings.policies or (shipped.policies(),), assembly.options(settings))
 
 
@@ -119,6 +130,7 @@ def _full(policy: Policy, found: PolicySet) -> dict[str, Any]:
         "covers": sorted(set(_covers(policy, found))),
         "portable": not policy.obstacles,
         "obstacles": list(policy.obstacles),
+        "worstCase": asdict(worst_case(policy)),
     }
 
 
@@ -155,6 +167,7 @@ def _checked(described: Sequence[dict[str, Any]]) -> str:
         if not one["bound"]:
             lines.append("    never asked: no binding names it")
         lines.append(f"    covers: {_coverage(one)}")
+        lines.append(f"    worst-case cost: {_cost(WorstCase(**one['worstCase']))}")
         lines.append(f"    portable: {'yes' if one['portable'] else 'no: ' + '; '.join(one['obstacles'])}")
     portable = sum(one["portable"] for one in described)
     lines.append(f"{len(described)} policies compile, {portable} portable")
@@ -169,32 +182,16 @@ def _coverage(one: dict[str, Any]) -> str:
     return ", ".join(names) or "nothing"
 
 
+def _cost(worst: WorstCase) -> str:
+    if worst.is_within:
+        if worst.most is not None:
+            return f"{worst.most:,}, whatever the object"
+        return f"unbounded: grows with the object; {worst.request:,} for a request of 3 MiB, which is below every limit"
+    if worst.within is None:
+        return "unbounded, whatever the object"
+    length = f"no limit is reached while no text, list or map is longer than {worst.within:,}"
+    return f"unbounded: grows with the object; {length}"
+
+
 def _json(described: Iterable[dict[str, Any]]) -> str:
     return json.dumps(list(described), indent=2, ensure_ascii=False) + "\n"
-
-
-def _manifests(portable: Sequence[Policy]) -> Iterator[JSON]:
-    """The policies and their bindings as their files have them."""
-    wanted = {(f"{policy.kind.capitalize()}AdmissionPolicy", policy.name) for policy in portable}
-    wanted |= {
-        (f"{policy.kind.capitalize()}AdmissionPolicyBinding", binding.name)
-        for policy in portable
-        for binding in policy.bindings
-    }
-    files = {policy.file for policy in portable} | {binding.file for policy in portable for binding in policy.bindings}
-    for found in documents.read(sorted(files)).found:
-        if (get(found.value, ("kind",)), get(found.value, ("metadata", "name"))) in wanted:
-            yield found.value
-
-
-def _params(portable: Sequence[Policy], found: PolicySet) -> Iterator[JSON]:
-    """The parameter objects beside the policies that some binding refers to, by name or by label."""
-    kinds = {(policy.param_kind.group, policy.param_kind.kind) for policy in portable if policy.param_kind}
-    sources = [binding.param_source for policy in portable for binding in policy.bindings if binding.param_source]
-    names = {source.name for source in sources if source.name}
-    selects = any(not source.name for source in sources)
-    for value in found.params:
-        group, slash, _ = str(value.get("apiVersion", "")).partition("/")
-        is_wanted = selects or get(value, ("metadata", "name")) in names
-        if is_wanted and (group if slash else "", value.get("kind")) in kinds:
-            yield value

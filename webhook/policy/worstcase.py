@@ -1,0 +1,86 @@
+"""What a policy may cost at most, beside the API server's limits. Knows sizes, no objects.
+
+Nothing is known of the sizes of an object when a policy is loaded, so a loop over one has no bound by itself. Two facts
+make one: a request has at most 3 MiB (k8s.io/apiserver v0.36.1 pkg/cel/limits.go DefaultMaxRequestSizeBytes), so no
+text, list or map in it is longer; and limits are reached at some length, which is worth knowing. Both take the longest
+of everything at every place at once, which no request has: they are bounds, not what to expect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from webhook.cel import Program
+from webhook.cel.sizes import Sizes, bounded, most_everywhere
+from webhook.policy.compiled import Policy
+from webhook.policy.evaluation import BUDGET, CONDITIONS_BUDGET, LIMIT
+
+REQUEST_SIZE = 3 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class WorstCase:
+    """The cost of one evaluation of all expressions, each variable once: for one binding, parameter and pod template.
+
+    most: for objects of any size; None when it has no bound. request: for requests of 3 MiB; None when even they set no
+    bound that could ever be reached. within: how long every text, list and map may be together while no limit can be reached, at most
+    REQUEST_SIZE; None when the limits can be reached by the shortest ones.
+    """
+
+    most: int | None
+    request: int | None
+    within: int | None
+
+    @property
+    def is_within(self) -> bool:
+        """Whether no request can reach a limit."""
+        return self.within == REQUEST_SIZE
+
+
+def worst_case(policy: Policy) -> WorstCase:
+    """The worst case of a policy."""
+    conditions = [each.expression.program for each in policy.conditions if each.expression.program is not None]
+    every = [each.program for each in policy.expressions() if each.program is not None]
+    others = [each for each in every if all(each is not condition for condition in conditions)]
+
+    def fits(length: int) -> bool:
+        sizes = most_everywhere(length)
+        return _fits(conditions, sizes, CONDITIONS_BUDGET) and _fits(others, sizes, BUDGET)
+
+    within = _longest(fits)
+    return WorstCase(_total(every, None), _total(every, most_everywhere(REQUEST_SIZE)), within)
+
+
+def _total(programs: Iterable[Program], sizes: Sizes | None) -> int | None:
+    total = sum(_most(program, sizes) for program in programs)
+    return total if bounded(total) else None
+
+
+def _most(program: Program, sizes: Sizes | None) -> int:
+    return program.estimate(sizes, worst=True)[1]
+
+
+def _fits(programs: Iterable[Program], sizes: Sizes, budget: int) -> bool:
+    for program in programs:
+        cost = _most(program, sizes)
+        budget -= cost
+        if cost > LIMIT or budget < 0:
+            return False
+    return True
+
+
+def _longest(fits: Callable[[int], bool]) -> int | None:
+    """The greatest length that fits."""
+    if fits(REQUEST_SIZE):
+        return REQUEST_SIZE
+    if not fits(1):
+        return None
+    good, bad = 1, REQUEST_SIZE
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if fits(middle):
+            good = middle
+        else:
+            bad = middle
+    return good
