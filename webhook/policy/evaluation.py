@@ -30,18 +30,27 @@ class OutOfBudget(EvaluationError):
 
 
 class Purse:
-    """What several expressions may still cost together, and until when they may run."""
+    """What several expressions may still cost together, and until when they may run.
 
-    __slots__ = ("deadline", "meter", "owed")
+    `computed` is how many variables were evaluated, `variables` what they cost.
+    """
+
+    __slots__ = ("computed", "deadline", "meter", "owed", "variables")
 
     def __init__(self, budget: int, deadline: float | None) -> None:
         self.meter = Meter(LIMIT, budget, deadline)
         self.deadline = deadline
         self.owed = 0
+        self.computed = 0
+        self.variables = 0
 
-    def covers(self, expressions: int) -> bool:
-        """Say whether that many expressions can be evaluated without any chance of running out."""
-        return expressions * LIMIT <= self.meter.budget
+    def again(self, declared: int) -> int:
+        """The most that so many variables cost when they are evaluated anew: what they cost before, or their limit."""
+        return self.variables + (declared - self.computed) * LIMIT
+
+    def covers(self, expressions: int, besides: int = 0) -> bool:
+        """Say whether that many expressions and a cost besides them can be paid without any chance of running out."""
+        return expressions * LIMIT + besides <= self.meter.budget
 
     def evaluate(self, expression: Expression, activation: Mapping[str, Any]) -> Any:
         """Evaluate an expression and pay for it and for the variables that it used first.
@@ -115,4 +124,7 @@ class Variables(dict[str, Any]):
         except EvaluationError as error:
             raise EvaluationError(f'composited variable "{name}" fails to evaluate: {error}') from error
         finally:
-            self._purse.owed += meter.spent
+            purse = self._purse
+            purse.owed += meter.spent
+            purse.variables += meter.spent
+            purse.computed += 1

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
+from webhook import paths
 from webhook.attributes import JSON, Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.decisions import Decision, ValidationAction
@@ -120,6 +122,12 @@ def _unconverted(policy: Policy, binding: Binding, target: Target) -> Decision:
     )
 
 
+@lru_cache(maxsize=1024)
+def _admits(binding: Binding, param: str, path: str) -> tuple[Decision, ...]:
+    """The decisions of rules that hold with a parameter, or on the template at a path."""
+    return tuple(replace(decision, param=param, path=path) for decision in binding.admits)
+
+
 class _Invocation:
     """One policy under one binding with one parameter, asked about one object.
 
@@ -127,7 +135,7 @@ class _Invocation:
     only denials and errors.
     """
 
-    __slots__ = ("around", "binding", "param", "policy", "purse", "started", "target")
+    __slots__ = ("around", "binding", "lacking", "param", "policy", "purse", "started", "target")
 
     def __init__(self, policy: Policy, binding: Binding, param: JSON, target: Target, around: Surroundings) -> None:
         self.policy = policy
@@ -136,6 +144,7 @@ class _Invocation:
         self.target = target
         self.around = around
         self.purse = Purse(BUDGET, around.deadline)
+        self.lacking: dict[frozenset[str], Sequence[str]] = {}
         self.started = perf_counter()
 
     def decisions(self) -> Sequence[Decision]:
@@ -158,16 +167,41 @@ class _Invocation:
         results = [self._result(rule, seen) for rule in policy.rules]
         seen.pop("variables", None)  # breaks the circle that would wait for the garbage collector
         texts = self._messages(results)
-        if not texts and self._is_plain and results.count(True) == len(results):
-            found: Sequence[Decision] = self.binding.admits
+        found: Sequence[Decision]
+        if results.count(True) == len(results) and not any(isinstance(text, OutOfBudget) for text in texts):
+            found = self._holding()
         else:
             found = [self._judge(index, result, texts) for index, result in enumerate(results)]
         return [*found, *self._audit()] if policy.audits else found
 
-    @property
-    def _is_plain(self) -> bool:
-        """Whether the decisions of rules that hold are those made beforehand."""
-        return self.param is None and self.target.podset is None and not self.policy.facts
+    def _holding(self) -> Sequence[Decision]:
+        """The decisions when every rule holds: those made beforehand, but for rules whose facts were not known."""
+        admits = self._admits()
+        if not self.policy.facts or not any(self._lacks(rule) for rule in self.policy.rules):
+            return admits
+        return [self._unknown(index) or admits[index] for index in range(len(admits))]
+
+    def _admits(self) -> Sequence[Decision]:
+        """The decisions of rules that hold."""
+        podset = self.target.podset
+        if self.param is None and podset is None:
+            return self.binding.admits
+        path = paths.render(podset.path) if podset else ""
+        return _admits(self.binding, params.name_of(self.param), path)
+
+    def _lacks(self, rule: Rule) -> Sequence[str]:
+        """What the facts that a rule reads could not be computed from."""
+        if not rule.facts:
+            return ()
+        found = self.lacking.get(rule.facts)
+        if found is None:
+            found = self.lacking[rule.facts] = missing(rule.facts, self.target, self.param, self.around)
+        return found
+
+    def _unknown(self, index: int) -> Decision | None:
+        """The decision of a rule that holds without what its facts needed."""
+        lacking = self._lacks(self.policy.rules[index])
+        return self._decision(index, "unknown", f"not evaluated: {', '.join(lacking)}") if lacking else None
 
     def _result(self, rule: Rule, seen: dict[str, Any]) -> bool | EvaluationError:
         try:
@@ -178,17 +212,28 @@ class _Invocation:
             return error
 
     def _messages(self, results: Sequence[bool | EvaluationError]) -> Sequence[object]:
-        """The values of the messageExpressions, of those that are needed unless the budget might not cover them all."""
-        rules, count = self.policy.rules, self.policy.messages
-        covered = self.purse.covers(count + len(self.policy.variables))
-        if not count or (covered and False not in results):
+        """The values of the messageExpressions of rules that do not hold.
+
+        The API server evaluates them all, and no rule stands when they run out of budget. Those of other rules are
+        evaluated until what is left covers the rest; their order does not matter for that.
+        """
+        rules, purse, left = self.policy.rules, self.purse, self.policy.messages
+        variables = purse.again(len(self.policy.variables)) if left else 0
+        if not left or (False not in results and purse.covers(left, variables)):
             return ()
-        seen = activation(self.policy, self.target, self.param, self.around, self.purse)
-        wanted = [not covered or result is False for result in results]
+        seen = activation(self.policy, self.target, self.param, self.around, purse)
+        texts: list[object] = [None] * len(rules)
         try:
-            return [self._message(rule, seen) if want else None for rule, want in zip(rules, wanted, strict=True)]
+            for index in sorted(range(len(rules)), key=lambda index: results[index] is not False):
+                if rules[index].message_expression is None:
+                    continue
+                if results[index] is not False and purse.covers(left, variables):
+                    break
+                texts[index] = self._message(rules[index], seen)
+                left -= 1
         except OutOfBudget as error:
             return [error] * len(rules)
+        return texts
 
     def _message(self, rule: Rule, seen: dict[str, Any]) -> object:
         if rule.message_expression is None:
@@ -209,11 +254,7 @@ class _Invocation:
             return self._decision(index, "error", f"failed messageExpression: {text}")
         if not result:
             return self._decision(index, "deny", message(rule, text), rule)
-        if rule.facts and (lacking := missing(rule.facts, self.target, self.param, self.around)):
-            return self._decision(index, "unknown", f"not evaluated: {', '.join(lacking)}")
-        if self._is_plain:
-            return self.binding.admits[index]
-        return self._decision(index, "admit")
+        return self._unknown(index) or self._admits()[index]
 
     def _audit(self) -> Iterator[Decision]:
         purse = Purse(BUDGET, self.around.deadline)
