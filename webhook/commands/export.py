@@ -1,0 +1,111 @@
+"""What a cluster can take of a policy set: manifests as their files have them or rewritten, and what is left out.
+
+Serves `claimgate policies export`. Which policies are portable is the policies' own business, how one is rewritten
+policy/native.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from webhook.attributes import JSON
+from webhook.commands import documents
+from webhook.errors import InputError, Problem
+from webhook.paths import get
+from webhook.policy.compiled import Policy
+from webhook.policy.policyset import PolicySet
+
+if TYPE_CHECKING:
+    from webhook.cel.library.declaration import Version
+
+_Key: TypeAlias = tuple[str, str]
+"""Kind and name of a manifest: no two of a cluster have the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """The manifests in order, and a line for everything that they lack."""
+
+    manifests: tuple[JSON, ...]
+    lacking: tuple[str, ...]
+
+
+def export(found: PolicySet, version: Version) -> Export:
+    """Collect what a cluster of this version can take.
+
+    Raises:
+        InputError: the policies came from standard input, which cannot be read again.
+    """
+    collecting = _Collecting(found, version, _written(found.policies))
+    taken = [policy for policy in found.policies if collecting.take(policy)]
+    return Export((*collecting.manifests, *_params(taken, found)), tuple(collecting.lacking))
+
+
+@dataclass(slots=True)
+class _Collecting:
+    found: PolicySet
+    version: Version
+    written: Mapping[_Key, JSON]
+    manifests: list[JSON] = field(default_factory=list)
+    lacking: list[str] = field(default_factory=list)
+
+    def take(self, policy: Policy) -> bool:
+        """Add a policy with its bindings, as it is or rewritten; say why not, if not."""
+        kind = f"{policy.kind.capitalize()}AdmissionPolicy"
+        own = self.written[kind, policy.name]
+        bindings = [self.written[f"{kind}Binding", binding.name] for binding in policy.bindings]
+        if not policy.obstacles:
+            self.manifests += [own, *bindings]
+            return True
+        if policy.expands and policy.kind == "validating" and len(policy.obstacles) == 1:
+            return self._rewrite(policy.name, own, bindings)
+        also = ", which is rewritten for validating policies only" if policy.kind == "mutating" else ""
+        self.lacking.append(f"not exported: {policy.name}: {'; '.join(policy.obstacles)}{also}")
+        return False
+
+    def _rewrite(self, name: str, own: JSON, bindings: Sequence[JSON]) -> bool:
+        from webhook.policy.native import rewrite
+        from webhook.policy.nativespec import Unrewritable
+
+        try:
+            native = rewrite(own, bindings, self.found.table, self.version)
+        except Unrewritable as error:
+            return self._lacks(name, str(error))
+        others = self.written.keys() - {_key(own), *map(_key, bindings)}
+        if twice := sorted(others & set(map(_key, native.manifests))):
+            kind, other = twice[0]
+            return self._lacks(name, f"a part of it would be named as the {kind} `{other}` is: rename that")
+        self.manifests += native.manifests
+        self.lacking += [f"not rewritten: {name} for {', '.join(kinds)}: {why}" for kinds, why in native.left_out]
+        return True
+
+    def _lacks(self, name: str, why: str) -> bool:
+        self.lacking.append(f"not exported: {name}: its expansion cannot be rewritten: {why}")
+        return False
+
+
+def _written(policies: Sequence[Policy]) -> dict[_Key, JSON]:
+    """The policies and their bindings as their files have them."""
+    files = {policy.file for policy in policies} | {binding.file for policy in policies for binding in policy.bindings}
+    if "-" in files or "<stdin>" in files:
+        raise InputError(Problem(message="policies on standard input cannot be exported: name their file or folder"))
+    return {_key(found.value): found.value for found in documents.read(sorted(files)).found}
+
+
+def _key(value: JSON) -> _Key:
+    return get(value, ("kind",), ""), get(value, ("metadata", "name"), "")
+
+
+def _params(taken: Sequence[Policy], found: PolicySet) -> Iterator[JSON]:
+    """The parameter objects beside the policies that some binding refers to, by name or by label."""
+    kinds = {(policy.param_kind.group, policy.param_kind.kind) for policy in taken if policy.param_kind}
+    sources = [binding.param_source for policy in taken for binding in policy.bindings if binding.param_source]
+    names = {source.name for source in sources if source.name}
+    selects = any(not source.name for source in sources)
+    for value in found.params:
+        group, slash, _ = str(value.get("apiVersion", "")).partition("/")
+        is_wanted = selects or get(value, ("metadata", "name")) in names
+        if is_wanted and (group if slash else "", value.get("kind")) in kinds:
+            yield value
