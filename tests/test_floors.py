@@ -18,7 +18,7 @@ PACKAGE = ROOT / "webhook"
 FLOORS = (
     {"attributes", "errors"},
     {"decisions", "paths", "logs"},
-    {"quantity", "jsontext", "yamlscalar"},
+    {"quantity", "jsontext", "shapes", "yamlscalar"},
     {"yamlfile", "config", "shipped"},
     {"cel", "patch", "workloads", "cluster"},
     {"facts"},

@@ -137,7 +137,7 @@ def _usage(error: typer.TyperException) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(error.format_message(), err=True)
         return 2
-    text = error.format_message().rstrip(".")
+    text = error.format_message().rstrip(".").replace("Value error, ", "").replace(": Input should", ": it should")
     path = context.command_path if context is not None else "claimgate"
     return _complain(f"{text[:1].lower()}{text[1:]} (see `{path} --help`)")
 

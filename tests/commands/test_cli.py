@@ -31,6 +31,12 @@ def test_version_is_the_distribution_s(capsys):
     ("arguments", "expected"),
     [
         pytest.param(["nope"], "error: no such command 'nope' (see `claimgate --help`)", id="unknown verb"),
+        pytest.param(
+            ["webhook-config", "--failure-policy", "Foo"],
+            "error: invalid value for '--failure-policy': 'Foo' is not one of 'Fail', 'Ignore'"
+            " (see `claimgate webhook-config --help`)",
+            id="none of the choices",
+        ),
         pytest.param(["--nope"], "error: no such option: --nope", id="unknown flag"),
         pytest.param(["replay"], "error: missing argument 'FIXTURE'", id="no fixture"),
         pytest.param(["replay", "--phase", "later", "x"], "error: invalid value for '--phase'", id="bad phase"),

@@ -84,9 +84,15 @@ def test_a_failure_says_what_differs(suite, capsys):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("cases: []\n", "cases: ", id="no case"),
-        pytest.param("cases:\n- {name: x, input: {}, expect: {allowed: true, alowed: 1}}\n", "cases.0.expect.alowed: unknown field", id="a typo"),
-        pytest.param("cases:\n- {name: x, input: {}}\n", "cases.0.expect: field required", id="no expectation"),
+        pytest.param("cases: []\n", "cases: expected one entry or more, found `[]`", id="no case"),
+        pytest.param("cases:\n- {name: x, input: {}, expect: {allowed: true, alowed: 1}}\n", "cases[0].expect.alowed: unknown field", id="a typo"),
+        pytest.param("cases:\n- {name: x, input: {}}\n", "cases[0].expect: is required", id="no expectation"),
+        pytest.param("- a\n", 'expected a map, found `["a"]`', id="a list"),
+        pytest.param(
+            "cases:\n- {name: x, input: {}, operation: create, expect: {allowed: true}}\n",
+            "cases[0].operation: expected one of CREATE, UPDATE, DELETE, CONNECT, found `create`",
+            id="an operation",
+        ),
         pytest.param("cases:\n- &c {name: x, input: {}, expect: {allowed: true}}\n- *c\n", "two cases are named `x`", id="a name twice"),
         pytest.param("cases: [\n", "not YAML", id="no YAML"),
         pytest.param("a: 1\n---\nb: 1\n", "expected one document", id="two documents"),

@@ -82,6 +82,9 @@ MISTAKES = [
     ("an unknown field", POLICY, "  validations:", "  validation:", "23:3", "spec.validation", "unknown field `validation`; did you mean `validations`?"),
     ("an unknown field inside", POLICY, "    message: refused", "    mesage: refused", "25:5", "spec.validations[0].mesage", "did you mean `message`?"),
     ("a strange field", POLICY, "    message: refused", "    zzz: refused", "25:5", "spec.validations[0].zzz", "remove it, or check its indentation"),
+    ("an unknown field of metadata", POLICY, "  annotations: {}", "  annotation: {}", "5:3", "metadata.annotation", "did you mean `annotations`?"),
+    ("null for a rule", POLICY, '  - name: x\n    expression: "1"\n', "  - null\n", "21:5", "spec.variables[0]", "expected a map, found `null`"),
+    ("yes for a name", POLICY, "  - name: x\n", "  - name: yes\n", "21:5", "spec.variables[0].name", "expected a string, found `true`"),
     ("text for a list", POLICY, "      resources: [pods]", "      resources: pods", "16:7", "spec.matchConstraints.resourceRules[0].resources", "expected a list, found `pods`"),
     ("a list for a map", POLICY, "  paramKind: {apiVersion: v1, kind: ConfigMap}", "  paramKind: []", "8:3", "spec.paramKind", "expected a map"),
     ("failurePolicy", POLICY, "failurePolicy: Fail", "failurePolicy: fail", "7:3", "spec.failurePolicy", 'Unsupported value: "fail": supported values: "Fail", "Ignore"'),
@@ -134,7 +137,7 @@ MISTAKES = [
     ("an action twice", BINDING, "[Deny]", "[Deny, Deny]", "6:29", "spec.validationActions[1]", "Duplicate value"),
     ("no parameterNotFoundAction", BINDING, "    parameterNotFoundAction: Deny\n", "", "7:3", "spec.paramRef.parameterNotFoundAction", "Required value"),
     ("neither name nor selector", BINDING, "    name: p\n", "", "7:3", "spec.paramRef", "one of name or selector must be specified"),
-    ("validationActions in a mutating binding", BINDING, "kind: ValidatingAdmissionPolicyBinding", "kind: MutatingAdmissionPolicyBinding", "6:3", "spec.validationActions", "unknown field `validationActions`"),
+    ("validationActions in a mutating binding", BINDING, "kind: ValidatingAdmissionPolicyBinding", "kind: MutatingAdmissionPolicyBinding", "6:3", "spec.validationActions", "unknown field `validationActions`; remove it, it belongs to another place or kind"),
 ]  # fmt: skip
 
 
@@ -165,7 +168,7 @@ def test_the_texts_are_good_as_they_stand(loaded):
 )
 def test_a_mistake(loaded, text, old, new, place, path, message):
     assert text.count(old) == 1
-    others = {"policy": POLICY} if text is BINDING else {}
+    others = {"policy": POLICY} if text is BINDING else {"binding": BINDING} if text is POLICY else {}
     with pytest.raises(PolicyError) as caught:
         loaded(**others, mistaken=text.replace(old, new))
     (problem,) = caught.value.problems
@@ -187,6 +190,18 @@ def test_the_same_name_twice_names_both_places(loaded):
     assert "Duplicate value" in problem.message
     assert "a.yaml:1" in problem.message
     assert problem.file.endswith("b.yaml")
+
+
+def test_a_binding_is_not_dangling_while_something_is_unread(loaded):
+    with pytest.raises(PolicyError) as caught:
+        loaded(
+            a=POLICY.replace("validations:", "validation:"),
+            b=BINDING,
+            c=BINDING.replace("v\n", "w\n", 2).replace("b}", "c}"),
+        )
+    mistaken, dangling = caught.value.problems
+    assert mistaken.path == "spec.validation"
+    assert dangling.message.startswith('Not found: "w"')
 
 
 def test_all_problems_are_reported_together(loaded):

@@ -18,7 +18,7 @@ from webhook.cel import Engine
 from webhook.cel.library.declaration import Version
 from webhook.decisions import Decision
 from webhook.errors import InputError, PolicyError, Problem
-from webhook.paths import FieldPath, render
+from webhook.paths import FieldPath, get, render
 from webhook.policy.compile import compile_binding, compile_policy
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.extensions import PREFIX
@@ -100,6 +100,7 @@ def load_documents(
 
     """
     loading = _Loading(options, _engine(options.engine), problems=list(problems))
+    loading.unread.update("" for _ in loading.problems)
     for document in documents:
         for value, path in _unlisted(document.value, ()):
             loading.take(_Source(document, path), value)
@@ -169,22 +170,24 @@ class _Loading:
     bindings: dict[tuple[str, str], tuple[_Source, Binding]] = field(default_factory=dict)
     others: list[JSON] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    unread: set[str] = field(default_factory=set)
+    """Names of what is there and could not be read; "" when the name could not be read either."""
 
     def take(self, source: _Source, value: JSON) -> None:
         """Sort one object: policy, binding, or something that may be a parameter."""
         kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
         if not isinstance(kind, str) or not isinstance(version, str):
             text = "not a Kubernetes object: expected apiVersion and kind; keep other files out of the policy folder"
-            self.problems.append(source.problem((), text))
+            self._refuse(value, source.problem((), text))
             return
         group, _, number = version.rpartition("/")
         if group != GROUP or kind in _OTHER_KINDS:
             self.others.append(value)
         elif kind not in MODELS:
-            self.problems.append(source.problem(("kind",), f"unknown kind `{kind}`; expected {', '.join(MODELS)}"))
+            self._refuse(value, source.problem(("kind",), f"unknown kind `{kind}`; expected {', '.join(MODELS)}"))
         elif number not in VERSIONS:
             text = f"unknown version `{version}`; expected {GROUP}/{{{','.join(VERSIONS)}}}"
-            self.problems.append(source.problem(("apiVersion",), text))
+            self._refuse(value, source.problem(("apiVersion",), text))
         else:
             self._compile(source, value, kind)
 
@@ -192,7 +195,7 @@ class _Loading:
         try:
             manifest = parse(value)
         except ShapeError as error:
-            self.problems += [source.problem(path, text) for path, text in error.problems]
+            self._refuse(value, *(source.problem(path, text) for path, text in error.problems))
             return
         file = source.document.file
         errors: Sequence[FieldError]
@@ -203,6 +206,11 @@ class _Loading:
             policy, errors = self._policy(manifest, file)  # type: ignore[arg-type]
             self._keep(self.policies, kind, source, policy)
         self.problems += [source.problem(error.path, error.body) for error in errors]
+
+    def _refuse(self, value: JSON, *problems: Problem) -> None:
+        self.problems += problems
+        name = get(value, ("metadata", "name"), "")
+        self.unread.add(name if isinstance(name, str) else "")
 
     def _policy(self, manifest: PolicyManifest, file: str) -> tuple[Policy, Sequence[FieldError]]:
         known = known_facts() if f"{PREFIX}facts" in manifest.metadata.annotations else ()
@@ -238,9 +246,12 @@ class _Loading:
         )
 
     def _find_dangling(self) -> None:
+        """Complain of bindings without a policy, as far as no unread object can be that policy."""
+        if "" in self.unread or any(not name for _, name in self.policies):
+            return
         for (kind, _), (source, binding) in self.bindings.items():
             wanted = kind.removesuffix("Binding")
-            if binding.policy and (wanted, binding.policy) not in self.policies:
+            if binding.policy and binding.policy not in self.unread and (wanted, binding.policy) not in self.policies:
                 text = (
                     f"Not found: {quote(binding.policy)}: no {wanted} of this name is loaded; load it too, or correct"
                 )

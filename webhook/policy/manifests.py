@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from webhook.attributes import JSON
 from webhook.paths import FieldPath
+from webhook.shapes import complaint, is_unknown
 
 GROUP = "admissionregistration.k8s.io"
 VERSIONS = ("v1", "v1beta1", "v1alpha1")
@@ -25,14 +26,24 @@ class _Manifest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel, populate_by_name=True)
 
 
-class Metadata(BaseModel):
-    """metav1.ObjectMeta, as far as a policy needs it; other fields of it are left alone."""
+class Metadata(_Manifest):
+    """metav1.ObjectMeta (k8s.io/apimachinery v0.36 pkg/apis/meta/v1/types.go); what a policy has no use for, unread."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True, alias_generator=to_camel)
     name: str = ""
     namespace: str = ""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
+    generate_name: Any = None
+    self_link: Any = None
+    uid: Any = None
+    resource_version: Any = None
+    generation: Any = None
+    creation_timestamp: Any = None
+    deletion_timestamp: Any = None
+    deletion_grace_period_seconds: Any = None
+    owner_references: Any = None
+    finalizers: Any = None
+    managed_fields: Any = None
 
 
 class LabelSelectorRequirement(_Manifest):
@@ -241,34 +252,20 @@ def _without_nulls(value: JSON) -> JSON:
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-_EXPECTED = {
-    "string_type": "a string",
-    "list_type": "a list",
-    "dict_type": "a map",
-    "model_type": "a map",
-    "model_attributes_type": "a map",
-    "int_type": "an integer",
-    "bool_type": "true or false",
-}
-
-
 def _problem(error: Any) -> tuple[FieldPath, str]:
     path: FieldPath = tuple(error["loc"])
-    if error["type"] == "extra_forbidden":
+    if is_unknown(error):
         return path, f"unknown field `{path[-1]}`{_suggestion(path)}"
-    expected = _EXPECTED.get(error["type"], error["msg"].lower())
-    return path, f"expected {expected}, found `{_shorten(error['input'])}`"
-
-
-def _shorten(value: object) -> str:
-    text = str(value).replace("\n", " ")
-    return text if len(text) <= 60 else text[:57] + "..."
+    return path, complaint(error)
 
 
 def _suggestion(path: FieldPath) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(str(path[-1]), sorted(_known_names()), n=1, cutoff=0.75)
+    known = _known_names()
+    if path[-1] in known:
+        return "; remove it, it belongs to another place or kind"
+    close = get_close_matches(str(path[-1]), sorted(known), n=1, cutoff=0.75)
     return f"; did you mean `{close[0]}`?" if close else "; remove it, or check its indentation"
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from webhook import paths, yamlfile
+from webhook import paths, shapes, yamlfile
 from webhook.attributes import GroupVersionKind
 from webhook.errors import InputError, Problem
 
@@ -161,7 +161,7 @@ def _check(document: yamlfile.Document, problems: list[Problem]) -> tuple[Row, .
         return TypeAdapter(tuple[Row, ...]).validate_json(_as_json(document.value))
     except ValidationError as error:
         found = error.errors(include_url=False)
-        problems.extend(_problem(document, detail["loc"], detail["type"], detail["msg"]) for detail in found)
+        problems.extend(_problem(document, detail) for detail in found)
         return ()
 
 
@@ -171,11 +171,11 @@ def _as_json(value: Any) -> str:
     return json.dumps(value)
 
 
-def _problem(document: yamlfile.Document, place: tuple[int | str, ...], kind: str, text: str) -> Problem:
+def _problem(document: yamlfile.Document, mistake: Mapping[str, Any]) -> Problem:
+    place = tuple(mistake["loc"])
     line, column = document.position(place)
-    words = {"missing": "is required", "unexpected_keyword_argument": _UNKNOWN}
     return Problem(
-        message=words.get(kind, text[:1].lower() + text[1:]),
+        message=_UNKNOWN if shapes.is_unknown(mistake) else shapes.complaint(mistake),
         file=document.file,
         line=line,
         column=column,

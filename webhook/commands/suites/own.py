@@ -20,8 +20,10 @@ from webhook.commands.phases import PhaseName
 from webhook.commands.suites.case import Case, Request, answer
 from webhook.commands.suites.expectation import Expectation
 from webhook.errors import CallError, InputError, Problem
+from webhook.paths import render
 from webhook.policy.load import Options, load
 from webhook.policy.policyset import PolicySet
+from webhook.shapes import complaint
 
 
 class _Model(BaseModel):
@@ -98,9 +100,7 @@ def _validated(document: yamlfile.Document) -> SuiteModel:
 def _problem(document: yamlfile.Document, mistake: Any) -> Problem:
     path = tuple(mistake["loc"])
     line, column = document.position(path)
-    text = "unknown field" if mistake["type"] == "extra_forbidden" else mistake["msg"].lower()
-    shown = ".".join(map(str, path))
-    return Problem(message=text, file=document.file, line=line, column=column, path=shown)
+    return Problem(message=complaint(mistake), file=document.file, line=line, column=column, path=render(path))
 
 
 def _mismatches(case: CaseModel, folder: Path, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:

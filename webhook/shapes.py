@@ -1,0 +1,58 @@
+"""What is wrong with the shape of a value, in the words of those who write YAML.
+
+Knows the kinds of mistakes that pydantic finds, by their names, and nothing of pydantic or of any model. Source of the
+names: pydantic 2, "Validation Errors".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from webhook.attributes import JSON
+
+_UNKNOWN: Final = frozenset(("extra_forbidden", "unexpected_keyword_argument"))
+_EXPECTED: Final = {
+    "string_type": "a string",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a map",
+    "model_type": "a map",
+    "model_attributes_type": "a map",
+    "dataclass_type": "a map",
+    "int_type": "an integer",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "too_short": "one entry or more",
+    "string_too_short": "some text",
+}
+_LONGEST: Final = 60
+
+
+def is_unknown(mistake: Mapping[str, Any]) -> bool:
+    """A field that no such object has."""
+    return mistake["type"] in _UNKNOWN
+
+
+def complaint(mistake: Mapping[str, Any]) -> str:
+    """One mistake as pydantic lists it (`type`, `msg`, `input`, `ctx`): what is expected there, and what was found."""
+    kind = mistake["type"]
+    if is_unknown(mistake):
+        return "unknown field"
+    if kind == "missing":
+        return "is required"
+    if kind == "literal_error":
+        choices = re.findall(r"'([^']*)'", mistake["ctx"]["expected"])
+        return f"expected one of {', '.join(choices)}, found `{shown(mistake['input'])}`"
+    if kind not in _EXPECTED:
+        return str(mistake["msg"][:1].lower() + mistake["msg"][1:])
+    return f"expected {_EXPECTED[kind]}, found `{shown(mistake['input'])}`"
+
+
+def shown(value: JSON) -> str:
+    """A value as it is written in JSON, a text as it is, on one line and not long."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = text.replace("\n", " ")
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
