@@ -124,12 +124,12 @@ def from_pointer(text: str) -> FieldPath:
 def get(value: JSON, path: FieldPath, default: JSON = None) -> JSON:
     """The value at a path, or the default where a step is absent, null, or of another shape; null counts as absent."""
     for step in path:
-        if isinstance(step, str):
-            value = value.get(step) if isinstance(value, dict) else None
-        elif isinstance(value, list) and 0 <= step < len(value):
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value):
             value = value[step]
         else:
-            value = None
+            return default
         if value is None:
             return default
     return default if value is None else value

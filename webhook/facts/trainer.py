@@ -118,14 +118,16 @@ def _notes(obj: JSON, runtime: JSON, merged: Merged, version: tuple[int, int]) -
     """What became of the TrainJob's words, of the runtime's own, and what JobSet will say of both together."""
     yield from steps.notes(obj, runtime, version)
     yield from ({**note, "path": "spec.runtimeRef"} for note in steps.runtime_notes(runtime))
-    broken = list(findings(merged.spec))
+    told = {(note["job"], note["container"]) for note in merged.notes}
+    broken = [
+        found
+        for found in findings(merged.spec)
+        if told.isdisjoint(((found.job, ""), (found.job, found.container), (found.job, found.text)))
+    ]
     if not broken:
         return
     own = {replace(each, at=()) for each in findings(get(runtime, ("template", "spec")) or {})}
-    told = {(note["job"], note["container"]) for note in merged.notes}
     for found in broken:
-        if (found.job, "") in told or (found.job, found.container) in told or (found.job, found.text) in told:
-            continue
         path = "spec.runtimeRef" if replace(found, at=()) in own else "spec.runtimePatches"
         yield {**found.note(("spec", "template", "spec")), "path": path}
 

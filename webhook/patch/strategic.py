@@ -100,11 +100,13 @@ def _merge_field(merged: dict[str, JSON], name: str, value: JSON, tags: Tags) ->
 def _plain(value: JSON) -> JSON:
     """A value of the patch where the original has none: without directives, and without null members."""
     if isinstance(value, dict):
-        return {
-            name: _plain(inner)
-            for name, inner in value.items()
-            if inner is not None and name != _RETAIN and not _is_directive(inner)
-        }
+        made = {}
+        for name, inner in value.items():
+            if type(inner) is str and name != _RETAIN:  # most are
+                made[name] = inner
+            elif inner is not None and name != _RETAIN and not _is_directive(inner):
+                made[name] = _plain(inner)
+        return made
     if isinstance(value, list):
         return [_plain(item) for item in value if not _is_directive(item)]
     return value
@@ -123,7 +125,10 @@ def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str) -
         return _ordered(both, patch, original, lambda item: item)
     kept, given = _directed(original, patch, key, name)
     identify = partial(_key, key=key, name=name)
-    before, asked = [*map(identify, kept)], [*map(identify, given)]
+    before, asked = _keys(kept, key, name), _keys(given, key, name)
+    new = set(asked)
+    if len(new) == len(asked) and None not in new and new.isdisjoint(before):  # they come in front, as _ordered has it
+        return [*map(_plain, given), *kept]
     places, merged, fields = _places(before), list(kept), _tags(tag.get("type"))
     for identity, item in zip(asked, given, strict=True):
         if identity in places:
@@ -150,6 +155,13 @@ def _directed(original: list[JSON], patch: list[JSON], key: str, name: str) -> t
         else:
             raise PatchError(f"{name}: `{_DIRECTIVE}: {directive}` is unknown in a list; expected replace or delete")
     return (given, []) if replaces else (original, given)
+
+
+def _keys(listed: list[JSON], key: str, name: str) -> list[Any]:
+    try:
+        return [item[key] for item in listed]
+    except (KeyError, TypeError):
+        return [_key(item, key, name) for item in listed]
 
 
 def _key(item: JSON, key: str, name: str) -> Any:
