@@ -1,0 +1,85 @@
+"""Exported policies alone, without the webhook: an API server takes them and says what claimgate says."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.e2e import apiserver
+from tests.e2e.conftest import CRDS, claimgate
+
+pytestmark = pytest.mark.e2e
+
+GOOD = {"name": "gpu", "resourceClaimName": "a"}
+BAD = {**GOOD, "resourceClaimTemplateName": "b"}
+
+
+def template(claim: dict[str, str], *, used: bool = True) -> dict[str, Any]:
+    container = {"name": "main", "image": "x", "resources": {"claims": [{"name": "gpu"}] if used else []}}
+    return {"spec": {"containers": [container], "resourceClaims": [claim], "restartPolicy": "Never"}}
+
+
+def customs(claim: dict[str, str]) -> list[tuple[str, dict[str, Any]]]:
+    """Where the templates of an object stand, and the object: with one template, with some under names, in a list."""
+    replicas = {"Master": {"template": template(GOOD)}, "Worker": {"template": template(claim)}}
+    jobs = [{"name": "node", "template": {"spec": {"template": template(claim)}}}]
+    runtime = {"template": {"spec": {"replicatedJobs": jobs}}}
+    return [
+        ("spec.template", made("sandbox.opensandbox.io/v1alpha1", "BatchSandbox", {"replicas": 1, "template": template(claim)})),
+        ("spec.pytorchReplicaSpecs.Worker.template", made("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": replicas})),
+        ("spec.template.spec.replicatedJobs[0].template.spec.template", made("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", runtime)),
+    ]  # fmt: skip
+
+
+def made(version: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": kind.lower()}, "spec": spec}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """An API server with the exported policies and no webhook."""
+    if reason := apiserver.missing():
+        pytest.skip(reason)
+    with apiserver.running(tmp_path_factory.mktemp("native")) as server:
+        for crd in CRDS:
+            server.kubectl("create", "-f", str(crd))
+        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        exported = claimgate("policies", "export")
+        created = server.kubectl("create", "--validate=strict", "-f", "-", given=exported, code=None)
+        # its params are for a namespace of their own, of which none of these policies speaks
+        assert all("namespaces" in line for line in created.stderr.splitlines()), created.stderr
+        yield server
+
+
+@pytest.mark.parametrize("index", range(3), ids=["one template", "under names", "in a list"])
+def test_custom_resources_are_denied(server, index):
+    where, obj = customs(BAD)[index]
+    assert f"{where}.spec.resourceClaims[0]: claim `gpu` names both a claim, `a`, and a template, `b`" in refusal(
+        server, obj
+    )
+    server.apply(customs(GOOD)[index][1])
+    server.kubectl("label", obj["kind"].lower(), obj["metadata"]["name"], "a=b")
+
+
+@pytest.mark.parametrize("kind", ["Job", "CronJob"])
+def test_kubernetes_own_kinds_are_warned_of(server, kind):
+    """What is wrong in these the API server refuses itself; what is only odd it leaves to policies."""
+    where, spec = "spec.template", {"template": template(GOOD, used=False)}
+    if kind == "CronJob":
+        where, spec = f"spec.jobTemplate.{where}", {"schedule": "1 1 1 1 1", "jobTemplate": {"spec": spec}}
+    said = server.apply(made("batch/v1", kind, spec)).stderr
+    assert f"{where}.spec.resourceClaims[0]: no container uses claim `gpu`" in said
+
+
+def refusal(server: apiserver.ApiServer, obj: dict[str, Any]) -> str:
+    """What the server says of an object; a new policy is active a moment after it is stored."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        done = server.apply(obj, code=None)
+        if done.returncode:
+            return str(done.stderr)
+        server.kubectl("delete", obj["kind"].lower(), obj["metadata"]["name"])
+        time.sleep(0.5)
+    raise TimeoutError(obj["kind"])
