@@ -17,7 +17,7 @@ from webhook.cel.compiler_code import Place, Term
 from webhook.cel.failure import ERRORS
 from webhook.cel.tree import Call, Node
 from webhook.cel.types import BOOL, NULL, Type
-from webhook.cel.values import Map, equal, no_such_overload
+from webhook.cel.values import Map, equal, equal_quietly, no_such_overload
 
 if TYPE_CHECKING:
     from webhook.cel.compiler import Compiler
@@ -160,7 +160,7 @@ def equality(compiler: Compiler, node: Call) -> Term:
     if compiler.is_constant(left) and not compiler.is_constant(right):
         left, right = right, left
     compiler.writer.charge(1)
-    equals = runtime.equal_quietly if node.function == "_!=_" else equal
+    equals = equal_quietly if node.function == "_!=_" else equal
     first = compiler.value(left)
     if compiler.is_constant(right):
         result = _with_constant(compiler, first, compiler.value(right), compiler.constants[id(right)], equals)

@@ -20,7 +20,6 @@ from webhook.cel.values import (
     Optional,
     Struct,
     UInt,
-    equal,
     make_map,
     map_find,
     map_items,
@@ -175,14 +174,6 @@ def size_of(value: Any) -> int:
 def empty(value: Any) -> int:
     """1 for a value without content that has a size: comparing with it costs one less."""
     return 1 if type(value) in _SIZED else 0
-
-
-def equal_quietly(left: Any, right: Any) -> bool:
-    """Equality for !=, where values that refuse to be compared are simply not equal (interpretable.go evalNe)."""
-    try:
-        return equal(left, right)
-    except NoSuchOverload:
-        return False
 
 
 def equality(left: Any, right: Any) -> int:

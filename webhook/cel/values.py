@@ -333,9 +333,19 @@ def equal(left: Any, right: Any) -> bool:
         return other in MAPS and len(left) == len(right) and _same_entries(left, right)
     if kind is Struct:
         return other is Struct and left.name == right.name and identical(left, right)
-    if kind is not other and kind not in TYPE_NAMES:
+    if kind in TYPE_NAMES:
+        return kind is other and bool(left == right)
+    if other is not getattr(kind, "cel_equals", kind):
         no_such_overload()  # Kubernetes' opaque types refuse to be compared with others, on the left side
-    return kind is other and bool(left == right)
+    return bool(left == right)
+
+
+def equal_quietly(left: Any, right: Any) -> bool:
+    """Equality where values that refuse to be compared are simply not equal: in `!=`, `in` and searches."""
+    try:
+        return equal(left, right)
+    except NoSuchOverload:
+        return False
 
 
 def _same(pairs: Iterable[tuple[Any, Any]]) -> bool:

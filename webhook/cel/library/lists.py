@@ -74,7 +74,7 @@ from webhook.cel.types import (
     Type,
     list_of,
 )
-from webhook.cel.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Timestamp, UInt, compare, equal
+from webhook.cel.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Timestamp, UInt, compare, equal, equal_quietly
 from webhook.errors import EvaluationError, NoSuchOverload
 
 COMPARABLE: dict[str, Type] = {
@@ -195,12 +195,12 @@ def _order(left: Any, right: Any) -> int | None:
 
 def index_of(values: list[Any], item: Any) -> int:
     """The first place of an equal element, or -1."""
-    return next((place for place, value in enumerate(values) if equal(value, item)), -1)
+    return next((place for place, value in enumerate(values) if equal_quietly(value, item)), -1)
 
 
 def last_index_of(values: list[Any], item: Any) -> int:
     """The last place of an equal element, or -1."""
-    return next((place for place in range(len(values) - 1, -1, -1) if equal(values[place], item)), -1)
+    return next((place for place in range(len(values) - 1, -1, -1) if equal_quietly(values[place], item)), -1)
 
 
 def includes(target: Any, item: Any) -> bool:

@@ -1,7 +1,7 @@
 """Fast membership under CEL's equality: which values could be equal at all, sorted into buckets.
 
 Two equal values always share a bucket: numbers by their value as a double, texts and bytes by themselves, lists and
-maps by their length, everything else by its class. Inside a bucket CEL's own equality decides.
+maps by their length, everything else by its type. Inside a bucket CEL's own equality decides.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from webhook.cel.library.costs import MAX_ELEMENTS, bounded
-from webhook.cel.values import MAPS, NUMBERS, equal
+from webhook.cel.values import MAPS, NUMBERS, equal_quietly
 
 _PLAIN = NUMBERS | {str, bytes, bool}
 
@@ -24,7 +24,7 @@ def bucket(value: Any) -> Any:
         return (kind, value)
     if kind is list or kind in MAPS:
         return ("list" if kind is list else "map", len(value))
-    return kind
+    return getattr(kind, "cel_type", kind)
 
 
 class Members:
@@ -53,4 +53,4 @@ class Members:
         held = self._buckets.get(bucket(value), ())
         self._comparisons += len(held)
         bounded(self._comparisons, self._most)
-        return any(equal(value, other) for other in held)
+        return any(equal_quietly(value, other) for other in held)

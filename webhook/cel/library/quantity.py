@@ -99,7 +99,7 @@ class Quantity:
         self.amount = amount
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Quantity and self.amount == other.amount
+        return isinstance(other, Quantity) and self.amount == other.amount
 
     def __hash__(self) -> int:
         return hash(self.amount)
@@ -109,6 +109,13 @@ class Quantity:
 
     def __repr__(self) -> str:
         return f"Quantity({self})"
+
+
+class Computed(Quantity):
+    """What add and sub give. The API server holds it by reference, and refuses it on the right of an equality."""
+
+    __slots__ = ()
+    cel_equals: ClassVar[type] = Quantity
 
 
 @lru_cache(maxsize=4096)
@@ -151,27 +158,27 @@ def as_integer(value: Quantity) -> int:
         raise EvaluationError(str(error)) from None
 
 
-def add(left: Quantity, right: Quantity) -> Quantity:
+def add(left: Quantity, right: Quantity) -> Computed:
     """The sum."""
-    return Quantity(left.amount.add(right.amount))
+    return Computed(left.amount.add(right.amount))
 
 
-def add_int(left: Quantity, right: int) -> Quantity:
+def add_int(left: Quantity, right: int) -> Computed:
     """The sum with a whole number."""
-    return Quantity(left.amount.add(resource.from_int(right)))
+    return Computed(left.amount.add(resource.from_int(right)))
 
 
-def sub(left: Quantity, right: Quantity) -> Quantity:
+def sub(left: Quantity, right: Quantity) -> Computed:
     """The difference."""
-    return Quantity(left.amount.sub(right.amount))
+    return Computed(left.amount.sub(right.amount))
 
 
-def sub_int(left: Quantity, right: int) -> Quantity:
+def sub_int(left: Quantity, right: int) -> Computed:
     """The difference with a whole number; the least int64 is its own negative, so that Go adds it where that fits."""
     number = resource.from_int(right)
     if right == INT_MIN and not (added := left.amount.add(number)).is_big:
-        return Quantity(added)
-    return Quantity(left.amount.sub(number))
+        return Computed(added)
+    return Computed(left.amount.sub(number))
 
 
 def _reads(name: str, id_: str, result: Type, implementation: Callable[[str], Any]) -> Overload:

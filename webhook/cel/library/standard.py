@@ -56,6 +56,7 @@ from webhook.cel.values import (
     Map,
     compare,
     equal,
+    equal_quietly,
     map_find,
     no_such_overload,
     type_name,
@@ -92,7 +93,7 @@ def negate(value: bool) -> bool:
 
 def contains_element(value: Any, container: list[Any]) -> bool:
     """Value in list."""
-    return any(equal(value, item) for item in container)
+    return any(equal_quietly(value, item) for item in container)
 
 
 def contains_key(value: Any, container: dict[Any, Any]) -> bool:
@@ -106,7 +107,7 @@ def contains(value: Any, container: Any) -> bool:
     if kind is list:
         if type(value) is str:
             return value in container
-        return any(equal(value, item) for item in container)
+        return any(equal_quietly(value, item) for item in container)
     if kind is dict:
         return type(value) is str and value in container
     if kind is Map:
