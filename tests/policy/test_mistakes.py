@@ -225,3 +225,9 @@ def test_a_problem_in_a_list_points_into_the_list(options):
 def test_a_missing_folder_is_a_problem(options, tmp_path):
     with pytest.raises(PolicyError, match="no such file or folder"):
         load([tmp_path / "absent"], options)
+
+
+def test_a_folder_without_a_policy_is_a_problem(options, tmp_path):
+    (tmp_path / "params.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: p}\n")
+    with pytest.raises(PolicyError, match=f"{tmp_path}: no policy found; expected a Validating"):
+        load([tmp_path], options)

@@ -63,7 +63,7 @@ def load(places: Sequence[Path | str], options: Options) -> PolicySet:
     """Read, verify and compile the policies of files and folders; `-` is standard input.
 
     Raises:
-        PolicyError: every problem of every file.
+        PolicyError: every problem of every file, or that there is no policy, for then everything would be admitted.
 
     """
     documents: list[yamlfile.Document] = []
@@ -80,7 +80,11 @@ def load(places: Sequence[Path | str], options: Options) -> PolicySet:
             documents.extend(yamlfile.read(file))
         except InputError as error:
             problems.extend(error.problems)
-    return load_documents(documents, options, problems)
+    found = load_documents(documents, options, problems)
+    if not found.policies:
+        where = ", ".join(map(str, places)) or "nothing"
+        raise PolicyError((Problem(message=f"no policy found; expected a {VALIDATING} or a {MUTATING}", file=where),))
+    return found
 
 
 def _is_test(file: Path, roots: Iterable[Path]) -> bool:
