@@ -158,6 +158,17 @@ def test_the_bundle_is_put_in(capsys: Capture, tmp_path: Path) -> None:
         assert base64.b64decode(webhook["clientConfig"]["caBundle"]).decode() == PEM
 
 
+UNBOUND = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: v}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}
+  validations:
+  - {expression: "true"}
+"""
 REFUSED = {
     "plain http": (["--url", "http://x"], "--url: expected https://HOST"),
     "an address with a query": (["--url", "https://x/?a=b"], "--url: expected https://HOST"),
@@ -167,7 +178,14 @@ REFUSED = {
     "no bundle": (["--ca-bundle", "nowhere"], "--ca-bundle: nowhere: no such file"),
     "a bundle that is none": (["--ca-bundle", "text"], "--ca-bundle: text holds no PEM certificate"),
     "a timeout that the API refuses": (["--timeout", "31"], "--timeout"),
-    "no policies": (["--policies", "empty"], "no loaded policy matches anything"),
+    "a port that the API refuses": (
+        ["--service", "a/b:99999"],
+        "--service: expected NAMESPACE/NAME[:PORT], found `a/b:99999`",
+    ),
+    "a name that the API refuses": (["--name", "A_b"], "--name: `A_b` is no name"),
+    "a namespace that there cannot be": (["--exclude-namespace", "a b"], "--exclude-namespace: `a b` is no name"),
+    "a folder without policies": (["--policies", "empty"], "empty: no policy found"),
+    "policies without a binding": (["--policies", "unbound.yaml"], "no loaded policy matches anything"),
 }
 
 
@@ -178,6 +196,7 @@ def test_refused(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text").write_text("hello")
     (tmp_path / "empty").mkdir()
+    (tmp_path / "unbound.yaml").write_text(UNBOUND)
     assert run(["webhook-config", *flags]) == 2
     assert message in capsys.readouterr().err
 

@@ -19,6 +19,7 @@ import typer
 from webhook.attributes import Phase
 from webhook.commands import assembly, options
 from webhook.errors import ConfigurationError
+from webhook.policy.names import subdomain
 from webhook.policy.webhookrules import WebhookRule, rules
 from webhook.yamlfile import dump
 
@@ -28,6 +29,7 @@ NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
 LABELS: Final = {"app.kubernetes.io/name": "claimgate", "app.kubernetes.io/part-of": "claimgate"}
 _PATHS: Final = {Phase.VALIDATE: "/validate", Phase.MUTATE: "/mutate"}
 _PORTS: Final = 443
+_VALID_PORTS: Final = range(1, 1 << 16)
 _NEVER: Final = "no loaded policy matches anything in either phase; there is nothing to register"
 
 Manifest: TypeAlias = dict[str, Any]
@@ -84,6 +86,8 @@ def command(
         policies=policies, workloads=workloads, cel_engine=cel_engine, kubernetes_version=kubernetes_version
     )
     client, own = _client(service, url)
+    _check_names("--name", name)
+    _check_names("--exclude-namespace", *(exclude_namespace or ()))
     if ca_bundle is not None:
         client["caBundle"] = base64.b64encode(_bundle(ca_bundle)).decode()
     excluded = dict.fromkeys(["kube-system", *own, *(exclude_namespace or ())])
@@ -168,9 +172,16 @@ def _client(service: str, url: str) -> tuple[Manifest, list[str]]:
         return {"url": url}, []
     namespace, _, rest = service.partition("/")
     name, _, port = rest.partition(":")
-    if not namespace or not name or not (port or str(_PORTS)).isdigit():
+    if not namespace or not name or not (port or str(_PORTS)).isdecimal() or int(port or _PORTS) not in _VALID_PORTS:
         raise ConfigurationError(f"--service: expected NAMESPACE/NAME[:PORT], found `{service}`")
     return {"service": {"namespace": namespace, "name": name, "port": int(port or _PORTS)}}, [namespace]
+
+
+def _check_names(flag: str, *names: str) -> None:
+    for name in names:
+        if subdomain(name):
+            expected = "expected lower case letters, digits, dashes and dots"
+            raise ConfigurationError(f"{flag}: `{name}` is no name that an object can have: {expected}")
 
 
 def _bundle(path: Path) -> bytes:
