@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from webhook.attributes import JSON
@@ -21,9 +22,7 @@ from webhook.policy.variables import Surroundings
 class Seen(dict[str, Any]):
     """Names with their values; a fact is computed when an expression first reads it, so conditions can spare it."""
 
-    __slots__ = ("facts",)
-
-    facts: Mapping[str, Callable[[], JSON]]
+    facts: Mapping[str, Callable[[], JSON]] = MappingProxyType({})
 
     def __contains__(self, name: object) -> bool:
         """Say whether there is such a name, computed or not."""
@@ -42,13 +41,14 @@ def activation(policy: Policy, target: Target, param: JSON, around: Surroundings
         LookupFailed: nobody can say something that an expression asks about; of facts, when they are read.
 
     """
-    needs = policy.needs
+    body = policy.body()
+    needs = body.needs
     seen = _names(policy, needs, target, param, around)
     seen["request"] = around.request(target.match)
     if "namespaceObject" in needs:
         seen["namespaceObject"] = around.namespace_object()
-    if policy.variables:
-        seen["variables"] = Variables(policy.variables, seen, purse)
+    if body.variables:
+        seen["variables"] = Variables(body.variables, seen, purse)
     return seen
 
 
@@ -72,11 +72,12 @@ def _names(policy: Policy, needs: Collection[str], target: Target, param: JSON, 
         seen["params"] = param
     if "authorizer" in needs or REQUEST_RESOURCE in needs:
         seen.update(around.authorizer_values())
-    seen.facts = {
-        name: partial(around.fact, name, target.object, target.attributes, param)
-        for name in policy.facts
-        if name in needs
-    }
+    if policy.facts:
+        seen.facts = {
+            name: partial(around.fact, name, target.object, target.attributes, param)
+            for name in policy.facts
+            if name in needs
+        }
     return seen
 
 

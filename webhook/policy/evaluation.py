@@ -29,17 +29,20 @@ class OutOfBudget(EvaluationError):
         super().__init__("validation failed due to running out of cost budget, no further validation rules will be run")
 
 
-class Purse:
+class Purse(Meter):
     """What several expressions may still cost together, and until when they may run.
 
     `computed` is how many variables were evaluated, `variables` what they cost.
     """
 
-    __slots__ = ("computed", "deadline", "meter", "owed", "variables")
+    __slots__ = ("computed", "owed", "variables")
 
-    def __init__(self, budget: int, deadline: float | None) -> None:
-        self.meter = Meter(LIMIT, budget, deadline)
+    def __init__(self, budget: int, deadline: float | None) -> None:  # as Meter's, which a call more would cost
+        self.limit = LIMIT
+        self.budget = budget
         self.deadline = deadline
+        self.spent = 0
+        self.cost = 0
         self.owed = 0
         self.computed = 0
         self.variables = 0
@@ -50,7 +53,7 @@ class Purse:
 
     def covers(self, expressions: int, besides: int = 0) -> bool:
         """Say whether that many expressions and a cost besides them can be paid without any chance of running out."""
-        return expressions * LIMIT + besides <= self.meter.budget
+        return expressions * LIMIT + besides <= self.budget
 
     def evaluate(self, expression: Expression, activation: Mapping[str, Any]) -> Any:
         """Evaluate an expression and pay for it and for the variables that it used first.
@@ -60,23 +63,23 @@ class Purse:
             EvaluationError: it failed; the text is the API server's and quotes the expression.
 
         """
-        program, meter = expression.program, self.meter
+        program = expression.program
         if program is None:
             raise EvaluationError(f"compilation error: {expression.error}")
         try:
-            value = program.evaluate(activation, meter)
+            value = program.evaluate(activation, self)
         except EvaluationError as error:
-            self._settle()
+            self._pay()
             raise EvaluationError(f"expression '{expression.source}' resulted in error: {error}") from error
         if self.owed:
-            self._settle()
+            self._pay()
         return value
 
-    def _settle(self) -> None:
+    def _pay(self) -> None:
         """Pay for the variables that the last expression used first."""
-        self.meter.budget -= self.owed
+        self.budget -= self.owed
         self.owed = 0
-        if self.meter.budget < 0:
+        if self.budget < 0:
             raise OutOfBudget
 
 

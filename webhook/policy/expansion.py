@@ -50,7 +50,7 @@ class Target:
         return where, f"{where}{rest}" if path else f"{where}: {message}"
 
 
-def targets(policy: Policy, around: Surroundings) -> Iterator[Target]:
+def targets(policy: Policy, around: Surroundings) -> list[Target]:
     """The request's own object, if the policy's constraints match it, then its pod templates, if the policy expands.
 
     Raises:
@@ -60,13 +60,12 @@ def targets(policy: Policy, around: Surroundings) -> Iterator[Target]:
     """
     attributes = around.attributes
     match = matches(policy.criteria, attributes, around.namespace_labels, around.equivalents, around.sent)
-    if match is not None:
-        yield _whole(match, around)
-    if not policy.expands or attributes.sub_resource or attributes.operation == Operation.CONNECT:
-        return
-    for virtual in _virtual(around):
-        if matches(policy.criteria, virtual.attributes, around.namespace_labels, around.equivalents):
-            yield virtual
+    found = [] if match is None else [_whole(match, around)]
+    if not policy.expands or attributes.sub_resource or attributes.operation is Operation.CONNECT:
+        return found
+    labels, equal = around.namespace_labels, around.equivalents
+    found += [each for each in _virtual(around) if matches(policy.criteria, each.attributes, labels, equal)]
+    return found
 
 
 def _virtual(around: Surroundings) -> tuple[Target, ...]:

@@ -232,7 +232,7 @@ class _Unusable:
 
 def _invocations(policy: Policy, around: Surroundings) -> Iterator[_Invocation | _Unusable]:
     try:
-        found = tuple(targets(policy, around))
+        found = targets(policy, around)
     except (BindingError, LookupFailed) as error:
         yield _Unusable(policy, None, f"failed to configure policy: {error}")
         return

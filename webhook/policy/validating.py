@@ -53,42 +53,44 @@ def validate(
     if not candidates or is_exempt(attributes):
         return ()
     around = policies.surroundings(attributes, cluster, deadline, authorizer)
-    return tuple(decision for policy in candidates for decision in _policy(policy, around))
+    made: list[Decision] = []
+    for policy in candidates:
+        try:
+            found = targets(policy, around)
+        except (BindingError, LookupFailed) as error:
+            made.append(_unusable(policy, None, f"failed to configure policy: {error}"))
+            continue
+        if found:
+            for binding in policy.bindings:
+                made += _binding(policy, binding, found, around)
+    return tuple(made)
 
 
-def _policy(policy: Policy, around: Surroundings) -> Iterator[Decision]:
+def _binding(policy: Policy, binding: Binding, found: Sequence[Target], around: Surroundings) -> Sequence[Decision]:
     try:
-        found = tuple(targets(policy, around))
-    except (BindingError, LookupFailed) as error:
-        yield _unusable(policy, None, f"failed to configure policy: {error}")
-        return
-    if not found:
-        return
-    for binding in policy.bindings:
-        yield from _binding(policy, binding, found, around)
-
-
-def _binding(policy: Policy, binding: Binding, found: Sequence[Target], around: Surroundings) -> Iterator[Decision]:
-    try:
-        bound = [target for target in found if _matches(binding, target, around)]
+        bound = _bound(binding, found, around)
         if not bound:
-            return
+            return ()
         chosen = params.collect(policy.param_kind, binding, around)
     except (BindingError, LookupFailed) as error:
-        yield _unusable(policy, binding, f"failed to configure binding: {error}")
-        return
+        return [_unusable(policy, binding, f"failed to configure binding: {error}")]
+    made: list[Decision] = []
     for param in chosen:
         for target in bound:
             if target.match.conversion == "impossible":
-                yield _unconverted(policy, binding, target)
-                continue
-            yield from _Invocation(policy, binding, param, target, around).decisions()
+                made.append(_unconverted(policy, binding, target))
+            else:
+                made += _Invocation(policy, binding, param, target, around).decisions()
+    return made
 
 
-def _matches(binding: Binding, target: Target, around: Surroundings) -> bool:
-    if binding.criteria is None:
-        return True
-    return bool(matches(binding.criteria, target.attributes, around.namespace_labels, around.equivalents))
+def _bound(binding: Binding, found: Sequence[Target], around: Surroundings) -> Sequence[Target]:
+    """Those that the binding matches too."""
+    criteria = binding.criteria
+    if criteria is None:
+        return found
+    labels, equal = around.namespace_labels, around.equivalents
+    return [target for target in found if matches(criteria, target.attributes, labels, equal)]
 
 
 def _unusable(policy: Policy, binding: Binding | None, text: str) -> Decision:
@@ -156,15 +158,16 @@ class _Invocation:
 
     def _holds(self) -> bool:
         policy = self.policy
-        if not policy.conditions:
+        conditions = policy.conditions
+        if not conditions:
             return True
         asked = for_conditions(policy, self.target, self.param, self.around)
-        return hold(policy.conditions, asked, is_fail=policy.is_fail, deadline=self.around.deadline)
+        return hold(conditions, asked, is_fail=policy.is_fail, deadline=self.around.deadline)
 
     def _evaluate(self) -> Sequence[Decision]:
-        policy = self.policy
-        seen = activation(policy, self.target, self.param, self.around, self.purse)
-        results = [self._result(rule, seen) for rule in policy.rules]
+        body = self.policy.body()
+        seen = activation(self.policy, self.target, self.param, self.around, self.purse)
+        results = [self._result(rule, seen) for rule in body.rules]
         seen.pop("variables", None)  # breaks the circle that would wait for the garbage collector
         texts = self._messages(results)
         found: Sequence[Decision]
@@ -172,7 +175,7 @@ class _Invocation:
             found = self._holding()
         else:
             found = [self._judge(index, result, texts) for index, result in enumerate(results)]
-        return [*found, *self._audit()] if policy.audits else found
+        return [*found, *self._audit()] if body.audits else found
 
     def _holding(self) -> Sequence[Decision]:
         """The decisions when every rule holds: those made beforehand, but for rules whose facts were not known."""
@@ -217,8 +220,9 @@ class _Invocation:
         The API server evaluates them all, and no rule stands when they run out of budget. Those of other rules are
         evaluated until what is left covers the rest; their order does not matter for that.
         """
-        rules, purse, left = self.policy.rules, self.purse, self.policy.messages
-        variables = purse.again(len(self.policy.variables)) if left else 0
+        body, purse = self.policy.body(), self.purse
+        rules, left = body.rules, body.messages
+        variables = purse.again(len(body.variables)) if left else 0
         if not left or (False not in results and purse.covers(left, variables)):
             return ()
         seen = activation(self.policy, self.target, self.param, self.around, purse)
