@@ -241,12 +241,11 @@ def membership(compiler: Compiler, node: Call) -> Term:
     term = compiler.value(left)
     container = compiler.value(right)
     overloads = compiler.overloads(node)
+    compiler.writer.charge(1)  # also when the container fails, which then counts as one of size 1
     if len(overloads) == 1 and overloads[0].id == "in_list":
         container = compiler.kept(container)
         length = code.call(compiler.bind(len), container.code, line=compiler.writer.line(Place("call")))
-        compiler.writer.charge_value(length)
-    else:
-        compiler.writer.charge(1)
+        compiler.writer.charge_value(code.binary(length, ast.Sub(), code.literal(1)))
     if term.type.name == "string":
         # a text equals nothing but texts, so Python's own look-up is right for lists and maps of anything
         container = compiler.kept(container)
