@@ -41,7 +41,7 @@ def nested(levels: int) -> str:
 
 REFUSED = {
     "empty body": (b"", "the body is not JSON: input data was truncated; expected apiVersion `admission.k8s.io/v1`"),
-    "text": (b"hello", "the body is not JSON: "),
+    "text": (b"hello", "the body is not JSON: invalid character (byte 0)"),
     "half a body": (b'{"apiVersion":"admission.k8s.io/v1"', "the body is not JSON: "),
     "two values": (b"{}{}", "the body is not JSON: "),
     "bytes that are no UTF-8": (b'{"kind":"\xff"}', "the body is not JSON: "),
@@ -64,7 +64,7 @@ REFUSED = {
     "number for uid": (body(review(uid=7)), "request.uid: expected a string, found an integer"),
     "no operation": (
         body(review(operation=...)),
-        "request.operation: expected one of CREATE, UPDATE, DELETE, CONNECT, found ``",
+        "request.operation: expected one of CREATE, UPDATE, DELETE, CONNECT, found none",
     ),
     "unknown operation": (body(review(operation="PATCH")), "found `PATCH`"),
     "no kind": (body(review(kind=None)), "request.kind: expected group, version and kind, found none"),

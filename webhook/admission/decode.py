@@ -115,8 +115,8 @@ def _request(request: wire.Request) -> Attributes:
         raise _refuse("request.uid: expected a string, found none; the answer must echo it")
     operation = _OPERATIONS.get(request.operation or "")
     if operation is None:
-        known = ", ".join(_OPERATIONS)
-        raise _refuse(f"request.operation: expected one of {known}, found `{request.operation or ''}`")
+        found = f"`{request.operation}`" if request.operation else "none"
+        raise _refuse(f"request.operation: expected one of {', '.join(_OPERATIONS)}, found {found}")
     kind = _kind(request.kind, "request.kind")
     resource = _resource(request.resource, "request.resource")
     sub_resource = request.sub_resource or ""
@@ -179,5 +179,5 @@ def _refuse(message: str) -> CallError:
 
 
 def _lower(error: Exception) -> str:
-    text = str(error)
+    text = str(error).removeprefix("JSON is malformed: ")
     return text[:1].lower() + text[1:]

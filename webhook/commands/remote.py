@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,6 +44,8 @@ class Remote:
             raise ConfigurationError(f"--server: `{url}` is not an https address such as `https://127.0.0.1:8443`")
         try:
             trust = ssl.create_default_context(cafile=str(ca) if ca else None)
+        except ssl.SSLError:
+            raise ConfigurationError(f"--ca: {ca} holds no PEM certificate") from None
         except OSError as error:
             raise ConfigurationError(f"--ca: {ca}: {(error.strerror or str(error)).lower()}") from None
         return cls(httpx.Client(base_url=url, verify=trust, timeout=TIMEOUT_S, trust_env=False))
@@ -63,10 +66,16 @@ class Remote:
             got = self._client.post(f"/{phase}", params={"timeout": f"{TIMEOUT_S}s"}, json=review(attributes))
         except httpx.HTTPError as error:
             where = f"{str(self._client.base_url).rstrip('/')}/{phase}"
-            raise ConfigurationError(f"--server: {where}: {str(error).lower() or 'no answer'}") from None
+            raise ConfigurationError(f"--server: {where}: {_reason(error)}") from None
         if got.status_code != httpx.codes.OK:
             raise CallError(got.status_code, "", _explanation(got))
         return _verdict(attributes, got)
+
+
+def _reason(error: httpx.HTTPError) -> str:
+    """Why there is no answer, without the numbers of the operating system and the places in OpenSSL's source."""
+    text = re.sub(r"^\[[^]]*\] | \(_ssl\.c:\d+\)$", "", str(error))
+    return text[:1].lower() + text[1:] or "no answer"
 
 
 def _is_https(url: str) -> bool:

@@ -117,5 +117,6 @@ def _explain(files: Files, error: OSError) -> str:
     if isinstance(error, ssl.SSLError):
         if error.reason == "KEY_VALUES_MISMATCH":
             return f"the key `{files.key}` does not belong to the certificate `{files.certificate}`"
-        return f"`{files.certificate}` and `{files.key}` are no PEM certificate and key: {error.reason or error}"
+        reason = f": {error.reason.lower().replace('_', ' ')}" if error.reason else ""
+        return f"`{files.certificate}` and `{files.key}` are no PEM certificate and key{reason}"
     return f"`{error.filename or files.certificate}`: {(error.strerror or str(error)).lower()}"
