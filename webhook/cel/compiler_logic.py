@@ -203,7 +203,8 @@ def _with_long_text(compiler: Compiler, term: Term, value: str) -> Term:
 
 def _shortfall(value: Any, length: int) -> int:
     """How much less comparing a value with a text of this length costs than two texts of the length."""
-    return (length + 9) // 10 - (min(runtime.measure(value), length) + 9) // 10
+    size = len(value) if type(value) is str else runtime.measure(value)
+    return (length + 9) // 10 - (size + 9) // 10 if size < length else 0
 
 
 def _equals_constant(compiler: Compiler, term: Term, value: Any, equals: Equals) -> ast.expr:

@@ -50,7 +50,14 @@ def look_up(value: Any, key: Any) -> Optional:
     """value[?key], also of an optional value: an optional."""
     kind = type(value)
     if kind is Optional:
-        return look_up(value.value, key) if value.present else NONE
+        if not value.present:
+            return NONE
+        value = value.value
+        kind = type(value)
+    if kind is dict and type(key) is str:  # nearly always
+        return Optional(value[key]) if key in value else NONE
+    if kind is Optional:
+        return look_up(value, key)
     if type(key) not in _KEYS:
         raise EvaluationError(f"invalid qualifier type: {_GO_NAMES.get(type(key), type_name(key))}")
     if kind is list:
