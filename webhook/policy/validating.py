@@ -174,7 +174,8 @@ class _Invocation:
         if results.count(True) == len(results) and not any(isinstance(text, OutOfBudget) for text in texts):
             found = self._holding()
         else:
-            found = [self._judge(index, result, texts) for index, result in enumerate(results)]
+            admits = self._admits()
+            found = [self._judge(index, result, texts, admits) for index, result in enumerate(results)]
         return [*found, *self._audit()] if body.audits else found
 
     def _holding(self) -> Sequence[Decision]:
@@ -203,7 +204,7 @@ class _Invocation:
 
     def _unknown(self, index: int) -> Decision | None:
         """The decision of a rule that holds without what its facts needed."""
-        lacking = self._lacks(self.policy.rules[index])
+        lacking = self._lacks(self.policy.body().rules[index])
         return self._decision(index, "unknown", f"not evaluated: {', '.join(lacking)}") if lacking else None
 
     def _result(self, rule: Rule, seen: dict[str, Any]) -> bool | EvaluationError:
@@ -249,7 +250,9 @@ class _Invocation:
         except EvaluationError:
             return None  # upstream logs it and falls back to `message`
 
-    def _judge(self, index: int, result: bool | EvaluationError, texts: Sequence[object]) -> Decision:
+    def _judge(
+        self, index: int, result: bool | EvaluationError, texts: Sequence[object], admits: Sequence[Decision]
+    ) -> Decision:
         rule = self.policy.rules[index]
         text = texts[index] if texts else None
         if isinstance(result, EvaluationError):
@@ -258,7 +261,7 @@ class _Invocation:
             return self._decision(index, "error", f"failed messageExpression: {text}")
         if not result:
             return self._decision(index, "deny", message(rule, text), rule)
-        return self._unknown(index) or self._admits()[index]
+        return self._unknown(index) or admits[index]
 
     def _audit(self) -> Iterator[Decision]:
         purse = Purse(BUDGET, self.around.deadline)
