@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from webhook.cel import compiler_code as code
 from webhook.cel import runtime
 from webhook.cel.compiler_code import Place, Term
 from webhook.cel.dispatch import Dispatch, Unary, fitting
+from webhook.cel.failure import failed_cost
 from webhook.cel.folding import is_set
 from webhook.cel.library import conversions, costs, regex, standard
 from webhook.cel.library.declaration import Cost, Overload
@@ -33,6 +35,8 @@ COMPARISONS: Mapping[str, tuple[type[ast.cmpop], Callable[[Any, Any], bool]]] = 
     "_>=_": (ast.GtE, standard.greater_equals),
 }
 ARITHMETIC: Mapping[str, type[ast.operator]] = {"_+_": ast.Add, "_-_": ast.Sub, "_*_": ast.Mult}
+_STOPPING = frozenset(("find", "findAll"))
+"""With a constant pattern these are not called at all when the text fails."""
 PURE = frozenset(("quantity", "ip", "cidr", "url", "semver"))
 """Constructors of constants that may be run once ahead; one that fails is left for run time, where `||` absorbs it."""
 _CONTAINERS: Mapping[str, tuple[type, ...]] = {"list": (list,), "map": (dict,)}
@@ -69,7 +73,7 @@ def _call(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> Term:
         compiler.writer.charge(1)  # dyn(x)
         return Term(compiler.value(arguments[0]).code, compiler.checked.type_of(node))
     if len(arguments) < 3:
-        return apply(compiler, overloads, [compiler.value(each) for each in arguments], compiler.checked.type_of(node))
+        return apply(compiler, overloads, _operands(compiler, overloads, arguments), compiler.checked.type_of(node))
     # cel-go evaluates up to two arguments in any case, but stops at the first of more that fails, and does not call
     terms = []
     with compiler.writer.unreached() as part:
@@ -81,6 +85,27 @@ def _call(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> Term:
         part()
     compiler.writer.charge(-1)
     return apply(compiler, overloads, terms, compiler.checked.type_of(node))
+
+
+def _operands(compiler: Compiler, overloads: tuple[Overload, ...], arguments: Sequence[Node]) -> list[Term]:
+    """The arguments of a call. When one fails the call costs what it would with a value of size 1 in its place."""
+    places = compiler.writer.places
+    terms, starts = [], [len(places)]
+    for each in arguments:
+        terms.append(compiler.value(each))
+        starts.append(len(places))
+    cost = cost_of(overloads)
+    if cost is None or overloads[0].name in _STOPPING:
+        return terms
+    for position, (first, after) in enumerate(pairwise(starts)):
+        others = [each for each in arguments if each is not arguments[position]]
+        if all(map(compiler.is_constant, others)):
+            values = [compiler.constants.get(id(each)) for each in arguments]
+            values[position] = None
+            for place in places[first:after]:
+                if place.level == compiler.writer.level:
+                    place.refund -= failed_cost(cost, values)
+    return terms
 
 
 def apply(compiler: Compiler, overloads: tuple[Overload, ...], terms: list[Term], static: Type) -> Term:

@@ -66,16 +66,24 @@ def _innermost(trace: TracebackType | None) -> TracebackType | None:
     return found
 
 
-def _failed_call(cost: Callable[..., int], arguments: Sequence[ast.expr], variables: Mapping[str, Any]) -> int:
-    """What a call costs that failed, beyond the 1 that was counted; values that it cannot measure cost nothing more."""
-    values = [
-        argument.value if isinstance(argument, ast.Constant) else variables.get(getattr(argument, "id", ""))
-        for argument in arguments
-    ]
+def failed_cost(cost: Callable[..., int], values: Sequence[Any]) -> int:
+    """What a call without a result costs beyond 1; None stands for a failed argument, which counts as one of size 1.
+
+    Values that it cannot measure cost nothing more: cel-go itself breaks off there.
+    """
     try:
         return cost(None, *values) - 1
     except (TypeError, AttributeError, ValueError, LookupError):
         return 0
+
+
+def _failed_call(cost: Callable[..., int], arguments: Sequence[ast.expr], variables: Mapping[str, Any]) -> int:
+    """What a call costs that failed, beyond the 1 that was counted."""
+    values = [
+        argument.value if isinstance(argument, ast.Constant) else variables.get(getattr(argument, "id", ""))
+        for argument in arguments
+    ]
+    return failed_cost(cost, values)
 
 
 def _no_overload(error: Exception, subject: Any) -> EvaluationError:

@@ -1,0 +1,26 @@
+"""What failing calls cost in the Kubernetes 1.36 environment: a failed argument counts as one of size 1."""
+
+import pytest
+
+from webhook.cel import Environment, Meter, compiled_engine
+from webhook.errors import EvaluationError
+
+
+@pytest.mark.parametrize(
+    "text, cost",
+    [
+        ("dyn({}).x.flatten()", 14),
+        ("dyn({}).x.map(v, v).flatten()", 14),
+        ("[dyn({}).x].flatten()", 24),
+        ("dyn({}).x.map(v, v).reverse()", 14),
+        ("lists.range(dyn({}).x)", 14),
+        ("dyn({}).x.map(v, v).sum()", 3),
+        ("'ab'.find(dyn({}).x)", 3),
+        ("1 in [dyn(1)].slice(2, 1)", 13),
+    ],
+)
+def test_a_failed_argument(text, cost):
+    meter = Meter()
+    with pytest.raises(EvaluationError):
+        compiled_engine().compile(text, Environment()).evaluate({}, meter)
+    assert meter.spent == cost
