@@ -1,6 +1,7 @@
 """A rewritten policy says of a workload what the policy says of its templates: both are asked the same, and agree."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.policy.native import rewrite
 from webhook.policy.nativespec import Unrewritable
 from webhook.policy.validating import validate
+from webhook.workloads.table import PodSetRule, Row, Table
 
 CLUSTER = FilesCluster([namespace()])
 EXPAND = {"expand": "pods"}
@@ -281,3 +283,75 @@ def test_an_older_cluster_gets_what_it_understands():
     found = rewrite(policy, bindings, TABLE, (1, 30))
     assert {each["metadata"]["name"] for each in found.manifests} >= {"v", "v-spec-template"}
     assert any("transformList" in why for _, why in found.left_out)
+
+
+def rows(*rules, kind="Odd"):
+    """A table of one kind with these places."""
+    return Table(
+        (Row(group="x.io", versions=("v1",), kind=kind, resource="odds", templates="mutable", podSets=tuple(rules)),)
+    )
+
+
+def agree_on(table, obj, rule):
+    written = validating(rule, annotations=EXPAND)
+    made = rewrite(written[0], written[1:], table, (1, 36)).manifests
+    before = replace(policies(written), table=table)
+    asked = request({"apiVersion": "x.io/v1", "kind": "Odd", "metadata": {"name": "o"}, **obj}, resource="odds")
+    found = said(policies(list(made)), asked)
+    assert found == said(before, asked)
+    return found
+
+
+SPEC_X = {"expression": "!has(object.spec.x)", "messageExpression": "'spec.x: is ' + string(object.spec.x)"}
+
+
+def test_a_single_pod_spec_of_a_sites_own_kind():
+    table = rows(PodSetRule(template="spec.pod-spec", name="p", embeds="podSpec", unless="spec.other"))
+    assert agree_on(table, {"spec": {"pod-spec": {"x": 1}}}, SPEC_X) == {"spec.pod-spec.x: is 1": 1}
+    assert agree_on(
+        table, {"spec": {"pod-spec": {"x": 1}}}, {**SPEC_X, "messageExpression": "", "message": "spec.x: no"}
+    )
+    assert agree_on(table, {"spec": {"pod-spec": {"x": 1}}}, {**SPEC_X, "messageExpression": "", "message": "no"})
+    assert not agree_on(table, {"spec": {"pod-spec": {"x": 1}, "other": 0}}, SPEC_X)
+    assert agree_on(table, {"spec": {"pod-spec": {"x": 1}}}, "object.metadata == {}") == {}
+
+
+def test_elements_that_are_templates():
+    assert agree_on(rows(PodSetRule(template="list[]")), {"list": [{"spec": {"x": 1}}]}, SPEC_X) == {
+        "list[0].spec.x: is 1": 1
+    }
+    named = rows(PodSetRule(template="map{}", name="all"), PodSetRule(template="a.b[].c", name="other"))
+    assert agree_on(named, {"map": {"o-1": {"spec": {"x": 1}}}}, SPEC_X) == {"map.o-1.spec.x: is 1": 1}
+
+
+def test_a_kind_of_both_shapes_is_left_out():
+    table = rows(PodSetRule(template="a"), PodSetRule(template="b", embeds="podSpec"))
+    written = validating("true", annotations=EXPAND)
+    found = rewrite(written[0], written[1:], table, (1, 36))
+    assert found.left_out == ((("odds.x.io",), "they hold both pod templates and pod specs"),)
+    assert len(found.manifests) == 2
+
+
+def test_a_policy_that_nobody_asks_about_templates_stays_alone():
+    assert len(native(validating("true", annotations=EXPAND, rule={**PODS, "operations": ["CONNECT"]}))) == 2
+
+
+@pytest.mark.parametrize(
+    "variables, rule, why",
+    [
+        ([("a", "1")] + [(f"a{i}", f"true ? {previous} : true ? {previous} : 1") for i, previous in
+                         enumerate(["variables.a", *(f"variables.a{i}" for i in range(14))])],
+         "variables.a14 == 0", "build on each other too often"),
+        ([("a", "1")], "has(variables.a)", "otherwise than as `variables.name`"),
+        ([], "[" * 210 + "1" + "]" * 210 + " == []", "nested more than 200"),
+    ],
+    ids=["doubling", "presence", "depth"],
+)  # fmt: skip
+def test_what_cannot_be_said_of_several_is_left_out(variables, rule, why):
+    declared = [{"name": name, "expression": expression} for name, expression in variables]
+    policy, *bindings = validating(rule, annotations=EXPAND, **({"variables": declared} if declared else {}))
+    try:
+        reasons = [reason for _, reason in rewrite(policy, bindings, TABLE, (1, 36)).left_out]
+    except Unrewritable as error:
+        reasons = [str(error)]
+    assert any(why in reason for reason in reasons)

@@ -146,10 +146,8 @@ class Inliner:
 
     def _below(self, node: Node, known: frozenset[str]) -> Node:
         name = variable(node)
-        if name in known:
+        if name in known:  # every variable is, that is needed here: _inline has bound it
             return Ident(node.offset, self._local[name])
-        if name in self._definitions:
-            return self._inline(self._definitions[name], known)
         lazy = _lazy(node)
         parts = [
             self._inline(child, known) if index in lazy else self._below(child, known)

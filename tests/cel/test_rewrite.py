@@ -1,0 +1,60 @@
+"""Trees are rebuilt as they were, names are replaced where they are free, and definitions fail only where they did."""
+
+import contextlib
+
+import pytest
+
+from tests.cel.test_text import EVERYTHING, expressions
+from webhook.cel.parser import parse
+from webhook.cel.rewrite import Inliner, TooLarge, bound, depth, names, replace, variable
+from webhook.cel.text import source
+from webhook.cel.tree import Ident
+from webhook.errors import CompileError
+
+
+def test_every_tree_is_rebuilt_as_it_was():
+    for expression in expressions():
+        with contextlib.suppress(CompileError):
+            tree = parse(expression, EVERYTHING)
+            assert replace(tree, lambda _: None) == tree
+
+
+def test_names():
+    tree = parse("a.map(b, c + variables.d)")
+    assert (names(tree), bound(tree), depth(tree)) == ({"a", "b", "c", "variables"}, {"b"}, 4)
+    found = replace(tree, lambda node: Ident(0, "x") if isinstance(node, Ident) and node.name == "c" else None)
+    assert source(found) == "a.map(b, x + variables.d)"
+    assert [variable(parse(each)) for each in ("variables.d", "variables.?d", "other.d", "d")] == ["d", "", "", ""]
+
+
+A, B = "variables.a", "variables.b"
+
+
+@pytest.mark.parametrize(
+    "expression, written",
+    [
+        ("x + 1", "x + 1"),
+        (f"{A} + {A}", "[x].map(a, a + a)[0]"),
+        (B, "[x].map(a, [a.y].map(b, b)[0])[0]"),
+        (f"{B} + {A}", "[x].map(a, [a.y].map(b, b + a)[0])[0]"),
+        (f"c || {A}", "c || [x].map(a, a)[0]"),
+        (f"{A} || {A}", "[x].map(a, a || a)[0]"),
+        (f"c ? {A} : 1", "c ? [x].map(a, a)[0] : 1"),
+        (f"c ? {A} : {A}", "[x].map(a, c ? a : a)[0]"),
+        (f"c.map(i, {A} + i)", "c.map(i, [x].map(a, a + i)[0])"),
+        (f"{A}.map(i, {A} + i)", "[x].map(a, a.map(i, a + i))[0]"),
+        (f"c.orValue({A})", "c.orValue([x].map(a, a)[0])"),
+        (f"f({A}) && has({A}.c)", "[x].map(a, f(a) && has(a.c))[0]"),
+    ],
+)
+def test_a_definition_is_evaluated_only_where_it_was(expression, written):
+    inliner = Inliner({"a": parse("x"), "b": parse(f"{A}.y")}, {"a": "a", "b": "b"})
+    assert source(inliner.inline(parse(expression))) == written
+
+
+def test_what_doubles_too_often_is_refused():
+    definitions = {"v0": parse("1")}
+    for index in range(14):
+        definitions[f"v{index + 1}"] = parse(f"c ? variables.v{index} : c ? variables.v{index} : 1")
+    with pytest.raises(TooLarge):
+        Inliner(definitions, {name: name for name in definitions}).inline(parse("variables.v14"))
