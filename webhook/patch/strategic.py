@@ -159,9 +159,12 @@ def _directed(original: list[JSON], patch: list[JSON], key: str, name: str) -> t
 
 def _keys(listed: list[JSON], key: str, name: str) -> list[Any]:
     try:
-        return [item[key] for item in listed]
+        found = [item[key] for item in listed]
     except (KeyError, TypeError):
-        return [_key(item, key, name) for item in listed]
+        found = [_key(item, key, name) for item in listed]
+    if any(isinstance(each, (dict, list)) for each in found):
+        raise PatchError(f"{name}: the merge key `{key}` of an item is no plain value")
+    return found
 
 
 def _key(item: JSON, key: str, name: str) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, UserInfo
 from webhook.cluster import Cluster
-from webhook.errors import BindingError, LookupFailed
+from webhook.errors import BindingError, EvaluationError, LookupFailed, PatchError
 from webhook.facts.assumptions import Assumptions, assumptions
 from webhook.policy.declarations import REQUEST_RESOURCE
 from webhook.policy.equivalents import Equivalents
@@ -135,6 +135,7 @@ class Surroundings:
 
         Raises:
             LookupFailed: nobody computes facts, or the param cannot be read.
+            EvaluationError: the object holds patches that cannot be merged.
 
         """
         assumed = assumptions(param)
@@ -142,7 +143,11 @@ class Surroundings:
         if key not in self._facts:
             if self.fact_source is None:
                 raise LookupFailed(f"no source of the fact `{name}`")
-            self._facts[key] = (obj, self.fact_source(name, obj, attributes, self.cluster, assumed))
+            try:
+                value = self.fact_source(name, obj, attributes, self.cluster, assumed)
+            except PatchError as error:
+                raise EvaluationError(f"fact `{name}`: the patches of the object cannot be merged: {error}") from error
+            self._facts[key] = (obj, value)
         return self._facts[key][1]
 
     def request(self, match: Match) -> JSON:

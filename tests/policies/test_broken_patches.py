@@ -1,0 +1,45 @@
+"""Patches of a TrainJob that nobody can merge are a failed rule, never a fault of ours."""
+
+from __future__ import annotations
+
+import pytest
+
+from webhook import shipped
+from webhook.admission.fixtures import attributes_of_object
+from webhook.admission.review import review
+from webhook.attributes import Phase
+from webhook.cluster.files import FilesCluster
+from webhook.policy.load import Options, load
+from webhook.workloads.table import load as load_table
+
+GROUP = "trainer.kubeflow.org/v1alpha1"
+NODE = {"name": "node", "template": {"spec": {"template": {"spec": {"containers": [{"name": "node", "image": "x"}]}}}}}
+RUNTIME = {
+    "apiVersion": GROUP,
+    "kind": "ClusterTrainingRuntime",
+    "metadata": {"name": "r"},
+    "spec": {"mlPolicy": {"torch": {}}, "template": {"spec": {"replicatedJobs": [NODE]}}},
+}
+
+
+@pytest.mark.parametrize(
+    "container",
+    [{"image": "a"}, {"name": []}, {"name": {}}],
+    ids=["no merge key", "a list as key", "a map as key"],
+)
+def test_a_patch_that_cannot_be_merged_denies_with_its_reason(container):
+    table = load_table()
+    spec = {"template": {"spec": {"containers": [container]}}}
+    patch = {"replicatedJobs": [{"name": "node", "template": {"spec": spec}}]}
+    patches = [{"manager": "a.io/b", "trainingRuntimeSpec": {"template": {"spec": patch}}}]
+    job = {
+        "apiVersion": GROUP,
+        "kind": "TrainJob",
+        "metadata": {"name": "j", "namespace": "n"},
+        "spec": {"runtimeRef": {"name": "r"}, "runtimePatches": patches},
+    }
+    attributes = attributes_of_object(job, table.row)
+    policies = load([shipped.policies()], Options(table=table, lazy=True))
+    verdict = review(attributes, policies, FilesCluster([RUNTIME]), phase=Phase.VALIDATE)
+    assert not verdict.allowed
+    assert any("cannot be merged" in decision.message for decision in verdict.decisions)
