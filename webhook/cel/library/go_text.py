@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-_ESCAPES = {
+ESCAPES = {
     "\a": "\\a",
     "\b": "\\b",
     "\f": "\\f",
@@ -20,6 +20,8 @@ _ESCAPES = {
     "\\": "\\\\",
     '"': '\\"',
 }
+"""The characters that Go and CEL write with a backslash of their own in quoted text."""
+
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _NO_VERB = "%!(NOVERB)"
 _LARGEST_PARSED = 10_000_009
@@ -35,7 +37,7 @@ def quote(text: str) -> str:
 
 
 def _quoted(character: str) -> str:
-    if (escaped := _ESCAPES.get(character)) is not None:
+    if (escaped := ESCAPES.get(character)) is not None:
         return escaped
     if character.isprintable():
         return character

@@ -126,26 +126,14 @@ from typing import Any
 
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Cost, Overload, Version
+from webhook.cel.library.go_text import ESCAPES
 from webhook.cel.types import INT, STRING, Type, list_of
 from webhook.cel.values import plain_double, type_name
 from webhook.errors import EvaluationError, NoSuchOverload
 
 _LOWER = {ord(upper): ord(upper) + 32 for upper in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 _UPPER = {lower: upper for upper, lower in _LOWER.items()}
-_QUOTED = str.maketrans(
-    {
-        "\a": "\\a",
-        "\b": "\\b",
-        "\f": "\\f",
-        "\n": "\\n",
-        "\r": "\\r",
-        "\t": "\\t",
-        "\v": "\\v",
-        "\\": "\\\\",
-        '"': '\\"',
-        **{chr(code): "\ufffd" for code in range(0xD800, 0xE000)},
-    }
-)
+_QUOTED = str.maketrans({**ESCAPES, **{chr(code): "\ufffd" for code in range(0xD800, 0xE000)}})
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 """Go's unicode.IsSpace; Python's strip() also takes the separators U+001C to U+001F."""
 
