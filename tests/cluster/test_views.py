@@ -59,6 +59,13 @@ def test_an_object_without_namespace_is_in_default():
     assert view.list(RUNTIME, None) == []
 
 
+def test_names_that_are_no_text_name_nothing():
+    # kubeflow/examples mnist notebooks: an unfilled `namespace: {namespace}` reads as a mapping
+    view = FilesCluster([pod("a", {"namespace": None}), pod({"name": None}), pod(1), {"apiVersion": [], "kind": {}}])
+    assert view.get(POD, "default", "a") is not None
+    assert len(view.list(POD, None)) == 2
+
+
 def test_the_first_of_two_equal_names_stays():
     assert FilesCluster([pod("a", spec=1), pod("a", "default", spec=2)]).get(POD, "", "a")["spec"] == 1
 

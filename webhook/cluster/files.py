@@ -21,8 +21,8 @@ class FilesCluster:
         self._objects: dict[tuple[str, str], dict[tuple[str, str], JSON]] = {}
         for item in objects:
             for found in unlisted(item.value if isinstance(item, yamlfile.Document) else item):
-                kind = _group(found), str(found.get("kind", ""))
-                place = _namespace(at(found, ("metadata", "namespace"), "")), str(at(found, ("metadata", "name"), ""))
+                kind = _group(found), _text(found.get("kind"))
+                place = _namespace(at(found, ("metadata", "namespace"))), _text(at(found, ("metadata", "name")))
                 self._objects.setdefault(kind, {}).setdefault(place, found)
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
@@ -69,5 +69,10 @@ def _group(found: JSON) -> str:
     return group if slash else ""
 
 
-def _namespace(namespace: str) -> str:
-    return namespace or "default"
+def _namespace(namespace: JSON) -> str:
+    return _text(namespace) or "default"
+
+
+def _text(value: JSON) -> str:
+    """A name as it stands; a mapping in its place, such as the `{name}` of an unfilled template, names nothing."""
+    return value if isinstance(value, str) else ""
