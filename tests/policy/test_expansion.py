@@ -44,6 +44,18 @@ def test_a_message_without_a_path_gets_the_templates():
     assert (found.path, found.message) == ("spec.template", "spec.template: no host network")
 
 
+def test_further_paths_of_a_message_get_the_templates_too():
+    text = "spec.x: bad, not in spec.z; spec.y[0]: `1, spec`; likewise spec.y[1].a, spec.y[2]; special"
+    (found,) = decide(
+        policies(validating({"expression": "false", "message": text}, annotations=EXPAND)), request(job())
+    )
+    assert found.path == "spec.template.spec.x"
+    assert found.message == (
+        "spec.template.spec.x: bad, not in spec.z; spec.template.spec.y[0]: `1, spec`; likewise spec.template.spec.y[1].a, "
+        "spec.template.spec.y[2]; special"
+    )
+
+
 def test_an_error_names_the_template_too():
     (found,) = decide(policies(validating("object.spec.x == 1", annotations=EXPAND)), request(job()))
     assert found.evaluation == "error"

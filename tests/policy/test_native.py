@@ -156,6 +156,8 @@ CORNERS = {
     "a path that only looks like one": [{"expression": "false", "messageExpression": "'spec,x: ' + 'is one'"}],
     "a path with quotes": [{"expression": "false", "messageExpression": "'spec.y[\"a.b/c\"][0] ' + 'is one'"}],
     "blank texts": [{"expression": "false", "messageExpression": "'  '", "message": "spec.x is one"}],
+    "several paths": [{"expression": "false", "messageExpression": "'spec.y: ' + 'is, in spec.x; spec.x[0]: is, likewise spec.x[1]'"}],
+    "several paths as they stand": [{"expression": "false", "message": "spec.y: is; likewise spec.x, spec.z.a"}],
     "several lines": [{"expression": "false", "messageExpression": "'a\\nb'", "message": "metadata: is one"}],
     "a message that fails": [{"expression": "false", "messageExpression": "string(1/0)", "message": "bad"}],
     "the whole of the pod": [{"expression": "false", "messageExpression": "string(size(object)) + object.kind + object.apiVersion"}],

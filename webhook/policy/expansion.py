@@ -7,8 +7,10 @@ the template. Knows the workload table, no expressions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
 from webhook import paths
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
@@ -47,7 +49,20 @@ class Target:
         where = paths.render(self.podset.locate(path) if path else self.podset.path)
         if not message:
             return where, ""
-        return where, f"{where}{rest}" if path else f"{where}: {message}"
+        return where, f"{where}{self._others(rest)}" if path else f"{where}: {message}"
+
+    def _others(self, text: str) -> str:
+        if self.podset is None or self.podset.elsewhere:
+            return text
+        return others(text, paths.render(self.podset.locate(("spec",))))
+
+
+_OTHER: Final = re.compile(r"(; |, |likewise )spec(?=[.])")
+
+
+def others(text: str, spec: str) -> str:
+    """A text that names several places, as in `…; spec.x: …, likewise spec.y`, with this path for each `spec`."""
+    return _OTHER.sub(lambda found: found[1] + spec, text) if "spec." in text else text
 
 
 def targets(policy: Policy, around: Surroundings) -> list[Target]:

@@ -21,6 +21,7 @@ from webhook.cel.parser import parse
 from webhook.cel.text import source, text
 from webhook.cel.tree import Call, Has, Ident, Literal, Node, Select, children
 from webhook.policy import templates
+from webhook.policy.expansion import others
 from webhook.workloads.table import PodSetRule, Row
 
 _GLOBALS = frozenset({"object", "oldObject", "request", "params", "namespaceObject", "authorizer", "variables"})
@@ -305,7 +306,8 @@ def _prefixed(message: str, rule: PodSetRule) -> str:
     if not path:
         return f"{rule.template}: {message}"
     inner = path if rule.embeds != "podSpec" else path[1:] if path[0] == "spec" else ()
-    return paths.render((*paths.parse(rule.template), *inner)) + rest
+    spec = rule.template if rule.embeds == "podSpec" else f"{rule.template}.spec"
+    return paths.render((*paths.parse(rule.template), *inner)) + others(rest, spec)
 
 
 def _rerooted(message: str, at: str, embeds: str) -> str:
@@ -314,7 +316,8 @@ def _rerooted(message: str, at: str, embeds: str) -> str:
     inner = path if embeds != "podSpec" else path[1:] if path[:1] == ("spec",) else ()
     behind = paths.render(inner)
     joined = f".{behind}{rest}" if behind and not behind.startswith("[") else f"{behind}{rest}"
-    return f"{at} + {text(joined if path else f': {message}')}"
+    further = templates.others(at, bare=embeds == "podSpec") if path and "spec." in rest else ""
+    return f"{at} + {text(joined if path else f': {message}')}{further}"
 
 
 def _dynamic(policy: Original, written: str, instead: str, at: str, embeds: str) -> str:

@@ -24,6 +24,8 @@ _NAMED = (
     '{k: k == "namespace" ? dyn(request.namespace) : dyn(m[k])}))'
 )
 """Metadata `m` with the request's namespace, unless it has one."""
+_BEFORE_OTHERS = ("; ", ", ", "likewise ")
+"""What stands before a further path in a message that names several."""
 PATH = rf"^({_ROOT}({_STEP}*:|{_STEP}+)|{_INDEXED})(\s|$)"
 """What paths.leading takes for a path, as a regular expression."""
 
@@ -108,12 +110,21 @@ def _entry(at: str, name: str, template: str) -> str:
 def reroot(message: str, at: str, *, bare: bool) -> str:
     """A message about a virtual Pod as one about the object: the template's path before its own, or before it all.
 
+    Further paths that it names, as in `…; spec.x: …`, get it too.
+
     Args:
         message: an expression without side of its own, such as a name.
         at: an expression, the path of the template.
         bare: the template is a PodSpec, whose path stands for `spec`.
     """
-    joined = f'"." + {message}'
+    further = others(at, bare=bare)
+    joined = f'"." + {message}{further}'
     if bare:
-        joined = f'({message}.startsWith("spec") ? {message}.substring(4) : ": " + {message})'
+        joined = f'({message}.startsWith("spec") ? {message}.substring(4){further} : ": " + {message})'
     return f'{at} + ({message}.matches({text(PATH)}) ? {joined} : ": " + {message})'
+
+
+def others(at: str, *, bare: bool) -> str:
+    """The calls that put the template's path before further paths in a text; expansion.py does the same."""
+    spec = "." if bare else ".spec."
+    return "".join(f'.replace("{before}spec.", "{before}" + {at} + "{spec}")' for before in _BEFORE_OTHERS)
