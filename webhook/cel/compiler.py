@@ -27,7 +27,14 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from webhook.cel import compiler_access, compiler_calls, compiler_literals, compiler_logic, compiler_macros
+from webhook.cel import (
+    compiler_access,
+    compiler_calls,
+    compiler_literals,
+    compiler_logic,
+    compiler_macros,
+    compiler_optional,
+)
 from webhook.cel import compiler_code as code
 from webhook.cel.compiler_code import Place, Term, Writer
 from webhook.cel.dispatch import Dispatch, Unary
@@ -236,6 +243,6 @@ OPERATORS: Mapping[str, Handler] = {
     "_[_]": compiler_access.access,
     "_[?_]": compiler_access.access,
     "@in": compiler_calls.membership,
-    "or": compiler_access.alternative,
-    "orValue": compiler_access.alternative,
+    "or": compiler_optional.alternative,
+    "orValue": compiler_optional.alternative,
 }

@@ -12,11 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from webhook.cel import compiler_code as code
-from webhook.cel import runtime
+from webhook.cel import compiler_optional, runtime
 from webhook.cel.compiler_code import Place, Term
-from webhook.cel.tree import Call, Has, Ident, Node, Select
+from webhook.cel.tree import Call, Has, Ident, Macro, Node, Select
 from webhook.cel.types import BOOL, Type
-from webhook.cel.values import NONE, Optional
 
 if TYPE_CHECKING:
     from webhook.cel.compiler import Compiler
@@ -57,7 +56,7 @@ def presence(compiler: Compiler, node: Has) -> Term:
         optional = term.type.name == "optional_type"
         writer.charge(not optional)
         part()
-    if isinstance(node.operand, Call) and node.operand.function == "_?_:_":
+    if _is_conditional(node.operand):
         writer.charge(-1)  # cel-go takes the 1 back that it never counted for a conditional
     if optional:
         found = writer.keep(compiler.call(runtime.has, term.code, code.literal(node.field), place=Place("call")))
@@ -84,22 +83,29 @@ def _root(compiler: Compiler, node: Node) -> Term:
 def _steps(compiler: Compiler, node: Select | Call) -> Term:
     """All steps down to the root, outermost last; a loop, since paths may be long."""
     steps, at = _path(compiler, node)
-    optional = False
     with compiler.writer.unreached() as part:
         part()
         named = isinstance(at, Select) and not compiler.is_constant(at)
         term = _variable(compiler, at) if named and isinstance(at, Select) else _root(compiler, at)
         if isinstance(term.code, ast.Constant):
             term = replace(term, code=compiler.writer.hold(term.code))
-        for step in steps:
+        for position, step in enumerate(steps):
+            if term.type.name == "optional_type" or _is_optional(step):
+                term = compiler_optional.steps(compiler, term, steps[position:], part)
+                break
             part()
-            chained = optional
-            optional = optional or term.type.name == "optional_type" or _is_optional(step)
-            term = _optional_step(compiler, term, step, chained=chained) if optional else _step(compiler, term, step)
+            term = _step(compiler, term, step)
         part()
-    if isinstance(at, Call) and at.function == "_?_:_":
+    if _is_conditional(at):
         compiler.writer.charge(-1)  # cel-go counts no 1 for a path that begins with a conditional
     return term
+
+
+def _is_conditional(node: Node) -> bool:
+    """Whether a node is `? :`, which optMap and optFlatMap stand for too."""
+    if isinstance(node, Macro):
+        return node.name in ("optMap", "optFlatMap")
+    return isinstance(node, Call) and node.function == "_?_:_"
 
 
 def _path(compiler: Compiler, node: Node) -> tuple[list[Select | Call], Node]:
@@ -158,44 +164,3 @@ def _index(compiler: Compiler, term: Term, step: Call, static: Type) -> Term:
     test = code.identical(code.call(compiler.bind(type), index.code), compiler.bind(str))
     slow = compiler.call(runtime.get, kept.code, index.code, place=Place("call"))
     return Term(code.either(test, quick, slow), static)
-
-
-def _optional_step(compiler: Compiler, term: Term, step: Select | Call, *, chained: bool) -> Term:
-    """A step that finds nothing is not counted, and after it no further key is computed."""
-    writer = compiler.writer
-    static = compiler.checked.type_of(step)
-    if isinstance(step, Call) and chained and not compiler.is_constant(step.arguments[1]):
-        found = code.name(writer.temporary())
-        with writer.block() as body:
-            key = compiler.bare(step.arguments[1]).code
-            look_up = compiler.call(runtime.look_up, term.code, key, place=Place("call"))
-            writer.emit(code.assign(found.id, look_up))
-            writer.charge_value(code.attribute(found, "present"))
-        absent: list[ast.stmt] = [code.assign(found.id, compiler.bind(NONE))]
-        writer.emit(code.branch(code.attribute(term.code, "present"), body, absent))
-    else:
-        key = code.literal(step.field) if isinstance(step, Select) else compiler.bare(step.arguments[1]).code
-        found = writer.keep(compiler.call(runtime.look_up, term.code, key, place=Place("call")))
-        writer.charge_value(code.attribute(found, "present"))
-    return Term(found, static, raises=False, atom=True)
-
-
-def alternative(compiler: Compiler, node: Call) -> Term:
-    """a.or(b), a.orValue(b): the other value is computed only when it is needed, and the choice costs nothing."""
-    writer = compiler.writer
-    assert node.target is not None
-    first = compiler.kept(compiler.value(node.target))
-    result = writer.temporary()
-    strict = compiler.overloads(node)[0].since >= (1, 37)
-    is_optional = code.identical(code.call(compiler.bind(type), first.code), compiler.bind(Optional))
-    here = code.attribute(first.code, "value") if node.function == "orValue" else first.code
-    with writer.block() as other:
-        term = compiler.value(node.arguments[0])
-        writer.emit(code.assign(result, term.code))
-    present = code.branch(code.attribute(first.code, "present"), [code.assign(result, here)], other)
-    plain: ast.expr = first.code
-    if strict:
-        plain = compiler.call(compiler.overloads(node)[0].implementation, first.code, first.code, place=Place("call"))
-    writer.emit(code.branch(is_optional, [present], [code.assign(result, plain)]))
-    writer.moves += 1
-    return Term(code.name(result), compiler.checked.type_of(node), raises=False, atom=True)

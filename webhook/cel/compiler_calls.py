@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from webhook.cel import compiler_code as code
-from webhook.cel import runtime
+from webhook.cel import compiler_optional, runtime
 from webhook.cel.compiler_code import Place, Term
 from webhook.cel.dispatch import Dispatch, Unary, fitting
 from webhook.cel.failure import failed_cost
@@ -55,7 +55,11 @@ def function(compiler: Compiler, node: Call) -> Term:
         return _size(compiler, arguments[0])
     if node.function == "matches" and compiler.is_constant(arguments[1]):
         return _matches(compiler, node, arguments)
-    return _call(compiler, node, arguments)
+    if node.function == "hasValue":
+        term = compiler.value(arguments[0])
+        return compiler_optional.has_value(compiler, term) or apply(compiler, compiler.overloads(node), [term], BOOL)
+    made = compiler_optional.made(compiler, node, arguments[0]) if len(arguments) == 1 else None
+    return made or _call(compiler, node, arguments)
 
 
 def _arguments(compiler: Compiler, node: Call) -> list[Node]:

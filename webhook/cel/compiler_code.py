@@ -28,7 +28,8 @@ COST, LIMIT, METER, ACTIVATION = "C", "L", "M", "A"
 @dataclass(slots=True)
 class Term:
     """A value's code. `atom`: it may be written twice. `raises`: it can fail. `sure`: its class is known to be its
-    static type's, not only declared to be.
+    static type's, not only declared to be. Of an optional whose value, or ABSENT, is in a variable: `raw` is that
+    variable, and `steps` the cost of a value that is there, counted in one statement.
     """
 
     code: ast.expr
@@ -36,6 +37,8 @@ class Term:
     raises: bool = True
     atom: bool = False
     sure: bool = False
+    raw: ast.Name | None = None
+    steps: int = 0
 
 
 @dataclass(slots=True)

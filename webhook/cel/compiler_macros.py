@@ -21,10 +21,11 @@ from webhook.cel import runtime
 from webhook.cel.compiler_calls import apply
 from webhook.cel.compiler_code import Place, Term
 from webhook.cel.compiler_logic import attempt_operand, checked_bool, is_bool
+from webhook.cel.compiler_optional import opt_map
 from webhook.cel.library import extended_lists
-from webhook.cel.tree import Ident, Macro, Node, children
+from webhook.cel.tree import Macro, Node
 from webhook.cel.types import BOOL, DYN, INT, Type, list_of
-from webhook.cel.values import NONE, Optional, make_map, no_such_overload
+from webhook.cel.values import make_map, no_such_overload
 
 if TYPE_CHECKING:
     from webhook.cel.compiler import Compiler
@@ -296,69 +297,14 @@ def _transform_map_entry(compiler: Compiler, node: Macro) -> Term:
 # ---- macros without a loop
 
 
-def _opt_map(compiler: Compiler, node: Macro) -> Term:
-    """target.hasValue() ? optional.of(body with the value) : optional.none(); the value's use computes target again."""
-    writer = compiler.writer
-    again = writer.temporary()
-    uses = _reads(node.arguments[0], node.variables[0])
-    before, moves = writer.total, writer.moves
-    marker = len(writer.body)
-    writer.charge(1)
-    operand = compiler.kept(compiler.value(node.operand))
-    repeated = writer.total - before
-    changes = writer.moves != moves
-    if changes and uses:
-        writer.body.insert(marker, code.assign(again, code.name(code.COST)))
-        writer.emit(code.assign(again, code.binary(code.name(code.COST), ast.Sub(), code.name(again))))
-    result, inner = writer.temporary(), writer.temporary()
-    is_optional = code.identical(code.call(compiler.bind(type), operand.code), compiler.bind(Optional))
-    refuse = code.expression(compiler.call(no_such_overload, place=Place("call")))
-    if not (operand.sure and operand.type.name == "optional_type"):
-        writer.emit(code.branch(code.negation(is_optional), [refuse]))
-    with writer.block() as present:
-        if uses:
-            writer.charge(repeated)
-            if changes:
-                writer.charge_value(code.name(again))
-        writer.emit(code.assign(inner, code.attribute(operand.code, "value")))
-        static = operand.type.parameters[0] if operand.type.parameters else DYN
-        value = Term(code.name(inner), static, raises=False, atom=True)
-        term = _with_variable(compiler, node.variables[0], value, node)
-        found = term.code
-        if node.name == "optMap":
-            writer.charge(1)
-            found = code.call(compiler.bind(Optional), found)
-        writer.emit(code.assign(result, found))
-    with writer.block() as absent:
-        writer.charge(1)
-        writer.emit(code.assign(result, compiler.bind(NONE)))
-    writer.emit(code.branch(code.attribute(operand.code, "present"), present, absent))
-    return Term(code.name(result), compiler.checked.type_of(node), raises=False, atom=True, sure=node.name == "optMap")
-
-
-def _with_variable(compiler: Compiler, name: str, term: Term, node: Macro) -> Term:
-    before = compiler.scope
-    compiler.scope = {**before, name: term}
-    found = compiler.value(node.arguments[0])
-    compiler.scope = before
-    return found
-
-
-def _reads(node: Node, name: str) -> bool:
-    """Whether an expression names a variable at all."""
-    pending = [node]
-    while pending:
-        at = pending.pop()
-        if isinstance(at, Ident) and at.name == name:
-            return True
-        pending.extend(children(at))
-    return False
-
-
 def _bind(compiler: Compiler, node: Macro) -> Term:
     """cel.bind(name, value, body)."""
     value = compiler.kept(compiler.value(node.operand))
-    return _with_variable(compiler, node.variables[0], value, node)
+    before = compiler.scope
+    compiler.scope = {**before, node.variables[0]: value}
+    found = compiler.value(node.arguments[0])
+    compiler.scope = before
+    return found
 
 
 def _sort_by(compiler: Compiler, node: Macro) -> Term:
@@ -392,8 +338,8 @@ _MACROS = {
     "transformList": _map,
     "transformMap": _transform_map,
     "transformMapEntry": _transform_map_entry,
-    "optMap": _opt_map,
-    "optFlatMap": _opt_map,
+    "optMap": opt_map,
+    "optFlatMap": opt_map,
     "bind": _bind,
     "sortBy": _sort_by,
 }

@@ -11,6 +11,7 @@ from typing import Any
 
 from webhook.cel.library.conversions import show
 from webhook.cel.library.costs import size
+from webhook.cel.library.optional import is_zero
 from webhook.cel.library.standard import index, list_index
 from webhook.cel.values import (
     ABSENT,
@@ -48,27 +49,39 @@ def get(value: Any, key: Any) -> Any:
 
 def look_up(value: Any, key: Any) -> Optional:
     """value[?key], also of an optional value: an optional."""
-    kind = type(value)
-    if kind is Optional:
+    found = find(value, key)
+    return NONE if found is ABSENT else Optional(found)
+
+
+def find(value: Any, key: Any) -> Any:
+    """What look_up's optional has, or ABSENT."""
+    while type(value) is Optional:
         if not value.present:
-            return NONE
+            return ABSENT
         value = value.value
-        kind = type(value)
-    if kind is dict and type(key) is str:  # nearly always
-        return Optional(value[key]) if key in value else NONE
-    if kind is Optional:
-        return look_up(value, key)
     if type(key) not in _KEYS:
         raise EvaluationError(f"invalid qualifier type: {_GO_NAMES.get(type(key), type_name(key))}")
+    kind = type(value)
     if kind is list:
         position = list_index(key)
-        return Optional(value[position]) if 0 <= position < len(value) else NONE
+        return value[position] if 0 <= position < len(value) else ABSENT
     if kind in MAPS:
-        found = map_find(value, key)
-        return NONE if found is ABSENT else Optional(found)
+        return map_find(value, key)
     if isinstance(value, dict) and kind is not Struct:  # the API server's Object{…} gives nothing to optional selection
-        return Optional(value[key]) if has(value, key) else NONE
-    return NONE
+        return value[key] if has(value, key) else ABSENT
+    return ABSENT
+
+
+def opened(value: Any) -> Any:
+    """The value of an optional, or ABSENT; what is no optional stands for itself."""
+    if type(value) is not Optional:
+        return value
+    return value.value if value.present else ABSENT
+
+
+def non_zero(value: Any) -> Any:
+    """The value, unless it is zero or empty, which gives ABSENT."""
+    return ABSENT if is_zero(value) else value
 
 
 def field_of(value: Any, field: str) -> Any:

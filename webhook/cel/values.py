@@ -26,6 +26,8 @@ from webhook.errors import EvaluationError, NoSuchOverload
 
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 NANOSECONDS = 1_000_000_000
+_YEAR_ONE = -62_135_596_800
+"""The seconds at which years begin."""
 
 
 class UInt(int):
@@ -44,10 +46,14 @@ class Timestamp:
     cel_type: ClassVar[Type] = TIMESTAMP
 
     def __init__(self, nanoseconds: int, offset: int = 0) -> None:
-        if not -62_135_596_800 * NANOSECONDS <= nanoseconds < 253_402_300_800 * NANOSECONDS:
+        if not _YEAR_ONE * NANOSECONDS <= nanoseconds < 253_402_300_800 * NANOSECONDS:
             raise EvaluationError("timestamp overflow")
         self.nanoseconds = nanoseconds
         self.offset = offset
+
+    def __bool__(self) -> bool:
+        """Whether it is not the first moment there is, which Go takes for none."""
+        return self.nanoseconds != _YEAR_ONE * NANOSECONDS
 
     def __eq__(self, other: object) -> bool:
         return type(other) is Timestamp and other.nanoseconds == self.nanoseconds
@@ -78,6 +84,10 @@ class Duration:
         if not INT_MIN <= nanoseconds <= INT_MAX:
             raise EvaluationError("integer overflow")
         self.nanoseconds = nanoseconds
+
+    def __bool__(self) -> bool:
+        """Whether it lasts at all."""
+        return self.nanoseconds != 0
 
     def __eq__(self, other: object) -> bool:
         return type(other) is Duration and other.nanoseconds == self.nanoseconds

@@ -82,8 +82,7 @@ from webhook.cel.values import MAPS, NONE, Duration, Optional, Struct, Timestamp
 from webhook.errors import EvaluationError, NoSuchOverload
 
 _OPTIONAL = optional_of(A)
-_YEAR_ONE = Timestamp(-62_135_596_800_000_000_000)
-_WITH_ZERO = frozenset((bool, int, UInt, float, str, bytes, list, *MAPS))
+_WITH_ZERO = frozenset((bool, int, UInt, float, str, bytes, list, *MAPS, Duration, Timestamp))
 
 
 def is_zero(value: Any) -> bool:
@@ -91,11 +90,7 @@ def is_zero(value: Any) -> bool:
     kind = type(value)
     if kind is Struct and value.name == "JSONPatch":
         return False
-    if kind in _WITH_ZERO:
-        return not value
-    if kind is Duration:
-        return bool(value.nanoseconds == 0)
-    return value is None or (kind is Timestamp and value == _YEAR_ONE)
+    return not value if kind in _WITH_ZERO else value is None
 
 
 def of_non_zero_value(value: Any) -> Optional:

@@ -1,0 +1,268 @@
+"""Optionals: selections `a.?b[?c]`, optMap, optFlatMap, or, orValue, hasValue, optional.of and ofNonZeroValue.
+
+Most optionals are asked at once whether they have a value, so none is made: their value, or ABSENT, stands in a
+variable (`Term.raw`), and only who wants the optional itself gets one made of it. Costs of selections: 1 for every step
+that finds something (cel-go v0.26.0 interpreter/attributes.go, runtimecost.go).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from webhook.cel import compiler_code as code
+from webhook.cel import runtime
+from webhook.cel.compiler_code import Place, Term
+from webhook.cel.library import optional as library
+from webhook.cel.tree import Call, Ident, Macro, Node, Select, children
+from webhook.cel.types import BOOL, DYN, STRING, Type
+from webhook.cel.values import ABSENT, NONE, Optional, no_such_overload
+
+if TYPE_CHECKING:
+    from webhook.cel.compiler import Compiler
+
+
+def of_raw(compiler: Compiler, raw: ast.Name, static: Type, steps: int = 0) -> Term:
+    """The optional whose value, or ABSENT, is in a variable."""
+    made = code.either(present(compiler, raw), code.call(compiler.bind(Optional), raw), compiler.bind(NONE))
+    return Term(made, static, raises=False, sure=True, raw=raw, steps=steps)
+
+
+def present(compiler: Compiler, raw: ast.Name) -> ast.expr:
+    """Whether a variable has a value."""
+    return code.different(raw, compiler.bind(ABSENT))
+
+
+def raw_of(compiler: Compiler, term: Term) -> ast.Name:
+    """A variable with the value of an optional, or ABSENT; what is no optional is taken for one with a value."""
+    return term.raw or compiler.writer.keep(compiler.call(runtime.opened, term.code))
+
+
+# ---- selections
+
+
+def steps(compiler: Compiler, term: Term, path: Sequence[Select | Call], part: Callable[[], None]) -> Term:
+    """The steps of a path from the first optional one on. After one that finds nothing no further key is computed."""
+    writer = compiler.writer
+    static = term.type
+    at: ast.expr = raw_of(compiler, term) if static.name == "optional_type" else compiler.kept(term).code
+    found: list[ast.Name] = []
+    for step in path:
+        part()
+        with writer.block() as body:
+            key = _key(compiler, step)
+        is_first = step is path[0] and static.name != "optional_type"
+        if body:
+            _count(compiler, found)
+            found = []
+        found.append(_found(compiler, at, key, body, _Way(is_first=is_first, before=len(found))))
+        at = found[-1]
+    _count(compiler, found)
+    counted = len(found) if len(found) == len(path) else 0
+    return of_raw(compiler, found[-1], compiler.checked.type_of(path[-1]), counted)
+
+
+def _key(compiler: Compiler, step: Select | Call) -> Term:
+    if isinstance(step, Select):
+        return compiler.constant(step.field, STRING)
+    return compiler.kept(compiler.bare(step.arguments[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """Where a step stands: at a value, not at what another step has found; behind so many that are not counted yet."""
+
+    is_first: bool
+    before: int
+
+
+def _found(compiler: Compiler, at: ast.expr, key: Term, body: list[ast.stmt], way: _Way) -> ast.Name:
+    """A variable with what a key, which the body computes, finds in a value."""
+    writer = compiler.writer
+    if not body or way.is_first:
+        writer.body.extend(body)
+        return writer.hold(_look_up(compiler, at, key, way))
+    result = writer.temporary()
+    body.append(code.assign(result, _look_up(compiler, at, key, way)))
+    absent: list[ast.stmt] = [code.assign(result, compiler.bind(ABSENT))]
+    writer.emit(code.branch(code.different(at, compiler.bind(ABSENT)), body, absent))
+    return code.name(result)
+
+
+def _look_up(compiler: Compiler, at: ast.expr, key: Term, way: _Way) -> ast.expr:
+    """What a key finds in a value; ABSENT in what is ABSENT itself."""
+    missing = compiler.bind(ABSENT)
+    found = compiler.call(runtime.find, at, key.code, place=Place("call", refund=-way.before))
+    if not way.is_first:
+        found = code.either(code.identical(at, missing), missing, found)
+    if not (key.sure and key.type.name == "string"):
+        return found
+    is_map = code.identical(code.call(compiler.bind(type), at), compiler.bind(dict))
+    return code.either(is_map, code.call(code.attribute(at, "get"), key.code, missing), found)
+
+
+def _count(compiler: Compiler, found: Sequence[ast.Name]) -> None:
+    """Count 1 for every step up to the last that found something."""
+    statement: list[ast.stmt] = []
+    for number, raw in enumerate(found, start=1):
+        statement = [code.branch(present(compiler, raw), [code.add_cost(code.literal(number))], statement)]
+    for each in statement:
+        compiler.writer.moves += 1
+        compiler.writer.emit(each)
+
+
+# ---- functions
+
+
+def has_value(compiler: Compiler, term: Term) -> Term | None:
+    """optional.hasValue(); None of what is perhaps no optional."""
+    if term.raw is None:
+        return None
+    compiler.writer.charge(1)
+    return Term(present(compiler, term.raw), BOOL, raises=False, sure=True)
+
+
+def made(compiler: Compiler, node: Call, argument: Node) -> Term | None:
+    """optional.of(argument), optional.ofNonZeroValue(argument); None for every other function."""
+    overloads = compiler.overloads(node)
+    implementation = overloads[0].implementation if overloads else None
+    if implementation is not Optional and implementation is not library.of_non_zero_value:
+        return None
+    term = compiler.kept(compiler.value(argument))
+    compiler.writer.charge(1)
+    value = term.code
+    if implementation is library.of_non_zero_value:
+        value = code.either(value, value, compiler.call(runtime.non_zero, value))  # what is true is no zero
+    return of_raw(compiler, compiler.writer.hold(value), compiler.checked.type_of(node))
+
+
+def alternative(compiler: Compiler, node: Call) -> Term:
+    """a.or(b), a.orValue(b): the other value is computed only when it is needed, and the choice costs nothing."""
+    assert node.target is not None
+    first = compiler.value(node.target)
+    if first.raw is None:
+        return _of_anything(compiler, node, compiler.kept(first))
+    writer = compiler.writer
+    here, absent = _uncounted(compiler, first)
+    with writer.block() as other:
+        term = compiler.value(node.arguments[0])
+        is_raw = node.function == "or" and term.sure
+        value = raw_of(compiler, term) if is_raw else term.code
+    result = code.name(writer.temporary())
+    kept = first.raw if is_raw or node.function == "orValue" else first.code
+    if here or absent or other:
+        here.append(code.assign(result.id, kept))
+        other = [*absent, *other, code.assign(result.id, value)]
+        writer.emit(code.branch(present(compiler, first.raw), here, other))
+    else:
+        writer.emit(code.assign(result.id, code.either(present(compiler, first.raw), kept, value)))
+    writer.moves += 1
+    static = compiler.checked.type_of(node)
+    return of_raw(compiler, result, static) if is_raw else Term(result, static, raises=False, atom=True)
+
+
+def _uncounted(compiler: Compiler, term: Term) -> tuple[list[ast.stmt], list[ast.stmt]]:
+    """Take back the statement that counts the steps of a selection: what of it belongs where it has a value, where not.
+
+    It is the last one, and what asks for the value next is a branch anyway.
+    """
+    if not term.steps:
+        return [], []
+    count = compiler.writer.body.pop()
+    assert isinstance(count, ast.If)
+    return count.body, count.orelse
+
+
+def _of_anything(compiler: Compiler, node: Call, first: Term) -> Term:
+    """The same of a value that may be no optional; up to 1.36 it is its own value then."""
+    writer = compiler.writer
+    result = writer.temporary()
+    overload = compiler.overloads(node)[0]
+    is_optional = code.identical(code.call(compiler.bind(type), first.code), compiler.bind(Optional))
+    here = code.attribute(first.code, "value") if node.function == "orValue" else first.code
+    with writer.block() as other:
+        term = compiler.value(node.arguments[0])
+        writer.emit(code.assign(result, term.code))
+    chosen = code.branch(code.attribute(first.code, "present"), [code.assign(result, here)], other)
+    plain: ast.expr = first.code
+    if overload.since >= (1, 37):
+        plain = compiler.call(overload.implementation, first.code, first.code, place=Place("call"))
+    writer.emit(code.branch(is_optional, [chosen], [code.assign(result, plain)]))
+    writer.moves += 1
+    return Term(code.name(result), compiler.checked.type_of(node), raises=False, atom=True)
+
+
+# ---- macros
+
+
+def opt_map(compiler: Compiler, node: Macro) -> Term:
+    """target.hasValue() ? optional.of(body with the value) : optional.none(); the value's use computes target again."""
+    writer = compiler.writer
+    uses = _reads(node.arguments[0], node.variables[0])
+    before, moves, marker = writer.total, writer.moves, len(writer.body)
+    writer.charge(1)
+    operand = compiler.value(node.operand)
+    raw = operand.raw or _opened(compiler, operand)
+    changes = writer.moves - moves > bool(operand.steps)
+    gone = [] if changes else _uncounted(compiler, operand)[1]
+    steps = 0 if changes else operand.steps
+    repeated = writer.total - before + steps
+    again = _difference(compiler, marker) if changes and uses else None
+    with writer.block() as chosen:
+        writer.charge(steps + (repeated if uses else 0))
+        if again is not None:
+            writer.charge_value(again)
+        term = _body(compiler, node, raw, operand.type)
+    found = code.name(writer.temporary())
+    is_raw = node.name == "optMap" or term.sure
+    value = term.code if node.name == "optMap" or not is_raw else raw_of(compiler, term)
+    chosen.append(code.assign(found.id, value))
+    writer.moves += 1
+    absent = [*gone, code.add_cost(code.literal(1)), code.assign(found.id, compiler.bind(ABSENT if is_raw else NONE))]
+    writer.emit(code.branch(present(compiler, raw), chosen, absent))
+    static = compiler.checked.type_of(node)
+    return of_raw(compiler, found, static) if is_raw else Term(found, static, raises=False, atom=True)
+
+
+def _opened(compiler: Compiler, operand: Term) -> ast.Name:
+    """A variable with the value of what must be an optional."""
+    if operand.sure and operand.type.name == "optional_type":
+        return raw_of(compiler, operand)
+    operand = compiler.kept(operand)
+    is_optional = code.identical(code.call(compiler.bind(type), operand.code), compiler.bind(Optional))
+    refuse = code.expression(compiler.call(no_such_overload, place=Place("call")))
+    compiler.writer.emit(code.branch(code.negation(is_optional), [refuse]))
+    return raw_of(compiler, operand)
+
+
+def _difference(compiler: Compiler, marker: int) -> ast.Name:
+    """A variable with what the statements from a marker on cost when they ran."""
+    writer = compiler.writer
+    cost = code.name(writer.temporary())
+    writer.body.insert(marker, code.assign(cost.id, code.name(code.COST)))
+    writer.emit(code.assign(cost.id, code.binary(code.name(code.COST), ast.Sub(), cost)))
+    return cost
+
+
+def _body(compiler: Compiler, node: Macro, raw: ast.Name, operand: Type) -> Term:
+    """The macro's expression, with its variable standing for the value."""
+    static = operand.parameters[0] if operand.parameters else DYN
+    before = compiler.scope
+    compiler.scope = {**before, node.variables[0]: Term(raw, static, raises=False, atom=True)}
+    term = compiler.value(node.arguments[0])
+    compiler.scope = before
+    compiler.writer.charge(node.name == "optMap")
+    return term
+
+
+def _reads(node: Node, name: str) -> bool:
+    """Whether an expression names a variable at all."""
+    pending = [node]
+    while pending:
+        at = pending.pop()
+        if isinstance(at, Ident) and at.name == name:
+            return True
+        pending.extend(children(at))
+    return False
