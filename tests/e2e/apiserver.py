@@ -158,7 +158,7 @@ def _wait(server: ApiServer, token: str, process: subprocess.Popen[bytes]) -> No
     """Until it is ready and has made the default namespace."""
     end = time.monotonic() + START_S
     headers = {"authorization": f"Bearer {token}"}
-    with httpx.Client(verify=_trust(server), headers=headers, base_url=server.url) as client:
+    with httpx.Client(verify=trust(server), headers=headers, base_url=server.url) as client:
         while time.monotonic() < end:
             assert process.poll() is None, (server.folder / "apiserver.log").read_text()[-2000:]
             with suppress(httpx.TransportError):
@@ -168,7 +168,8 @@ def _wait(server: ApiServer, token: str, process: subprocess.Popen[bytes]) -> No
     raise TimeoutError(f"the API server was not ready: {(server.folder / 'apiserver.log').read_text()[-2000:]}")
 
 
-def _trust(server: ApiServer) -> Any:
+def trust(server: ApiServer) -> Any:
+    """The TLS context of a client that trusts this server alone."""
     import ssl
 
     return ssl.create_default_context(cafile=str(server.folder / "ca.crt"))

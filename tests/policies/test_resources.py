@@ -1,0 +1,96 @@
+"""What kube-apiserver 1.36.1 says of resources, gpu-limits says too: tests/data/policies/resources.jsonl, as tests/e2e recorded it.
+
+A spec is refused here if and only if the API server refuses a Pod with it; where the two differ is listed, and why. Templates
+are judged as the pods that are made of them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from webhook import shipped
+from webhook.admission import fixtures
+from webhook.cluster.files import FilesCluster
+from webhook.commands.assumed import AssumedNamespaces
+from webhook.commands.phases import Local, run
+from webhook.policy.load import Options, load
+from webhook.workloads.table import load as load_table
+
+HOW = Options(table=load_table())
+POLICIES = load([Path(shipped.policies()) / "gpu-limits"], HOW)
+HUGE = (
+    "1Ei",
+    "7Ei",
+    "16Ei",
+    "123456789012345678",
+    "999999999999999999999",
+    "4503599627370497.5",
+    "92233720368547758070m",
+)
+ROWS = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "data" / "policies" / "resources.jsonl").read_text().splitlines()
+]
+
+
+def difference(row: Any) -> str:
+    """Why a spec that the API server refuses is not refused here, "" where nothing says so."""
+    spec, text = row["spec"], json.dumps(row["spec"])
+    if any(f'"{amount}"' in text for amount in (*HUGE, "9223372036854775.5", "9223372036854775807.5")):
+        return "Go's thousandths of what is above 9e15 overflow, and nobody has so much of anything"
+    if "[null]" in text:
+        return "null is nothing here, at every level"
+    if spec.get("overhead") == {}:
+        return "an empty map is left out by most that write objects"
+    if "runtimeClassName" in spec:
+        return "what overhead a runtime class has stands in the cluster"
+    return ""
+
+
+def judged(obj: Any) -> tuple[bool, list[str]]:
+    """Whether the object is allowed, and why not."""
+    attributes = fixtures.attributes_of_object(obj, HOW.table.row)
+    outcome = run(attributes, "validate", Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())))
+    denied = [made for _, made in outcome.decisions if made.action == "deny"]
+    assert [made.message for made in denied if made.evaluation == "error"] == []
+    return outcome.verdict.allowed, [made.message for made in denied]
+
+
+def pod(spec: Any) -> Any:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "namespace": "default"}, "spec": spec}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[json.dumps(row["spec"])[:200] for row in ROWS])
+def test_a_pod_is_refused_as_the_api_server_refuses_it(row: Any) -> None:
+    allowed, said = judged(pod(row["spec"]))
+    is_refused = bool(row["refusal"])
+    assert allowed is not is_refused or (is_refused and difference(row)), (row["refusal"], said)
+
+
+def template(kind: str, spec: Any) -> Any:
+    """A kind whose controller makes pods of this spec."""
+    version = "apps/v1" if kind == "Deployment" else "sandbox.opensandbox.io/v1alpha1"
+    inner = {"metadata": {"labels": {"app": "x"}}, "spec": spec}
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {"name": "x", "namespace": "default"},
+        "spec": {"template": inner},
+    }
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "BatchSandbox"])
+def test_a_template_is_judged_as_the_pod_that_is_made_of_it(kind: str) -> None:
+    for row in ROWS:
+        allowed, said = judged(pod(row["spec"]))
+        inside, heard = judged(template(kind, row["spec"]))
+        assert inside is allowed, row["spec"]
+        assert heard == [text.replace("spec.", "spec.template.spec.") for text in said] or not allowed
+
+
+def test_what_is_refused_in_a_deployment_is_refused_in_pods() -> None:
+    assert [row["spec"] for row in ROWS if row["refused"] and not row["refusal"]] == []
