@@ -30,6 +30,8 @@ def mistake(**fields):
     [
         ({"name": None}, "expected a string, found `null`"),
         ({"name": True}, "expected a string, found `true`"),
+        ({"count": "1"}, 'expected an integer, found `"1"`'),
+        ({"flag": "true"}, 'expected true or false, found `"true"`'),
         ({"count": {"a": [1]}}, 'expected an integer, found `{"a": [1]}`'),
         ({"flag": "yes\nno"}, "expected true or false, found `yes no`"),
         ({"kind": "A"}, "expected one of a, b, found `A`"),

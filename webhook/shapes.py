@@ -29,6 +29,7 @@ _EXPECTED: Final = {
     "string_too_short": "some text",
 }
 _LONGEST: Final = 60
+_OTHER: Final = re.compile(r"\s*|[-+]?[0-9][0-9._]*|true|false|null|~")  # a text that YAML would take for another value
 
 
 def is_unknown(mistake: Mapping[str, Any]) -> bool:
@@ -52,7 +53,8 @@ def complaint(mistake: Mapping[str, Any]) -> str:
 
 
 def shown(value: JSON) -> str:
-    """A value as it is written in JSON, a text as it is, on one line and not long."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    """A value as it is written in JSON, a text as it is unless it looks like something else, on one line, not long."""
+    is_plain = isinstance(value, str) and not _OTHER.fullmatch(value)
+    text = value if is_plain else json.dumps(value, ensure_ascii=False, default=str)
     text = text.replace("\n", " ")
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -49,11 +49,23 @@ def test_webhooks_are_what_the_command_prints(capsys: pytest.CaptureFixture[str]
 
 
 def test_the_server_may_read_exactly_what_the_policies_look_up() -> None:
-    kinds = assembly.assemble(Settings()).policies.kinds()
+    assembled = assembly.assemble(Settings())
     rules = one("ClusterRole", "claimgate")["rules"]
     allowed = {(rule["apiGroups"][0], name) for rule in rules for name in rule["resources"]}
-    assert allowed == {(kind.group, plural(kind.kind)) for kind in kinds}, "edit deploy/base/rbac.yaml"
+    wanted = {
+        (kind.group, row.resource if (row := assembled.table.row(kind.group, kind.kind)) else plural(kind.kind))
+        for kind in assembled.policies.kinds()
+    }
+    assert allowed == wanted, "edit deploy/base/rbac.yaml"
     assert all(rule["verbs"] == ["get", "list", "watch"] and len(rule["apiGroups"]) == 1 for rule in rules)
+
+
+def test_the_server_may_read_what_pods_of_a_trainjob_come_from() -> None:
+    table = assembly.assemble(Settings()).table
+    (reference,) = table.row("trainer.kubeflow.org", "TrainJob").references
+    rules = one("ClusterRole", "claimgate")["rules"]
+    allowed = {name for rule in rules if rule["apiGroups"] == ["trainer.kubeflow.org"] for name in rule["resources"]}
+    assert allowed == {table.row("trainer.kubeflow.org", kind).resource for kind in reference.kinds}
 
 
 def test_parameters_are_the_shipped_ones() -> None:

@@ -79,11 +79,128 @@ CASES = [
         [("main", "spec.leaderWorkerTemplate.workerTemplate", 4)],
     ),
     (
-        "executors are none by default",
+        "one executor by default",
         workload(
             "sparkoperator.k8s.io/v1beta2", "SparkApplication", driver={"template": POD}, executor={"template": POD}
         ),
-        [("driver", "spec.driver.template", 1), ("executor", "spec.executor.template", 0)],
+        [("driver", "spec.driver.template", 1), ("executor", "spec.executor.template", 1)],
+    ),
+    (
+        "a flag that is false counts as unset",
+        workload(
+            "sparkoperator.k8s.io/v1beta2",
+            "SparkApplication",
+            dynamicAllocation={"enabled": False},
+            executor={"instances": 3, "template": POD},
+        ),
+        [("executor", "spec.executor.template", 3)],
+    ),
+    (
+        "as many executors as Spark wants",
+        workload(
+            "sparkoperator.k8s.io/v1beta2",
+            "SparkApplication",
+            dynamicAllocation={"enabled": True},
+            executor={"instances": 3, "template": POD},
+        ),
+        [("executor", "spec.executor.template", None)],
+    ),
+    (
+        "no MPI workers by default",
+        workload(
+            "kubeflow.org/v2beta1",
+            "MPIJob",
+            mpiReplicaSpecs={"Launcher": {"template": POD}, "Worker": {"template": POD}},
+        ),
+        [
+            ("launcher", "spec.mpiReplicaSpecs.Launcher.template", 1),
+            ("worker", "spec.mpiReplicaSpecs.Worker.template", 0),
+        ],
+    ),
+    (
+        "ray workers within their bounds",
+        workload(
+            "ray.io/v1",
+            "RayCluster",
+            workerGroupSpecs=[
+                {"groupName": "none", "template": POD},
+                {"groupName": "least", "minReplicas": 2, "template": POD},
+                {"groupName": "most", "replicas": 9, "maxReplicas": 4, "template": POD},
+                {
+                    "groupName": "both",
+                    "replicas": 9,
+                    "minReplicas": 5,
+                    "maxReplicas": 4,
+                    "numOfHosts": 0,
+                    "template": POD,
+                },
+            ],
+        ),
+        [
+            ("none", "spec.workerGroupSpecs[0].template", 0),
+            ("least", "spec.workerGroupSpecs[1].template", 2),
+            ("most", "spec.workerGroupSpecs[2].template", 4),
+            ("both", "spec.workerGroupSpecs[3].template", 5),
+        ],
+    ),
+    (
+        "zero is a count",
+        workload("serving.kserve.io/v1beta1", "InferenceService", predictor={"minReplicas": 0, **POD["spec"]}),
+        [("predictor", "spec.predictor", 0)],
+    ),
+    (
+        "null is no count",
+        workload(
+            "jobset.x-k8s.io/v1alpha2",
+            "JobSet",
+            replicatedJobs=[
+                {"name": "a", "replicas": None, "template": {"spec": {"parallelism": None, "template": POD}}}
+            ],
+        ),
+        [("a", "spec.replicatedJobs[0].template.spec.template", 1)],
+    ),
+    (
+        "replicas of jobs are as many times their parallelism",
+        workload(
+            "jobset.x-k8s.io/v1alpha2",
+            "JobSet",
+            replicatedJobs=[
+                {
+                    "name": "a",
+                    "replicas": 3,
+                    "template": {"spec": {"parallelism": 4, "completions": 2, "template": POD}},
+                }
+            ],
+        ),
+        [("a", "spec.replicatedJobs[0].template.spec.template", 6)],
+    ),
+    (
+        "a group of one leader has no workers",
+        workload(
+            "leaderworkerset.x-k8s.io/v1",
+            "LeaderWorkerSet",
+            leaderWorkerTemplate={"leaderTemplate": POD, "workerTemplate": POD},
+        ),
+        [
+            ("leader", "spec.leaderWorkerTemplate.leaderTemplate", 1),
+            ("worker", "spec.leaderWorkerTemplate.workerTemplate", 0),
+        ],
+    ),
+    (
+        "templates of one element have names of their own",
+        workload(
+            "workload.serving.volcano.sh/v1alpha1",
+            "ModelServing",
+            template={
+                "roles": [
+                    {"name": "prefill", "replicas": 2, "workerReplicas": 3, "entryTemplate": POD, "workerTemplate": POD}
+                ]
+            },
+        ),
+        [
+            ("prefill-entry", "spec.template.roles[0].entryTemplate", 2),
+            ("prefill-worker", "spec.template.roles[0].workerTemplate", 6),
+        ],
     ),
     (
         "an appwrapper says itself where templates are",
@@ -163,6 +280,12 @@ def test_groups_multiply_pods() -> None:
     assert (worker.count, worker.groups, worker.pods) == (3, 3, 9)
 
 
+def test_groups_are_those_of_the_object() -> None:
+    roles = [{"name": "r", "spec": {"replicas": 2, "leaderWorkerTemplate": {"size": 4, "workerTemplate": POD}}}]
+    (podset,) = podsets(workload("disaggregatedset.x-k8s.io/v1", "DisaggregatedSet", slices=3, roles=roles), TABLE)
+    assert (podset.name, podset.count, podset.groups, podset.pods) == ("r", 8, 3, 24)
+
+
 def test_unknown_counts_stay_unknown() -> None:
     (podset,) = podsets(workload("apps/v1", "DaemonSet", template=POD), TABLE)
     assert podset.pods is None
@@ -223,7 +346,9 @@ def test_old_overrides_are_bare_pod_specs() -> None:
 
 
 def test_a_table_made_by_hand() -> None:
-    rule = PodSetRule(template="spec.a[].b{}", name="n", count=("r", Factor(path="s", default=5, less=1, floor=2)))
+    rule = PodSetRule(
+        template="spec.a[].b{}", name="n", count=(Factor(path="r"), Factor(path="s", default=5, less=1, floor=2))
+    )
     table = Table((Row(group="g", versions=("v1",), kind="K", resource="ks", templates="mutable", podSets=(rule,)),))
     obj = {"apiVersion": "g/v1", "kind": "K", "spec": {"a": [{"b": {"X": {"r": 2, "spec": {}}, "Y": None}}]}}
-    assert [(p.name, p.count, paths.render(p.path)) for p in podsets(obj, table)] == [("n", 8, "spec.a[0].b.X")]
+    assert [(p.name, p.count, paths.render(p.path)) for p in podsets(obj, table)] == [("x-n", 8, "spec.a[0].b.X")]

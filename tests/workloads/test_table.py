@@ -1,18 +1,44 @@
 """The workload table agrees with published CRDs, and a site's own rows are checked like it."""
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.workloads.crds import embedded
+from webhook import yamlfile
 from webhook.errors import InputError
 from webhook.workloads import table
+from webhook.workloads.table import Factor, Row
 
 DATA = Path(__file__).parents[1] / "data"
 CRDS = json.loads((DATA / "crds" / "templates.json").read_text())
+README = DATA.parents[1] / "README.md"
 SHIPPED = table.load()
 
-WITHOUT_PODS = {("kueue.x-k8s.io", "Workload")}  # made by Kueue out of the jobs that are in the table
+WITHOUT_ROW = {
+    ("kueue.x-k8s.io", "Workload"): "made by Kueue out of the jobs that are in the table",
+    ("grove.io", "PodClique"): "made by Grove out of PodCliqueSets",
+    ("orchestration.aibrix.ai", "PodSet"): "made by AIBrix out of RoleSets",
+    ("orchestration.aibrix.ai", "RayClusterReplicaSet"): "made by AIBrix out of RayClusterFleets",
+    ("serving.knative.dev", "Revision"): "made by Knative out of Services and Configurations",
+    ("argoproj.io", "Experiment"): "copies of a Rollout's pods for the time of an analysis",
+    ("argoproj.io", "AnalysisRun"): "a job that measures others",
+    ("argoproj.io", "AnalysisTemplate"): "a job that measures others",
+    ("argoproj.io", "ClusterAnalysisTemplate"): "a job that measures others",
+    ("serving.kserve.io", "ServingRuntime"): "incomplete until merged with an InferenceService",
+    ("serving.kserve.io", "ClusterServingRuntime"): "incomplete until merged with an InferenceService",
+    ("serving.kserve.io", "LLMInferenceService"): "incomplete until merged with LLMInferenceServiceConfigs",
+    ("serving.kserve.io", "LLMInferenceServiceConfig"): "incomplete until merged with an LLMInferenceService",
+    ("flink.apache.org", "FlinkDeployment"): "incomplete until the operator has put Flink's own container in",
+    ("flink.apache.org", "FlinkBlueGreenDeployment"): "incomplete until the operator has put Flink's own container in",
+    ("orchestration.aibrix.ai", "KVCache"): "incomplete until the operator has put the cache's own containers in",
+    ("workloads.x-k8s.io", "ClusterEngineRuntimeProfile"): "containers that are added to the pods of others",
+    ("workloads.x-k8s.io", "RoleBasedGroupWarmup"): "containers that prepare nodes",
+}
+NOT_PODS = re.compile(r"engineRuntimes\[\]$")  # containers that are added to the pods of others
 
 ISSUE = [
     "Pod",
@@ -48,20 +74,85 @@ ISSUE = [
 ]
 
 
-@pytest.mark.parametrize("crd", CRDS, ids=lambda crd: f"{crd['kind']} {crd['version']}")
-def test_a_row_says_what_the_crd_says(crd: dict) -> None:
+WITH_ROW = [crd for crd in CRDS if (crd["group"], crd["kind"]) not in WITHOUT_ROW]
+
+
+def row_of(crd: dict) -> Row:
     row = SHIPPED.row(crd["group"], crd["kind"])
-    if (crd["group"], crd["kind"]) in WITHOUT_PODS:
-        assert row is None
-        return
-    assert row is not None
+    assert row is not None, (
+        f"{crd['kind']} embeds pods at {crd['templates'] or crd['podSpecs']}: add a row to kinds.yaml"
+    )
+    return row
+
+
+def covers(rule: str, path: str) -> bool:
+    """Whether a rule's path is one of the CRD's; a rule may name a key of a map."""
+    return re.fullmatch(re.escape(path).replace(r"\{\}", r"(\{\}|\.\w+)"), rule) is not None
+
+
+@pytest.mark.parametrize("crd", WITH_ROW, ids=lambda crd: f"{crd['kind']} {crd['group']}/{crd['version']}")
+def test_every_pod_spec_of_a_crd_is_in_the_row_of_its_kind(crd: dict) -> None:
+    row = row_of(crd)
     assert crd["version"] in row.versions
     assert (row.resource, row.namespaced) == (crd["plural"], crd["namespaced"])
-    known = [rule.template for rule in (*row.podSets, *row.fragments)]
-    for path in crd["templates"]:
-        assert path in known
-    if not crd["templates"]:
-        assert all(any(path.startswith(free) for free in crd["free"]) for path in known)
+    rules = [*row.podSets, *row.fragments]
+    for embeds, key in (("template", "templates"), ("podSpec", "podSpecs")):
+        for path in crd.get(key, ()):
+            if not NOT_PODS.search(path):
+                assert any(rule.embeds == embeds and covers(rule.template, path) for rule in rules), path
+
+
+@pytest.mark.parametrize("row", SHIPPED.rows, ids=lambda row: f"{row.kind} {row.group}")
+def test_every_path_of_a_row_is_in_a_crd(row: Row) -> None:
+    """In some version of it, where the CRD says what stands there; fragments of old releases are in none."""
+    crds = [crd for crd in CRDS if (crd["group"], crd["kind"]) == (row.group, row.kind)]
+    known = [path for crd in crds for key in ("templates", "podSpecs") for path in crd.get(key, ())]
+    free = tuple(path for crd in crds for path in crd.get("free", ()))
+    if crds:
+        for rule in row.podSets:
+            assert any(covers(rule.template, path) for path in known) or rule.template.startswith(free), rule.template
+
+
+def factors(row: Row) -> Iterator[tuple[str, Factor]]:
+    """Each factor of a row with the place that its fields are relative to."""
+    for rule in row.podSets:
+        start, each, _ = re.fullmatch(r"(?:(.*)(\[\]|\{\}))?([^\[{]*)", rule.template).groups()
+        for factor in rule.count or ():
+            yield f"{start}{each}." if each else "", factor
+        for factor in rule.groups:
+            yield "", factor
+
+
+@pytest.mark.parametrize("crd", WITH_ROW, ids=lambda crd: f"{crd['kind']} {crd['group']}/{crd['version']}")
+def test_counts_are_integers_of_the_crd_with_its_defaults(crd: dict) -> None:
+    """A field may be another version's, or below an object without a schema."""
+    row, group = row_of(crd), [each for each in CRDS if (each["group"], each["kind"]) == (crd["group"], crd["kind"])]
+    known = {path: default for each in group for path, default in each.get("counts", {}).items()} | crd.get(
+        "counts", {}
+    )
+    free = tuple(path for each in group for path in each.get("free", ()))
+    for place, factor in factors(row):
+        for field in factor.fields:
+            path = next((path for path in known if covers(f"{place}{field}", path)), None)
+            assert path or f"{place}{field}".startswith(free), f"{place}{field}"
+            if path and known[path] is not None:
+                assert factor.default == max(known[path], factor.floor if isinstance(factor.floor, int) else 0), path
+
+
+def test_kinds_left_out_are_none_of_the_table() -> None:
+    known = {(crd["group"], crd["kind"]) for crd in CRDS}
+    assert all(found in known and SHIPPED.row(*found) is None for found in WITHOUT_ROW)
+
+
+def test_the_paths_are_what_the_published_crds_say() -> None:
+    """Those that are here whole; the others were read by the same code."""
+    files = sorted((DATA / "crds").glob("*.yaml"))
+    assert files
+    for file in files:
+        (document,) = yamlfile.read(file)
+        for found in embedded(document.value, ""):
+            (line,) = [each for each in CRDS if {**each, "origin": ""} == found]
+            assert line["origin"]
 
 
 def test_every_kind_that_carries_pods_has_a_row() -> None:
@@ -73,6 +164,16 @@ def test_every_kind_that_carries_pods_has_a_row() -> None:
         *["batch.volcano.sh"] * 2,
     ]
     assert SHIPPED.row("kubeflow.org", "MPIJob").versions == ("v1", "v2beta1")
+
+
+ROW = "group: a.b, templates: mutable"
+ODD = "group: a.b\n  versions: [v1]\n  kind: X\n  resource: xs\n  templates: mutable"
+
+
+def test_the_row_that_the_readme_shows_is_one(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(re.search(r"```yaml\n(- group: example.org\n.*?)```", README.read_text(), re.DOTALL)[1])
+    assert table.load([file]).row("example.org", "Fleet").podSets[0].template == "spec.ships[].pod"
 
 
 def test_a_site_adds_and_replaces_rows(tmp_path: Path) -> None:
@@ -98,7 +199,40 @@ def test_a_site_adds_and_replaces_rows(tmp_path: Path) -> None:
             ":1:",
             "is no field of a workload row",
         ),
-        ("kind: X\n", ":1:", ""),
+        ("kind: X\n", ":1:", 'expected a list of rows, found `{"kind": "X"}`'),
+        (f"- {{{ROW}, versions: [], kind: X, resource: xs}}\n", ":1:", "expected one version or more"),
+        (
+            f"- {{{ROW}, versions: [v1], kind: x, resource: xs}}\n",
+            ":1:",
+            "expected a kind such as `PyTorchJob`, found `x`",
+        ),
+        (f"- {{{ROW}, versions: [v1], kind: X, resource: x/s}}\n", ":1:", "the plural in lower case"),
+        (
+            f"- {ODD}\n  podSets:\n  - {{template: $.spec.x}}\n",
+            ":7:",
+            "podSets[0].template: expected a path such as `spec.template`",
+        ),
+        (
+            f"- {ODD}\n  podSets:\n  - {{template: spec.x, when: 'a[].b'}}\n",
+            ":7:",
+            "podSets[0].when: expected the path of a field such as `spec.replicas`, found `a[].b`",
+        ),
+        (
+            f"- {ODD}\n  podSets:\n  - template: spec.x\n    count:\n    - replicas\n    - {{default: '2'}}\n",
+            ":10:",
+            'podSets[0].count[1].default: expected an integer, found `"2"`',
+        ),
+        (
+            f"- {ODD}\n  podSets:\n  - template: spec.x\n    groups:\n    - {{path: a, least: [b]}}\n",
+            ":9:",
+            "podSets[0].groups[0]: expected a field, or `path`, or `least` with several",
+        ),
+        (
+            f"- {ODD}\n  fragments:\n  - {{template: 'spec.a[0]', of: spec.x}}\n",
+            ":7:",
+            "fragments[0].template: expected a path",
+        ),
+        (f"- {{{ROW}, versions: [v1], kind: X, resource: xs}}\n---\n" * 2, ":3:", "stands twice in this file"),
         (
             "- {group: a.b, versions: [v1], kind: X, resource: xs, templates: mutable}\n" * 2,
             ":2:",
@@ -110,7 +244,11 @@ def test_a_site_adds_and_replaces_rows(tmp_path: Path) -> None:
             "kind `Z` of group `a.b` has no row: add one",
         ),
     ],
-    ids=["missing field", "unknown word", "unknown field", "no list", "same kind twice", "reference to nothing"],
+    ids=[
+        *("missing field", "unknown word", "unknown field", "no list", "no versions", "bad kind", "bad plural"),
+        *("bad path", "bad field", "bad number", "bad factor", "bad fragment", "same kind in two documents"),
+        *("same kind twice", "reference to nothing"),
+    ],
 )
 def test_a_bad_row_is_named_with_its_place(tmp_path: Path, text: str, place: str, message: str) -> None:
     file = tmp_path / "own.yaml"

@@ -45,8 +45,12 @@ def exists(value: str, rule: PodSetRule) -> str:
 
 
 def _guards(value: str, rule: PodSetRule) -> list[str]:
-    guards = [f"{field(value, rule.when)} != null"] if rule.when else []
-    return [*guards, f"{field(value, rule.unless)} == null"] if rule.unless else guards
+    guards = [f"({_is_set(value, rule.when)})"] if rule.when else []
+    return [*guards, f"!({_is_set(value, rule.unless)})"] if rule.unless else guards
+
+
+def _is_set(value: str, path: str) -> str:
+    return f"{field(value, path)} != null && {field(value, path)} != false"
 
 
 def pod(template: str, *, bare: bool, named: bool) -> str:
@@ -85,17 +89,18 @@ def _places(value: str, rule: PodSetRule) -> str:
     before, after = rule.template[: each.start()], rule.template[each.end() :].lstrip(".")
     found, rest = f"{value}{_steps(before)}", text(f".{after}") if after else '""'
     template = field("e", after)
+    some = "".join(f"{guard}, " for guard in [" && ".join(_guards("e", rule))] if guard)
     if each[0] == "[]":
         name = f"string(e{_steps(rule.named)}.optFlatMap(v, optional.ofNonZeroValue(v)).orValue(i))"
         at = f'{text(f"{before}[")} + string(i) + "]" + {rest}'
-        return f"{_only(found, 'list', '[]')}.transformList(i, e, {_entry(at, _own(rule, name), template)})"
+        return f"{_only(found, 'list', '[]')}.transformList(i, e, {some}{_entry(at, _own(rule, name), template)})"
     key = f'(string(i).matches({text(_KEY)}) ? "." + string(i) : "[\\"" + string(i) + "\\"]")'
     entry = _entry(f"{text(before)} + {key} + {rest}", _own(rule, "string(i).lowerAscii()"), template)
-    return f"{_only(found, 'map', '{}')}.transformList(i, e, {entry})"
+    return f"{_only(found, 'map', '{}')}.transformList(i, e, {some}{entry})"
 
 
 def _own(rule: PodSetRule, name: str) -> str:
-    return text(rule.name) if rule.name else name
+    return f"{name} + {text(f'-{rule.name}')}" if rule.name else name
 
 
 def _only(value: str, kind: str, empty: str) -> str:

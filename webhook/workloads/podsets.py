@@ -113,7 +113,7 @@ def _of_row(obj: JSON, row: Row, table: Table, depth: int) -> Iterator[PodSet]:
             if not _applies(place, rule):
                 continue
             if rule.embeds != "object":
-                yield _podset(place, rule)
+                yield _podset(place, rule, obj)
                 continue
             for inner in _wrapped(place, rule, table, depth):
                 yield _renamed(inner, f"{_name(obj)}-{wrapped}", place.path)
@@ -123,18 +123,23 @@ def _of_row(obj: JSON, row: Row, table: Table, depth: int) -> Iterator[PodSet]:
 def _applies(place: _Place, rule: PodSetRule) -> bool:
     if not isinstance(place.value, dict):
         return False
-    if rule.when and _field(place.element, rule.when) is None:
+    if rule.when and not _is_set(place.element, rule.when):
         return False
-    return not rule.unless or _field(place.element, rule.unless) is None
+    return not rule.unless or not _is_set(place.element, rule.unless)
 
 
-def _podset(place: _Place, rule: PodSetRule) -> PodSet:
+def _is_set(element: JSON, path: str) -> bool:
+    value = _field(element, path)
+    return value is not None and value is not False
+
+
+def _podset(place: _Place, rule: PodSetRule, obj: JSON) -> PodSet:
     return PodSet(
-        name=rule.name or place.key,
+        name="-".join(filter(None, (place.key, rule.name))),
         path=place.path,
         template=_as_template(place.value, rule.embeds),
         count=None if rule.count is None else _product(place.element, rule.count),
-        groups=_product(place.element, rule.groups),
+        groups=_product(obj, rule.groups),
         bare=rule.embeds == "podSpec",
     )
 
@@ -222,10 +227,10 @@ def _field(value: JSON, path: str) -> JSON:
     return paths.get(value, _steps(path))
 
 
-def _product(element: JSON, factors: Sequence[str | Factor]) -> int:
+def _product(element: JSON, factors: Sequence[Factor]) -> int:
     product = 1
     for factor in factors:
-        product *= _factor(element, Factor(path=factor) if isinstance(factor, str) else factor)
+        product *= _factor(element, factor)
     return product
 
 
@@ -233,7 +238,12 @@ def _factor(element: JSON, factor: Factor) -> int:
     first, *others = factor.fields
     numbers = [_number(_field(element, first), factor.default)]
     numbers += [_number(value, factor.default) for path in others if (value := _field(element, path)) is not None]
-    return max(0, factor.floor, min(numbers) - factor.less)
+    found = min(numbers) - factor.less
+    if factor.atMost:
+        found = min(found, _number(_field(element, factor.atMost), found))
+    if factor.atLeast:
+        found = max(found, _number(_field(element, factor.atLeast), found))
+    return max(0, factor.floor, found)
 
 
 def _number(value: JSON, default: int) -> int:

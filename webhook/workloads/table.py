@@ -1,38 +1,45 @@
 """The workload table: rows of kinds.yaml and of `--workloads` files, checked and indexed by group and kind.
 
 What a row may say stands at the top of kinds.yaml. A row of a site's own file replaces the shipped row of the same
-group and kind. Knows no objects: podsets.py applies a row to one.
+group and kind, whole. Knows no objects: podsets.py applies a row to one.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from webhook import paths, shapes, yamlfile
-from webhook.attributes import GroupVersionKind
+from webhook import yamlfile
+from webhook.attributes import JSON, GroupVersionKind
 from webhook.errors import InputError, Problem
+from webhook.workloads import mistakes
 
 SHIPPED = Path(__file__).with_name("kinds.yaml")
 
 Embeds: TypeAlias = Literal["template", "podSpec", "object"]
-Change: TypeAlias = Literal["mutable", "suspended", "immutable"]
+Change: TypeAlias = Literal["mutable", "later", "suspended", "immutable"]
 
+_FACTORS = {"count", "groups"}
 _STRICT = {"extra": "forbid", "strict": True}
-_UNKNOWN = "is no field of a workload row: the top of webhook/workloads/kinds.yaml says which are"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor:
-    """One factor of a count: a field, or the smallest of several; `default` stands for the first where it is unset."""
+    """One factor of a count: a field, or the smallest of several; `default` stands for the first where it is unset.
+
+    atMost, atLeast: fields that bound it where they are set; where both cannot be, the lower bound counts.
+    """
 
     path: str = ""
     least: tuple[str, ...] = ()
     default: int = 1
     less: int = 0
     floor: int = 0
+    atLeast: str = ""  # noqa: N815  the file's own spelling
+    atMost: str = ""  # noqa: N815
 
     __pydantic_config__ = _STRICT
 
@@ -63,8 +70,8 @@ class PodSetRule:
     embeds: Embeds = "template"
     when: str = ""
     unless: str = ""
-    count: tuple[str | Factor, ...] | None = ()
-    groups: tuple[str | Factor, ...] = ()
+    count: tuple[Factor, ...] | None = ()
+    groups: tuple[Factor, ...] = ()
     declared: Declared | None = None
 
     __pydantic_config__ = _STRICT
@@ -97,7 +104,10 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One kind that carries pods. `templates` says whether a pod template may change after create."""
+    """One kind that carries pods.
+
+    templates: what becomes of a changed pod template. suspend: the field that suspends the object.
+    """
 
     group: str
     versions: tuple[str, ...]
@@ -105,6 +115,7 @@ class Row:
     resource: str
     namespaced: bool = True
     templates: Change
+    suspend: str = ""
     podSets: tuple[PodSetRule, ...] = ()  # noqa: N815  the file's own spelling
     fragments: tuple[FragmentRule, ...] = ()
     references: tuple[Reference, ...] = ()
@@ -133,7 +144,7 @@ class Table:
 
 
 def load(extra: Sequence[Path] = ()) -> Table:
-    """Read the shipped table and the rows of a site's own files, which win.
+    """Read the shipped table and the rows of a site's own files; a later file's row of a kind replaces an earlier one.
 
     Raises:
         InputError: every problem of every file, each with file, line and column.
@@ -141,9 +152,10 @@ def load(extra: Sequence[Path] = ()) -> Table:
     rows: dict[tuple[str, str], Row] = {}
     problems: list[Problem] = []
     for path in (SHIPPED, *extra):
+        seen: set[tuple[str, str]] = set()
         for document in yamlfile.read(path):
-            found = _check(document, problems)
-            problems.extend(_twice(document, found))
+            found, wrong = _rows(document)
+            problems += wrong or mistakes.senseless(document, found, seen)
             rows.update({(row.group, row.kind): row for row in found})
     if problems:
         raise InputError(*problems)
@@ -153,44 +165,27 @@ def load(extra: Sequence[Path] = ()) -> Table:
     return table
 
 
-def _check(document: yamlfile.Document, problems: list[Problem]) -> tuple[Row, ...]:
-    """The rows of one document, or none and its problems."""
+def _rows(document: yamlfile.Document) -> tuple[tuple[Row, ...], list[Problem]]:
+    """The rows of one document, or none and what is wrong with their shape."""
     from pydantic import TypeAdapter, ValidationError
 
     try:
-        return TypeAdapter(tuple[Row, ...]).validate_json(_as_json(document.value))
+        return TypeAdapter(tuple[Row, ...]).validate_json(json.dumps(_spelled_out(document.value))), []
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        problems.extend(_problem(document, detail) for detail in found)
-        return ()
+        return (), mistakes.misshapen(document, error.errors(include_url=False))
 
 
-def _as_json(value: Any) -> str:
-    import json
-
-    return json.dumps(value)
-
-
-def _problem(document: yamlfile.Document, mistake: Mapping[str, Any]) -> Problem:
-    place = tuple(mistake["loc"])
-    line, column = document.position(place)
-    return Problem(
-        message=_UNKNOWN if shapes.is_unknown(mistake) else shapes.complaint(mistake),
-        file=document.file,
-        line=line,
-        column=column,
-        path=paths.render(place),
-    )
-
-
-def _twice(document: yamlfile.Document, rows: Sequence[Row]) -> Iterator[Problem]:
-    seen: set[tuple[str, str]] = set()
-    for index, row in enumerate(rows):
-        if (row.group, row.kind) in seen:
-            line, column = document.position((index,))
-            text = f"`{row.kind}` of group `{row.group}` stands twice in this file: keep one row"
-            yield Problem(message=text, file=document.file, line=line, column=column)
-        seen.add((row.group, row.kind))
+def _spelled_out(value: JSON) -> JSON:
+    """A document in which every factor of `count` and `groups` is a map."""
+    if isinstance(value, list):
+        return [_spelled_out(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    spelled = {key: _spelled_out(each) for key, each in value.items()}
+    for key in _FACTORS & spelled.keys():
+        if isinstance(factors := spelled[key], list):
+            spelled[key] = [{"path": each} if isinstance(each, str) else each for each in factors]
+    return spelled
 
 
 def _dangling(table: Table) -> Iterator[tuple[str, str]]:

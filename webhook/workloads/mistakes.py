@@ -1,0 +1,102 @@
+"""What is wrong with rows of the workload table, each with its file, line and column.
+
+Two rounds: the shape, found by pydantic while a file is read, and the sense, which no type can say: names that no API
+server has, paths that lead nowhere, rows that stand twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import paths, shapes
+from webhook.errors import Problem
+from webhook.paths import FieldPath
+from webhook.yamlfile import Document
+
+if TYPE_CHECKING:
+    from webhook.workloads.table import Factor, PodSetRule, Row
+
+_WHERE: Final = "the top of webhook/workloads/kinds.yaml says what a row is"
+_STEP: Final = r"[A-Za-z_][\w-]*"
+_FIELD: Final = re.compile(rf"{_STEP}(\.{_STEP})*")
+_TEMPLATE: Final = re.compile(rf"({_STEP}(\[\]|\{{\}})*(\.{_STEP}(\[\]|\{{\}})*)*)?")
+_NAMES: Final = {
+    "kind": (re.compile(r"[A-Z][A-Za-z0-9]*"), "a kind such as `PyTorchJob`"),
+    "resource": (re.compile(r"[a-z][a-z0-9-]*"), "the plural in lower case, such as `pytorchjobs`"),
+    "group": (re.compile(r"|[a-z0-9]([a-z0-9.-]*[a-z0-9])?"), "a group such as `kubeflow.org`, without a version"),
+}
+
+
+def misshapen(document: Document, found: Sequence[Mapping[str, Any]]) -> list[Problem]:
+    """The mistakes that pydantic lists for a document."""
+    return [_problem(document, tuple(mistake["loc"]), _said(mistake)) for mistake in found]
+
+
+def _said(mistake: Mapping[str, Any]) -> str:
+    if shapes.is_unknown(mistake):
+        return f"is no field of a workload row; {_WHERE}"
+    said = shapes.complaint(mistake)
+    return said if mistake["loc"] else f"{said.replace('a list', 'a list of rows', 1)}; {_WHERE}"
+
+
+def senseless(document: Document, rows: Sequence[Row], seen: set[tuple[str, str]]) -> list[Problem]:
+    """What rows of the right shape get wrong. `seen`: the kinds of the same file so far, which this adds to."""
+    problems = []
+    for index, row in enumerate(rows):
+        problems += [_problem(document, (index, *place), said) for place, said in _row(row)]
+        if (row.group, row.kind) in seen:
+            said = f"`{row.kind}` of group `{row.group}` stands twice in this file: keep one row"
+            problems.append(_problem(document, (index,), said))
+        seen.add((row.group, row.kind))
+    return problems
+
+
+def _row(row: Row) -> Iterator[tuple[FieldPath, str]]:
+    for name, (pattern, expected) in _NAMES.items():
+        if not pattern.fullmatch(found := getattr(row, name)):
+            yield (name,), f"expected {expected}, found `{found}`"
+    if not row.versions:
+        yield ("versions",), "expected one version or more, the preferred one first"
+    yield from _fields(("suspend",), row.suspend)
+    for index, rule in enumerate(row.podSets):
+        for place, said in _rule(rule):
+            yield ("podSets", index, *place), said
+    for index, fragment in enumerate(row.fragments):
+        yield from _path(("fragments", index, "template"), fragment.template)
+
+
+def _rule(rule: PodSetRule) -> Iterator[tuple[FieldPath, str]]:
+    yield from _path(("template",), rule.template)
+    for name in ("named", "when", "unless"):
+        yield from _fields((name,), getattr(rule, name))
+    for name, factors in (("count", rule.count or ()), ("groups", rule.groups)):
+        for index, factor in enumerate(factors):
+            for place, said in _factor(factor):
+                yield (name, index, *place), said
+
+
+def _factor(factor: Factor) -> Iterator[tuple[FieldPath, str]]:
+    if bool(factor.path) == bool(factor.least):
+        yield (), "expected a field, or `path`, or `least` with several"
+    for name in ("path", "atLeast", "atMost"):
+        yield from _fields((name,), getattr(factor, name))
+    yield from _fields(("least",), *factor.least)
+
+
+def _path(place: FieldPath, path: str) -> Iterator[tuple[FieldPath, str]]:
+    if not _TEMPLATE.fullmatch(path):
+        expected = "expected a path such as `spec.template`, `spec.tasks[].template` or `spec.roles{}.template`"
+        yield place, f"{expected}, found `{path}`"
+
+
+def _fields(place: FieldPath, *found: str) -> Iterator[tuple[FieldPath, str]]:
+    for path in found:
+        if path and not _FIELD.fullmatch(path):
+            yield place, f"expected the path of a field such as `spec.replicas`, found `{path}`"
+
+
+def _problem(document: Document, place: FieldPath, message: str) -> Problem:
+    line, column = document.position(place)
+    return Problem(message=message, file=document.file, line=line, column=column, path=paths.render(place))
