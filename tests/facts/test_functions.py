@@ -79,7 +79,16 @@ def test_pod_sets_are_shown() -> None:
         "spec": {"replicas": 2, "template": {"spec": {}}},
     }
     assert compute("podSets", obj, attributes(obj), VIEW, TABLE) == [
-        {"name": "main", "path": "spec.template", "template": {"spec": {}}, "count": 2, "groups": 1, "pods": 2}
+        {
+            "name": "main",
+            "path": "spec.template",
+            "template": {"spec": {}},
+            "count": 2,
+            "groups": 1,
+            "pods": 2,
+            "change": "mutable",
+            "changed": False,
+        }
     ]
 
 

@@ -3,7 +3,8 @@
 A policy asks for them with the annotation `claimgate.dev/facts: gpu,dra`. A fact is computed when an expression first
 reads it, once per object.
 
-    podSets   [{name, path, template, count, groups, pods}]        podSets.all(p, p.pods == null || p.pods <= 64)
+    podSets   [{name, path, template, count, groups, pods, change, changed}]
+                                                                   podSets.all(p, p.pods == null || p.pods <= 64)
     gpu       {containers, patches, podSets, vendors, devices, missing}
                                                                    gpu.containers.all(c, c.resources.all(r, r.whole))
     dra       {claims, references, doubled, implicit, requests, constraints, missing}
@@ -16,7 +17,7 @@ reads it, once per object.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from webhook import paths
 from webhook.attributes import JSON, Attributes, GroupVersionKind
@@ -26,6 +27,7 @@ from webhook.facts import dra, structures, trainer, training
 from webhook.facts.assumptions import Assumptions
 from webhook.facts.gpu import gpu
 from webhook.facts.view import View
+from webhook.workloads import changes
 from webhook.workloads.podsets import PodSet, fragments, group_kind, podsets
 from webhook.workloads.table import Table
 
@@ -65,7 +67,7 @@ def compute(
     view = View(cluster, attributes.namespace)
     match name:
         case "podSets":
-            return [_shown(podset) for podset in _podsets(obj, table, view, assumptions)]
+            return _pod_sets(obj, attributes.old_object, _podsets(obj, table, view, assumptions), table)
         case "gpu":
             return gpu(_podsets(obj, table, view, assumptions), fragments(obj, table), view.missing)
         case "dra":
@@ -82,6 +84,15 @@ def _podsets(obj: JSON, table: Table, view: View, assumptions: Assumptions) -> t
     if group_kind(obj) == (trainer.GROUP, "TrainJob"):
         return trainer.runtime_podsets(trainer.trainer(obj, view, assumptions.trainer))
     return podsets(obj, table)
+
+
+def _pod_sets(obj: JSON, old: JSON, found: Sequence[PodSet], table: Table) -> JSON:
+    becomes = changes.change(obj, old, table)
+    before = {podset.name: podset for podset in podsets(old, table)}
+    return [
+        {**_shown(podset), "change": becomes, "changed": changes.changed(podset, before.get(podset.name))}
+        for podset in found
+    ]
 
 
 def _shown(podset: PodSet) -> JSON:

@@ -22,7 +22,17 @@ def _type(structure: Structure) -> Type:
     return object_type(structure.name)
 
 
-_POD_SET = _structure("PodSet", name=STRING, path=STRING, template=DYN, count=DYN, groups=INT, pods=DYN)
+_POD_SET = _structure(
+    "PodSet",
+    name=STRING,
+    path=STRING,
+    template=DYN,
+    count=DYN,
+    groups=INT,
+    pods=DYN,
+    change=STRING,
+    changed=BOOL,
+)
 
 _RESOURCE = _structure(
     "GpuResource",

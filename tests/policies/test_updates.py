@@ -1,0 +1,22 @@
+"""workload-updates speaks of exactly the kinds whose changed templates reach only pods made afterwards."""
+
+from pathlib import Path
+
+import yaml
+
+from webhook import shipped
+from webhook.workloads import table
+
+
+def test_the_rules_name_the_rows_that_say_later() -> None:
+    policy = yaml.safe_load((Path(shipped.policies()) / "workload-updates" / "policy.yaml").read_text())
+    rules = policy["spec"]["matchConstraints"]["resourceRules"]
+    named = [
+        (group, version, name)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for version in rule["apiVersions"]
+        for name in rule["resources"]
+    ]
+    rows = [row for row in table.load().rows if row.templates == "later"]
+    assert sorted(named) == sorted((row.group, version, row.resource) for row in rows for version in row.versions)

@@ -1,0 +1,51 @@
+"""What becomes of changed pod templates, by kind and suspension."""
+
+import pytest
+
+from webhook.workloads.changes import change, changed
+from webhook.workloads.podsets import PodSet, podsets
+from webhook.workloads.table import load
+
+TABLE = load()
+
+
+def workload(api_version: str, kind: str, **spec: object) -> dict:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("obj", "old", "expected"),
+    [
+        pytest.param(workload("apps/v1", "Deployment"), None, "mutable", id="a deployment"),
+        pytest.param({"apiVersion": "v1", "kind": "Pod"}, None, "immutable", id="a pod"),
+        pytest.param(workload("ray.io/v1", "RayCluster"), None, "later", id="a cluster that runs"),
+        pytest.param(
+            workload("ray.io/v1", "RayCluster", suspend=True), None, "mutable", id="one that is suspended now"
+        ),
+        pytest.param(
+            workload("ray.io/v1", "RayCluster", suspend=False),
+            workload("ray.io/v1", "RayCluster", suspend=True),
+            "mutable",
+            id="one that was suspended",
+        ),
+        pytest.param(workload("batch/v1", "Job", suspend=None), None, "immutable", id="a job that runs"),
+        pytest.param(workload("batch/v1", "Job", suspend=True), None, "mutable", id="a job that is suspended"),
+        pytest.param(workload("batch/v1", "Job", suspend="yes"), None, "immutable", id="a word is no suspension"),
+        pytest.param(
+            workload("sparkoperator.k8s.io/v1alpha1", "SparkConnect"), None, "later", id="nothing suspends it"
+        ),
+        pytest.param(workload("example.org/v1", "Fleet"), None, "mutable", id="a kind that is not in the table"),
+        pytest.param(None, None, "mutable", id="no object"),
+    ],
+)
+def test_what_becomes_of_a_change(obj: object, old: object, expected: str) -> None:
+    assert change(obj, old, TABLE) == expected
+
+
+def test_a_change_is_one_of_the_pod_spec() -> None:
+    (before,) = podsets(workload("apps/v1", "Deployment", template={"spec": {"a": 1}}), TABLE)
+    (same,) = podsets(workload("apps/v1", "Deployment", template={"metadata": {}, "spec": {"a": 1}}), TABLE)
+    (other,) = podsets(workload("apps/v1", "Deployment", template={"spec": {"a": 2}}), TABLE)
+    assert [changed(each, before) for each in (same, other)] == [False, True]
+    assert not changed(other, None)
+    assert not changed(PodSet(name="main", path=(), template={"spec": {}}, elsewhere=True), before)
