@@ -134,10 +134,16 @@ def _pairs(around: Surroundings) -> Iterator[tuple[PodSet, PodSet | None]]:
 
 def _pod(podset: PodSet, attributes: Attributes) -> JSON:
     """A template as a Pod."""
-    metadata = podset.template.get("metadata") or {}
+    metadata = _metadata(podset.template)
     if attributes.namespace and not metadata.get("namespace"):
         metadata = {**metadata, "namespace": attributes.namespace}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": podset.template.get("spec") or {}}
+
+
+def _metadata(template: JSON) -> JSON:
+    """The metadata of a template; none where a text or a list stands in its place, which no controller takes."""
+    found = template.get("metadata")
+    return found if isinstance(found, dict) else {}
 
 
 def refresh(target: Target, obj: JSON) -> Target | None:
@@ -171,8 +177,8 @@ def put_back(obj: JSON, target: Target, pod: JSON) -> JSON:
     elif pod["spec"] is not before["spec"]:
         template["spec"] = pod["spec"]
     if pod.get("metadata") is not before["metadata"]:
-        added = not (podset.template.get("metadata") or {}).get("namespace")
-        metadata = {k: v for k, v in (pod.get("metadata") or {}).items() if not (added and k == "namespace")}
+        added = not _metadata(podset.template).get("namespace")
+        metadata = {k: v for k, v in _metadata(pod).items() if not (added and k == "namespace")}
         if metadata or "metadata" in template:
             template["metadata"] = metadata
     return _replace(obj, podset.path, template)
