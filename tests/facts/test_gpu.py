@@ -183,6 +183,33 @@ def test_what_says_that_a_gpu_is_meant() -> None:
     assert plain["podSets"][0]["gpuRuntime"] is False
 
 
+@pytest.mark.parametrize("runtime_class", [[], {"a": 1}, 1])
+def test_a_runtime_class_that_is_no_text_is_none(runtime_class: object) -> None:
+    (podset,) = of(pod(container(image="x"), runtimeClassName=runtime_class))["podSets"]
+    assert (podset["gpuRuntime"], podset["runtimeClass"]) == (False, "")
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        ("nvcr.io/nvidia/pytorch:24.01-py3", True),
+        ("registry.example/nvcr.io/nvidia/tritonserver:24.01", True),
+        ("docker.io/nvidia/cuda:12", True),
+        ("pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime", True),
+        ("rayproject/ray-ml:2.9.0-gpu", True),
+        ("rocm/pytorch", True),
+        ("registry.example/cuda-operator/pytorch-cuda:1", True),
+        ("nvcr.io/nvidia/k8s-device-plugin:v0.17.1", False),
+        ("nvcr.io/nvidia/gpu-operator:v25.3.0", False),
+        ("nvcr.io/nvidia/k8s/dcgm-exporter:4.2.0", False),
+        ("ghcr.io/nvidia/aicr:latest", False),
+        ("intel/intel-gpu-plugin:0.32.0", False),
+    ],
+)
+def test_images_that_compute_on_gpus(image: str, expected: bool) -> None:
+    assert devices.is_gpu_image(image) is expected
+
+
 @pytest.mark.parametrize(
     ("limits", "requests", "expected"),
     [

@@ -40,6 +40,7 @@ class Catalogue:
     resources: tuple[Device, ...]
     classes: tuple[Device, ...]
     images: tuple[str, ...]
+    tools: tuple[str, ...]
     runtime_classes: frozenset[str]
 
 
@@ -52,6 +53,7 @@ def catalogue() -> Catalogue:
         resources=tuple(map(_device, value["resources"])),
         classes=tuple(map(_device, value["deviceClasses"])),
         images=tuple(value["images"]),
+        tools=tuple(value["tools"]),
         runtime_classes=frozenset(value["runtimeClasses"]),
     )
 
@@ -80,8 +82,13 @@ def nearest(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def is_gpu_image(image: str) -> bool:
-    """Whether an image is built for GPUs, by its name."""
-    return any(fnmatchcase(image, pattern) for pattern in catalogue().images)
+    """Whether an image is built to compute on GPUs, by its name; what looks after devices, such as a plugin, is not."""
+    known = catalogue()
+    return _fits(image, known.images) and not _fits(image.rpartition("/")[2], known.tools)
+
+
+def _fits(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _first(name: str, rows: Sequence[Device]) -> Device:

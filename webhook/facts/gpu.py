@@ -42,6 +42,7 @@ def gpu(podsets: Sequence[PodSet], fragments: Sequence[Fragment] = (), missing: 
 def _podset(podset: PodSet, own: Sequence[JSON]) -> JSON:
     vendors = {vendor: _per_pod(own, vendor) for vendor in {name for each in own for name in each["vendors"]}}
     per_pod = sum(vendors.values())
+    runtime_class = text(paths.get(podset.template, ("spec", "runtimeClassName")))
     return {
         "name": podset.name,
         "path": paths.render(podset.path),
@@ -50,8 +51,8 @@ def _podset(podset: PodSet, own: Sequence[JSON]) -> JSON:
         "total": None if per_pod and podset.pods is None else per_pod * (podset.pods or 0),
         "vendors": vendors,
         "kinds": sorted({each["kind"] for container in own for each in container["resources"] if each["kind"]}),
-        "runtimeClass": text(paths.get(podset.template, ("spec", "runtimeClassName"))),
-        "gpuRuntime": paths.get(podset.template, ("spec", "runtimeClassName")) in devices.catalogue().runtime_classes,
+        "runtimeClass": runtime_class,
+        "gpuRuntime": runtime_class in devices.catalogue().runtime_classes,
     }
 
 
