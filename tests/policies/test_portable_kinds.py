@@ -8,7 +8,7 @@ import pytest
 
 from webhook import shipped
 from webhook.admission import fixtures
-from webhook.attributes import JSON
+from webhook.attributes import JSON, Operation
 from webhook.cluster.files import FilesCluster
 from webhook.commands.assumed import AssumedNamespaces
 from webhook.commands.phases import Local, Outcome, run
@@ -30,13 +30,10 @@ BESIDE = {
     ("trainer.kubeflow.org", "TrainJob"): "spec.trainer.resourcesPerNode",
     ("trainer.kubeflow.org", "OptimizationJob"): "spec.trainJobTemplate.spec.trainer.resourcesPerNode",
     ("serving.kserve.io", "InferenceService"): "spec.predictor.model.resources",
+    ("flow.volcano.sh", "JobFlow"): "spec.flows[].patch.jobSpec.tasks[].template.spec.containers[].resources",
+    ("sandbox.opensandbox.io", "BatchSandbox"): "spec.shardPatches[].spec.containers[].resources",
 }
-WITHOUT_RESOURCES = {
-    # kind -> why its partial templates have nothing to translate
-    ("trainer.kubeflow.org", "TrainJob"): "containers of runtimePatches have no resources in the CRD",
-    ("trainer.kubeflow.org", "OptimizationJob"): "the same",
-    ("flow.volcano.sh", "JobFlow"): "not covered: a patch of another object's tasks",
-}
+"""Containers of a TrainJob's runtimePatches have no resources in the CRD, nor had those of its overrides before."""
 
 
 def resources(gpu: JSON) -> JSON:
@@ -86,8 +83,10 @@ def workload(row: Row, version: str, rule: PodSetRule, gpu: JSON) -> JSON:
     return merged(obj, planted(rule.template, embedded(rule, gpu)) if rule.template else embedded(rule, gpu))
 
 
-def answer(obj: JSON) -> Outcome:
-    attributes = fixtures.attributes_of_object(obj, HOW.table.row)
+def answer(obj: JSON, before: JSON = None) -> Outcome:
+    """What is said of an object that is created, or that was another before."""
+    operation = Operation.CREATE if before is None else Operation.UPDATE
+    attributes = fixtures.attributes_of_object(obj, HOW.table.row, operation=operation, old_object=before)
     return run(attributes, "auto", Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())))
 
 
@@ -118,25 +117,65 @@ def test_all_is_denied_at_its_place(row: Row, version: str, rule: PodSetRule) ->
     assert "containers[0].resources.limits.gpu: `all` is not possible here" in status.message
 
 
-@pytest.mark.parametrize(("kind", "path"), BESIDE.items(), ids=str)
-def test_requests_outside_templates_are_translated(kind: tuple[str, str], path: str) -> None:
+def beside(kind: tuple[str, str], path: str, gpu: JSON) -> JSON:
+    """The least object with requests outside a pod template."""
     row = HOW.table.row(*kind)
     assert row is not None
-    obj = merged(
-        {"apiVersion": f"{row.group}/{row.versions[0]}", "kind": row.kind, "metadata": {"name": "x"}},
-        planted(path, resources(1)),
-    )
-    outcome = answer(obj)
-    found = outcome.patched_object
-    for step in path.split("."):
-        found = found[step]
-    assert found == {"limits": {"cpu": "1", "nvidia.com/gpu": "1"}}
+    metadata = {"name": "x", "namespace": "team-a"}
+    obj = {"apiVersion": f"{row.group}/{row.versions[0]}", "kind": row.kind, "metadata": metadata}
+    template = {"spec": {"containers": [{"name": "one", "image": "x"}]}}
+    beneath = {"spec": {"template": template}} if row.kind == "BatchSandbox" else {}
+    return merged(merged(obj, beneath), planted(path, resources(gpu)))
+
+
+def wrapped(obj: JSON) -> JSON:
+    """An AppWrapper around it."""
+    metadata = {"name": "wrapper", "namespace": "team-a"}
+    spec = {"components": [{"template": {**obj, "metadata": {"name": "x"}}}]}
+    return {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "metadata": metadata, "spec": spec}
+
+
+def reached(obj: JSON, path: str) -> JSON:
+    for step in path.replace("[]", ".0").split("."):
+        obj = obj[int(step)] if step.isdecimal() else obj[step]
+    return obj
+
+
+@pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
+@pytest.mark.parametrize("around", ["", "AppWrapper"])
+@pytest.mark.parametrize(("kind", "path"), BESIDE.items(), ids=str)
+def test_requests_outside_templates_are_translated(
+    kind: tuple[str, str], path: str, around: str, operation: Operation
+) -> None:
+    obj, before = beside(kind, path, 1), beside(kind, path, None)
+    if around:
+        obj, before, path = wrapped(obj), wrapped(before), f"spec.components[].template.{path}"
+    outcome = answer(obj, before if operation is Operation.UPDATE else None)
+    assert outcome.verdict.allowed, outcome.verdict.status
+    assert reached(outcome.patched_object, path) == {"limits": {"cpu": "1", "nvidia.com/gpu": "1"}}
+
+
+@pytest.mark.parametrize(("kind", "path"), BESIDE.items(), ids=str)
+def test_what_does_not_change_is_left_alone(kind: tuple[str, str], path: str) -> None:
+    """What was stored before may be immutable by now."""
+    obj = beside(kind, path, 1)
+    outcome = answer(merged(obj, {"metadata": {"labels": {"a": "b"}}}), obj)
+    assert outcome.verdict.allowed
+    assert reached(outcome.patched_object, path) == {"limits": {"cpu": "1", "gpu": 1}}
+
+
+@pytest.mark.parametrize(("row", "version", "rule"), TEMPLATES)
+def test_a_template_that_changes_is_translated(row: Row, version: str, rule: PodSetRule) -> None:
+    obj = workload(row, version, rule, 2)
+    outcome = answer(obj, workload(row, version, rule, None))
+    assert outcome.verdict.allowed, outcome.verdict.status
+    said = str(outcome.patched_object)
+    assert ("nvidia.com/gpu" in said, "'gpu'" in said) == ((False, True) if row.kind == "Pod" else (True, False))
 
 
 def test_every_row_is_translated_somewhere() -> None:
     """A new row has pod templates, or is named here with the place of its requests."""
-    shards = {("sandbox.opensandbox.io", "BatchSandbox")}
     for row in HOW.table.rows:
         kind = (row.group, row.kind)
-        assert row.podSets or kind in BESIDE or kind in WITHOUT_RESOURCES, kind
-        assert not row.fragments or kind in shards or kind in WITHOUT_RESOURCES, kind
+        assert row.podSets or kind in BESIDE, kind
+        assert not row.fragments or kind in BESIDE, kind
