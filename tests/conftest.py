@@ -1,9 +1,11 @@
 """What all tests share: how many examples property tests try, and whether golden files are written anew."""
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 settings.register_profile("fuzz", max_examples=5_000, deadline=None)
+settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+settings.load_profile("busy")  # how long an example takes tells of the machine that runs the tests
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from webhook import paths, yamlfile, yamlscalar
 from webhook.errors import InputError
-from webhook.yamlfile import Document, discover, dump, load, read
+from webhook.yamlfile import Document, discover, dump, listing, load, read
 
 JSONS = st.recursive(
     st.none()
@@ -230,7 +230,7 @@ def test_a_value_without_text_has_no_place():
 
 
 def test_folders_are_listed_in_order_without_hidden_files(tmp_path):
-    for name in ("b.yaml", "a.json", "sub/c.yml", "sub/d.ndjson", ".git/x.yaml", ".e.yaml", "notes.txt"):
+    for name in ("b.yaml", "a.json", "sub/c.yml", "sub/d.ndjson", "sub/e.jsonl", ".git/x.yaml", ".e.yaml", "notes.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("a: 1")
     (tmp_path / "..data").mkdir()
@@ -238,7 +238,7 @@ def test_folders_are_listed_in_order_without_hidden_files(tmp_path):
     (tmp_path / "f.yaml").symlink_to("..data/f.yaml")
     found = discover([tmp_path, tmp_path / "notes.txt", tmp_path / "b.yaml", "-"])
     names = [str(path.relative_to(tmp_path)) if path.is_absolute() else str(path) for path in found]
-    assert names == ["a.json", "b.yaml", "f.yaml", "sub/c.yml", "sub/d.ndjson", "notes.txt", "-"]
+    assert names == ["a.json", "b.yaml", "f.yaml", "sub/c.yml", "sub/d.ndjson", "sub/e.jsonl", "notes.txt", "-"]
 
 
 def test_absent_places_are_reported_together(tmp_path):
@@ -265,6 +265,63 @@ def test_unreadable_files_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(yamlfile, "MAX_BYTES", 5)
     with pytest.raises(InputError, match="larger than 5 bytes"):
         read(tmp_path / "latin.yaml")
+
+
+def test_a_folder_that_cannot_be_listed_is_reported_and_others_are_read(tmp_path, monkeypatch):
+    (tmp_path / "a.yaml").write_text("a: 1")
+
+    def walk(folder, onerror):
+        onerror(PermissionError(13, "Permission denied", f"{folder}/secret"))
+        yield str(folder), [], ["a.yaml"]
+
+    monkeypatch.setattr("os.walk", walk)  # root may list everything
+    files, problems = listing([tmp_path])
+    assert [file.name for file in files] == ["a.yaml"]
+    assert [str(problem) for problem in problems] == [f"{tmp_path}/secret: cannot be listed: permission denied"]
+    with pytest.raises(InputError, match="cannot be listed"):
+        discover([tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "values", "problems"),
+    [
+        pytest.param(
+            "x.ndjson",
+            '{"a": 1}\n{"a": \n\n{"b": 2}\n[3]\n',
+            [(1, {"a": 1}), (4, {"b": 2}), (5, [3])],
+            ["2:7"],
+            id="lines",
+        ),
+        pytest.param("x.jsonl", '{"a": \n{"b": 2}', [(2, {"b": 2})], ["1:7"], id="the first line"),
+        pytest.param("", '{"a": 1}\noops\n{"b": 2}', [(1, {"a": 1}), (3, {"b": 2})], ["2:1"], id="lines by their look"),
+        pytest.param("", '{"a":\n{"b": 2}', [(2, {"b": 2})], ["1:6"], id="one good line"),
+        pytest.param("x.ndjson", "nothing\n", [], ["1:1"], id="no line at all"),
+        pytest.param("x.json", '{\n  "a": 1\n}\n{\n  "b":\n}\n', [], ["6:1"], id="indented JSON is read as one"),
+        pytest.param(
+            "x.yaml",
+            "a: 1\n---\nb: {{ .b }}\n  c\n--- # third\nd: 4\n",
+            [(1, {"a": 1}), (6, {"d": 4})],
+            ["3:"],
+            id="YAML documents",
+        ),
+        pytest.param("x.yaml", "a: {\n---\nb: 2\n---\nc: }\n", [(3, {"b": 2})], ["2:1", "5:4"], id="two of three"),
+        pytest.param("x.yaml", "a: {\n", [], ["2:1"], id="one document"),
+        pytest.param(
+            "x.yaml",
+            '---\n{"a": 1}\n---\n{"b": }\n',
+            [(2, {"a": 1}), (4, {"b": None})],
+            [],
+            id="JSON between separators",
+        ),
+    ],
+)
+def test_what_stands_beside_a_mistake_is_read(file, text, values, problems):
+    found = yamlfile.parts(text, file)
+    assert [(each.position()[0], each.value) for each in found.documents] == values
+    assert [each.index for each in found.documents] == list(range(len(found.documents)))
+    assert len(found.problems) == len(problems)
+    for problem, place in zip(found.problems, problems, strict=True):
+        assert f"{problem.line}:{problem.column}".startswith(place)
 
 
 def test_floats_survive():

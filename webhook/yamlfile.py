@@ -1,39 +1,38 @@
-"""YAML and JSON files: text to objects, and every path of an object back to its line.
+"""YAML and JSON files: objects, and every path of an object back to its line.
 
-The only module that knows the YAML library. Values mean what kubectl takes them for (yamlscalar); a key may stand only
-once in a mapping. Values are built from the parser's events without recursion, so that no file can exhaust the stack;
-places are looked up only when asked for, from the node tree of the text.
+A file that cannot be read as a whole is read in pieces, the documents between `---` or the lines of JSON lines, so that
+one mistake does not hide what stands beside it. Knows files and folders; what YAML and JSON mean is yamltext's and
+jsontext's.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import os
+import re
 import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-import yaml
-
-from webhook import jsontext, paths, yamlscalar
+from webhook import jsontext, yamltext
 from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
 from webhook.paths import FieldPath
+from webhook.yamltext import dump
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-_ENDINGS = (".yaml", ".yml", ".json", ".ndjson")
+__all__ = ["Document", "Parts", "discover", "dump", "listing", "load", "parts", "read", "read_parts", "shown"]
+
+_LINES = (".ndjson", ".jsonl")
+_JSON = (".json", *_LINES)
+_ENDINGS = (".yaml", ".yml", *_JSON)
+_SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
 MAX_BYTES = 128 * 1024 * 1024
 """Largest file: room for a dump of a large cluster, bounded so that a device file ends."""
-MAX_DEPTH = 200
-"""Deepest nesting: CRD schemas, the deepest objects in use, stay below 60."""
-MAX_ALIASED = 100_000
-"""Most values that aliases may add to one document; Kubernetes manifests with aliases add hundreds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +50,31 @@ class Document:
         return self._source.position(self._at, path) if self._source else (0, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What could be read of a file, in order, and what could not."""
+
+    documents: tuple[Document, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
 def load(text: str, file: str = "") -> tuple[Document, ...]:
     """The objects of a text: YAML, JSON, or JSON values in a row.
 
     Raises:
         InputError: the text cannot be read; with file, line and column.
     """
+    return _all(parts(text, file))
+
+
+def parts(text: str, file: str = "") -> Parts:
+    """The objects of a text, and where one piece of it cannot be read, those of the others."""
     text = text.removeprefix("\ufeff")
-    if file.endswith((".json", ".ndjson")) or text.lstrip()[:1] in ("{", "["):
-        documents = _load_json(text, file)
-        if documents is not None:
-            return documents
-    source: _Source = _YamlSource(text)
-    documents_of = (item for item in _yaml_values(text, file) if item[1] is not None)
-    return tuple(Document(value, file, index, source, at) for index, (at, value) in enumerate(documents_of))
+    try:
+        return Parts(_whole(text, file))
+    except InputError as error:
+        pieces = _pieces(text, file)
+        return _mended(pieces, file) if len(pieces) > 1 else Parts(problems=error.problems)
 
 
 def read(path: str | Path) -> tuple[Document, ...]:
@@ -73,92 +83,88 @@ def read(path: str | Path) -> tuple[Document, ...]:
     Raises:
         InputError: the file cannot be read, is no UTF-8, or not YAML or JSON.
     """
-    file = "<stdin>" if str(path) == "-" else str(path)
+    return _all(read_parts(path))
+
+
+def read_parts(path: str | Path) -> Parts:
+    """The objects of a file, and where one piece of it cannot be read, those of the others; `-` is standard input."""
+    file = shown(path)
     try:
-        if file == "<stdin>":
-            data = sys.stdin.buffer.read(MAX_BYTES + 1)
-        else:
-            with Path(path).open("rb") as stream:
-                data = stream.read(MAX_BYTES + 1)
+        data = _bytes(path)
         if len(data) > MAX_BYTES:
-            raise InputError(Problem(message=f"the file is larger than {MAX_BYTES} bytes; split it", file=file))
-        return load(data.decode(), file)
+            message = f"the file is larger than {MAX_BYTES} bytes; split it"
+            return Parts(problems=(Problem(message=message, file=file),))
+        return parts(data.decode(), file)
     except OSError as error:
         reason = (error.strerror or "unknown cause").lower()
-        raise InputError(Problem(message=f"cannot be read: {reason}", file=file)) from None
+        return Parts(problems=(Problem(message=f"cannot be read: {reason}", file=file),))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(Problem(message="is not UTF-8 text; expected YAML or JSON", file=file, line=line)) from None
+        message = "is not UTF-8 text; expected YAML or JSON"
+        return Parts(problems=(Problem(message=message, file=file, line=line),))
+
+
+def shown(path: str | Path) -> str:
+    """A file as messages name it."""
+    return "<stdin>" if str(path) == "-" else str(path)
+
+
+def _bytes(path: str | Path) -> bytes:
+    if str(path) == "-":
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
+    with Path(path).open("rb") as stream:
+        return stream.read(MAX_BYTES + 1)
+
+
+def _all(found: Parts) -> tuple[Document, ...]:
+    if found.problems:
+        raise InputError(*found.problems)
+    return found.documents
+
+
+# --- folders ---
 
 
 def discover(places: Iterable[str | Path]) -> tuple[Path, ...]:
-    """The files of files and folders: folders give their *.yaml, *.yml, *.json and *.ndjson files, sorted.
+    """The files of files and folders: folders give their YAML and JSON files, sorted.
 
-    Hidden files and folders are left out, and with them the `..data` folder of a mounted ConfigMap, whose files its
-    links name already. Each file comes once; `-` stays `-`.
+    Those are *.yaml, *.yml, *.json, *.ndjson and *.jsonl. Hidden files and folders are left out, and with them the
+    `..data` folder of a mounted ConfigMap, whose files its links name already. Each file comes once; `-` stays `-`.
 
     Raises:
-        InputError: a path does not exist.
+        InputError: a path does not exist, or a folder cannot be listed.
     """
+    files, problems = listing(places)
+    if problems:
+        raise InputError(*problems)
+    return files
+
+
+def listing(places: Iterable[str | Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
+    """The same files, and which places do not exist or cannot be listed."""
     found: dict[Path, None] = {}
-    problems = []
+    problems: list[Problem] = []
     for place in map(Path, places):
         if place.is_dir():
-            found.update(dict.fromkeys(sorted(_files(place))))
+            found.update(dict.fromkeys(sorted(_files(place, problems))))
         elif str(place) == "-" or place.exists():
             found[place] = None
         else:
             problems.append(Problem(message="no such file or folder", file=str(place)))
-    if problems:
-        raise InputError(*problems)
-    return tuple(found)
+    return tuple(found), tuple(problems)
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    for root, folders, names in os.walk(folder):
+def _files(folder: Path, problems: list[Problem]) -> Iterator[Path]:
+    def unlisted(error: OSError) -> None:
+        reason = (error.strerror or "unknown cause").lower()
+        problems.append(Problem(message=f"cannot be listed: {reason}", file=str(error.filename)))
+
+    for root, folders, names in os.walk(folder, onerror=unlisted):
         folders[:] = [name for name in folders if not name.startswith(".")]
         yield from (Path(root, name) for name in names if name.endswith(_ENDINGS) and not name.startswith("."))
 
 
-def dump(value: JSON) -> str:
-    """The YAML of a value: keys in order, no aliases, and quoted whatever kubectl would not read as text."""
-    return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
-
-
-class _Dumper(_DUMPER):  # type: ignore[misc]  # the base is C or Python, whichever is there
-    def ignore_aliases(self, data: JSON) -> bool:  # noqa: ARG002
-        return True
-
-
-def _represent_text(dumper: Any, text: str) -> Any:
-    style = "|" if "\n" in text.rstrip("\n") else None
-    try:
-        is_text = yamlscalar.resolve(text) is text
-    except ValueError:
-        is_text = False
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style if is_text else '"')
-
-
-_Dumper.add_representer(str, _represent_text)
-
-
-# --- JSON ---
-
-
-def _load_json(text: str, file: str) -> tuple[Document, ...] | None:
-    """The JSON values of a text; None when it turns out not to be JSON and its name does not say it is."""
-    source: _Source = _JsonSource(text)
-    documents: list[Document] = []
-    try:
-        for value, offset in jsontext.values(text):
-            documents.append(Document(value, file, len(documents), source, offset))
-    except json.JSONDecodeError as error:
-        if not file.endswith((".json", ".ndjson")) and (not documents or text.startswith("---", error.pos)):
-            return None
-        raise _problem(file, f"not JSON: {error.msg.lower()}", error.lineno, error.colno) from None
-    except jsontext.JsonError as error:
-        raise _problem(file, str(error), *source.position(error.offset)) from None
-    return tuple(documents)
+# --- texts ---
 
 
 class _Source(Protocol):
@@ -167,8 +173,37 @@ class _Source(Protocol):
     def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]: ...
 
 
+def _whole(text: str, file: str) -> tuple[Document, ...]:
+    if file.endswith(_JSON) or text.lstrip()[:1] in ("{", "["):
+        documents = _json(text, file, is_sure=file.endswith(_JSON))
+        if documents is not None:
+            return documents
+    source = yamltext.Places(text)
+    try:
+        found = [item for item in yamltext.values(text) if item[1] is not None]
+    except yamltext.YamlError as error:
+        raise _problem(file, str(error), error.line, error.column, error.path) from None
+    return tuple(Document(value, file, index, source, at) for index, (at, value) in enumerate(found))
+
+
+def _json(text: str, file: str, *, is_sure: bool) -> tuple[Document, ...] | None:
+    """The JSON values of a text; None when it turns out not to be JSON and nobody is sure that it is."""
+    source = _JsonPlaces(text)
+    documents: list[Document] = []
+    try:
+        for value, offset in jsontext.values(text):
+            documents.append(Document(value, file, len(documents), source, offset))
+    except json.JSONDecodeError as error:
+        if not is_sure and (not documents or text.startswith("---", error.pos)):
+            return None
+        raise _problem(file, f"not JSON: {error.msg.lower()}", error.lineno, error.colno) from None
+    except jsontext.JsonError as error:
+        raise _problem(file, str(error), *source.position(error.offset)) from None
+    return tuple(documents)
+
+
 @dataclass(slots=True)
-class _JsonSource:
+class _JsonPlaces:
     text: str
     lines: list[int] | None = None
 
@@ -180,195 +215,71 @@ class _JsonSource:
         return line, offset - self.lines[line - 1] + 1
 
 
-# --- YAML ---
-
-
-@dataclass(slots=True)
-class _YamlSource:
-    text: str
-    nodes: list[Any] | None = None
-
-    def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]:
-        if self.nodes is None:
-            self.nodes = list(yaml.compose_all(self.text, Loader=_LOADER))
-        node = self.nodes[at]
-        mark = node.start_mark
-        for step in path:
-            found = _child(node, step)
-            if found is None:
-                break
-            mark, node = found
-        return mark.line + 1, mark.column + 1
-
-
-def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
-    """The mark and the node of one step below a node; a key is marked where it stands, an item where it begins."""
-    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and 0 <= step < len(node.value):
-        return node.value[step].start_mark, node.value[step]
-    if not isinstance(node, yaml.MappingNode) or isinstance(step, int):
-        return None
-    merged = None
-    for key, value in node.value:
-        if _is_merge(key):
-            sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
-            merged = merged or next(filter(None, (_child(source, step) for source in sources)), None)
-        elif (key.value if key.style else yamlscalar.key(yamlscalar.resolve(key.value))) == step:
-            return key.start_mark, value
-    return merged
-
-
-def _is_merge(scalar: Any) -> bool:
-    return scalar.value == "<<" and not scalar.style
-
-
-@dataclass(slots=True)
-class _Frame:
-    """A mapping or list that is being read. `key` is the key whose value comes next; None before a key."""
-
-    container: Any
-    anchor: str | None
-    size: int
-    key: str | None = None
-    is_merge: bool = False
-    merged: list[JSON] = field(default_factory=list)
-
-
-def _yaml_values(text: str, file: str) -> Iterator[tuple[int, JSON]]:
-    """Every document of a YAML text with its number in the stream, empty ones included."""
-    number = -1
-    try:
-        for event in yaml.parse(text, Loader=_LOADER):
-            if isinstance(event, yaml.DocumentStartEvent):
-                number, reader = number + 1, _Reader(file)
-            elif isinstance(event, yaml.DocumentEndEvent):
-                yield number, reader.result
-            elif not isinstance(event, yaml.StreamStartEvent | yaml.StreamEndEvent):
-                reader.take(event)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-        raise _problem(file, f"not YAML: {error.problem or error.context}", line, column) from None
-    except yaml.reader.ReaderError as error:
-        before = text[: error.position]
-        raise _problem(file, "not YAML: a character that text cannot hold", before.count("\n") + 1, 0) from None
-
-
-class _Reader:
-    """Builds one document from the parser's events."""
-
-    def __init__(self, file: str) -> None:
-        self.file = file
-        self.frames: list[_Frame] = []
-        self.anchors: dict[str, tuple[JSON, int] | None] = {}
-        self.size = 0
-        self.aliased = 0
-        self.result: JSON = None
-
-    def take(self, event: Any) -> None:
-        """One event that belongs to the document."""
-        if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-            self._open(event)
-        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-            self._close(event)
-        elif isinstance(event, yaml.AliasEvent):
-            self._put(self._alias(event), event)
-        else:
-            value = self._scalar(event)
-            if event.anchor:
-                self.anchors[event.anchor] = value, 1
-            self._put(value, event)
-
-    def _open(self, event: Any) -> None:
-        frame = self.frames[-1] if self.frames else None
-        if frame and isinstance(frame.container, dict) and frame.key is None:
-            raise self._fail(event, "a mapping or list cannot be a key; expected text")
-        if len(self.frames) >= MAX_DEPTH:
-            self.frames.clear()  # so that the message does not print the path
-            raise self._fail(event, f"nested more than {MAX_DEPTH} levels deep")
-        if event.anchor:
-            self.anchors[event.anchor] = None
-        container: JSON = {} if isinstance(event, yaml.MappingStartEvent) else []
-        self.frames.append(_Frame(container, event.anchor, self.size))
-
-    def _close(self, event: Any) -> None:
-        frame = self.frames.pop()
-        for mapping in frame.merged:
-            for key, value in mapping.items():
-                frame.container.setdefault(key, value)
-        if frame.anchor:
-            self.anchors[frame.anchor] = frame.container, self.size - frame.size + 1
-        self._put(frame.container, event)
-
-    def _alias(self, event: Any) -> JSON:
-        if event.anchor not in self.anchors:
-            raise self._fail(event, f"unknown alias `*{event.anchor}`; expected an anchor `&{event.anchor}` before it")
-        anchored = self.anchors[event.anchor]
-        if anchored is None:
-            raise self._fail(event, f"alias `*{event.anchor}` contains itself")
-        value, size = anchored
-        self.size += size
-        self.aliased += size
-        if self.aliased > MAX_ALIASED:
-            raise self._fail(event, f"aliases add more than {MAX_ALIASED} values")
-        return value
-
-    def _put(self, value: JSON, event: Any) -> None:
-        """A finished value: the document, an item, a key, or the value of a key."""
-        self.size += 1
-        if not self.frames:
-            self.result = value
-            return
-        frame = self.frames[-1]
-        if isinstance(frame.container, list):
-            frame.container.append(value)
-        elif frame.key is None:
-            self._key(frame, value, event)
-        else:
-            if frame.is_merge:
-                self._merge(frame, value, event)
-            else:
-                frame.container[frame.key] = value
-            frame.key = None
-
-    def _key(self, frame: _Frame, value: JSON, event: Any) -> None:
-        try:
-            key = yamlscalar.key(value)
-        except ValueError as error:
-            raise self._fail(event, str(error)) from None
-        frame.is_merge = key == "<<" and isinstance(event, yaml.ScalarEvent) and not event.style
-        if key in frame.container and not frame.is_merge:
-            raise self._fail(event, f"key `{key}` appears twice in one mapping; expected it once")
-        frame.key = key
-
-    def _merge(self, frame: _Frame, value: JSON, event: Any) -> None:
-        sources = value if isinstance(value, list) else [value]
-        if not all(isinstance(source, dict) for source in sources):
-            raise self._fail(event, "`<<` needs a mapping or a list of mappings")
-        frame.merged.extend(sources)
-
-    def _scalar(self, event: Any) -> JSON:
-        """The value of a scalar by its tag, else by its style: quoted is text, plain is resolved."""
-        tag = (event.tag or "").removeprefix("tag:yaml.org,2002:")
-        try:
-            if tag == "binary":
-                return base64.b64decode(event.value).decode(errors="replace")
-            if tag not in _RESOLVED and (tag or event.style):
-                return event.value
-            value = yamlscalar.resolve(event.value)
-            if tag and not isinstance(value, _RESOLVED[tag]):
-                raise self._fail(event, f"`{event.value}` is not what its tag `!!{tag}` says")
-            return float(value) if tag == "float" else value
-        except ValueError as error:
-            raise self._fail(event, str(error)) from None
-
-    def _fail(self, event: Any, message: str) -> InputError:
-        steps = [len(frame.container) if isinstance(frame.container, list) else frame.key for frame in self.frames]
-        path = paths.render(tuple(step for step in steps if step is not None))
-        return _problem(self.file, message, event.start_mark.line + 1, event.start_mark.column + 1, path)
-
-
-_RESOLVED: dict[str, Any] = {"bool": bool, "int": int, "float": (int, float), "null": type(None)}
-
-
 def _problem(file: str, message: str, line: int, column: int, path: str = "") -> InputError:
     return InputError(Problem(message=message, file=file, line=line, column=column, path=path))
+
+
+# --- pieces ---
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of a text that can be read by itself, and how many lines stand above it."""
+
+    text: str
+    above: int
+    is_line: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Shifted:
+    """The places of a piece in the whole text."""
+
+    source: _Source
+    above: int
+
+    def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]:
+        line, column = self.source.position(at, path)
+        return line + self.above, column
+
+
+def _pieces(text: str, file: str) -> list[_Piece]:
+    """The lines of JSON lines, or the documents of a YAML stream."""
+    if file.endswith(_LINES) or _is_lines(text):
+        lines = text.split("\n")
+        return [_Piece(line, above, is_line=True) for above, line in enumerate(lines) if line.strip()]
+    if file.endswith(_JSON):
+        return []
+    starts = [0, *(match.start() for match in _SEPARATOR.finditer(text)), len(text)]
+    return [
+        _Piece(text[start:end], text.count("\n", 0, start), is_line=False)
+        for start, end in pairwise(starts)
+        if text[start:end].strip()
+    ]
+
+
+def _is_lines(text: str) -> bool:
+    """Whether some line is a whole object by itself, as no line of indented JSON is."""
+    return any(_is_object(line) for line in text.split("\n") if line.startswith('{"'))
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _mended(pieces: Sequence[_Piece], file: str) -> Parts:
+    documents: list[Document] = []
+    problems: list[Problem] = []
+    for piece in pieces:
+        try:
+            found = _json(piece.text, file, is_sure=True) if piece.is_line else _whole(piece.text, file)
+        except InputError as error:
+            problems += [replace(each, line=each.line and each.line + piece.above) for each in error.problems]
+            continue
+        for each in found or ():
+            source = _Shifted(each._source, piece.above) if each._source else None  # noqa: SLF001
+            documents.append(replace(each, index=len(documents), _source=source))
+    return Parts(tuple(documents), tuple(problems))

@@ -43,6 +43,7 @@ def test_findings_name_file_line_object_and_policy(capsys):
         ),
         pytest.param("kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {fail: x}}\n", 3, id="could not decide"),
         pytest.param("kind: [\n", 2, id="unreadable"),
+        pytest.param("", 2, id="nothing at all"),
     ],
 )
 def test_exit_codes(text, code, tmp_path):
@@ -58,6 +59,15 @@ def test_what_cannot_be_read_is_said_after_everything_else(tmp_path, capsys):
     assert document["summary"]["fail"] == 1
     assert [one["file"] for one in document["unreadable"]] == [str(tmp_path / "broken.yaml")]
     assert err.startswith(f"error: {tmp_path}/broken.yaml:")
+
+
+def test_a_mistake_hides_nothing_that_stands_beside_it(tmp_path, capsys):
+    text = "kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {warn: x}}\n---\nkind: {{ .Values.kind }}\n"
+    (tmp_path / "chart.yaml").write_text(text)
+    assert audit(tmp_path) == 2
+    out, err = capsys.readouterr()
+    assert out.endswith("1 warn, 0 error, 0 skip; 1 file not read in full\n")
+    assert err.startswith(f"error: {tmp_path}/chart.yaml:5:")
 
 
 def test_policyreports_beside_text(tmp_path, capsys):

@@ -95,6 +95,20 @@ def test_kinds_of_fixtures(text, name, expected, tmp_path, capsys):
     assert [one["index"] for one in found] == list(range(len(expected)))
 
 
+def test_good_lines_are_replayed_beside_a_bad_one(tmp_path, capsys):
+    text = f"{json.dumps(pod())}\n{{oops\n{json.dumps(pod(deny='1'))}\n"
+    assert replay(write(tmp_path, text, "x.jsonl"), "-o", "ndjson") == 2
+    out, err = capsys.readouterr()
+    assert [json.loads(line)["allowed"] for line in out.splitlines()] == [True, False]
+    assert err == f"error: {tmp_path}/x.jsonl:2:2: not JSON: expecting property name enclosed in double quotes\n"
+
+
+def test_empty_stdin_is_named(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert replay("-") == 2
+    assert capsys.readouterr().err == "error: <stdin>: no review found; expected YAML, JSON or NDJSON\n"
+
+
 def test_stdin_and_folders(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(pod()).encode())))
     assert replay("-", "-o", "ndjson") == 0

@@ -61,7 +61,7 @@ def test_input_and_context_may_be_files(suite, tmp_path, capsys):
     (tmp_path / "policy" / "cases").mkdir()
     (tmp_path / "policy" / "cases" / "pod.yaml").write_text(yamlfile.dump(pod(deny="1")))
     assert run(["test", folder]) == 0
-    assert capsys.readouterr().out.endswith("1 cases: 1 passed, 0 failed\n")
+    assert capsys.readouterr().out.endswith("1 case: 1 passed, 0 failed\n")
 
 
 def test_a_failure_says_what_differs(suite, capsys):
@@ -110,6 +110,16 @@ def test_policies_that_do_not_load_fail_their_cases(suite, tmp_path, capsys):
     (tmp_path / "policy" / "policy.yaml").write_text(POLICIES.replace("expression", "expresion", 1))
     assert run(["test", folder, "-o", "json"]) == 1
     assert "expresion" in failures(capsys)[0]["why"]
+
+
+def test_a_delete_needs_no_input_beside_what_goes(suite, capsys):
+    text = (
+        "cases:\n- {name: goes, operation: DELETE, oldInput: {apiVersion: v1, kind: Pod}, expect: {allowed: true}}\n"
+        "- {name: goes too, operation: DELETE, input: {apiVersion: v1, kind: Pod}, expect: {allowed: true}}\n"
+    )
+    assert run(["test", suite(text=text)]) == 0
+    assert run(["test", suite(text=text.replace("DELETE", "UPDATE"))]) == 2
+    assert ":2:3: cases[0].input: is required; a DELETE may have oldInput instead" in capsys.readouterr().err
 
 
 def test_an_input_that_is_no_object_fails_its_case(suite, capsys):

@@ -158,7 +158,7 @@ def test_text_is_a_line_per_finding_and_the_sums():
         "values.yaml:3: not audited: kind: expected a string, found none\n"
         "\n"
         "2 objects in 1 file: 1 pass, 1 fail, 0 warn, 0 error, 1 skip;"
-        " 1 document without a Kubernetes object; 1 file unreadable\n"
+        " 1 document without a Kubernetes object; 1 file not read in full\n"
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from webhook import yamlfile
 from webhook.attributes import JSON
-from webhook.errors import InputError, Problem
+from webhook.errors import Problem
 from webhook.paths import FieldPath
 from webhook.report.finding import Place
 
@@ -42,16 +42,21 @@ class Inputs:
     problems: tuple[Problem, ...]
 
 
-def read(named: Sequence[str | Path]) -> Inputs:
-    """Read files, folders and stdin (`-`); a folder gives its YAML and JSON files in order."""
+def read(named: Sequence[str | Path], *, expected: str = "") -> Inputs:
+    """Read files, folders and stdin (`-`); a folder gives its YAML and JSON files in order.
+
+    `expected` is what there should be one of: to find nothing at all is then a problem.
+    """
     found: list[Input] = []
     problems: list[Problem] = []
     sources = list(_sources(named, problems))
     for source in sources:
-        try:
-            found.extend(_split(source, yamlfile.read(source)))
-        except InputError as error:
-            problems.extend(error.problems)
+        read = yamlfile.read_parts(source)
+        found.extend(_split(source, read.documents))
+        problems.extend(read.problems)
+    if expected and not found and not problems:
+        message = f"no {expected} found; expected YAML, JSON or NDJSON"
+        problems.append(Problem(message=message, file=" ".join(map(yamlfile.shown, named))))
     return Inputs(found=tuple(found), files=len(sources), problems=tuple(problems))
 
 
@@ -59,19 +64,16 @@ def _sources(named: Iterable[str | Path], problems: list[Problem]) -> Iterator[s
     """Files and stdin, each once, however often and through whatever folder it was named."""
     seen = set()
     for name in named:
-        try:
-            files = ["-"] if str(name) == "-" else [str(path) for path in yamlfile.discover([Path(name)])]
-        except InputError as error:
-            problems.extend(error.problems)
-            continue
-        for file in files:
+        files, missing = yamlfile.listing([name])
+        problems.extend(missing)
+        for file in map(str, files):
             if file not in seen:
                 seen.add(file)
                 yield file
 
 
 def _split(source: str, documents: Iterable[yamlfile.Document]) -> Iterator[Input]:
-    shown = "<stdin>" if source == "-" else source
+    shown = yamlfile.shown(source)
     index = 0
     for document in documents:
         for path, value in _items((), document.value):

@@ -67,11 +67,9 @@ def command(
         raise ConfigurationError("--server: the server has its own; leave out --policies and --context")
     if ca and not server:
         raise ConfigurationError("--ca: it is only used with --server")
-    inputs = documents.read(fixture)
+    inputs = documents.read(fixture, expected="review")
     with _remote(server, ca, settings) if server else _local(settings) as (door, row):
         given, problems, undecided = _answers(inputs, phase, door, row)
-    if not inputs.found and not problems:
-        problems.append(Problem(message="no review found; expected YAML, JSON or NDJSON files", file=" ".join(fixture)))
     output.deliver(
         outputs,
         {

@@ -19,6 +19,7 @@ from webhook.policy.load import Options
 from webhook.report import junit
 
 FORMATS = ("text", "json", "junit")
+_NONE = "no case found; expected suite.yaml, kyverno-test.yaml or *cases.jsonl"
 
 
 def command(
@@ -53,9 +54,10 @@ def command(
     output.deliver(outputs, writers)
     if problems:
         raise InputError(*problems)
-    if require_tests and not results:
-        sys.stderr.write("error: --require-tests: no case found\n")
-        return 1
+    if not results:
+        where = " ".join(map(str, folder or ()))
+        sys.stderr.write(f"{'error: --require-tests: ' if require_tests else ''}{where}: {_NONE}\n")
+        return int(require_tests)
     return 1 if any(result.why for result in results) else 0
 
 
@@ -79,7 +81,8 @@ def text(results: Sequence[Result]) -> str:
             lines.append(f"  failed: {result.id}")
             lines.extend(f"    {line}" for line in result.why.splitlines())
     failures = sum(bool(result.why) for result in results)
-    lines.append(f"{len(results)} cases: {len(results) - failures} passed, {failures} failed")
+    cases = "1 case" if len(results) == 1 else f"{len(results)} cases"
+    lines.append(f"{cases}: {len(results) - failures} passed, {failures} failed")
     return "".join(f"{line}\n" for line in lines)
 
 

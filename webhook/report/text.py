@@ -73,7 +73,7 @@ def _summary(report: Report) -> str:
     if report.foreign:
         text += f"; {_many(len(report.foreign), 'document')} without a Kubernetes object"
     if report.unreadable:
-        text += f"; {_many(len({problem.file for problem in report.unreadable}), 'file')} unreadable"
+        text += f"; {_many(len({problem.file for problem in report.unreadable}), 'file')} not read in full"
     return text
 
 

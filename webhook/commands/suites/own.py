@@ -20,7 +20,7 @@ from webhook.commands.phases import PhaseName
 from webhook.commands.suites.case import Case, Request, answer
 from webhook.commands.suites.expectation import Expectation
 from webhook.errors import CallError, InputError, Problem
-from webhook.paths import render
+from webhook.paths import FieldPath, render
 from webhook.policy.load import Options, load
 from webhook.policy.policyset import PolicySet
 from webhook.shapes import complaint
@@ -46,10 +46,13 @@ class ExpectModel(_Model):
 
 
 class CaseModel(_Model):
-    """One case: the request, what the cluster holds, and what is expected."""
+    """One case: the request, what the cluster holds, and what is expected.
+
+    A DELETE has no object but the one that goes, which `input` or `oldInput` may give.
+    """
 
     name: str = Field(min_length=1)
-    input: Any
+    input: Any = None
     old_input: Any = Field(default=None, alias="oldInput")
     operation: Literal["CREATE", "UPDATE", "DELETE", "CONNECT"] = "CREATE"
     phase: PhaseName = "auto"
@@ -57,6 +60,11 @@ class CaseModel(_Model):
     params: list[Any] = []
     authorizer: list[Any] = []
     expect: ExpectModel
+
+    @property
+    def subject(self) -> Any:
+        """What the request is about."""
+        return self.old_input if self.input is None and self.operation == "DELETE" else self.input
 
 
 class SuiteModel(_Model):
@@ -92,15 +100,19 @@ def read(file: Path, how: Options) -> Iterator[Case]:
 
 def _validated(document: yamlfile.Document) -> SuiteModel:
     try:
-        return SuiteModel.model_validate(document.value)
+        model = SuiteModel.model_validate(document.value)
     except ValidationError as error:
-        raise InputError(*(_problem(document, mistake) for mistake in error.errors())) from None
+        found = error.errors()
+        raise InputError(*(_problem(document, each["loc"], complaint(each)) for each in found)) from None
+    if lacking := [index for index, case in enumerate(model.cases) if case.subject is None]:
+        wanted = "is required; a DELETE may have oldInput instead"
+        raise InputError(*(_problem(document, ("cases", index, "input"), wanted) for index in lacking))
+    return model
 
 
-def _problem(document: yamlfile.Document, mistake: Any) -> Problem:
-    path = tuple(mistake["loc"])
+def _problem(document: yamlfile.Document, path: FieldPath, message: str) -> Problem:
     line, column = document.position(path)
-    return Problem(message=complaint(mistake), file=document.file, line=line, column=column, path=render(path))
+    return Problem(message=message, file=document.file, line=line, column=column, path=render(path))
 
 
 def _mismatches(case: CaseModel, folder: Path, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
@@ -120,7 +132,7 @@ def _request(case: CaseModel, folder: Path, policies: Callable[[], PolicySet], h
 
 
 def _attributes(case: CaseModel, folder: Path, how: Options) -> Attributes:
-    value = _one(case.input, folder)
+    value = _one(case.subject, folder)
     try:
         if fixtures.is_review(value) or fixtures.is_request(value):
             return fixtures.attributes(value, how.table.row)
