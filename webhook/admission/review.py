@@ -48,11 +48,12 @@ def review(
         The verdict; it never raises for a policy's fault.
 
     """
-    decisions = validate(attributes, policies, cluster, phase, deadline, authorizer=authorizer)
+    around = policies.surroundings(attributes, cluster, deadline, authorizer) if phase is Phase.MUTATE else None
+    decisions = validate(attributes, policies, cluster, phase, deadline, authorizer=authorizer, around=around)
     verdict = enforce(decisions, attributes, api_server_text=api_server_text)
     if phase is Phase.VALIDATE or not verdict.allowed:
         return verdict
-    changed, made = mutate(attributes, policies, cluster, deadline, authorizer=authorizer)
+    changed, made = mutate(attributes, policies, cluster, deadline, authorizer=authorizer, around=around)
     if not made:
         return verdict
     verdict = enforce((*decisions, *made), attributes, api_server_text=api_server_text)

@@ -12,6 +12,7 @@ from typing import Any
 
 from webhook.attributes import JSON
 from webhook.policy.compiled import Policy
+from webhook.policy.conditions import Asked
 from webhook.policy.declarations import REQUEST_RESOURCE
 from webhook.policy.evaluation import Purse, Variables
 from webhook.policy.expansion import Target
@@ -52,22 +53,34 @@ def activation(policy: Policy, target: Target, param: JSON, around: Surroundings
     return seen
 
 
-def for_conditions(policy: Policy, target: Target, param: JSON, around: Surroundings) -> Seen:
+def for_conditions(policy: Policy, target: Target, param: JSON, around: Surroundings) -> Asked:
     """What matchConditions see: no namespaceObject, and the resource as requested (matchconditions/matcher.go).
 
     Raises:
         LookupFailed: of facts, when they are read.
 
     """
-    seen = _names(policy, policy.gate().needs, target, param, around)
+    _, shared = around.asked.get(id(target)) or _ask(target, around)
+    gate = policy.gate()
+    if gate.is_shared:
+        return shared
+    seen = _names(policy, gate.needs, target, param, around)
+    seen["request"] = shared.seen["request"]
+    return Asked(seen, shared.answers)
+
+
+def _ask(target: Target, around: Surroundings) -> tuple[Target, Asked]:
+    """What the conditions of all policies see of an object; kept with it, so that no other gets its `id`."""
     asked, match = around.attributes.request_resource, target.match
+    seen = _of(target)
     seen["request"] = around.request(match if asked == match.resource else Match(asked, match.kind))
-    return seen
+    made = around.asked[id(target)] = target, Asked(seen)
+    return made
 
 
 def _names(policy: Policy, needs: Collection[str], target: Target, param: JSON, around: Surroundings) -> Seen:
     """What both kinds of expressions see alike."""
-    seen = Seen({"object": target.object, "oldObject": target.old_object, "namespaceObject": None})
+    seen = _of(target)
     if policy.param_kind is not None:
         seen["params"] = param
     if "authorizer" in needs or REQUEST_RESOURCE in needs:
@@ -79,6 +92,10 @@ def _names(policy: Policy, needs: Collection[str], target: Target, param: JSON, 
             if name in needs
         }
     return seen
+
+
+def _of(target: Target) -> Seen:
+    return Seen({"object": target.object, "oldObject": target.old_object, "namespaceObject": None})
 
 
 def missing(names: Collection[str], target: Target, param: JSON, around: Surroundings) -> list[str]:

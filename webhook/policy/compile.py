@@ -7,8 +7,8 @@ same, and says so whenever it is asked. Knows neither requests nor files.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TypeAlias
+from functools import lru_cache, partial
+from typing import Any, TypeAlias, TypeVar
 
 from webhook.attributes import GroupVersionKind
 from webhook.cel import Engine
@@ -30,6 +30,7 @@ from webhook.policy.compiled import (
     Policy,
     Rule,
 )
+from webhook.policy.conditions import SHARED
 from webhook.policy.expressions import Walk
 from webhook.policy.fielderrors import FieldError, duplicate, invalid, required, unsupported
 from webhook.policy.manifests import (
@@ -50,6 +51,7 @@ from webhook.policy.portability import names_pods, obstacles
 from webhook.policy.selectors import selector
 
 OBJECT, JSON_PATCHES = object_type("Object"), list_of(object_type("JSONPatch"))
+T = TypeVar("T", GroupVersionKind, ParamSource)
 _SPEC: FieldPath = ("spec",)
 _UNSPECIFIED = "expression is not specified"
 
@@ -106,7 +108,8 @@ def compile_policy(
 
 def _gate(manifest: PolicyManifest, walk: Walk) -> Gate:
     """The matchConditions of a policy; what is wrong with them is in the walk."""
-    return Gate(conditions=_conditions(walk, manifest), needs=walk.needs)
+    found = _conditions(walk, manifest)
+    return Gate(conditions=found, needs=walk.needs, is_shared=all(each.is_shared for each in found))
 
 
 def _body(manifest: PolicyManifest, walk: Walk) -> Body:
@@ -127,7 +130,7 @@ def _param_kind(found: ParamKind | None) -> GroupVersionKind | None:
     if found is None:
         return None
     group, _, version = found.api_version.rpartition("/")
-    return GroupVersionKind(group, version, found.kind)
+    return _one(GroupVersionKind(group, version, found.kind))
 
 
 def _conditions(walk: Walk, manifest: PolicyManifest) -> tuple[Condition, ...]:
@@ -139,7 +142,9 @@ def _conditions(walk: Walk, manifest: PolicyManifest) -> tuple[Condition, ...]:
     conditions = []
     for index, condition in enumerate(found):
         where = (*path, index, "expression")
-        conditions.append(Condition(condition.name, walk.trimmed(where, condition.expression, place, (BOOL,))))
+        expression = walk.trimmed(where, condition.expression, place, (BOOL,))
+        is_shared = expression.program is not None and expression.program.names <= SHARED
+        conditions.append(Condition(condition.name, expression, is_shared))
         walk.errors += verification.condition_names(found, path, index)
     return tuple(conditions)
 
@@ -274,4 +279,15 @@ def _param_source(found: ParamRef | None) -> ParamSource | None:
     if found is None:
         return None
     chosen = selector(found.selector) if found.selector is not None else None
-    return ParamSource(found.name, found.namespace, chosen, found.parameter_not_found_action != "Allow")
+    return _one(ParamSource(found.name, found.namespace, chosen, found.parameter_not_found_action != "Allow"))
+
+
+def _one(found: T) -> T:
+    """The same value for equal kinds and sources, so that what many bindings share is looked up once per request."""
+    one: T = _first(found)
+    return one
+
+
+@lru_cache(maxsize=4096)
+def _first(found: Any) -> Any:
+    return found

@@ -28,10 +28,11 @@ class Expression:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Condition:
-    """One matchCondition."""
+    """One matchCondition. `is_shared`: it reads nothing but object and request, so all policies get the same answer."""
 
     name: str
     expression: Expression
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +63,7 @@ class Change:
     expression: Expression
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class ParamSource:
     """The paramRef of a binding."""
 
@@ -90,10 +91,11 @@ class Binding:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Gate:
-    """The matchConditions of a policy, and the names that they read."""
+    """The matchConditions of a policy, and the names that they read. `is_shared`: every condition is."""
 
     conditions: tuple[Condition, ...] = ()
     needs: frozenset[str] = frozenset()
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -1,21 +1,34 @@
 """matchConditions: does a policy want to speak about this request.
 
 A false condition beats an error in another one, also in one before it. Source: k8s.io/apiserver v0.36
-pkg/admission/plugin/webhook/matchconditions/matcher.go.
+pkg/admission/plugin/webhook/matchconditions/matcher.go. Many policies have the same conditions; what one that sees only
+the object and the request has said about an object is not computed again, but paid for again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from webhook.errors import EvaluationError
-from webhook.policy.compiled import Condition
+from webhook.errors import BudgetExceeded, EvaluationError
+from webhook.policy.compiled import Condition, Expression
 from webhook.policy.evaluation import CONDITIONS_BUDGET, OutOfBudget, Purse
 from webhook.policy.fielderrors import aggregate
 
+SHARED = frozenset(("object", "oldObject", "request", "namespaceObject"))
+"""Names that mean the same to the conditions of every policy that is asked about an object."""
 
-def hold(found: Sequence[Condition], activation: Mapping[str, Any], *, is_fail: bool, deadline: float | None) -> bool:
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What conditions see of one object, and what those have said that all policies share: value, error and cost."""
+
+    seen: Mapping[str, Any]
+    answers: dict[str, tuple[Any, str, int]] = field(default_factory=dict)
+
+
+def hold(found: Sequence[Condition], asked: Asked, *, is_fail: bool, deadline: float | None) -> bool:
     """Say whether all conditions hold. Under failurePolicy Ignore an error is a condition that does not hold.
 
     Raises:
@@ -27,7 +40,7 @@ def hold(found: Sequence[Condition], activation: Mapping[str, Any], *, is_fail: 
     is_false = False
     for index, condition in enumerate(found):
         try:
-            is_false |= purse.evaluate(condition.expression, activation) is False
+            is_false |= _answer(condition, asked, purse) is False
         except OutOfBudget:
             if is_fail:
                 raise
@@ -39,3 +52,32 @@ def hold(found: Sequence[Condition], activation: Mapping[str, Any], *, is_fail: 
     if errors and is_fail and not is_false:
         raise EvaluationError(aggregate(errors))
     return not errors and not is_false
+
+
+def _answer(condition: Condition, asked: Asked, purse: Purse) -> Any:
+    """What a condition says, computed or known; the text of an error is known too."""
+    expression = condition.expression
+    if not condition.is_shared:
+        return purse.evaluate(expression, asked.seen)
+    value, error, cost = asked.answers.get(expression.source, _UNKNOWN)
+    if cost > purse.budget:
+        return _computed(expression, asked, purse)
+    purse.budget -= cost
+    if error:
+        raise EvaluationError(error)
+    return value
+
+
+_UNKNOWN = (None, "", CONDITIONS_BUDGET + 1)
+
+
+def _computed(expression: Expression, asked: Asked, purse: Purse) -> Any:
+    before = purse.budget
+    try:
+        value = purse.evaluate(expression, asked.seen)
+    except EvaluationError as error:
+        if not isinstance(error.__cause__, BudgetExceeded):  # the next policy may have more left
+            asked.answers[expression.source] = None, str(error), before - purse.budget
+        raise
+    asked.answers[expression.source] = value, "", before - purse.budget
+    return value

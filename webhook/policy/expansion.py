@@ -15,7 +15,7 @@ from typing import Final
 from webhook import paths
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.policy.compiled import Policy
-from webhook.policy.matching import Match, matches
+from webhook.policy.matching import Criteria, Match, matches
 from webhook.policy.variables import Surroundings
 from webhook.workloads.podsets import PodSet, podsets
 
@@ -65,22 +65,51 @@ def others(text: str, spec: str) -> str:
     return _OTHER.sub(lambda found: found[1] + spec, text) if "spec." in text else text
 
 
-def targets(policy: Policy, around: Surroundings) -> list[Target]:
+def targets(policy: Policy, around: Surroundings) -> tuple[Target, ...]:
     """The request's own object, if the policy's constraints match it, then its pod templates, if the policy expands.
+
+    Policies with the same constraints get the same value.
 
     Raises:
         BindingError: the namespace that a selector asks about does not exist.
         LookupFailed: nobody can say.
 
     """
+    key = (id(policy.criteria), policy.expands)
+    found: tuple[Target, ...] | None = around.matched.get(key)
+    if found is None:
+        found = around.matched[key] = tuple(_targets(policy, around))
+    return found
+
+
+def _targets(policy: Policy, around: Surroundings) -> Iterator[Target]:
     attributes = around.attributes
     match = matches(policy.criteria, attributes, around.namespace_labels, around.equivalents, around.sent)
-    found = [] if match is None else [_whole(match, around)]
+    if match is not None:
+        yield _whole(match, around)
     if not policy.expands or attributes.sub_resource or attributes.operation is Operation.CONNECT:
-        return found
+        return
     labels, equal = around.namespace_labels, around.equivalents
-    found += [each for each in _virtual(around) if matches(policy.criteria, each.attributes, labels, equal)]
-    return found
+    yield from (each for each in _virtual(around) if matches(policy.criteria, each.attributes, labels, equal))
+
+
+def bound(criteria: Criteria | None, found: tuple[Target, ...], around: Surroundings) -> tuple[Target, ...]:
+    """Those of a policy's targets that the criteria of a binding match too; the same value for the same question.
+
+    Raises:
+        BindingError: the namespace that a selector asks about does not exist.
+        LookupFailed: nobody can say.
+
+    """
+    if criteria is None:
+        return found
+    key = (id(criteria), id(found))
+    kept: tuple[Target, ...] | None = around.matched.get(key)
+    if kept is None:
+        labels, equal = around.namespace_labels, around.equivalents
+        kept = tuple(each for each in found if matches(criteria, each.attributes, labels, equal))
+        around.matched[key] = kept
+    return kept
 
 
 def _virtual(around: Surroundings) -> tuple[Target, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
@@ -84,14 +85,21 @@ class Match:
 def criteria(manifest: MatchResources | None) -> Criteria:
     """The criteria of a manifest that has passed verification; none at all match everything."""
     if manifest is None:
-        return Criteria()
-    return Criteria(
+        return _one(Criteria())
+    found = Criteria(
         rules=tuple(map(rule, manifest.resource_rules)),
         excluded=tuple(map(rule, manifest.exclude_resource_rules)),
         namespaces=selector(manifest.namespace_selector),
         objects=selector(manifest.object_selector),
         policy="Exact" if manifest.match_policy == "Exact" else "Equivalent",
     )
+    return _one(found)
+
+
+@lru_cache(maxsize=4096)
+def _one(found: Criteria) -> Criteria:
+    """The same value for equal criteria, so that what many policies share is asked once per request."""
+    return found
 
 
 def rule(manifest: NamedRule) -> Rule:

@@ -24,8 +24,8 @@ from webhook.policy.compiled import Binding, Policy
 from webhook.policy.conditions import hold
 from webhook.policy.decoding import Undecodable
 from webhook.policy.evaluation import BUDGET, Purse
-from webhook.policy.expansion import Target, put_back, refresh, targets
-from webhook.policy.matching import is_exempt, matches
+from webhook.policy.expansion import Target, bound, put_back, refresh, targets
+from webhook.policy.matching import is_exempt
 from webhook.policy.policyset import PolicySet
 from webhook.policy.variables import Surroundings
 
@@ -44,10 +44,12 @@ def mutate(
     deadline: float | None = None,
     *,
     authorizer: Authorizer | None = None,
+    around: Surroundings | None = None,
 ) -> tuple[JSON, tuple[Decision, ...]]:
     """The object after all mutating policies, the same value when none changed it, and their decisions in order.
 
-    Never raises for a policy's fault; what failed is in the decisions. There is nothing to change on DELETE.
+    Never raises for a policy's fault; what failed is in the decisions. There is nothing to change on DELETE. `around`
+    are the request's surroundings where they are at hand.
     """
     if attributes.operation is Operation.DELETE or attributes.object is None:
         return attributes.object, ()
@@ -55,8 +57,7 @@ def mutate(
     if not candidates or is_exempt(attributes):
         return attributes.object, ()
     run = _Run(attributes.object)
-    first = policies.surroundings(attributes, cluster, deadline, authorizer)
-    run.round(candidates, first)
+    run.round(candidates, around or policies.surroundings(attributes, cluster, deadline, authorizer))
     if run.is_dirty and run.reinvocable and not run.is_denied:
         again = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)
@@ -238,16 +239,10 @@ def _invocations(policy: Policy, around: Surroundings) -> Iterator[_Invocation |
         return
     for binding in policy.bindings if found else ():
         try:
-            bound = [target for target in found if _matches(binding, target, around)]
-            chosen = params.collect(policy.param_kind, binding, around) if bound else ()
+            targeted = bound(binding.criteria, found, around)
+            chosen = params.collect(policy.param_kind, binding, around) if targeted else ()
         except (BindingError, LookupFailed) as error:
             yield _Unusable(policy, binding, f"failed to configure binding: {error}")
             continue
-        can = [target for target in bound if target.match.conversion != "impossible"]
+        can = [target for target in targeted if target.match.conversion != "impossible"]
         yield from (_Invocation(policy, binding, param, target) for param in chosen for target in can)
-
-
-def _matches(binding: Binding, target: Target, around: Surroundings) -> bool:
-    if binding.criteria is None:
-        return True
-    return bool(matches(binding.criteria, target.attributes, around.namespace_labels, around.equivalents))

@@ -44,7 +44,18 @@ def collect(kind: GroupVersionKind | None, binding: Binding, around: Surrounding
     """
     source = binding.param_source
     if kind is None or source is None:
-        return (None,)
+        return _WITHOUT
+    key = (id(kind), id(source))
+    found = around.params.get(key)
+    if found is None:
+        found = around.params[key] = _collect(kind, source, around)
+    return found
+
+
+_WITHOUT = (None,)
+
+
+def _collect(kind: GroupVersionKind, source: ParamSource, around: Surroundings) -> Sequence[JSON]:
     cluster = around.cluster
     where = _namespace(kind, source, around.attributes.namespace, cluster)
     found = _by_name(kind, source, where, cluster) if source.name else _selected(kind, source, where, cluster)

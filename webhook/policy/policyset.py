@@ -7,7 +7,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -18,14 +18,31 @@ from webhook.cluster.layered import LayeredCluster
 from webhook.policy.compiled import Policy
 from webhook.policy.equivalents import Equivalents, equivalents
 from webhook.policy.matching import Rule
-from webhook.policy.variables import NAMESPACE, Surroundings, fact_source
+from webhook.policy.variables import NAMESPACE, FactSource, Surroundings, fact_source
 from webhook.workloads.table import Table
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
 
 _Key: TypeAlias = tuple[str, str, str]
-_Index: TypeAlias = Mapping[_Key, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """Policies of one phase by what they may concern; `numbers` are their places in the order of their names."""
+
+    policies: tuple[Policy, ...]
+    numbers: Mapping[_Key, tuple[int, ...]]
+    named: Mapping[_Key, tuple[Policy, ...]]
+    is_wild: bool
+
+    def find(self, group: str, plural: str, operation: str) -> tuple[Policy, ...]:
+        """Who may speak about a group's resource."""
+        if not self.is_wild:
+            return self.named.get((group, plural, operation), ())
+        names = ((group, plural), (group, "*"), ("*", plural), ("*", "*"))
+        found = [self.numbers.get((*name, operation), ()) for name in names]
+        return tuple(self.policies[number] for number in sorted(set().union(*found)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,16 +55,18 @@ class PolicySet:
     table: Table
     _equivalents: Equivalents = field(init=False, repr=False)
     _beside: FilesCluster | None = field(init=False, repr=False)
-    _indexes: Mapping[str, tuple[tuple[Policy, ...], _Index]] = field(init=False, repr=False)
+    _indexes: Mapping[str, _Index] = field(init=False, repr=False)
+    _facts: FactSource = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         equal = equivalents(self.table)
         phases = {phase: tuple(p for p in self.validating if p.phase in (phase, "both")) for phase in Phase}
         asked = {"validate": phases[Phase.VALIDATE], "mutate": phases[Phase.MUTATE], "change": self.mutating}
-        indexes = {name: (policies, _index(policies, self.table, equal)) for name, policies in asked.items()}
+        indexes = {name: _index(policies, self.table, equal) for name, policies in asked.items()}
         object.__setattr__(self, "_equivalents", equal)
         object.__setattr__(self, "_beside", FilesCluster(self.params) if self.params else None)
         object.__setattr__(self, "_indexes", indexes)
+        object.__setattr__(self, "_facts", fact_source(self.table))
 
     @property
     def policies(self) -> tuple[Policy, ...]:
@@ -68,16 +87,9 @@ class PolicySet:
         return self._candidates("change", attributes)
 
     def _candidates(self, name: str, attributes: Attributes) -> tuple[Policy, ...]:
-        policies, index = self._indexes[name]
         resource = attributes.resource
         group, plural = self._equivalents.identity(resource.group, resource.resource)
-        operation = attributes.operation.value
-        keys = ((group, plural, operation), (group, "*", operation), ("*", plural, operation), ("*", "*", operation))
-        found = [index[key] for key in keys if key in index]
-        if not found:
-            return ()
-        numbers = found[0] if len(found) == 1 else sorted(set().union(*found))
-        return tuple(policies[number] for number in numbers)
+        return self._indexes[name].find(group, plural, attributes.operation.value)
 
     def surroundings(
         self,
@@ -95,7 +107,7 @@ class PolicySet:
             equivalents=self._equivalents,
             deadline=deadline,
             authorizer=authorizer,
-            fact_source=fact_source(self.table),
+            fact_source=self._facts,
         )
 
     def prepare(self) -> None:
@@ -117,12 +129,17 @@ class PolicySet:
         return frozenset(found)
 
 
-def _index(policies: Iterable[Policy], table: Table, equal: Equivalents) -> _Index:
+def _index(policies: tuple[Policy, ...], table: Table, equal: Equivalents) -> _Index:
     found: dict[_Key, dict[int, None]] = {}
     for number, policy in enumerate(policies):
         for key in _keys(policy, table, equal):
             found.setdefault(key, {})[number] = None
-    return {key: tuple(numbers) for key, numbers in found.items()}
+    return _Index(
+        policies=policies,
+        numbers={key: tuple(numbers) for key, numbers in found.items()},
+        named={key: tuple(policies[number] for number in numbers) for key, numbers in found.items()},
+        is_wild=any("*" in key for key in found),
+    )
 
 
 def _keys(policy: Policy, table: Table, equal: Equivalents) -> Iterator[_Key]:

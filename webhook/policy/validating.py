@@ -23,8 +23,8 @@ from webhook.policy.activation import activation, for_conditions, missing
 from webhook.policy.compiled import Binding, Policy, Rule
 from webhook.policy.conditions import hold
 from webhook.policy.evaluation import BUDGET, OutOfBudget, Purse
-from webhook.policy.expansion import Target, targets
-from webhook.policy.matching import is_exempt, matches
+from webhook.policy.expansion import Target, bound, targets
+from webhook.policy.matching import is_exempt
 from webhook.policy.messages import message
 from webhook.policy.policyset import PolicySet
 from webhook.policy.variables import Surroundings
@@ -44,15 +44,17 @@ def validate(
     deadline: float | None = None,
     *,
     authorizer: Authorizer | None = None,
+    around: Surroundings | None = None,
 ) -> tuple[Decision, ...]:
     """What the validating policies of a phase say about a request, in the order of their names; () when none matches.
 
-    Never raises for a policy's fault. `deadline` is a moment of time.monotonic().
+    Never raises for a policy's fault. `deadline` is a moment of time.monotonic(), `around` the request's surroundings
+    where they are at hand.
     """
     candidates = policies.validating_for(attributes, phase)
     if not candidates or is_exempt(attributes):
         return ()
-    around = policies.surroundings(attributes, cluster, deadline, authorizer)
+    around = around or policies.surroundings(attributes, cluster, deadline, authorizer)
     made: list[Decision] = []
     for policy in candidates:
         try:
@@ -66,31 +68,22 @@ def validate(
     return tuple(made)
 
 
-def _binding(policy: Policy, binding: Binding, found: Sequence[Target], around: Surroundings) -> Sequence[Decision]:
+def _binding(policy: Policy, binding: Binding, found: tuple[Target, ...], around: Surroundings) -> Sequence[Decision]:
     try:
-        bound = _bound(binding, found, around)
-        if not bound:
+        targeted = bound(binding.criteria, found, around)
+        if not targeted:
             return ()
         chosen = params.collect(policy.param_kind, binding, around)
     except (BindingError, LookupFailed) as error:
         return [_unusable(policy, binding, f"failed to configure binding: {error}")]
     made: list[Decision] = []
     for param in chosen:
-        for target in bound:
+        for target in targeted:
             if target.match.conversion == "impossible":
                 made.append(_unconverted(policy, binding, target))
             else:
                 made += _Invocation(policy, binding, param, target, around).decisions()
     return made
-
-
-def _bound(binding: Binding, found: Sequence[Target], around: Surroundings) -> Sequence[Target]:
-    """Those that the binding matches too."""
-    criteria = binding.criteria
-    if criteria is None:
-        return found
-    labels, equal = around.namespace_labels, around.equivalents
-    return [target for target in found if matches(criteria, target.attributes, labels, equal)]
 
 
 def _unusable(policy: Policy, binding: Binding | None, text: str) -> Decision:

@@ -7,7 +7,7 @@ optional fields are absent keys, as the API server's conversion to unstructured 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -76,8 +76,9 @@ class Surroundings:
     """Everything around one request that its policies may ask about.
 
     Made once per review and shared by its policies; `namespace` and the labels are looked up once. `sent` is the
-    request taken as what it is; `whole` and `virtual` are for expansion.py, which keeps the request's own object
-    and its pod templates there.
+    request taken as what it is; `whole`, `virtual` and `matched` are for expansion.py, which keeps the request's own
+    object and its pod templates there, and by which criteria they were matched (by `id`: policies outlive a request);
+    `asked` is for activation.py, which keeps there what conditions have said, `params` for params.py.
     """
 
     attributes: Attributes
@@ -90,6 +91,9 @@ class Surroundings:
     sent: Match = field(init=False)
     whole: object = None
     virtual: object = None
+    matched: dict[tuple[int, int], Any] = field(default_factory=dict)
+    asked: dict[int, Any] = field(default_factory=dict)
+    params: dict[tuple[int, int], Sequence[JSON]] = field(default_factory=dict)
     _sent_request: JSON = None
     _namespace: list[JSON] = field(default_factory=list)
     _facts: dict[tuple[str, int, Assumptions], tuple[JSON, JSON]] = field(default_factory=dict)
