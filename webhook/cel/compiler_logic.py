@@ -194,17 +194,27 @@ def _with_constant(compiler: Compiler, term: Term, constant: Term, value: Any, e
 def _with_long_text(compiler: Compiler, term: Term, value: str) -> Term:
     kept = compiler.kept(term)
     result = compiler.writer.keep(code.compare(kept.code, ast.Eq(), code.literal(value)))
-    compiler.writer.charge((len(value) + 9) // 10 - 1)
-    short = compiler.call(_shortfall, kept.code, code.literal(len(value)))
+    compiler.writer.charge(tenths(len(value)) - 1)
     compiler.writer.moves += 1
-    compiler.writer.emit(code.branch(code.negation(result), [code.subtract_cost(short)]))
+    compiler.writer.emit(code.branch(code.negation(result), _shortfall(compiler, kept.code, len(value))))
     return Term(result, BOOL, raises=False, atom=True, sure=True)
 
 
-def _shortfall(value: Any, length: int) -> int:
-    """How much less comparing a value with a text of this length costs than two texts of the length."""
-    size = len(value) if type(value) is str else runtime.measure(value)
-    return (length + 9) // 10 - (size + 9) // 10 if size < length else 0
+def tenths(length: int) -> int:
+    """Every 10 of a length, rounded up."""
+    return (length + 9) // 10
+
+
+def _shortfall(compiler: Compiler, value: ast.expr, length: int) -> list[ast.stmt]:
+    """Count how much less comparing a value with a text of this length costs than two texts of the length."""
+    size = code.name(compiler.writer.temporary())
+    is_text = code.identical(code.call(compiler.bind(type), value), compiler.bind(str))
+    other = compiler.call(runtime.measure, value)
+    measured = code.either(is_text, code.call(compiler.bind(len), value), other)
+    rounded = code.binary(code.binary(size, ast.Add(), code.literal(9)), ast.FloorDiv(), code.literal(10))
+    less = code.subtract_cost(code.binary(code.literal(tenths(length)), ast.Sub(), rounded))
+    is_shorter = code.compare(size, ast.Lt(), code.literal(length))
+    return [code.assign(size.id, measured), code.branch(is_shorter, [less])]
 
 
 def _equals_constant(compiler: Compiler, term: Term, value: Any, equals: Equals) -> ast.expr:

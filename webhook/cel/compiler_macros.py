@@ -44,21 +44,28 @@ class _Loop:
         self.writer = compiler.writer
         self.node = node
         self.ends_early = ends_early
-        self.range = self._range()
+        self.range, self.iterable = self._range()
         self.names = [self.writer.temporary() for _ in node.variables]
         self.remaining = self.writer.temporary()
 
-    def _range(self) -> ast.Name:
-        compiler = self.compiler
-        operand = compiler.value(self.node.operand)
+    def _range(self) -> tuple[ast.Name, ast.Name]:
+        """What the loop runs over, for its size and for its elements."""
+        compiler, keep = self.compiler, self.writer.keep
+        operand = compiler.kept(compiler.value(self.node.operand))
+        is_list = code.identical(code.call(compiler.bind(type), operand.code), compiler.bind(list))
         if len(self.node.variables) == 2:
-            return self.writer.keep(compiler.call(runtime.pairs, operand.code, place=Place("call")))
+            pairs = compiler.call(runtime.pairs, operand.code, place=Place("call"))
+            if self.ends_early:
+                found = keep(pairs)
+                return found, found
+            places = code.call(compiler.bind(enumerate), operand.code)
+            return keep(operand.code), keep(code.either(is_list, places, pairs))
         if operand.type.name == "list" and operand.sure:
-            return self.writer.keep(operand.code)
-        first, again = compiler.named(operand)
-        is_list = code.identical(code.call(compiler.bind(type), first), compiler.bind(list))
-        slow = compiler.call(runtime.elements, again, place=Place("call"))
-        return self.writer.keep(code.either(is_list, again, slow))
+            found = keep(operand.code)
+        else:
+            slow = compiler.call(runtime.elements, operand.code, place=Place("call"))
+            found = keep(code.either(is_list, operand.code, slow))
+        return found, found
 
     def types(self) -> list[Type]:
         """What the variables are, as far as the range's type says."""
@@ -73,22 +80,28 @@ class _Loop:
         """The code of an expression that sees the loop's variables."""
         compiler = self.compiler
         before = compiler.scope
-        found = self.compiler.checked.type_of(self.node.operand)
-        sure = found.name == "list" and len(self.names) == 2
         terms = [
-            Term(code.name(name), static, raises=False, atom=True, sure=sure and position == 0)
-            for position, (name, static) in enumerate(zip(self.names, self.types(), strict=True))
+            Term(code.name(name), static, raises=False, atom=True, sure=sure)
+            for name, static, sure in zip(self.names, self.types(), self._sure(), strict=True)
         ]
         compiler.scope = {**before, **dict(zip(self.node.variables, terms, strict=True))}
         term = compiler.value(node)
         compiler.scope = before
         return term
 
+    def _sure(self) -> list[bool]:
+        """Which variables are what their types say: the places in a list, and the texts of a constant list."""
+        operand = self.node.operand
+        constant = self.compiler.constants.get(id(operand))
+        texts = type(constant) is list and all(type(each) is str for each in constant)
+        places = self.compiler.checked.type_of(operand).name == "list"
+        return [texts] if len(self.names) == 1 else [places, texts]
+
     def emit(self, body: list[ast.stmt], each: int, result: int = 1) -> None:
         """Place the loop, with the cost of one run of its body, and of its result."""
         writer, compiler = self.writer, self.compiler
         writer.moves += 1
-        iterable: ast.expr = self.range
+        iterable: ast.expr = self.iterable
         if self.ends_early:
             iterable = code.name(self.remaining)
             writer.emit(code.assign(self.remaining, code.call(compiler.bind(iter), self.range)))
@@ -96,13 +109,19 @@ class _Loop:
             writer.emit(code.add_cost(code.literal(result)))
             body[:0] = [code.add_cost(code.literal(each)), self.ask("check")]
         elif each:
-            count = code.call(compiler.bind(len), self.range)
-            every = code.binary(count, ast.Mult(), code.literal(each))
-            writer.emit(code.add_cost(code.binary(every, ast.Add(), code.literal(result))))
+            writer.emit(code.add_cost(self._whole(each, result)))
             writer.emit(self.ask("probe"))
         else:
             writer.emit(code.add_cost(code.literal(result)))
         writer.emit(code.loop(self.names, iterable, body))
+
+    def _whole(self, each: int, result: int) -> ast.expr:
+        """The cost of all runs of the body and of the result."""
+        constant = self.compiler.constants.get(id(self.node.operand))
+        if type(constant) is list:
+            return code.literal(len(constant) * each + result)
+        count = code.call(self.compiler.bind(len), self.range)
+        return code.binary(code.binary(count, ast.Mult(), code.literal(each)), ast.Add(), code.literal(result))
 
     def ask(self, method: str) -> ast.stmt:
         """Go on only if the cost so far allows it."""
@@ -153,7 +172,7 @@ class _Body:
         writer.level -= 1
         if heavy:
             # what the body costs depends on the data: ask each time around
-            self.after.append(self.loop.ask("check"))
+            self.after.append(self.loop.ask("check" if writer.exact else "probe"))
 
 
 def _quantifier(compiler: Compiler, node: Macro, *, decides: bool, condition: int) -> Term:
