@@ -58,6 +58,9 @@ def test_a_deadline_is_looked_at_in_steps():
     assert meter.check(25_001) == 50_001
     assert Meter(limit=7, deadline=time.monotonic() + 60).start() == 7
     meter.deadline = time.monotonic() - 1
+    assert meter.start() == 25_000  # the clock was read when the first expression began
+    meter.cost = 25_000
+    meter.settle()
     with pytest.raises(BudgetExceeded, match=OVER_TIME):
         meter.start()
     with pytest.raises(BudgetExceeded, match=OVER_TIME):

@@ -23,7 +23,7 @@ OVER_BUDGET = "validation failed due to running out of cost budget, no further v
 OVER_TIME = "operation interrupted"
 
 STEP = 25_000
-"""With a deadline, the clock is read after this much cost: some milliseconds of work."""
+"""With a deadline, the clock is read after this much cost, of one expression or of many: some milliseconds of work."""
 
 
 class Overrun(Exception):
@@ -37,9 +37,11 @@ class Meter:
         limit: the most one expression may cost.
         budget: what is left for all expressions together; below zero once it was overspent.
         deadline: the time.monotonic() at which evaluation stops, or None.
+
+    `due` is the budget at which the clock is to be read again.
     """
 
-    __slots__ = ("budget", "cost", "deadline", "limit", "spent")
+    __slots__ = ("budget", "cost", "deadline", "due", "limit", "spent")
 
     def __init__(
         self, limit: int = PER_CALL_LIMIT, budget: int = RUNTIME_BUDGET, deadline: float | None = None
@@ -47,6 +49,7 @@ class Meter:
         self.limit = limit
         self.budget = budget
         self.deadline = deadline
+        self.due = budget
         self.spent = 0
         self.cost = 0
 
@@ -61,13 +64,16 @@ class Meter:
         Raises:
             BudgetExceeded: nothing is left, or it is too late.
         """
-        if self.budget < 0:
+        budget = self.budget
+        if budget < 0:
             raise BudgetExceeded(OVER_BUDGET)
-        most = min(self.limit, self.budget)
+        most = min(self.limit, budget)
         if self.deadline is None:
             return most
-        if time.monotonic() > self.deadline:
-            raise BudgetExceeded(OVER_TIME)
+        if budget <= self.due:
+            if time.monotonic() > self.deadline:
+                raise BudgetExceeded(OVER_TIME)
+            self.due = budget - STEP
         return min(STEP, most)
 
     def check(self, cost: int) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from webhook.cel import Meter
+from webhook.cel.cost import STEP
 from webhook.errors import BudgetExceeded, EvaluationError
 from webhook.policy.compiled import Expression
 
@@ -32,20 +33,23 @@ class OutOfBudget(EvaluationError):
 class Purse(Meter):
     """What several expressions may still cost together, and until when they may run.
 
-    `computed` is how many variables were evaluated, `variables` what they cost.
+    `computed` is how many variables were evaluated, `variables` what they cost. `idle` are meters of variables that
+    are evaluated; the next one takes one of them.
     """
 
-    __slots__ = ("computed", "owed", "variables")
+    __slots__ = ("computed", "idle", "owed", "variables")
 
     def __init__(self, budget: int, deadline: float | None) -> None:  # as Meter's, which a call more would cost
         self.limit = LIMIT
         self.budget = budget
         self.deadline = deadline
+        self.due = budget
         self.spent = 0
         self.cost = 0
         self.owed = 0
         self.computed = 0
         self.variables = 0
+        self.idle: list[Meter] = []
 
     def again(self, declared: int) -> int:
         """The most that so many variables cost when they are evaluated anew: what they cost before, or their limit."""
@@ -74,6 +78,24 @@ class Purse(Meter):
         if self.owed:
             self._pay()
         return value
+
+    def borrow(self) -> Meter:
+        """A meter for one variable, which has a limit of its own. The clock was read when this purse's was."""
+        if self.idle:
+            return self.idle.pop()
+        meter = Meter(limit=LIMIT, deadline=self.deadline)
+        meter.due -= STEP
+        return meter
+
+    def give_back(self, meter: Meter) -> None:
+        """Note what a variable cost."""
+        spent = meter.spent
+        self.owed += spent
+        self.variables += spent
+        self.computed += 1
+        meter.spent = 0
+        meter.budget += spent
+        self.idle.append(meter)
 
     def _pay(self) -> None:
         """Pay for the variables that the last expression used first."""
@@ -117,7 +139,7 @@ class Variables(dict[str, Any]):
     def _evaluate(self, name: str, expression: Expression) -> Any:
         if expression.program is None:
             raise EvaluationError(f'composited variable "{name}" fails to compile: {expression.error}')
-        meter = Meter(limit=LIMIT, deadline=self._purse.deadline)
+        meter = self._purse.borrow()
         try:
             return expression.program.evaluate(self._activation, meter)
         except BudgetExceeded as error:
@@ -127,7 +149,4 @@ class Variables(dict[str, Any]):
         except EvaluationError as error:
             raise EvaluationError(f'composited variable "{name}" fails to evaluate: {error}') from error
         finally:
-            purse = self._purse
-            purse.owed += meter.spent
-            purse.variables += meter.spent
-            purse.computed += 1
+            self._purse.give_back(meter)

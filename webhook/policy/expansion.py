@@ -113,7 +113,9 @@ def bound(criteria: Criteria | None, found: tuple[Target, ...], around: Surround
 
 
 def _virtual(around: Surroundings) -> tuple[Target, ...]:
-    """The pod templates of the request as virtual Pods; the same values for every policy."""
+    """The pod templates of the request as virtual Pods; the same values for every policy. A Pod holds none."""
+    if around.attributes.kind == POD:
+        return ()
     if not isinstance(around.virtual, tuple):
         around.virtual = tuple(_target(podset, old, around) for podset, old in _pairs(around) if podset.path)
     return around.virtual

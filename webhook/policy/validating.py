@@ -138,8 +138,6 @@ class _Invocation:
         self.param = param
         self.target = target
         self.around = around
-        self.purse = Purse(BUDGET, around.deadline)
-        self.lacking: dict[frozenset[str], Sequence[str]] = {}
         self.started = perf_counter()
 
     def decisions(self) -> Sequence[Decision]:
@@ -159,12 +157,14 @@ class _Invocation:
 
     def _evaluate(self) -> Sequence[Decision]:
         body = self.policy.body()
+        self.purse = Purse(BUDGET, self.around.deadline)
+        self.lacking: dict[frozenset[str], Sequence[str]] = {}
         seen = activation(self.policy, self.target, self.param, self.around, self.purse)
-        results = [self._result(rule, seen) for rule in body.rules]
+        results = self._results(body.rules, seen)
         seen.pop("variables", None)  # breaks the circle that would wait for the garbage collector
         texts = self._messages(results)
         found: Sequence[Decision]
-        if results.count(True) == len(results) and not any(isinstance(text, OutOfBudget) for text in texts):
+        if results.count(True) == len(results) and not (texts and isinstance(texts[0], OutOfBudget)):
             found = self._holding()
         else:
             admits = self._admits()
@@ -200,13 +200,16 @@ class _Invocation:
         lacking = self._lacks(self.policy.body().rules[index])
         return self._decision(index, "unknown", f"not evaluated: {', '.join(lacking)}") if lacking else None
 
-    def _result(self, rule: Rule, seen: dict[str, Any]) -> bool | EvaluationError:
-        try:
-            return self.purse.evaluate(rule.expression, seen) is True
-        except OutOfBudget:
-            raise
-        except EvaluationError as error:
-            return error
+    def _results(self, rules: Sequence[Rule], seen: dict[str, Any]) -> Sequence[bool | EvaluationError]:
+        found: list[bool | EvaluationError] = []
+        for rule in rules:
+            try:
+                found.append(self.purse.evaluate(rule.expression, seen) is True)
+            except OutOfBudget:
+                raise
+            except EvaluationError as error:
+                found.append(error)
+        return found
 
     def _messages(self, results: Sequence[bool | EvaluationError]) -> Sequence[object]:
         """The values of the messageExpressions of rules that do not hold.

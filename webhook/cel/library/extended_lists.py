@@ -59,7 +59,7 @@ lists.range(int) -> list(int)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import isnan
 from typing import Any
 
@@ -94,20 +94,18 @@ def flatten(values: list[Any], depth: int = 1) -> list[Any]:
     """The elements of nested lists, down to a depth."""
     if depth < 0:
         raise EvaluationError("level must be non-negative")
-    flat: list[Any] = []
-    seen = 0
-    open_lists: list[Iterator[Any]] = [iter(values)]
-    while open_lists:
-        for value in open_lists[-1]:
-            seen += 1
-            if type(value) is list and len(open_lists) <= depth:
-                open_lists.append(iter(value))
-                break
-            flat.append(value)
-        else:
-            open_lists.pop()
-        costs.bounded(seen, costs.MAX_ELEMENTS)
-    return flat
+    flat = values
+    for _ in range(depth):
+        if list not in map(type, flat):
+            break
+        before, flat = flat, []
+        for value in before:
+            if type(value) is list:
+                costs.bounded(len(flat) + len(value), costs.MAX_ELEMENTS)
+                flat += value
+            else:
+                flat.append(value)
+    return list(values) if flat is values else flat
 
 
 def sort(values: list[Any]) -> list[Any]:
