@@ -38,7 +38,8 @@ def test_laws_of_logic(seed):
     assert evaluate(f"{two} && {one}") == both
     assert evaluate(f"{one} || true") is True
     assert evaluate(f"false && {two}") is False
-    assert evaluate(f"[{one}].all(x, x)") == evaluate(f"[{one}].map(x, x)[0]")
+    if type(evaluate(one)) is bool:
+        assert evaluate(f"[{one}].all(x, x)") == evaluate(f"[{one}].map(x, x)[0]")
 
 
 @settings(max_examples=60, deadline=None)
