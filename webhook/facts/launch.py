@@ -1,59 +1,152 @@
-"""What a container's command says of processes: torchrun's and mpirun's own options, found among its words.
+"""What a container's command says of processes: which launcher it runs, and the numbers among the launcher's options.
 
-Reads words only; a shell script is taken apart at spaces, never run. Where several launchers stand in one command, or a
-number is still to be filled in, nothing is said. Options: pytorch torch/distributed/run.py; Open MPI mpirun(1).
+Commands are read, never run. Where a shell would have to work something out, where several launchers stand in one
+script, or where an option is not known, nothing is said: a number here is a number that the launcher will see. Which
+programs and options there are is data, launchers.yaml.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.containers import items
+from webhook.facts.containers import items, text
+from webhook.facts.launchers import Launcher
+from webhook.facts.shell import Variables
+from webhook.facts.starts import Start, starts
 
-_TORCH = re.compile(r"(.*/)?torchrun|torch\.distributed\.(run|launch)")
-_MPI = re.compile(r"(.*/)?(mpirun|mpiexec|horovodrun)")
-_SPLIT = re.compile(r"[\s;\"'\\&|]+")
-_PER_NODE = ("--nproc_per_node", "--nproc-per-node")
-_NODES = ("--nnodes",)
-_RANKS = ("-np", "--np", "-n")
-_MORE = ("--oversubscribe", "-oversubscribe")
+PYTHON: Final = "python"
+SEVERAL: Final = "several"
+OWN_HOSTS: Final = "/etc/mpi/hostfile"
+"""Where both operators mount the hostfile of a job: configMountPath of their controllers."""
+
+_KUBELET: Final = re.compile(r"\$\$|\$\(([A-Za-z_.-][A-Za-z0-9_.-]*)\)")
+_RESERVED: Final = re.compile(r"WORLD_SIZE|RANK|MASTER_(ADDR|PORT)|PET_[A-Z_]+")
+"""Variables that the Training Operator appends to a container's own, so that its values count."""
+_PER_NODE: Final = re.compile(r"(?i)ppr:([0-9]{1,9}):node(:.*)?")
+_OVERSUBSCRIBE: Final = re.compile(r"(?i)(?<!no)(?<!no_)oversubscribe")
+_UNSURE: Final = re.compile(r"[$`?]")
 
 
 def launch(container: JSON) -> JSON:
-    """`{by, processes, nodes, ranks, oversubscribed}` of a container.
+    """`{by, processes, perNode, nodes, ranks, hosts, oversubscribed, whole}` of a container.
 
-    by: torchrun, mpirun or "". processes: --nproc_per_node, ranks: -np; a number or null. nodes: --nnodes as written.
+    by: the launcher, `python` for one program without any, `several`, or "". processes: on each node, ranks: in all,
+    each a number or null; perNode and nodes: as written, `?` for what the script works out. hosts: it names its own.
+    whole: every option is understood, so what is not there was not given.
     """
-    words = _words(container)
-    torch = [index for index, word in enumerate(words) if _TORCH.fullmatch(word)]
-    mpi = [index for index, word in enumerate(words) if _MPI.fullmatch(word)]
-    alone = len(torch) + len(mpi) == 1
-    after = words[(torch or mpi)[0] + 1 :] if alone else []
-    oversubscribed = any(word in _MORE or word.endswith(":OVERSUBSCRIBE") for word in words)
-    return {
-        "by": "torchrun" if torch else "mpirun" if mpi else "",
-        "processes": _number(_option(after, _PER_NODE)) if torch else None,
-        "nodes": _option(after, _NODES) if torch else "",
-        "ranks": _number(_option(after, _RANKS)) if mpi else None,
-        "oversubscribed": oversubscribed,
-    }
+    env = [each for each in items(container.get("env")) if isinstance(each, dict)]
+    argv = tuple(each for side in ("command", "args") for each in items(container.get(side)) if text(each))
+    return dict(_launch(argv, tuple((text(each.get("name")), _value(each)) for each in env)))
 
 
-def _words(container: JSON) -> list[str]:
-    texts = [each for side in ("command", "args") for each in items(container.get(side)) if isinstance(each, str)]
-    return [word for text in texts for word in _SPLIT.split(text) if word]
+def _value(variable: JSON) -> str | None:
+    value = variable.get("value")
+    return value if isinstance(value, str) else None
 
 
-def _option(words: Sequence[str], names: Sequence[str]) -> str:
-    """The value of the first of these options, "" without one."""
-    for index, word in enumerate(words):
-        name, equals, value = word.partition("=")
-        if name in names:
-            return value if equals else words[index + 1] if index + 1 < len(words) else ""
-    return ""
+@lru_cache(maxsize=32)
+def _launch(words: tuple[str, ...], env: tuple[tuple[str, str | None], ...]) -> JSON:
+    """The same, remembered: the roles of a job mostly have one command, and both phases ask."""
+    known = _environment(env)
+    try:
+        found = list(starts([_expanded(word, known) for word in words], Variables(known)))
+    except ValueError:
+        found = []
+    launchers = [start for start in found if start.launcher is not None]
+    if len(launchers) > 1:
+        return _said(SEVERAL)
+    if launchers:
+        return _described(launchers[0], " ".join(each or "" for variable in env for each in variable))
+    return _said(PYTHON, whole=True) if len(found) == 1 else _said("")
 
 
-def _number(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
+def _said(by: str, **words: JSON) -> JSON:
+    nothing = {"processes": None, "perNode": "", "nodes": "", "ranks": None}
+    return {"by": by, **nothing, "hosts": False, "oversubscribed": False, "whole": False, **words}
+
+
+def _environment(env: Sequence[tuple[str, str | None]]) -> dict[str, str]:
+    """The variables of a container whose values stand in it, the last of a name counting."""
+    known: dict[str, str] = {}
+    for name, value in env:
+        known.pop(name, None)
+        if name and value is not None and not _RESERVED.fullmatch(name):
+            known[name] = _expanded(value, known) if "$" in value else value
+    return {name: value for name, value in known.items() if "$" not in value and "{{" not in value}
+
+
+def _expanded(word: str, known: Mapping[str, str]) -> str:
+    """A word after the kubelet's own expansion: `$(NAME)` where NAME is known, `$$` for `$`."""
+    return _KUBELET.sub(lambda match: "$" if match[0] == "$$" else known.get(match[1], match[0]), word)
+
+
+def _described(start: Start, env: str) -> JSON:
+    launcher = start.launcher
+    assert launcher is not None
+    options, whole = _options(launcher, start.arguments)
+    per_node, nodes = options.get("processes", ""), options.get("nodes", "")
+    ranks = None if ":" in start.arguments else _number(options.get("ranks", ""))
+    policy = options.get("map-by", "")
+    if not per_node and (match := _PER_NODE.fullmatch(policy)):
+        per_node = match[1]
+    processes = _number(per_node)
+    if launcher.name == "accelerate":
+        processes, ranks = _each(ranks, nodes, whole=whole and "hosts" not in options), None
+    return _said(
+        launcher.name,
+        processes=None if launcher.name == "deepspeed" and "hosts" in options else processes,
+        perNode=per_node,
+        nodes=nodes,
+        ranks=ranks,
+        hosts="hosts" in options or _other_hosts(launcher.name, options),
+        oversubscribed=_OVERSUBSCRIBE.search(" ".join((*options, policy, options.get("mca", ""), env))) is not None,
+        whole=whole,
+    )
+
+
+def _each(total: int | None, nodes: str, *, whole: bool) -> int | None:
+    """How many of all processes run on each machine; one machine where accelerate is told nothing."""
+    machines = _number(nodes) if nodes else 1 if whole else None
+    return None if total is None or not machines or total % machines else total // machines
+
+
+def _other_hosts(name: str, options: Mapping[str, str]) -> bool:
+    """Whether it is not the job's own: mpirun finds the job's hostfile by itself, horovodrun has to be told of it."""
+    default = OWN_HOSTS if name == "mpirun" else ""
+    return name in ("mpirun", "horovodrun") and options.get("hostfile", default) != OWN_HOSTS
+
+
+def _options(launcher: Launcher, words: Sequence[str]) -> tuple[dict[str, str], bool]:
+    """The options before the program, by their names and by what they mean; and whether all were understood.
+
+    What is said twice and differs is `?`.
+    """
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(words) and words[at].startswith("-") and words[at] != "--":
+        name, equals, value = words[at].lstrip("-").partition("=")
+        name, at = name.replace("_", "-"), at + 1
+        count = launcher.takes(name)
+        if count is None and not equals and at < len(words) and not words[at].startswith("-"):
+            return found, False
+        if count and not equals:
+            value, at = " ".join(words[at : at + count]), at + count
+        for key in {name, launcher.meaning(name)} - {""}:
+            found[key] = _again(key, found.get(key, value), value)
+    is_known = at >= len(words) or words[at] == "--" or not _UNSURE.search(words[at])
+    return found, is_known and at <= len(words)
+
+
+def _again(key: str, before: str, now: str) -> str:
+    """What an option says that is given a second time."""
+    if before == now:
+        return now
+    return f"{before} {now}" if key == "mca" else "?"
+
+
+def _number(words: str) -> int | None:
+    return int(words) if re.fullmatch(r"[0-9]{1,9}", words) else None

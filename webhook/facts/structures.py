@@ -232,7 +232,17 @@ _TRAINER = _structure(
 )
 
 _FIELD = _structure("UnknownField", path=STRING, releases=STRING, instead=STRING)
-_LAUNCH = _structure("Launch", by=STRING, processes=DYN, nodes=STRING, ranks=DYN, oversubscribed=BOOL)
+_LAUNCH = _structure(
+    "Launch",
+    by=STRING,
+    processes=DYN,
+    perNode=STRING,
+    nodes=STRING,
+    ranks=DYN,
+    hosts=BOOL,
+    oversubscribed=BOOL,
+    whole=BOOL,
+)
 _ROLE = _structure(
     "TrainingRole",
     name=STRING,
