@@ -59,7 +59,10 @@ def policies():
     """The table of shipped policies: a row each, in the order of their folders."""
     rows = ["| policy | what it says |", "|---|---|"]
     for folder in sorted(path for path in (ROOT / "policies").iterdir() if (path / "policy.yaml").is_file()):
-        for document in yamlfile.read(folder / "policy.yaml"):
+        rest = sorted(path for path in folder.glob("*.yaml") if path.stem not in ("policy", "suite"))
+        for document in (document for path in (folder / "policy.yaml", *rest) for document in yamlfile.read(path)):
+            if not document.value["kind"].endswith("AdmissionPolicy"):
+                continue
             metadata = document.value["metadata"]
             said = " ".join(metadata["annotations"]["kubernetes.io/description"].split()).replace("|", "\\|")
             rows.append(f"| `{metadata['name']}` | {said} |")

@@ -28,7 +28,20 @@ def test_an_example_compiles(expression: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["PodSet", "GpuContainer", "GpuResource", "GpuPodSet", "Gpu", "PodClaim", "ClaimReference", "DeviceRequest", "Dra"],
+    [
+        *(
+            "PodSet",
+            "GpuContainer",
+            "GpuResource",
+            "GpuPodSet",
+            "Gpu",
+            "PodClaim",
+            "ClaimReference",
+            "DeviceRequest",
+            "Dra",
+        ),
+        *("Training", "UnknownField", "TrainingRole", "TrainingContainer", "Launch", "OddValue"),
+    ],
 )
 def test_every_field_is_named(name: str) -> None:
     _, structures = declared("gpu")

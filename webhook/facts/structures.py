@@ -232,6 +232,7 @@ _TRAINER = _structure(
 )
 
 _FIELD = _structure("UnknownField", path=STRING, releases=STRING, instead=STRING)
+_ODD = _structure("OddValue", path=STRING, found=STRING, expected=STRING)
 _LAUNCH = _structure(
     "Launch",
     by=STRING,
@@ -243,18 +244,25 @@ _LAUNCH = _structure(
     oversubscribed=BOOL,
     whole=BOOL,
 )
+_MEMBER = _structure("TrainingContainer", name=STRING, path=STRING, image=STRING)
 _ROLE = _structure(
     "TrainingRole",
     name=STRING,
     path=STRING,
-    replicas=INT,
-    containers=_TEXTS,
-    noImage=_TEXTS,
+    given=BOOL,
+    replicas=DYN,
+    restartPolicy=STRING,
+    podRestartPolicy=STRING,
+    containers=list_of(_type(_MEMBER)),
+    open=BOOL,
     found=BOOL,
     shm=BOOL,
+    gpuNamed=BOOL,
     gpus=INT,
+    gpusOpen=BOOL,
     nullGpus=_TEXTS,
     claims=INT,
+    env=_TEXTS,
     cpus=INT,
     launch=_type(_LAUNCH),
 )
@@ -266,6 +274,11 @@ _TRAINING = _structure(
     fields=list_of(_type(_FIELD)),
     notes=list_of(_type(_NOTE)),
     roles=list_of(_type(_ROLE)),
+    name=STRING,
+    settings=map_of(STRING, DYN),
+    unfilled=_TEXTS,
+    odd=list_of(_type(_ODD)),
+    open=BOOL,
     missing=_TEXTS,
 )
 
@@ -273,7 +286,7 @@ ALL: tuple[Structure, ...] = (
     *(_POD_SET, _RESOURCE, _CONTAINER, _GPU_SET, _GPU),
     *(_SELECTOR, _REQUEST, _CONSTRAINT, _CLAIM, _REFERENCE, _DOUBLED, _IMPLICIT, _DRA),
     *(_RUNTIME, _NODE_CLAIM, _NODE, _PROCESSES, _NAMES, _NOTE, _TRAINER),
-    *(_FIELD, _LAUNCH, _ROLE, _TRAINING),
+    *(_FIELD, _ODD, _LAUNCH, _MEMBER, _ROLE, _TRAINING),
 )
 TYPES: Mapping[str, Type] = {
     "podSets": list_of(_type(_POD_SET)),

@@ -1,0 +1,74 @@
+"""Training jobs with anything in the place of anything: every rule is evaluated, and what it says can be read.
+
+Each node of the published manifests is replaced by null and by a value of every other type, one at a time. A null is as
+good as absent; of another type the API server takes nothing, which an audit of files should say in words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from webhook import shipped
+from webhook.admission import fixtures
+from webhook.attributes import JSON
+from webhook.cluster.files import FilesCluster
+from webhook.commands.assumed import AssumedNamespaces
+from webhook.commands.phases import Local, run
+from webhook.policy.load import Options, load
+from webhook.workloads.table import load as load_table
+
+HOW = Options(table=load_table())
+POLICIES = load([Path(shipped.policies()) / name for name in ("training-jobs",)], HOW)
+MESH = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": {"istio-injection": "enabled"}}}
+DOOR = Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster([MESH])))
+KINDS = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
+MANIFESTS = Path(__file__).parents[1] / "data" / "manifests"
+OTHERS = (None, "text", 7, True, ["x"], {"x": 1})
+READABLE = re.compile(r"(metadata\.name|spec)[\w.\[\]\"/-]*: [^\n]+")
+
+
+def jobs() -> Iterator[JSON]:
+    for file in sorted(MANIFESTS.rglob("*.yaml")):
+        for document in yaml.safe_load_all(file.read_text()):
+            if isinstance(document, dict) and document.get("kind") in KINDS:
+                document["metadata"]["namespace"] = "team"
+                yield pytest.param(document, id=f"{file.parent.name}/{file.name}")
+
+
+def changed(value: JSON) -> Iterator[JSON]:
+    """The value once for every node and type, with something else there."""
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inner in steps:
+        for other in (*(each for each in OTHERS if type(each) is not type(inner)), *changed(inner)):
+            copy = value.copy()
+            copy[step] = other
+            yield copy
+
+
+@pytest.mark.parametrize("job", tuple(jobs()))
+def test_anything_anywhere_is_judged_in_words(job: JSON) -> None:
+    for spec in (*OTHERS, *changed(job["spec"])):
+        attributes = fixtures.attributes_of_object({**job, "spec": spec}, HOW.table.row)
+        for _, made in run(attributes, "auto", DOOR).decisions:
+            assert made.evaluation != "error", (made.policy, made.message, spec)
+            assert made.evaluation == "admit" or READABLE.match(made.message), made.message
+
+
+@pytest.mark.parametrize("job", tuple(jobs()))
+def test_a_null_is_as_good_as_nothing(job: JSON) -> None:
+    """What is said of a job does not change when everything that is not set is null instead."""
+
+    def said(obj: JSON) -> list[str]:
+        decisions = run(fixtures.attributes_of_object(obj, HOW.table.row), "auto", DOOR).decisions
+        return [made.message for _, made in decisions if made.evaluation == "deny"]
+
+    nothing = dict.fromkeys(("nprocPerNode", "elasticPolicy", "slotsPerWorker", "mpiImplementation", "successPolicy"))
+    nothing["runPolicy"] = dict.fromkeys(("managedBy", "cleanPodPolicy", "backoffLimit", "schedulingPolicy"))
+    spec = {**nothing, **job["spec"]}
+    spec["runPolicy"] = {**nothing["runPolicy"], **(spec["runPolicy"] or {})}
+    assert said({**job, "spec": spec}) == said(job)
