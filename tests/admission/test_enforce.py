@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from webhook.admission.enforce import FAILURE_KEY, enforce, one_line
+from webhook.admission.enforce import FAILURE_KEY, enforce, one_line, shortened
 from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.decisions import Decision, ValidationAction
 
@@ -97,6 +97,30 @@ def test_warnings_are_one_line_bounded_and_not_repeated():
     assert len(set(found)) == len(found)
     assert all(len(text) <= 256 and text.isprintable() for text in found)
     assert sum(map(len, found)) <= 4096
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "shown"),
+    [
+        ("short; do it (policy p)", 256, "short; do it (policy p)"),
+        (
+            f"spec.a: found {'x, ' * 40}y; take one (policy p)",
+            64,
+            "spec.a: found x, x, x, x, x, x, x, x, x … take one (policy p)",
+        ),
+        (
+            f"spec.a: found; take {'one or ' * 20}two (policy p)",
+            64,
+            "spec.a: found; take one or one or … one or one or two (policy p)",
+        ),
+        ("x" * 100, 64, f"{'x' * 31} … {'x' * 30}"),
+        ("x" * 100, 63, ""),
+    ],
+    ids=["short enough", "the fix is kept whole", "a long fix keeps its end", "one word", "no room"],
+)
+def test_a_long_warning_keeps_both_ends(text, limit, shown):
+    assert shortened(text, limit) == shown
+    assert len(shown) <= limit
 
 
 def test_no_character_can_make_the_api_server_drop_a_warning():

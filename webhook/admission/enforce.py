@@ -18,6 +18,9 @@ MAX_WARNING = 256
 MAX_WARNINGS = 4096
 """Characters of all warnings together (as above)."""
 
+_CUT = " … "
+_LEAST = 64  # characters that still tell something
+
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " ")
 _SURROGATES = dict.fromkeys(range(55296, 57344), "�")
 
@@ -86,11 +89,34 @@ def bounded(texts: Iterable[str]) -> tuple[str, ...]:
     kept: dict[str, None] = {}
     room = MAX_WARNINGS
     for text in texts:
-        shown = one_line(text)[: min(MAX_WARNING, room)]
+        shown = shortened(one_line(text), min(MAX_WARNING, room))
         if shown and shown not in kept:
             kept[shown] = None
             room -= len(shown)
     return tuple(kept)
+
+
+def shortened(text: str, limit: int) -> str:
+    """Text of at most `limit` characters that keeps both ends: what a warning is about, and what to do by which policy.
+
+    The API server itself cuts the end off, once all warnings of a request exceed 4096 characters. Messages say the fix
+    after their last semicolon; it is kept whole where it leaves room for as much before it.
+    """
+    if len(text) <= limit:
+        return text
+    if limit < _LEAST:
+        return ""
+    half = (limit - len(_CUT)) // 2
+    end = text[text.rfind("; ") + 2 :]
+    if len(end) > half:
+        end = _from_a_word(text[len(text) - half :])
+    room = limit - len(_CUT) - len(end)
+    start, space, _ = text[: room + 1].rpartition(" ")
+    return f"{start.rstrip(' ,') if space else text[:room]}{_CUT}{end}"
+
+
+def _from_a_word(text: str) -> str:
+    return text[text.find(" ") + 1 :] if " " in text else text
 
 
 def one_line(text: str) -> str:
