@@ -29,6 +29,8 @@ def test_check_says_coverage_and_portability(capsys):
     found = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
     assert (found["warns"]["covers"], found["warns"]["portable"]) == (["pods"], True)
     assert "pytorchjobs.kubeflow.org" in found["denies"]["covers"]
+    assert (found["denies"]["portable"], found["denies"]["exported"]) == (False, "rewritten")
+    assert (found["warns"]["exported"], found["warns"]["notRewritten"]) == ("as it is", [])
     assert found["denies"]["obstacles"] == ["expands to the pod templates of workloads (claimgate.dev/expand)"]
     assert found["marks"]["phase"] == "mutate"
     assert found["warns"]["worstCase"].keys() == {"most", "request", "within"}
@@ -38,9 +40,28 @@ def test_check_in_text_sums_up(capsys):
     assert run(["policies", "check", POLICIES]) == 0
     out = capsys.readouterr().out
     assert "    covers: pods, and the pod templates of " in out
-    assert "    portable: no: expands" in out
+    assert (
+        "    portable: after `claimgate policies export`, which writes its expansion out; "
+        "not for appwrappers.workload.codeflare.dev: their templates are those of whatever objects they wrap\n"
+    ) in out
     assert out.count("    worst-case cost: ") == 4
-    assert out.endswith("4 policies compile, 3 portable\n")
+    assert out.endswith("4 policies compile, 3 portable, 1 more after export\n")
+
+
+def test_check_says_what_no_export_can_help(tmp_path, capsys):
+    text = yamlfile.dump(yamlfile.read(Path(POLICIES) / "policies.yaml")[0].value)
+    (tmp_path / "p.yaml").write_text(text.replace("claimgate.dev/expand: pods", "claimgate.dev/facts: gpu"))
+    assert run(["policies", "check", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert "    portable: no: uses facts (gpu), which only claimgate computes\n" in out
+    assert out.endswith("1 policy compiles, 0 portable\n")
+
+
+def test_check_reads_standard_input(monkeypatch, capsys):
+    text = (Path(POLICIES) / "policies.yaml").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert run(["policies", "check", "-"]) == 0
+    assert "    portable: no: expands to the pod templates" in capsys.readouterr().out
 
 
 def test_a_policy_without_binding_is_found(tmp_path, capsys):

@@ -26,10 +26,14 @@ _Key: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """The manifests in order, and a line for everything that they lack."""
+    """The manifests in order, and a line for everything that they lack.
+
+    rewritten: kind and name of each policy that is in them in other words, with the kinds that these do not cover.
+    """
 
     manifests: tuple[JSON, ...]
     lacking: tuple[str, ...]
+    rewritten: Mapping[_Key, tuple[str, ...]]
 
 
 def export(found: PolicySet, version: Version) -> Export:
@@ -40,7 +44,8 @@ def export(found: PolicySet, version: Version) -> Export:
     """
     collecting = _Collecting(found, version, _written(found.policies))
     taken = [policy for policy in found.policies if collecting.take(policy)]
-    return Export((*collecting.manifests, *_params(taken, found)), tuple(collecting.lacking))
+    manifests = (*collecting.manifests, *_params(taken, found))
+    return Export(manifests, tuple(collecting.lacking), collecting.rewritten)
 
 
 @dataclass(slots=True)
@@ -50,6 +55,7 @@ class _Collecting:
     written: Mapping[_Key, JSON]
     manifests: list[JSON] = field(default_factory=list)
     lacking: list[str] = field(default_factory=list)
+    rewritten: dict[_Key, tuple[str, ...]] = field(default_factory=dict)
 
     def take(self, policy: Policy) -> bool:
         """Add a policy with its bindings, as it is or rewritten; say why not, if not."""
@@ -78,7 +84,9 @@ class _Collecting:
             kind, other = twice[0]
             return self._lacks(name, f"a part of it would be named as the {kind} `{other}` is: rename that")
         self.manifests += native.manifests
-        self.lacking += [f"not rewritten: {name} for {', '.join(kinds)}: {why}" for kinds, why in native.left_out]
+        left_out = tuple(f"{', '.join(kinds)}: {why}" for kinds, why in native.left_out)
+        self.lacking += [f"not rewritten: {name} for {each}" for each in left_out]
+        self.rewritten[_key(own)] = left_out
         return True
 
     def _lacks(self, name: str, why: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -15,6 +15,7 @@ from webhook import shipped, yamlfile
 from webhook.attributes import Phase
 from webhook.commands import assembly, options, output
 from webhook.config import Settings
+from webhook.errors import InputError
 from webhook.policy.compiled import Policy
 from webhook.policy.load import load
 from webhook.policy.policyset import PolicySet
@@ -68,7 +69,8 @@ def check(
     """
     outputs = output.parse(chosen, FORMATS)
     found = _load(folder, workloads=workloads, cel_engine=cel_engine, kubernetes_version=kubernetes_version)
-    described = [_full(policy, found) for policy in found.policies]
+    rewritten = _rewritten(found, kubernetes_version)
+    described = [_full(policy, found, rewritten) for policy in found.policies]
     output.deliver(outputs, {"text": lambda: _checked(described), "json": lambda: _json(described)})
     return 1 if found.unbound else 0
 
@@ -119,9 +121,21 @@ def _brief(policy: Policy) -> dict[str, Any]:
     }
 
 
-def _full(policy: Policy, found: PolicySet) -> dict[str, Any]:
+def _rewritten(found: PolicySet, version: str | None) -> Mapping[tuple[str, str], tuple[str, ...]]:
+    """The policies that `export` can say in other words, with what these do not cover."""
+    from webhook.commands.export import export as collect
+
+    try:
+        return collect(found, assembly.read_settings(kubernetes_version=version).kubernetes_version).rewritten
+    except InputError:  # policies of standard input, which cannot be read again
+        return {}
+
+
+def _full(policy: Policy, found: PolicySet, rewritten: Mapping[tuple[str, str], tuple[str, ...]]) -> dict[str, Any]:
+    brief = _brief(policy)
+    left_out = rewritten.get((brief["kind"], policy.name))
     return {
-        **_brief(policy),
+        **brief,
         "description": " ".join(policy.annotations.get("kubernetes.io/description", "").split()),
         "docs": policy.docs,
         "phase": "mutate" if policy.kind == "mutating" else policy.phase,
@@ -130,6 +144,8 @@ def _full(policy: Policy, found: PolicySet) -> dict[str, Any]:
         "covers": sorted(set(_covers(policy, found))),
         "portable": not policy.obstacles,
         "obstacles": list(policy.obstacles),
+        "exported": "as it is" if not policy.obstacles else "no" if left_out is None else "rewritten",
+        "notRewritten": list(left_out or ()),
         "worstCase": asdict(worst_case(policy)),
     }
 
@@ -168,10 +184,22 @@ def _checked(described: Sequence[dict[str, Any]]) -> str:
             lines.append("    never asked: no binding names it")
         lines.append(f"    covers: {_coverage(one)}")
         lines.append(f"    worst-case cost: {_cost(WorstCase(**one['worstCase']))}")
-        lines.append(f"    portable: {'yes' if one['portable'] else 'no: ' + '; '.join(one['obstacles'])}")
+        lines.append(f"    portable: {_portability(one)}")
     portable = sum(one["portable"] for one in described)
-    lines.append(f"{len(described)} policies compile, {portable} portable")
+    rewritten = sum(one["exported"] == "rewritten" for one in described)
+    after = f", {rewritten} more after export" if rewritten else ""
+    compiled = "1 policy compiles" if len(described) == 1 else f"{len(described)} policies compile"
+    lines.append(f"{compiled}, {portable} portable{after}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def _portability(one: dict[str, Any]) -> str:
+    if one["portable"]:
+        return "yes"
+    if one["exported"] == "no":
+        return f"no: {'; '.join(one['obstacles'])}"
+    left_out = "".join(f"; not for {each}" for each in one["notRewritten"])
+    return f"after `claimgate policies export`, which writes its expansion out{left_out}"
 
 
 def _coverage(one: dict[str, Any]) -> str:
