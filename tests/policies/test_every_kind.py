@@ -18,7 +18,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.commands.assumed import AssumedNamespaces
 from webhook.commands.phases import Local, Outcome, run
 from webhook.policy.load import load
-from webhook.workloads.table import PodSetRule, Row
+from webhook.workloads.rows import PodSetRule, Row
 
 POLICIES = load([shipped.policies()], HOW)
 

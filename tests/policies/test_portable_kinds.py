@@ -14,7 +14,7 @@ from webhook.commands.assumed import AssumedNamespaces
 from webhook.commands.phases import Local, Outcome, run
 from webhook.policy.load import Options, load
 from webhook.workloads.podsets import podsets
-from webhook.workloads.table import PodSetRule, Row
+from webhook.workloads.rows import PodSetRule, Row
 from webhook.workloads.table import load as load_table
 
 HOW = Options(table=load_table())

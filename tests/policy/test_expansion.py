@@ -167,7 +167,8 @@ def test_metadata_that_is_no_map_is_none(metadata):
 
 
 def test_a_bare_pod_spec_takes_mutations_of_its_spec():
-    from webhook.workloads.table import PodSetRule, Row, Table
+    from webhook.workloads.rows import PodSetRule, Row
+    from webhook.workloads.table import Table
 
     row = Row(
         group="example.com",

@@ -9,7 +9,8 @@ from webhook.errors import BindingError, LookupFailed
 from webhook.policy.equivalents import equivalents
 from webhook.policy.manifests import LabelSelector, LabelSelectorRequirement, MatchResources, NamedRule
 from webhook.policy.matching import criteria, is_exempt, matches
-from webhook.workloads.table import Row, Table
+from webhook.workloads.rows import Row
+from webhook.workloads.table import Table
 
 TABLE = Table(
     (Row(group="example.com", versions=("v1", "v1beta1"), kind="Widget", resource="widgets", templates="mutable"),)

@@ -13,7 +13,8 @@ from webhook.cluster.files import FilesCluster
 from webhook.policy.native import rewrite
 from webhook.policy.nativespec import Unrewritable
 from webhook.policy.validating import validate
-from webhook.workloads.table import PodSetRule, Row, Table
+from webhook.workloads.rows import PodSetRule, Row
+from webhook.workloads.table import Table
 
 CLUSTER = FilesCluster([namespace()])
 EXPAND = {"expand": "pods"}

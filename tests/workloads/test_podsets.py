@@ -8,7 +8,8 @@ import yaml
 
 from webhook import paths
 from webhook.workloads.podsets import fragments, podsets
-from webhook.workloads.table import Factor, PodSetRule, Row, Table, load
+from webhook.workloads.rows import Factor, PodSetRule, Row
+from webhook.workloads.table import Table, load
 
 DATA = Path(__file__).parents[1] / "data" / "manifests"
 TABLE = load()

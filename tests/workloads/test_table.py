@@ -11,7 +11,7 @@ from tests.workloads.crds import embedded
 from webhook import yamlfile
 from webhook.errors import InputError
 from webhook.workloads import table
-from webhook.workloads.table import Factor, Row
+from webhook.workloads.rows import Factor, Row
 
 DATA = Path(__file__).parents[1] / "data"
 CRDS = json.loads((DATA / "crds" / "templates.json").read_text())

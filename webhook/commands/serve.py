@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -28,62 +28,73 @@ def _variable(name: str) -> str:
     return f"{PREFIX}{name}"
 
 
+Host: TypeAlias = Annotated[str, typer.Option(envvar=_variable("HOST"), help="Address to listen on.")]
+Port: TypeAlias = Annotated[
+    int, typer.Option(envvar=_variable("PORT"), min=0, max=65535, help="Port to listen on; 0 takes any free one.")
+]
+TlsCert: TypeAlias = Annotated[
+    Path | None, typer.Option(envvar=_variable("TLS_CERT"), metavar="FILE", help="Serving certificate, PEM.")
+]
+TlsKey: TypeAlias = Annotated[
+    Path | None, typer.Option(envvar=_variable("TLS_KEY"), metavar="FILE", help="Its private key, PEM.")
+]
+ClientCa: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(envvar=_variable("CLIENT_CA"), metavar="FILE", help="Take calls only from clients it signed."),
+]
+Live: TypeAlias = Annotated[
+    bool, typer.Option("--live", envvar=_variable("LIVE"), help="Look objects up in the cluster this runs in.")
+]
+Kubeconfig: TypeAlias = Annotated[
+    Path | None, typer.Option(envvar=_variable("KUBECONFIG"), metavar="FILE", help="Look objects up in this cluster.")
+]
+Timeout: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        envvar=_variable("TIMEOUT"),
+        min=0.1,
+        metavar="SECONDS",
+        help="Bound of one review; a call's own ?timeout= may be shorter.",
+    ),
+]
+MaxBodyBytes: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Largest body, such as 20Mi (the default).")
+]
+Drain: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        envvar=_variable("DRAIN"), min=0, metavar="SECONDS", help="How long to go on answering after SIGTERM."
+    ),
+]
+Reload: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        envvar=_variable("RELOAD"), min=0, metavar="SECONDS", help="How often to look for changed files; 0 is never."
+    ),
+]
+ApiServerText: TypeAlias = Annotated[
+    bool | None, typer.Option("--api-server-text", help="Word denials as the API server's own policies do.")
+]
+LogLevel: TypeAlias = Annotated[str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")]
+
+
 def command(
     *,
-    host: Annotated[str, typer.Option(envvar=_variable("HOST"), help="Address to listen on.")] = "0.0.0.0",  # noqa: S104
-    port: Annotated[
-        int, typer.Option(envvar=_variable("PORT"), min=0, max=65535, help="Port to listen on; 0 takes any free one.")
-    ] = 8443,
-    tls_cert: Annotated[
-        Path | None, typer.Option(envvar=_variable("TLS_CERT"), metavar="FILE", help="Serving certificate, PEM.")
-    ] = None,
-    tls_key: Annotated[
-        Path | None, typer.Option(envvar=_variable("TLS_KEY"), metavar="FILE", help="Its private key, PEM.")
-    ] = None,
-    client_ca: Annotated[
-        Path | None,
-        typer.Option(envvar=_variable("CLIENT_CA"), metavar="FILE", help="Take calls only from clients it signed."),
-    ] = None,
+    host: Host = "0.0.0.0",  # noqa: S104
+    port: Port = 8443,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    client_ca: ClientCa = None,
     policies: options.Policies = None,
     context: options.Context = None,
-    use_live: Annotated[
-        bool, typer.Option("--live", envvar=_variable("LIVE"), help="Look objects up in the cluster this runs in.")
-    ] = False,
-    kubeconfig: Annotated[
-        Path | None,
-        typer.Option(envvar=_variable("KUBECONFIG"), metavar="FILE", help="Look objects up in this cluster."),
-    ] = None,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            envvar=_variable("TIMEOUT"),
-            min=0.1,
-            metavar="SECONDS",
-            help="Bound of one review; a call's own ?timeout= may be shorter.",
-        ),
-    ] = 10.0,
-    max_body_bytes: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Largest body, such as 20Mi (the default).")
-    ] = None,
-    drain: Annotated[
-        float,
-        typer.Option(
-            envvar=_variable("DRAIN"), min=0, metavar="SECONDS", help="How long to go on answering after SIGTERM."
-        ),
-    ] = 5.0,
-    reload: Annotated[
-        float,
-        typer.Option(
-            envvar=_variable("RELOAD"),
-            min=0,
-            metavar="SECONDS",
-            help="How often to look for changed files; 0 is never.",
-        ),
-    ] = 2.0,
-    api_server_text: Annotated[
-        bool | None, typer.Option("--api-server-text", help="Word denials as the API server's own policies do.")
-    ] = None,
-    log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = None,
+    use_live: Live = False,
+    kubeconfig: Kubeconfig = None,
+    timeout: Timeout = 10.0,
+    max_body_bytes: MaxBodyBytes = None,
+    drain: Drain = 5.0,
+    reload: Reload = 2.0,
+    api_server_text: ApiServerText = None,
+    log_level: LogLevel = None,
     workloads: options.Workloads = None,
     cel_engine: options.Engine = None,
     kubernetes_version: options.Version = None,

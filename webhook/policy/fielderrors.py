@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from webhook.cel.library.go_text import quote
 from webhook.paths import FieldPath, render
 
 
@@ -69,26 +70,6 @@ def show(value: object) -> str:
     if isinstance(value, str):
         return quote(value)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-_ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
-_ESCAPES |= {'"': '\\"', "\\": "\\\\"}
-
-
-def quote(text: str) -> str:
-    """Text as Go's strconv.Quote writes it."""
-    return f'"{"".join(map(_escape, text))}"'
-
-
-def _escape(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def aggregate(errors: Iterable[object]) -> str:

@@ -16,13 +16,14 @@ from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.cel import Engine
 from webhook.cel.library.declaration import Version
+from webhook.cel.library.go_text import quote
 from webhook.decisions import Decision
 from webhook.errors import InputError, PolicyError, Problem
 from webhook.paths import FieldPath, get, render
 from webhook.policy.compile import compile_binding, compile_policy
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.extensions import PREFIX
-from webhook.policy.fielderrors import FieldError, aggregate, quote
+from webhook.policy.fielderrors import FieldError, aggregate
 from webhook.policy.manifests import (
     GROUP,
     MODELS,

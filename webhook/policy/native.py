@@ -19,7 +19,8 @@ from webhook.policy.compile import compile_policy
 from webhook.policy.extensions import PREFIX
 from webhook.policy.manifests import parse
 from webhook.policy.nativespec import Unrewritable
-from webhook.workloads.table import Row, Table
+from webhook.workloads.rows import Row
+from webhook.workloads.table import Table
 
 _EVERY = ("CREATE", "UPDATE", "DELETE")
 _SELECTS = "an objectSelector asks for the labels of a pod, which no selector of another kind can"

@@ -22,7 +22,7 @@ from webhook.cel.text import source, text
 from webhook.cel.tree import Call, Has, Ident, Literal, Node, Select, children
 from webhook.policy import templates
 from webhook.policy.expansion import others
-from webhook.workloads.table import PodSetRule, Row
+from webhook.workloads.rows import PodSetRule, Row
 
 _GLOBALS = frozenset({"object", "oldObject", "request", "params", "namespaceObject", "authorizer", "variables"})
 _DEEPEST = 200  # Python's stack bears three times that

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from webhook.cel.text import text
-from webhook.workloads.table import PodSetRule, Row
+from webhook.workloads.rows import PodSetRule, Row
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EACH = re.compile(r"\[\]|\{\}")

@@ -9,7 +9,8 @@ from __future__ import annotations
 from webhook import paths
 from webhook.attributes import JSON
 from webhook.workloads.podsets import PodSet, group_kind
-from webhook.workloads.table import Change, Table
+from webhook.workloads.rows import Change
+from webhook.workloads.table import Table
 
 
 def change(obj: JSON, old: JSON, table: Table) -> Change:

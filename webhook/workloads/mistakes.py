@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook import paths, shapes
 from webhook.errors import Problem
 from webhook.paths import FieldPath
+from webhook.workloads.rows import Factor, PodSetRule, Row
 from webhook.yamlfile import Document
-
-if TYPE_CHECKING:
-    from webhook.workloads.table import Factor, PodSetRule, Row
 
 _WHERE: Final = "the top of webhook/workloads/kinds.yaml says what a row is"
 _STEP: Final = r"[A-Za-z_][\w-]*"

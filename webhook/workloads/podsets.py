@@ -14,7 +14,8 @@ from typing import Literal
 from webhook import paths
 from webhook.attributes import JSON
 from webhook.paths import FieldPath
-from webhook.workloads.table import Declared, Embeds, Factor, PodSetRule, Row, Table
+from webhook.workloads.rows import Declared, Embeds, Factor, PodSetRule, Row
+from webhook.workloads.table import Table
 
 _DEEPEST = 4  # objects wrapped in objects: an AppWrapper in an AppWrapper is odd, a loop is impossible, a bomb is not
 

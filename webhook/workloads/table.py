@@ -1,7 +1,7 @@
 """The workload table: rows of kinds.yaml and of `--workloads` files, checked and indexed by group and kind.
 
-What a row may say stands at the top of kinds.yaml. A row of a site's own file replaces the shipped row of the same
-group and kind, whole. Knows no objects: podsets.py applies a row to one.
+A row of a site's own file replaces the shipped row of the same group and kind, whole. Knows no objects: podsets.py
+applies a row to one.
 """
 
 from __future__ import annotations
@@ -10,122 +10,16 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from webhook import yamlfile
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
 from webhook.workloads import mistakes
+from webhook.workloads.rows import Row
 
 SHIPPED = Path(__file__).with_name("kinds.yaml")
 
-Embeds: TypeAlias = Literal["template", "podSpec", "object"]
-Change: TypeAlias = Literal["mutable", "later", "suspended", "immutable"]
-
 _FACTORS = {"count", "groups"}
-_STRICT = {"extra": "forbid", "strict": True}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Factor:
-    """One factor of a count: a field, or the smallest of several; `default` stands for the first where it is unset.
-
-    atMost, atLeast: fields that bound it where they are set; where both cannot be, the lower bound counts.
-    """
-
-    path: str = ""
-    least: tuple[str, ...] = ()
-    default: int = 1
-    less: int = 0
-    floor: int = 0
-    atLeast: str = ""  # noqa: N815  the file's own spelling
-    atMost: str = ""  # noqa: N815
-
-    __pydantic_config__ = _STRICT
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The fields whose smallest value is the factor."""
-        return self.least or (self.path,)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
-    """Where an element lists the templates inside it: a list of items, each with a field path and a count."""
-
-    items: str
-    path: str
-    count: str
-
-    __pydantic_config__ = _STRICT
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodSetRule:
-    """One place of pod templates. `count` is None where nobody can know how many pods there will be."""
-
-    template: str
-    name: str = ""
-    named: str = "name"
-    embeds: Embeds = "template"
-    when: str = ""
-    unless: str = ""
-    count: tuple[Factor, ...] | None = ()
-    groups: tuple[Factor, ...] = ()
-    declared: Declared | None = None
-
-    __pydantic_config__ = _STRICT
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FragmentRule:
-    """One place of partial templates, merged by a controller into `of`: a field path, `runtime`, or a kind."""
-
-    template: str
-    of: str
-    embeds: Embeds = "template"
-
-    __pydantic_config__ = _STRICT
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
-    """An object that pods come from: the field that names it, and the kinds it may be, the first by default.
-
-    Kinds are of the row's own group. `kind` is the field that chooses another of them.
-    """
-
-    name: str
-    kinds: tuple[str, ...]
-    kind: str = ""
-
-    __pydantic_config__ = _STRICT
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One kind that carries pods.
-
-    templates: what becomes of a changed pod template. suspend: the field that suspends the object.
-    """
-
-    group: str
-    versions: tuple[str, ...]
-    kind: str
-    resource: str
-    namespaced: bool = True
-    templates: Change
-    suspend: str = ""
-    podSets: tuple[PodSetRule, ...] = ()  # noqa: N815  the file's own spelling
-    fragments: tuple[FragmentRule, ...] = ()
-    references: tuple[Reference, ...] = ()
-
-    __pydantic_config__ = _STRICT
-
-    @property
-    def gvk(self) -> GroupVersionKind:
-        """The kind at its preferred version, the first of the row."""
-        return GroupVersionKind(self.group, self.versions[0], self.kind)
 
 
 @dataclass(frozen=True, slots=True)

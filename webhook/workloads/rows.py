@@ -1,0 +1,118 @@
+"""A row of the workload table: what is known of one kind that carries pods.
+
+The fields are those of kinds.yaml, whose top explains them. Data only: table.py reads rows, podsets.py applies them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from webhook.attributes import GroupVersionKind
+
+Embeds: TypeAlias = Literal["template", "podSpec", "object"]
+Change: TypeAlias = Literal["mutable", "later", "suspended", "immutable"]
+
+_STRICT = {"extra": "forbid", "strict": True}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factor:
+    """One factor of a count: a field, or the smallest of several; `default` stands for the first where it is unset.
+
+    atMost, atLeast: fields that bound it where they are set; where both cannot be, the lower bound counts.
+    """
+
+    path: str = ""
+    least: tuple[str, ...] = ()
+    default: int = 1
+    less: int = 0
+    floor: int = 0
+    atLeast: str = ""  # noqa: N815  the file's own spelling
+    atMost: str = ""  # noqa: N815
+
+    __pydantic_config__ = _STRICT
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields whose smallest value is the factor."""
+        return self.least or (self.path,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """Where an element lists the templates inside it: a list of items, each with a field path and a count."""
+
+    items: str
+    path: str
+    count: str
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSetRule:
+    """One place of pod templates. `count` is None where nobody can know how many pods there will be."""
+
+    template: str
+    name: str = ""
+    named: str = "name"
+    embeds: Embeds = "template"
+    when: str = ""
+    unless: str = ""
+    count: tuple[Factor, ...] | None = ()
+    groups: tuple[Factor, ...] = ()
+    declared: Declared | None = None
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FragmentRule:
+    """One place of partial templates, merged by a controller into `of`: a field path, `runtime`, or a kind."""
+
+    template: str
+    of: str
+    embeds: Embeds = "template"
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """An object that pods come from: the field that names it, and the kinds it may be, the first by default.
+
+    Kinds are of the row's own group. `kind` is the field that chooses another of them.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    kind: str = ""
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One kind that carries pods.
+
+    templates: what becomes of a changed pod template. suspend: the field that suspends the object.
+    """
+
+    group: str
+    versions: tuple[str, ...]
+    kind: str
+    resource: str
+    namespaced: bool = True
+    templates: Change
+    suspend: str = ""
+    podSets: tuple[PodSetRule, ...] = ()  # noqa: N815  the file's own spelling
+    fragments: tuple[FragmentRule, ...] = ()
+    references: tuple[Reference, ...] = ()
+
+    __pydantic_config__ = _STRICT
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        """The kind at its preferred version, the first of the row."""
+        return GroupVersionKind(self.group, self.versions[0], self.kind)
