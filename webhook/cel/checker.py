@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn
 from webhook.cel import lexer
 from webhook.cel.comprehensions import check_macro
 from webhook.cel.environment import JSON_PATCH, Environment
-from webhook.cel.inference import Inference, is_optional, most_general, show
+from webhook.cel.inference import UNKNOWN, Inference, is_optional, most_general, show
 from webhook.cel.library.declaration import Overload, Version
 from webhook.cel.literals import check_literals
 from webhook.cel.parser import DEPTH_LIMIT, parse
@@ -183,7 +183,7 @@ class Checker:
             result = self.field_type(target.name, node.field, node.offset)
         elif target.kind == "param":
             self.inference.fits(DYN, target)
-        elif target.name not in (DYN.name, ERROR.name):
+        elif target.name not in UNKNOWN and target.name != ERROR.name:
             self.report(f"type '{show(target)}' does not support field selection", node)
         return self.inference.resolved(optional_of(result) if optional or target is not operand else result)
 
@@ -263,7 +263,7 @@ class Checker:
             found = inference.resolved(returned)
             if result is None:
                 result = found
-            elif result.name != DYN.name and found != result:
+            elif result.name not in UNKNOWN and found != result:
                 result = DYN
         if result is None:
             if not self.environment.strict:
@@ -314,7 +314,7 @@ class Checker:
     def _inside(self, node: Node, found: Type) -> Type:
         if is_optional(found):
             return found.parameters[0]
-        if found.name != DYN.name:
+        if found.name not in UNKNOWN:
             self.report(f"expected type '{show(optional_of(found))}' but found '{show(found)}'", node)
         return found
 

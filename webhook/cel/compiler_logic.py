@@ -22,7 +22,7 @@ from webhook.cel.values import Map, equal, equal_quietly, no_such_overload
 if TYPE_CHECKING:
     from webhook.cel.compiler import Compiler
 
-_SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "optional_type"))
+_SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any", "optional_type"))
 Equals: TypeAlias = "Callable[[Any, Any], bool]"
 _EXACT = 2**53
 """Up to here every int is a double, so that Python's exact comparison and cel-go's agree."""

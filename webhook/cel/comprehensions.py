@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from webhook.cel.inference import is_optional, show
+from webhook.cel.inference import UNKNOWN, is_optional, show
 from webhook.cel.tree import Macro
 from webhook.cel.types import (
     BOOL,
@@ -146,7 +146,7 @@ def _chosen(checker: Checker, node: Macro, condition: Type, first: Type, second:
 def _sorted(checker: Checker, node: Macro, bodies: Sequence[Type]) -> Type:
     operand = checker.inference.resolved(checker.types[id(node.operand)])
     key = checker.inference.resolved(bodies[0])
-    unknown = key.kind == "param" or key.name in (DYN.name, ERROR.name, NULL.name)
+    unknown = key.kind == "param" or key.name in UNKNOWN or key.name in (ERROR.name, NULL.name)
     if operand.name == "map" or not (unknown or key in _SORTABLE):
         return checker.no_overload(node, "@sortByAssociatedKeys", [operand, list_of(key)], member=True)
     if operand.name == "list":

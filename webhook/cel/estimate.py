@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from webhook.cel.checker import Checked
 
 _SCALARS = frozenset(each.name for each in (BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT))
-_SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "optional_type"))
+_SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any", "optional_type"))
 _LIST, _MAP, _STRUCT = exactly(10), exactly(30), exactly(40)
 """What it costs to make one."""
 _STANDARD_STRUCTURES = frozenset(

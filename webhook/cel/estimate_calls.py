@@ -107,6 +107,8 @@ _BY_LIBRARY: Mapping[str, _Formula] = {
     "list_sets_contains_list": _sets(1),
     "list_sets_intersects_list": _sets(1),
     "list_sets_equivalent_list": _sets(2),
+    # k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go: lists of attributes have 48 values at most
+    "dra_includes_dyn_dyn": lambda _: (Range(0, 48), None),
 }
 
 

@@ -43,7 +43,7 @@ def _either(asked: Asked, found: Part) -> Part:
 
 
 def _text(asked: Asked, found: Part) -> Part:
-    if asked.first.type.name in ("string", "bytes", "dyn") or asked.first.size is None:
+    if asked.first.type.name in ("string", "bytes", "dyn", "any") or asked.first.size is None:
         return replace(found, size=asked.first.extent | Range(0, _NUMBER))
     return replace(found, size=Range(0, _NUMBER))
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from webhook.cel.library.declaration import Overload
-from webhook.cel.types import DURATION, DYN, ERROR, NULL, TIMESTAMP, Type
+from webhook.cel.types import ANY, DURATION, DYN, ERROR, NULL, TIMESTAMP, Type
 
 _SHOWN = {"null_type": "null", "google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration"}
 
@@ -153,7 +153,9 @@ class Inference:
         return any(self._occurs(name, each) for each in within.parameters)
 
 
-_WILD = frozenset({DYN.name, ERROR.name})
+UNKNOWN = frozenset({DYN.name, ANY.name})
+"""The names of types that are known only when a value is there."""
+_WILD = UNKNOWN | {ERROR.name}
 
 
 def _nullable(found: Type) -> bool:
@@ -169,9 +171,9 @@ def most_general(first: Type, second: Type) -> Type:
 
 
 def _is_less_specific(first: Type, second: Type) -> bool:
-    if first.name == DYN.name or first.kind == "param":
+    if first.name in UNKNOWN or first.kind == "param":
         return True
-    if second.name == DYN.name or second.kind == "param":
+    if second.name in UNKNOWN or second.kind == "param":
         return False
     if first.name == "type" and second.name == "type":
         return True

@@ -17,6 +17,7 @@ from webhook.cel.values import (
     ABSENT,
     MAPS,
     NONE,
+    Defaulting,
     Map,
     Optional,
     Struct,
@@ -134,7 +135,7 @@ def pairs(value: Any) -> list[tuple[Any, Any]]:
     kind = type(value)
     if kind is list:
         return list(enumerate(value))
-    if kind in MAPS:
+    if kind in MAPS or kind is Defaulting:
         return list(map_items(value))
     raise EvaluationError(f"unsupported comprehension range type: {_GO_NAMES.get(kind, kind.__name__)}")
 

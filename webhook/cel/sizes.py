@@ -115,4 +115,4 @@ def most_everywhere(most: int) -> Sizes:
     return size
 
 
-_SIZED = frozenset(("string", "bytes", "list", "map", "dyn"))
+_SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any"))

@@ -25,6 +25,11 @@ class Type:
 
 
 DYN = Type("dyn")
+ANY = Type("any")
+"""As dyn, but for what cel-go wants to know better: a loop cannot run over it, and a literal does not mix it.
+
+Kubernetes declares attributes of devices so (k8s.io/apiserver v0.36.1 pkg/cel/types.go AnyType).
+"""
 ERROR = Type("*error*")
 NULL = Type("null_type")
 BOOL = Type("bool")

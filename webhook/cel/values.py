@@ -191,9 +191,22 @@ class Map(dict[Any, Any]):
     __slots__ = ()
 
 
+class Defaulting(dict[str, Any]):
+    """A map with text keys that has an empty map for every other key.
+
+    Only a look-up gives it: `in`, loops, sizes and equality know what was put in.
+    """
+
+    __slots__ = ()
+
+    def __missing__(self, _: str) -> dict[str, Any]:
+        return {}
+
+
 MAPS = frozenset((dict, Map))
+_EVERY_MAP = MAPS | {Defaulting}
 NUMBERS = frozenset((int, float, UInt))
-UNHASHABLE = frozenset((list, dict, Map, Struct))
+UNHASHABLE = frozenset((list, dict, Map, Defaulting, Struct))
 TYPE_NAMES: dict[type, str] = {
     bool: "bool",
     int: "int",
@@ -204,6 +217,7 @@ TYPE_NAMES: dict[type, str] = {
     list: "list",
     dict: "map",
     Map: "map",
+    Defaulting: "map",
     type(None): "null_type",
     Timestamp: TIMESTAMP.name,
     Duration: DURATION.name,
@@ -339,8 +353,8 @@ def equal(left: Any, right: Any) -> bool:
         return left is right
     if kind is list:
         return other is list and len(left) == len(right) and _same(zip(left, right, strict=True))
-    if kind in MAPS:
-        return other in MAPS and len(left) == len(right) and _same_entries(left, right)
+    if kind in _EVERY_MAP:
+        return other in _EVERY_MAP and len(left) == len(right) and _same_entries(left, right)
     if kind is Struct:
         return other is Struct and left.name == right.name and identical(left, right)
     if kind in TYPE_NAMES:

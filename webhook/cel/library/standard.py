@@ -53,6 +53,7 @@ from webhook.cel.types import (
 from webhook.cel.values import (
     ABSENT,
     MAPS,
+    Defaulting,
     Map,
     compare,
     equal,
@@ -108,7 +109,7 @@ def contains(value: Any, container: Any) -> bool:
         if type(value) is str:
             return value in container
         return any(equal_quietly(value, item) for item in container)
-    if kind is dict:
+    if kind is dict or kind is Defaulting:
         return type(value) is str and value in container
     if kind is Map:
         return contains_key(value, container)

@@ -1,0 +1,68 @@
+"""The type `any` and maps that have something for every key, as Kubernetes gives them to device selectors."""
+
+from __future__ import annotations
+
+import pytest
+
+from webhook.cel import Environment, Meter, compiled_engine
+from webhook.cel.types import ANY, BOOL, DYN, STRING, map_of
+from webhook.cel.values import Defaulting
+from webhook.errors import CompileError, EvaluationError
+
+ENVIRONMENT = Environment(variables={"a": ANY, "m": map_of(STRING, ANY), "d": DYN})
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["a == 'x'", "a > 1", "a.b.c == 1", "a['b'] == 1", "a[0] == 1", "1 in a", "a in [1]", "a && true", "m.b + 1 == 2", "has(a.b)", "a.?b.hasValue()"],
+)  # fmt: skip
+def test_any_fits_everything(expression: str) -> None:
+    assert compiled_engine().compile(expression, ENVIRONMENT).result == BOOL
+
+
+@pytest.mark.parametrize(
+    ("expression", "complaint"),
+    [
+        ("a.exists(x, x == 1)", "expression of type 'any' cannot be range of a comprehension"),
+        ("[a, 'x'] == []", "expected type 'any' but found 'string'"),
+        ("{'a': a, 'b': 1} == {}", "expected type 'any' but found 'int'"),
+    ],
+)
+def test_any_is_no_loops_range_and_does_not_mix(expression: str, complaint: str) -> None:
+    with pytest.raises(CompileError, match=complaint.replace("'", ".")):
+        compiled_engine().compile(expression, ENVIRONMENT)
+
+
+@pytest.mark.parametrize(
+    ("expression", "result"),
+    [("a", ANY), ("m.b", ANY), ("true ? a : 1", ANY), ("true ? 1 : a", ANY), ("dyn(a)", DYN), ("a.b", DYN)],
+)
+def test_any_is_a_type_of_its_own(expression: str, result: object) -> None:
+    assert compiled_engine().compile(expression, ENVIRONMENT).result == result
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("d.x.size() == 0", True),
+        ("d['x'] == {}", True),
+        ("has(d.x)", True),
+        ("'x' in d", False),
+        ("'here' in d", True),
+        ("d.size() == 1", True),
+        ("d == {'here': 1}", True),
+        ("d == d", True),
+        ("d.exists(k, k == 'here')", True),
+        ("d.all(k, v, k == 'here' && v == 1)", True),
+        ("type(d) == map", True),
+    ],
+)
+def test_a_defaulting_map_has_an_empty_one_for_every_key(expression: str, value: object) -> None:
+    program = compiled_engine().compile(expression, ENVIRONMENT)
+    assert program.evaluate({"d": Defaulting(here=1)}, Meter()) == value
+
+
+def test_what_a_default_lacks_is_an_error() -> None:
+    program = compiled_engine().compile("d.x.y == 1", ENVIRONMENT)
+    with pytest.raises(EvaluationError, match="no such key: y"):
+        program.evaluate({"d": Defaulting()}, Meter())
