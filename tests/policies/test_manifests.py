@@ -37,6 +37,7 @@ INVALID = {
     "dra/nvidia-dra-driver/mig+mps__sharing-demo-job.yaml": "`source:` of v1alpha2",
     "dra/nvidia-dra-driver/selectors__claims.yaml": "resource.k8s.io/v1alpha2",
     "dra/nvidia-dra-driver/selectors__pods.yaml": "`source:` of v1alpha2",
+    "kubeflow/kep2782/aug-795c1a553-1.yaml": "requests of v1 without `exactly`, as v1beta1 has them",
     "kubeflow/kep2782/june-06f52b006-1.yaml": "replicated job `Node` is no DNS label",
     "kubeflow/kep2782/june-06f52b006-2.yaml": "on that runtime, which has no trainer step either",
     "kubeflow/kep2782/june-06f52b006-3.yaml": "manager `user` without a domain, on that runtime",

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from webhook import paths
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.facts import devices
+from webhook.facts.claims import notes
+from webhook.facts.configs import configs
 from webhook.facts.containers import Container, containers, items, text
 from webhook.facts.nearest import nearest
 from webhook.facts.requests import constraints, names, requests, selectors
@@ -31,6 +33,7 @@ _DEFAULT = "default"
 IMPLICIT = "deviceclass.resource.kubernetes.io/"
 
 _SPEC: dict[str, FieldPath] = {"ResourceClaim": ("spec",), "ResourceClaimTemplate": ("spec", "spec")}
+_NOTED = {GROUP: (*_SPEC, "DeviceClass", "DeviceTaintRule"), "scheduling.k8s.io": ("PodGroup", "Workload")}
 
 
 def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
@@ -55,7 +58,7 @@ def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
     group, kind = group_kind(obj)
     at = _SPEC.get(kind, ()) if group == GROUP else ()
     spec = paths.get(obj, at) if at else None
-    asked = requests(spec, at) if at else []
+    asked = requests(spec, at, _version(obj)) if at else []
     classes.mark(asked)
     return {
         "claims": claims,
@@ -65,8 +68,19 @@ def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
         "requests": asked,
         "constraints": constraints(spec, at) if at else [],
         "selectors": selectors(obj.get("spec"), ("spec",)) if (group, kind) == (GROUP, CLASS.kind) else [],
+        "notes": notes(obj, kind, _version(obj), at, asked) if kind in _NOTED.get(group, ()) else [],
+        "configs": _configs(obj, at, asked) if group == GROUP and (at or kind == CLASS.kind) else [],
         "missing": view.missing,
     }
+
+
+def _version(obj: JSON) -> str:
+    return text(obj.get("apiVersion")).rpartition("/")[2]
+
+
+def _configs(obj: JSON, at: FieldPath, asked: Sequence[JSON]) -> list[JSON]:
+    where = (*at, "devices") if at else ("spec",)
+    return configs(paths.get(obj, where), where, asked)
 
 
 _CLAIMS: FieldPath = ("spec", "resourceClaims")
@@ -152,7 +166,7 @@ def _resolve(made: JSON, gvk: GroupVersionKind, view: View, classes: _Classes) -
         made |= _absence(gvk, made["reference"], view)
         return
     at = _SPEC[gvk.kind]
-    asked = requests(paths.get(found, at), at)
+    asked = requests(paths.get(found, at), at, _version(found))
     classes.mark(asked)
     counts = [request["devices"] for request in asked]
     made |= {

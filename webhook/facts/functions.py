@@ -7,8 +7,9 @@ reads it, once per object.
                                                                    podSets.all(p, p.pods == null || p.pods <= 64)
     gpu       {containers, patches, podSets, vendors, devices, missing}
                                                                    gpu.containers.all(c, c.resources.all(r, r.whole))
-    dra       {claims, references, doubled, implicit, requests, constraints, missing}
+    dra       {claims, references, doubled, implicit, requests, constraints, selectors, notes, configs, missing}
                                                                    dra.claims.all(c, !c.absent)
+    podGroup  {groups, others, missing}                            podGroup.others.size() == 0
     training  {release, minor, plugin, fields, notes, roles, missing}
                                                                    training.fields.size() == 0
     trainer   {version, runtime, nodes, jobSet, node, processes, names, notes, missing}
@@ -18,12 +19,13 @@ reads it, once per object.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from webhook import paths
 from webhook.attributes import JSON, Attributes, GroupVersionKind
 from webhook.cel.types import Structure, Type
 from webhook.cluster import Cluster
-from webhook.facts import dra, structures, trainer, training
+from webhook.facts import dra, podgroup, structures, trainer, training
 from webhook.facts.assumptions import Assumptions
 from webhook.facts.gpu import gpu
 from webhook.facts.view import View
@@ -31,12 +33,13 @@ from webhook.workloads import changes
 from webhook.workloads.podsets import PodSet, fragments, group_kind, podsets
 from webhook.workloads.table import Table
 
-NAMES = ("podSets", "gpu", "dra", "trainer", "training")
+NAMES = ("podSets", "gpu", "dra", "podGroup", "trainer", "training")
 
 _KINDS: Mapping[str, tuple[GroupVersionKind, ...]] = {
     "podSets": trainer.KINDS,
     "gpu": trainer.KINDS,
     "dra": (*dra.KINDS, *trainer.KINDS),
+    "podGroup": (podgroup.GROUP, *trainer.KINDS),
     "trainer": (*trainer.KINDS, *dra.KINDS),
 }
 
@@ -59,19 +62,25 @@ def compute(
     table: Table,
     *,
     assumptions: Assumptions = Assumptions(),  # noqa: B008 - frozen
+    pods: int | None = 1,
 ) -> JSON:
     """One fact of an object, as plain JSON. The object may be null (on DELETE): it then has no pods.
 
-    attributes give the namespace in which references are looked up; obj may be a virtual Pod of the request's object.
+    attributes give the namespace in which references are looked up; obj may be a virtual Pod of the request's object,
+    which stands for some number of pods, None where nobody knows.
     """
     view = View(cluster, attributes.namespace)
     match name:
         case "podSets":
-            return _pod_sets(obj, attributes.old_object, _podsets(obj, table, view, assumptions), table)
+            found = _podsets(obj, table, view, assumptions)
+            counted = found if pods == 1 else [replace(podset, count=pods) for podset in found]
+            return _pod_sets(obj, attributes.old_object, counted, table)
         case "gpu":
             return gpu(_podsets(obj, table, view, assumptions), fragments(obj, table), view.missing)
         case "dra":
             return dra.dra(obj, _podsets(obj, table, view, assumptions), view)
+        case "podGroup":
+            return podgroup.pod_group(_podsets(obj, table, view, assumptions), view)
         case "trainer":
             return trainer.trainer(obj, view, assumptions.trainer)
         case "training":

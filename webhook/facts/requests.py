@@ -10,21 +10,26 @@ from __future__ import annotations
 from webhook.attributes import JSON
 from webhook.facts import devices
 from webhook.facts.containers import items, text
-from webhook.facts.selectors import problem
+from webhook.facts.selectors import judge
 from webhook.paths import FieldPath, get, render
 
 _FLAT = ("deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity")
+_FLAT_VERSIONS = frozenset(("v1alpha3", "v1beta1"))
+_ZERO = frozenset(("deviceClassName", "allocationMode", "count"))
 
 
-def requests(spec: JSON, at: FieldPath) -> list[JSON]:
-    """The requests of a claim's spec (`{devices: {requests}}`); `at` is where that spec stands, for their paths."""
-    if isinstance(spec, dict) and spec.get("resourceClassName"):
+def requests(spec: JSON, at: FieldPath, version: str = "v1") -> list[JSON]:
+    """The requests of a claim's spec (`{devices: {requests}}`) in a version of the API; `at` is where that spec stands.
+
+    A null among the requests is one that says nothing, as for the API server.
+    """
+    if version == "v1alpha2":
         return [_shape("", "unsupported", at, devices.UNKNOWN)]
     listed = items(get(spec, ("devices", "requests")))
     return [
-        _request(request, (*at, "devices", "requests", index))
+        _request(request or {}, (*at, "devices", "requests", index), flat=version in _FLAT_VERSIONS)
         for index, request in enumerate(listed)
-        if isinstance(request, dict)
+        if request is None or isinstance(request, dict)
     ]
 
 
@@ -43,12 +48,14 @@ def constraints(spec: JSON, at: FieldPath) -> list[JSON]:
     ]
 
 
-def _request(request: JSON, at: FieldPath) -> JSON:
+def _request(request: JSON, at: FieldPath, *, flat: bool) -> JSON:
     name = text(request.get("name"))
     choices = [choice for choice in items(request.get("firstAvailable")) if isinstance(choice, dict)]
-    exact, where = _exact(request, at)
+    exact, where = _exact(request, at, flat=flat)
     if exact is not None and not choices:
         return _asked(name, "exactly", exact, where)
+    if exact is None and not choices and (meant := request if _says_something(request) else request.get("exactly")):
+        return _asked(name, "none", meant, at)  # of another version: refused, but what it means is clear
     known = devices.UNKNOWN
     made = _shape(name, "both" if exact is not None else "firstAvailable" if choices else "none", at, known)
     made["choices"] = [
@@ -62,13 +69,19 @@ def _request(request: JSON, at: FieldPath) -> JSON:
     return made
 
 
-def _exact(request: JSON, at: FieldPath) -> tuple[JSON | None, FieldPath]:
+def _exact(request: JSON, at: FieldPath, *, flat: bool) -> tuple[JSON | None, FieldPath]:
+    """What is asked for exactly, and where it stands; zeros say nothing where it stands beside the name.
+
+    k8s.io/kubernetes v1.36 pkg/apis/resource/v1beta1/conversion.go hasDeviceRequestMainRequestFieldsSet.
+    """
+    if flat:
+        return (request, at) if _says_something(request) else (None, at)
     exactly = request.get("exactly")
-    if isinstance(exactly, dict):
-        return exactly, (*at, "exactly")
-    if any(request.get(field) is not None for field in _FLAT):
-        return request, at
-    return None, at
+    return (exactly, (*at, "exactly")) if isinstance(exactly, dict) else (None, at)
+
+
+def _says_something(request: JSON) -> bool:
+    return any(request.get(each) or (each not in _ZERO and request.get(each) is not None) for each in _FLAT)
 
 
 def _asked(name: str, kind: str, asked: JSON, at: FieldPath) -> JSON:
@@ -82,7 +95,7 @@ def _asked(name: str, kind: str, asked: JSON, at: FieldPath) -> JSON:
         "deviceClass": device_class,
         "allocationMode": mode,
         "count": count if isinstance(count, int) else 0,
-        "adminAccess": asked.get("adminAccess") is True,
+        "adminAccess": kind == "exactly" and asked.get("adminAccess") is True,
         "selectors": selectors(asked, at),
         "devices": count if mode == "ExactCount" and is_count else None,
         "atLeast": count if mode == "ExactCount" and is_count else 1 if mode == "All" else 0,
@@ -91,12 +104,18 @@ def _asked(name: str, kind: str, asked: JSON, at: FieldPath) -> JSON:
 
 
 def selectors(asked: JSON, at: FieldPath) -> list[JSON]:
-    """The selectors of a request or of a DeviceClass's spec, each with what is wrong with its expression."""
+    """The selectors of a request or of a DeviceClass's spec, each with what is wrong with its expression.
+
+    A selector without `cel`, or of a wrong type, is for shape.py to tell.
+    """
     found = []
     for index, selector in enumerate(items(get(asked, ("selectors",)))):
-        expression = text(get(selector, ("cel", "expression")))
-        where = render((*at, "selectors", index, "cel", "expression"))
-        found.append({"path": where, "expression": expression, "problem": problem(expression)})
+        cel = get(selector, ("cel",))
+        if isinstance(cel, dict) and isinstance(cel.get("expression"), str | None):
+            expression = cel.get("expression") or ""
+            judged = judge(expression)
+            where = render((*at, "selectors", index, "cel", "expression"))
+            found.append({"path": where, "expression": expression, "problem": judged.problem, "gated": judged.gated})
     return found
 
 

@@ -1,32 +1,80 @@
-"""Whether a device selector compiles: CEL in the environment of dynamic resource allocation.
+"""Whether the API server takes a device selector: CEL in the environment of dynamic resource allocation.
 
-k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go: the variable `device`, a result of bool or of an attribute's
-unknown type, at most 10 KiB. `cel.bind` is theirs alone and not known here; an expression that uses it is not judged.
+k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go: the base environment with `cel.bind` and the variable
+`device`, a result of bool or of an attribute's unknown type, at most 10 KiB, at most 1,000,000 of estimated cost. Where
+the feature gate DRAListTypeAttributes (alpha in 1.36) is on, attributes may be lists: `gated` is what is wrong without
+it, `problem` what is wrong either way.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Any
 
-from webhook.cel import Engine, Environment, compiled_engine
-from webhook.cel.types import BOOL, DYN, STRING, Structure, map_of, object_type, opaque
-from webhook.errors import CompileError
+from webhook.cel import Engine, Environment, Program, compiled_engine
+from webhook.cel.library.declaration import Overload
+from webhook.cel.sizes import Range
+from webhook.cel.types import ANY, BOOL, DYN, STRING, Structure, Type, map_of, object_type, opaque
+from webhook.cel.values import equal
+from webhook.errors import CompileError, EvaluationError
 
-_LONGEST = 10 * 1024  # resource/v1 types.go CELSelectorExpressionMaxLength
-_DEVICE = Structure(
-    "DRADevice",
-    {
-        "driver": STRING,
-        "attributes": map_of(STRING, map_of(STRING, DYN)),
-        "capacity": map_of(STRING, map_of(STRING, opaque("kubernetes.Quantity"))),
-        "allowMultipleAllocations": BOOL,
-    },
-)
+MOST_COST = 1_000_000  # resource/v1 types.go CELSelectorExpressionMaxCost
+_LONGEST = 10 * 1024  # CELSelectorExpressionMaxLength, in bytes
+_ENTRIES = 32  # ResourceSliceMaxAttributesAndCapacitiesPerDevice
+_DOMAIN, _ID, _VALUE = 63, 32, 64  # DeviceMaxDomainLength, DeviceMaxIDLength, DeviceAttributeMaxValueLength
+_LISTED = 48  # ResourceSliceMaxAttributeValuesPerDevice
 
 
-@cache
-def _environment() -> Environment:
-    return Environment(variables={"device": object_type(_DEVICE.name)}, structures={_DEVICE.name: _DEVICE})
+_PLACEHOLDER = re.compile(r"\$[A-Za-z_{(]|\{\{")
+"""What a shell or a template fills in; a `$` alone ends a pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What is wrong with an expression: `problem` in any case, `gated` without the feature gate; "" for nothing."""
+
+    problem: str = ""
+    gated: str = ""
+
+
+@lru_cache(maxsize=1024)
+def judge(expression: str) -> Judged:
+    """What the API server will say to a selector's expression."""
+    if not expression.strip():
+        return Judged("there is no expression")
+    length = len(expression.encode())
+    if length > _LONGEST:
+        return Judged(f"the expression has {length} bytes, at most {_LONGEST} are allowed")
+    found = _refusal(expression, lists=False)
+    if found and _PLACEHOLDER.search(expression):
+        return Judged()
+    return Judged(gated=found) if found and not _refusal(expression, lists=True) else Judged(found)
+
+
+def compiled(expression: str) -> Program:
+    """The program of a selector, for attributes of every kind.
+
+    Raises:
+        CompileError: the expression is refused.
+    """
+    return _engine().compile(expression, _environment(DYN))
+
+
+def _refusal(expression: str, *, lists: bool) -> str:
+    attribute = DYN if lists else ANY
+    try:
+        program = _engine().compile(expression, _environment(attribute))
+    except CompileError as error:
+        return f"does not compile: {error.issues[0].message}"
+    if program.result not in (BOOL, attribute):
+        return f"evaluates to {program.result}, expected bool"
+    cost = program.estimate(_size)[1]
+    if cost > MOST_COST:
+        return f"may cost {cost}, at most {MOST_COST} is allowed: compare less, with fewer loops inside loops"
+    return ""
 
 
 @cache
@@ -34,17 +82,52 @@ def _engine() -> Engine:
     return compiled_engine()
 
 
-@lru_cache(maxsize=1024)
-def problem(expression: str) -> str:
-    """What is wrong with a selector's expression, in one line; "" for nothing."""
-    if not expression:
-        return "there is no expression"
-    if len(expression) > _LONGEST:
-        return f"the expression has {len(expression)} characters, at most {_LONGEST} are allowed"
-    if "cel.bind" in expression:
-        return ""
-    try:
-        program = _engine().compile(expression, _environment())
-    except CompileError as error:
-        return error.issues[0].message
-    return "" if program.result in (BOOL, DYN) else f"the result is {program.result}, expected bool"
+@cache
+def _environment(attribute: Type) -> Environment:
+    device = Structure(
+        "kubernetes.DRADevice",
+        {
+            "driver": STRING,
+            "attributes": map_of(STRING, map_of(STRING, attribute)),
+            "capacity": map_of(STRING, map_of(STRING, opaque("kubernetes.Quantity"))),
+            "allowMultipleAllocations": BOOL,
+        },
+    )
+    return Environment(
+        variables={"device": object_type(device.name)},
+        structures={device.name: device},
+        functions=(_INCLUDES,) if attribute is DYN else (),
+        extensions=frozenset({"bindings"}),
+    )
+
+
+def _includes(target: Any, item: Any) -> bool:
+    """Whether a list has an item, or a value is it."""
+    if type(target) is not list:
+        return bool(equal(target, item))
+    if len(target) > _LISTED:
+        raise EvaluationError(f"'includes' function cannot be applied to lists longer than {_LISTED} values")
+    return any(equal(each, item) for each in target)
+
+
+_INCLUDES = Overload("includes", "dra_includes_dyn_dyn", (DYN, DYN), BOOL, _includes, member=True)
+
+_SIZES: Mapping[tuple[str, ...], int] = {
+    ("device",): 0,
+    ("device", "driver"): _DOMAIN,
+    ("device", "allowMultipleAllocations"): 1,
+    **{("device", kind): _ENTRIES for kind in ("attributes", "capacity")},
+    **{("device", kind, "@keys"): _DOMAIN for kind in ("attributes", "capacity")},
+    **{("device", kind, "@values"): _ENTRIES for kind in ("attributes", "capacity")},
+    **{("device", kind, "@values", "@keys"): _ID for kind in ("attributes", "capacity")},
+    ("device", "attributes", "@values", "@values"): _VALUE,
+    ("device", "capacity", "@values", "@values"): 0,
+}
+
+
+def _size(path: tuple[str, ...], _: Type) -> Range | None:
+    """How long what stands at a path of the device may be."""
+    found = _SIZES.get(path)
+    if found is None and path[:3] == ("device", "attributes", "@values") and len(path) == 4 and path[3][0] != "@":
+        found = _VALUE
+    return None if found is None else Range(0, found)

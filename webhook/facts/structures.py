@@ -86,7 +86,11 @@ _GPU = _structure(
     missing=_TEXTS,
 )
 
-_SELECTOR = _structure("DeviceSelector", path=STRING, expression=STRING, problem=STRING)
+_SELECTOR = _structure("DeviceSelector", path=STRING, expression=STRING, problem=STRING, gated=STRING)
+_DRA_NOTE = _structure("DeviceNote", what=STRING, path=STRING, found=STRING, expected=STRING, nearest=STRING)
+_CONFIG = _structure(
+    "DeviceConfig", path=STRING, driver=STRING, kind=STRING, requests=_TEXTS, notes=list_of(_type(_DRA_NOTE))
+)
 _ASKED: Mapping[str, Type] = {
     "name": STRING,
     "path": STRING,
@@ -170,8 +174,16 @@ _DRA = _structure(
     requests=list_of(_type(_REQUEST)),
     constraints=list_of(_type(_CONSTRAINT)),
     selectors=list_of(_type(_SELECTOR)),
+    notes=list_of(_type(_DRA_NOTE)),
+    configs=list_of(_type(_CONFIG)),
     missing=_TEXTS,
 )
+
+_GROUP = _structure("PodGroupReference", podSet=STRING, path=STRING, name=STRING, found=BOOL)
+_GROUP_CLAIM = _structure(
+    "PodGroupClaim", path=STRING, group=STRING, name=STRING, source=STRING, groupName=STRING, groupSource=STRING
+)
+_POD_GROUP = _structure("PodGroup", groups=list_of(_type(_GROUP)), others=list_of(_type(_GROUP_CLAIM)), missing=_TEXTS)
 
 _RUNTIME = _structure(
     "TrainerRuntime",
@@ -284,7 +296,8 @@ _TRAINING = _structure(
 
 ALL: tuple[Structure, ...] = (
     *(_POD_SET, _RESOURCE, _CONTAINER, _GPU_SET, _GPU),
-    *(_SELECTOR, _REQUEST, _CONSTRAINT, _CLAIM, _REFERENCE, _DOUBLED, _IMPLICIT, _DRA),
+    *(_SELECTOR, _DRA_NOTE, _CONFIG, _REQUEST, _CONSTRAINT, _CLAIM, _REFERENCE, _DOUBLED, _IMPLICIT, _DRA),
+    *(_GROUP, _GROUP_CLAIM, _POD_GROUP),
     *(_RUNTIME, _NODE_CLAIM, _NODE, _PROCESSES, _NAMES, _NOTE, _TRAINER),
     *(_FIELD, _ODD, _LAUNCH, _MEMBER, _ROLE, _TRAINING),
 )
@@ -292,6 +305,7 @@ TYPES: Mapping[str, Type] = {
     "podSets": list_of(_type(_POD_SET)),
     "gpu": _type(_GPU),
     "dra": _type(_DRA),
+    "podGroup": _type(_POD_GROUP),
     "trainer": _type(_TRAINER),
     "training": _type(_TRAINING),
 }

@@ -87,7 +87,7 @@ def _names(policy: Policy, needs: Collection[str], target: Target, param: JSON, 
         seen.update(around.authorizer_values())
     if policy.facts:
         seen.facts = {
-            name: partial(around.fact, name, target.object, target.attributes, param)
+            name: partial(around.fact, name, target.object, target.attributes, param, target.podset)
             for name in policy.facts
             if name in needs
         }
@@ -102,7 +102,7 @@ def missing(names: Collection[str], target: Target, param: JSON, around: Surroun
     """What the facts of an object could not be computed from: "ClusterTrainingRuntime x not found"."""
     found: dict[str, None] = {}
     for name in sorted(names):
-        value = around.fact(name, target.object, target.attributes, param)
+        value = around.fact(name, target.object, target.attributes, param, target.podset)
         if isinstance(value, dict):
             found.update(dict.fromkeys(value.get("missing") or ()))
     return list(found)

@@ -19,6 +19,7 @@ from webhook.policy.declarations import REQUEST_RESOURCE
 from webhook.policy.equivalents import Equivalents
 from webhook.policy.matching import Match, native
 from webhook.policy.selectors import Labels, labels_of
+from webhook.workloads.podsets import PodSet
 from webhook.workloads.table import Table
 
 if TYPE_CHECKING:
@@ -36,18 +37,30 @@ _SHOWN = frozenset(
 class FactSource(Protocol):
     """Computes one fact of an object; a dict that it gives always has `missing`, a list of texts."""
 
-    def __call__(self, name: str, obj: JSON, attributes: Attributes, cluster: Cluster, assumed: Assumptions, /) -> JSON:
-        """The fact's value as JSON."""
+    def __call__(
+        self,
+        name: str,
+        obj: JSON,
+        attributes: Attributes,
+        cluster: Cluster,
+        assumed: Assumptions,
+        /,
+        *,
+        pods: int | None,
+    ) -> JSON:
+        """The fact's value as JSON; pods is how many pods a virtual Pod stands for."""
         ...
 
 
 def fact_source(table: Table) -> FactSource:
     """The facts room, as this room asks it."""
 
-    def compute(name: str, obj: JSON, attributes: Attributes, cluster: Cluster, assumed: Assumptions, /) -> JSON:
+    def compute(
+        name: str, obj: JSON, attributes: Attributes, cluster: Cluster, assumed: Assumptions, /, *, pods: int | None
+    ) -> JSON:
         from webhook.facts import functions
 
-        return functions.compute(name, obj, attributes, cluster, table, assumptions=assumed)
+        return functions.compute(name, obj, attributes, cluster, table, assumptions=assumed, pods=pods)
 
     return compute
 
@@ -134,8 +147,12 @@ class Surroundings:
 
         return authorizer_values(self.attributes, self.authorizer or NO_DECISIONS)
 
-    def fact(self, name: str, obj: JSON, attributes: Attributes, param: JSON = None) -> JSON:
+    def fact(
+        self, name: str, obj: JSON, attributes: Attributes, param: JSON = None, podset: PodSet | None = None
+    ) -> JSON:
         """A fact of an object, computed once per object and what the param says of the cluster.
+
+        podset is that of a virtual Pod.
 
         Raises:
             LookupFailed: nobody computes facts, or the param cannot be read.
@@ -148,7 +165,8 @@ class Surroundings:
             if self.fact_source is None:
                 raise LookupFailed(f"no source of the fact `{name}`")
             try:
-                value = self.fact_source(name, obj, attributes, self.cluster, assumed)
+                pods = podset.pods if podset else 1
+                value = self.fact_source(name, obj, attributes, self.cluster, assumed, pods=pods)
             except PatchError as error:
                 raise EvaluationError(f"fact `{name}`: the patches of the object cannot be merged: {error}") from error
             self._facts[key] = (obj, value)

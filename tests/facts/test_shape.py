@@ -1,0 +1,148 @@
+"""Shapes: what a data file can declare of a field, and the note that each breach makes."""
+
+from __future__ import annotations
+
+import pytest
+
+from webhook.facts import names
+from webhook.facts.shape import Shapes, declared
+
+OBJECTS = {
+    "Thing": {
+        "name": {"text": "label", "required": True},
+        "mode": {"one": ["All", "Some"], "empty": True},
+        "size": {"number": True, "least": 1, "most": 9},
+        "on": {"flag": True},
+        "memory": {"quantity": True, "least": "1Mi"},
+        "parts": {"list": {"object": {"v1": "Part", "v2": "NewPart"}}, "most": 2, "unique": "id"},
+        "tags": {"list": {"text": "text"}, "unique": True},
+        "labels": {"map": {"text": "labelValue"}, "keys": "labelKey"},
+        "amounts": {"map": {"quantity": True}, "keys": "capacity", "otherwise": "noCapacity"},
+        "old": {"forbidden": "it is gone"},
+        "some": {"any": True, "with": {"mode": "Some"}},
+        "whole": {"object": "Part", "required": True, "expected": "a part"},
+        "moved": {"colour": "labels"},
+    },
+    "Part": {"id": {"text": "text"}},
+    "NewPart": {"key": {"text": "text"}, "open": True},
+}
+GOOD = {"name": "a", "whole": {}}
+
+
+def notes(value: object, version: str = "v1") -> list[tuple[str, str, str, str, str]]:
+    found = Shapes(OBJECTS, version).notes(value, "Thing", ())
+    return [(n["what"], n["path"], n["found"], n["expected"], n["nearest"]) for n in found]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"mode": "All", "size": 9, "on": False, "memory": "1Mi", "tags": ["a", "b"], "labels": {"a/b": "c"}},
+        {"mode": "", "memory": 2e6, "parts": [{"id": "a"}, {"id": "b"}], "amounts": {"x.y/memory": 1}, "old": "", "some": 1},
+        {"mode": None, "size": None, "on": None, "memory": None, "parts": None, "labels": {"a": None}, "old": None, "odd": None},
+        {"mode": "${MODE}", "name": "{{ .Values.name }}", "memory": "$MEMORY", "labels": {"$KEY": "$VALUE"}, "some": 1},
+        {"mode": "Some", "some": [1]},
+        {"parts": [None, None]},
+    ],
+)  # fmt: skip
+def test_what_fits_makes_no_note(value: dict) -> None:
+    assert notes(GOOD | value) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "note"),
+    [
+        ({"name": None}, ("missing", "name", "", names.FORMS["label"][1], "")),
+        ({"name": ""}, ("missing", "name", "", names.FORMS["label"][1], "")),
+        ({"whole": None}, ("missing", "whole", "", "a part", "")),
+        ({"name": "A"}, ("badName", "name", "A", names.FORMS["label"][1], "")),
+        ({"name": 1}, ("wrongType", "name", "1", "a text", "")),
+        ({"mode": "all"}, ("notOneOf", "mode", "all", "All, Some", "")),
+        ({"mode": "Somme"}, ("notOneOf", "mode", "Somme", "All, Some", "Some")),
+        ({"size": 0}, ("outOfRange", "size", "0", "1 to 9", "")),
+        ({"size": "1"}, ("wrongType", "size", "1", "a whole number", "")),
+        ({"size": 1.0}, ("wrongType", "size", "1.0", "a whole number", "")),
+        ({"size": True}, ("wrongType", "size", "true", "a whole number", "")),
+        ({"size": 2**63}, ("wrongType", "size", str(2**63), "a whole number", "")),
+        ({"on": "yes"}, ("wrongType", "on", "yes", "true or false", "")),
+        ({"memory": "1Ki"}, ("outOfRange", "memory", "1Ki", "at least 1Mi", "")),
+        ({"memory": "lots"}, ("wrongType", "memory", "lots", "a quantity such as 1 or 10Gi", "")),
+        ({"memory": True}, ("wrongType", "memory", "true", "a quantity such as 1 or 10Gi", "")),
+        ({"parts": {}}, ("wrongType", "parts", "{}", "a list", "")),
+        ({"parts": [{}, {}, {}]}, ("tooMany", "parts", "3", "2", "")),
+        ({"parts": [{"id": "a"}, {"id": "a"}]}, ("duplicate", "parts[1]", "a", "0", "")),
+        ({"parts": ["a"]}, ("wrongType", "parts[0]", "a", "fields with values", "")),
+        ({"parts": [{"idd": "a"}]}, ("unknownField", "parts[0].idd", "idd", "", "")),
+        ({"tags": ["a", "b", "a"]}, ("duplicate", "tags[2]", "a", "0", "")),
+        ({"tags": [{"a": 1}]}, ("wrongType", "tags[0]", '{"a": 1}', "a text", "")),
+        ({"labels": ["a"]}, ("wrongType", "labels", '["a"]', "names with values", "")),
+        ({"labels": {"a b": "c"}}, ("badName", 'labels["a b"]', "a b", names.FORMS["labelKey"][1], "")),
+        ({"amounts": {"a-b": 1}}, ("noCapacity", "amounts.a-b", "a-b", names.FORMS["capacity"][1], "")),
+        ({"old": "x"}, ("forbidden", "old", "x", "it is gone", "")),
+        ({"mode": "All", "some": 1}, ("excluded", "some", "mode All", "mode Some", "")),
+        ({"colour": "red"}, ("unknownField", "colour", "colour", "labels", "")),
+        ({"memry": 1}, ("unknownField", "memry", "memry", "", "memory")),
+        ({"moved": 1}, ("unknownField", "moved", "moved", "", "")),
+    ],
+)
+def test_a_breach_is_one_note(value: dict, note: tuple[str, ...]) -> None:
+    assert notes(GOOD | value) == [note]
+
+
+def test_versions_have_shapes_of_their_own() -> None:
+    assert notes(GOOD | {"parts": [{"key": "a", "anything": 1}]}, "v2") == []
+    assert [what for what, *_ in notes(GOOD | {"parts": [{"key": 1}]}, "v2")] == ["wrongType"]
+
+
+def test_what_is_no_object_has_no_fields() -> None:
+    assert notes("a\nvery " + "long" * 20) == [
+        ("wrongType", "", "a very " + "long" * 12 + "lo...", "fields with values", "")
+    ]
+
+
+@pytest.mark.parametrize("file", ["claims.yaml", "nvidia.yaml"])
+def test_every_object_that_is_named_is_declared(file: str) -> None:
+    objects = declared(file)["objects"]
+    pending, seen = [*objects.values()], 0
+    while pending:
+        held = pending.pop()
+        if not isinstance(held, dict):
+            continue
+        pending.extend(held.values())
+        if "object" in held:
+            seen += 1
+            of = held["object"]
+            assert {of} <= set(objects) if isinstance(of, str) else set(of.values()) <= set(objects)
+        if "text" in held and isinstance(held["text"], str):
+            assert held["text"] in names.FORMS
+    assert seen
+
+
+@pytest.mark.parametrize(
+    ("form", "good", "bad"),
+    [
+        ("label", "a-1", "a.b"),
+        ("subdomain", "a.b", "a_b"),
+        ("driver", "GPU.example.com", "a" * 64),
+        ("attribute", "a.b/c_1", "a.b/1"),
+        ("attribute", "a/b/c", "model"),
+        ("capacity", "memory", "gpu-memory"),
+        ("capacity", "a.b/memory", "/memory"),
+        ("extendedResource", "nvidia.com/gpu", "kubernetes.io/gpu"),
+        ("extendedResource", "a" * 244 + "/b", "a" * 245 + "/b"),
+        ("pool", "a/b", "a//b"),
+        ("labelKey", "a.b/C", "a b"),
+        ("annotationKey", "A.b/C", "A b"),
+        ("labelValue", "", "a b"),
+        ("nvidiaDevice", "0", "-1"),
+        ("nvidiaDevice", "MIG-GPU-1/0/1", "first"),
+        ("text", "", None),
+        ("some", "a", ""),
+    ],
+)
+def test_forms_of_names(form: str, good: str, bad: str | None) -> None:
+    is_good, words = names.FORMS[form]
+    assert is_good(good)
+    assert bad is None or not is_good(bad)
+    assert words[0].islower()

@@ -1,0 +1,99 @@
+"""The shipped policies refuse of claims, classes, taint rules and pod groups what kube-apiserver 1.36.1 refuses, and no more.
+
+tests/data/dra/verdicts.tsv has the API server's answers; `python -m tests.e2e.dra_verdicts` asks again.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.dra_variants import DOMAIN, variants
+from tests.e2e.dra_verdicts import FILE, fingerprint
+from webhook import paths, shipped
+from webhook.admission import fixtures
+from webhook.cluster.files import FilesCluster
+from webhook.commands.assumed import AssumedNamespaces
+from webhook.commands.phases import Local, Outcome, run
+from webhook.policy.load import Options, load
+from webhook.workloads.table import load as load_table
+
+HOW = Options(table=load_table())
+POLICIES = load([Path(shipped.policies())], HOW)
+OBJECTS = dict(variants())
+VERDICTS = {row[0]: row[1:] for row in (line.split("\t") for line in FILE.read_text().splitlines())}
+
+LENIENT = {
+    # a cluster with the alpha feature gate DRAListTypeAttributes takes these selectors: a warning says so
+    f"{DOMAIN}.model.exists(x, x > 0)",
+    f"{DOMAIN}.model.includes('x')",
+    f"dyn({DOMAIN}.model)",
+}
+IGNORED_NULLS = {
+    # the API server counts a field that it does not know even where it is null
+    "template v1beta1: exactly null",
+    "claim v1: choice with adminAccess None",
+    "template v1beta1: choice with adminAccess None",
+}
+
+
+def judged(name: str) -> Outcome:
+    obj = OBJECTS[name]
+    door = Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster()))
+    return run(fixtures.attributes_of_object(obj, HOW.table.row), "validate", door)
+
+
+def is_lenient(name: str) -> bool:
+    return name.partition("selector ")[2] in LENIENT
+
+
+def test_the_table_is_about_these_objects() -> None:
+    assert {name: fingerprint(obj) for name, obj in OBJECTS.items()} == {name: row[0] for name, row in VERDICTS.items()}
+    assert len(OBJECTS) > 1000
+
+
+@pytest.mark.parametrize("chunk", range(8))
+def test_what_kubernetes_refuses_is_refused_and_nothing_else(chunk: int) -> None:
+    wrong = []
+    for name in list(OBJECTS)[chunk::8]:
+        verdict = judged(name).verdict
+        if verdict.allowed != (VERDICTS[name][1] == "201") and not is_lenient(name):
+            wrong.append((name, verdict.status and verdict.status.message, VERDICTS[name][3]))
+        if is_lenient(name):
+            assert any("waits for the feature gate DRAListTypeAttributes" in each for each in verdict.warnings), name
+    assert wrong == []
+
+
+@pytest.mark.parametrize("chunk", range(8))
+def test_a_denial_names_the_place_that_kubernetes_names(chunk: int) -> None:
+    """The first place of theirs, or one just above or below it."""
+    wrong = []
+    for name in list(OBJECTS)[chunk::8]:
+        status = judged(name).verdict.status
+        theirs = re.match(r"\[?((?:spec|metadata)[^:]*):", VERDICTS[name][3])
+        if status is None or status.code == 200 or not theirs or is_lenient(name):
+            continue
+        expected = _place(theirs[1].replace(".exactly", "").replace("uID", "uid"))
+        places = [_place(part.replace(".exactly", "")) for part in status.message.split("; ")]
+        if not any(_near(expected, place) for place in places):
+            wrong.append((name, status.message, VERDICTS[name][3]))
+    assert wrong == []
+
+
+def _place(text: str) -> tuple[str | int, ...]:
+    return paths.leading(f"{text}: ")[0] if ":" not in text else paths.leading(text)[0]
+
+
+def _near(one: tuple[str | int, ...], other: tuple[str | int, ...]) -> bool:
+    return bool(other) and (one[: len(other)] == other or other[: len(one)] == one)
+
+
+def test_fields_that_kubernetes_does_not_know_are_told() -> None:
+    told = []
+    for name, (_, code, unknown, _) in VERDICTS.items():
+        text = " ".join(judged(name).verdict.warnings) if code == "201" else ""
+        if code == "201" and ("there is no such field" in text) != (unknown != "0") and name not in IGNORED_NULLS:
+            told.append((name, text, unknown))
+    assert told == []

@@ -1,0 +1,85 @@
+"""Configurations for drivers in claims and classes: `opaque.parameters`, judged where nvidia.yaml knows the driver.
+
+Notes are those of shape.py, and unknownKind for an object that no release of the driver knows, otherDriver for one that
+another driver of the vendor applies, otherDevice for a request whose class has devices of another type, alternatives
+for a request whose alternatives the driver does not take to be meant by the request's name, and gated for what waits
+for a feature gate of the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from webhook.attributes import JSON
+from webhook.facts.containers import items, text
+from webhook.facts.nearest import nearest
+from webhook.facts.shape import Shapes, declared, note
+from webhook.paths import FieldPath, get, render
+
+FILE = "nvidia.yaml"
+
+
+def configs(holder: JSON, at: FieldPath, asked: Sequence[JSON] = ()) -> list[JSON]:
+    """Every `config[]` of a claim's `devices`, or of a class's spec, at a path; `asked` are the claim's requests."""
+    return [
+        _config(config["opaque"], (*at, "config", index), items(config.get("requests")), asked)
+        for index, config in enumerate(items(get(holder, ("config",))))
+        if isinstance(config, dict) and isinstance(config.get("opaque"), dict)
+    ]
+
+
+def _config(opaque: JSON, at: FieldPath, wanted: Sequence[JSON], asked: Sequence[JSON]) -> JSON:
+    driver, parameters = text(opaque.get("driver")), opaque.get("parameters")
+    names = [name for name in wanted if isinstance(name, str)]
+    table, where = declared(FILE), (*at, "opaque", "parameters")
+    found: list[JSON] = []
+    if driver in table["drivers"] and isinstance(parameters, dict):
+        found = [*_driven(driver, parameters, where, table)]
+        kind = table["kinds"].get(text(parameters.get("kind")), {})
+        found += _applied(kind.get("class", ""), names, (*at, "requests"), asked)
+    return {
+        "path": render(at),
+        "driver": driver,
+        "kind": text(get(parameters, ("kind",))),
+        "requests": names,
+        "notes": found,
+    }
+
+
+def _driven(driver: str, parameters: JSON, at: FieldPath, table: Mapping[str, Any]) -> Iterator[JSON]:
+    """What the driver's plugin will say of its parameters."""
+    kind, version = text(parameters.get("kind")), text(parameters.get("apiVersion"))
+    if version != table["apiVersion"]:
+        yield note("unknownKind", (*at, "apiVersion"), version, table["apiVersion"])
+    elif kind not in table["kinds"]:
+        yield note(
+            "unknownKind", (*at, "kind"), kind, ", ".join(table["drivers"][driver]), nearest(kind, table["kinds"])
+        )
+    else:
+        if kind not in table["drivers"][driver]:
+            other = next(each for each, kinds in table["drivers"].items() if kind in kinds)
+            yield note("otherDriver", (*at, "kind"), kind, other)
+        yield from Shapes(table["objects"]).notes(parameters, kind, at)
+        for path, gates in table["kinds"][kind].get("gates", {}).items():
+            steps = tuple(path.split("."))
+            if (chosen := text(get(parameters, steps))) in gates:
+                yield note("gated", (*at, *steps), chosen, gates[chosen])
+
+
+def _applied(device_class: str, names: Sequence[str], at: FieldPath, asked: Sequence[JSON]) -> Iterator[JSON]:
+    """Requests for which the plugin does not take a configuration that names them."""
+    classes = {kind["class"] for kind in declared(FILE)["kinds"].values()}
+    for index, name in enumerate(names):
+        main, _, sub = name.partition("/")
+        request = next((each for each in asked if each["name"] == main), None)
+        if request is None:
+            continue
+        if request["choices"] and not sub:
+            yield note("alternatives", (*at, index), name, f"{name}/{request['choices'][0]['name']}")
+        chosen = [each for each in request["choices"] if each["name"] == sub] or (
+            [] if request["choices"] else [request]
+        )
+        for each in chosen:
+            if device_class and each["deviceClass"] in classes - {device_class}:
+                yield note("otherDevice", (*at, index), each["deviceClass"], device_class)

@@ -1,0 +1,85 @@
+"""Names that Kubernetes and drivers take: each form by its name in the data files, with a test and its rule in words.
+
+Sources: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go (validateQualifiedName, validatePoolName),
+pkg/apis/core/validation ValidateCSIDriverName, pkg/apis/core/v1/helper IsExtendedResourceName, and
+k8s.io/apimachinery pkg/util/validation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from webhook.cel.library.named_format import dns1123_label, dns1123_subdomain, label_value, qualified_name
+
+_LONGEST_DRIVER, _LONGEST_ID = 63, 32
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DEVICE = re.compile(r"[0-9]+|(GPU|MIG)-[0-9A-Za-z/-]+")
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether a text is filled in later, by a shell or a template, so that nobody can judge it."""
+    return "$" in value or "{{" in value
+
+
+def is_label(value: str) -> bool:
+    """A DNS label: a name without dots."""
+    return not dns1123_label(value)
+
+
+def is_subdomain(value: str) -> bool:
+    """The name of most objects."""
+    return not dns1123_subdomain(value)
+
+
+def is_driver(value: str) -> bool:
+    """The name of a driver, which may have upper case letters (core validation ValidateCSIDriverName)."""
+    return len(value) <= _LONGEST_DRIVER and not dns1123_subdomain(value.lower())
+
+
+def is_identifier(value: str) -> bool:
+    """The last part of an attribute's or a capacity's name."""
+    return len(value) <= _LONGEST_ID and _IDENTIFIER.fullmatch(value) is not None
+
+
+def is_capacity(value: str) -> bool:
+    """The name of an attribute or a capacity, with or without a domain."""
+    domain, slash, id_ = value.partition("/")
+    return is_identifier(value) if not slash else is_driver(domain) and is_identifier(id_)
+
+
+def is_attribute(value: str) -> bool:
+    """The name of an attribute with its domain. One with more slashes is let pass, as Kubernetes does."""
+    return value.count("/") > 1 or ("/" in value and is_capacity(value))
+
+
+def is_extended_resource(value: str) -> bool:
+    """The name of an extended resource, also as `requests.` of a quota."""
+    if "/" not in value or "kubernetes.io/" in value or value.startswith("requests."):
+        return False
+    return not qualified_name(f"requests.{value}")
+
+
+def is_pool(value: str) -> bool:
+    """The name of a pool of devices: subdomains separated by slashes."""
+    return len(value) <= 253 and all(map(is_subdomain, value.split("/")))
+
+
+_LABEL = "lower case letters, digits and dashes, at most 63, starting and ending with a letter or digit"
+_SUBDOMAIN = "lower case letters, digits, dashes and dots, starting and ending with a letter or digit"
+_KEY = "letters, digits, dashes, dots and underscores, at most 63, with a domain and a slash before them or not"
+FORMS: Mapping[str, tuple[Callable[[str], bool], str]] = {
+    "label": (is_label, _LABEL),
+    "subdomain": (is_subdomain, _SUBDOMAIN),
+    "driver": (is_driver, "a driver's name: letters, digits, dashes and dots, at most 63"),
+    "attribute": (is_attribute, "domain/name, the name of letters, digits and underscores, at most 32"),
+    "capacity": (is_capacity, "a name of letters, digits and underscores, at most 32, with or without domain/"),
+    "extendedResource": (is_extended_resource, "domain/name as of an extended resource, and no name of Kubernetes"),
+    "pool": (is_pool, "lower case names separated by slashes, at most 253 characters"),
+    "labelKey": (lambda value: not qualified_name(value), _KEY),
+    "annotationKey": (lambda value: not qualified_name(value.lower()), _KEY),
+    "labelValue": (lambda value: not label_value(value), "letters, digits, dashes, dots and underscores, at most 63"),
+    "nvidiaDevice": (lambda value: _DEVICE.fullmatch(value) is not None, "an index from 0 or the UUID of a device"),
+    "text": (lambda _: True, "a text"),
+    "some": (lambda value: value != "", "a text that is not empty"),
+}
