@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.dra_variants import DOMAIN, variants
+from tests.dra_selectors import DOMAIN
+from tests.dra_variants import variants
 from tests.e2e.dra_verdicts import FILE, fingerprint
 from webhook import paths, shipped
 from webhook.admission import fixtures
