@@ -41,6 +41,7 @@ def test_an_example_compiles(expression: str) -> None:
             "Dra",
         ),
         *("Training", "UnknownField", "TrainingRole", "TrainingContainer", "Launch", "OddValue"),
+        *("SandboxReference", "SandboxPool", "SandboxNote", "Sandbox"),
     ],
 )
 def test_every_field_is_named(name: str) -> None:

@@ -12,6 +12,7 @@ reads it, once per object.
     podGroup  {groups, others, missing}                            podGroup.others.size() == 0
     training  {release, minor, plugin, fields, notes, roles, missing}
                                                                    training.fields.size() == 0
+    sandbox   {references, pools, notes, missing}                  sandbox.references.all(r, !r.absent)
     trainer   {version, runtime, nodes, jobSet, node, processes, names, notes, missing}
                                                                    trainer.processes.gpus > 0
 """
@@ -25,7 +26,7 @@ from webhook import paths
 from webhook.attributes import JSON, Attributes, GroupVersionKind
 from webhook.cel.types import Structure, Type
 from webhook.cluster import Cluster
-from webhook.facts import dra, podgroup, structures, trainer, training
+from webhook.facts import dra, podgroup, sandbox, structures, trainer, training
 from webhook.facts.assumptions import Assumptions
 from webhook.facts.gpu import gpu
 from webhook.facts.view import View
@@ -33,7 +34,7 @@ from webhook.workloads import changes
 from webhook.workloads.podsets import PodSet, fragments, group_kind, podsets
 from webhook.workloads.table import Table
 
-NAMES = ("podSets", "gpu", "dra", "podGroup", "trainer", "training")
+NAMES = ("podSets", "gpu", "dra", "podGroup", "trainer", "training", "sandbox")
 
 _KINDS: Mapping[str, tuple[GroupVersionKind, ...]] = {
     "podSets": trainer.KINDS,
@@ -41,6 +42,7 @@ _KINDS: Mapping[str, tuple[GroupVersionKind, ...]] = {
     "dra": (*dra.KINDS, *trainer.KINDS),
     "podGroup": (podgroup.GROUP, *trainer.KINDS),
     "trainer": (*trainer.KINDS, *dra.KINDS),
+    "sandbox": sandbox.KINDS,
 }
 
 
@@ -85,6 +87,8 @@ def compute(
             return trainer.trainer(obj, view, assumptions.trainer)
         case "training":
             return training.training(obj, assumptions.trainer)
+        case "sandbox":
+            return sandbox.sandbox(obj, view)
     raise KeyError(name)
 
 

@@ -294,12 +294,26 @@ _TRAINING = _structure(
     missing=_TEXTS,
 )
 
+_SANDBOX_REFERENCE = _structure(
+    "SandboxReference", path=STRING, kind=STRING, name=STRING, found=BOOL, absent=BOOL, nearest=STRING, most=DYN
+)
+_SANDBOX_POOL = _structure("SandboxPool", name=STRING, lacks=_TEXTS)
+_SANDBOX_NOTE = _structure("SandboxNote", what=STRING, path=STRING, text=STRING, certain=BOOL)
+_SANDBOX = _structure(
+    "Sandbox",
+    references=list_of(_type(_SANDBOX_REFERENCE)),
+    pools=list_of(_type(_SANDBOX_POOL)),
+    notes=list_of(_type(_SANDBOX_NOTE)),
+    missing=_TEXTS,
+)
+
 ALL: tuple[Structure, ...] = (
     *(_POD_SET, _RESOURCE, _CONTAINER, _GPU_SET, _GPU),
     *(_SELECTOR, _DRA_NOTE, _CONFIG, _REQUEST, _CONSTRAINT, _CLAIM, _REFERENCE, _DOUBLED, _IMPLICIT, _DRA),
     *(_GROUP, _GROUP_CLAIM, _POD_GROUP),
     *(_RUNTIME, _NODE_CLAIM, _NODE, _PROCESSES, _NAMES, _NOTE, _TRAINER),
     *(_FIELD, _ODD, _LAUNCH, _MEMBER, _ROLE, _TRAINING),
+    *(_SANDBOX_REFERENCE, _SANDBOX_POOL, _SANDBOX_NOTE, _SANDBOX),
 )
 TYPES: Mapping[str, Type] = {
     "podSets": list_of(_type(_POD_SET)),
@@ -308,4 +322,5 @@ TYPES: Mapping[str, Type] = {
     "podGroup": _type(_POD_GROUP),
     "trainer": _type(_TRAINER),
     "training": _type(_TRAINING),
+    "sandbox": _type(_SANDBOX),
 }

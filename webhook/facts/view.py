@@ -28,10 +28,10 @@ class View:
         try:
             found = self.cluster.get(gvk, self.namespace if namespaced else "", name)
         except LookupFailed as failure:
-            self._note(f"{gvk.kind} {name} not looked up: {failure}")
+            self.note(f"{gvk.kind} {name} not looked up: {failure}")
             return None
         if found is None:
-            self._note(f"{gvk.kind} {name} not found")
+            self.note(f"{gvk.kind} {name} not found")
         return found
 
     def objects(self, gvk: GroupVersionKind) -> Sequence[JSON]:
@@ -48,6 +48,7 @@ class View:
         """
         return any((found.get("metadata") or {}).get("name") == "kube-system" for found in self.objects(NAMESPACE))
 
-    def _note(self, text: str) -> None:
+    def note(self, text: str) -> None:
+        """Remember once what could not be found out."""
         if text not in self.missing:
             self.missing.append(text)

@@ -41,7 +41,7 @@ def merge(original: JSON, patch: JSON, root: Root) -> JSON:
     """
     if not isinstance(patch, dict) or not isinstance(original, dict | None):
         raise PatchError(f"a strategic merge patch of {root} must be an object laid over an object")
-    return _merge_map(original or {}, patch, _tags(root))
+    return _merge_map(original or {}, patch, tags_of(root))
 
 
 @cache
@@ -51,7 +51,8 @@ def _types() -> Mapping[str, Tags]:
     return types
 
 
-def _tags(name: str | None) -> Tags:
+def tags_of(name: str | None) -> Tags:
+    """The tagged fields of a type; none of a type that has no such lists."""
     return _types().get(name or "", {})
 
 
@@ -88,7 +89,7 @@ def _retained(original: dict[str, JSON], patch: dict[str, JSON]) -> dict[str, JS
 def _merge_field(merged: dict[str, JSON], name: str, value: JSON, tags: Tags) -> None:
     old, tag = merged.get(name), tags.get(name, {})
     if isinstance(value, dict) and isinstance(old, dict):
-        merged[name] = _merge_map(old, value, _tags(tag.get("type")))
+        merged[name] = _merge_map(old, value, tags_of(tag.get("type")))
     elif isinstance(value, list) and isinstance(old, list):
         merged[name] = _merge_list(old, value, tag, name)
     elif isinstance(value, dict) and _DIRECTIVE in value:
@@ -129,7 +130,7 @@ def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str) -
     new = set(asked)
     if len(new) == len(asked) and None not in new and new.isdisjoint(before):  # they come in front, as _ordered has it
         return [*map(_plain, given), *kept]
-    places, merged, fields = _places(before), list(kept), _tags(tag.get("type"))
+    places, merged, fields = _places(before), list(kept), tags_of(tag.get("type"))
     for identity, item in zip(asked, given, strict=True):
         if identity in places:
             merged[places[identity]] = _merge_map(merged[places[identity]], item, fields)
