@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import TypeAlias
 
 from webhook.attributes import JSON
@@ -29,13 +30,12 @@ _ROOTS = frozenset(("apiVersion", "kind", "metadata", "spec", "status", "data", 
 
 def render(path: FieldPath) -> str:
     """Print a path as users know it: `spec.containers[0].resources.limits["nvidia.com/gpu"]`; the root is ""."""
-    return "".join(map(_render_step, path)).removeprefix(".")
+    return "".join([f"[{step}]" if isinstance(step, int) else _render_key(step) for step in path]).removeprefix(".")
 
 
-def _render_step(step: str | int) -> str:
-    if isinstance(step, int):
-        return f"[{step}]"
-    return f".{step}" if _PLAIN.fullmatch(step) else f"[{json.dumps(step, ensure_ascii=False)}]"
+@lru_cache(maxsize=4096)
+def _render_key(key: str) -> str:
+    return f".{key}" if _PLAIN.fullmatch(key) else f"[{json.dumps(key, ensure_ascii=False)}]"
 
 
 def parse(text: str) -> FieldPath:

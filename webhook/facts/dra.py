@@ -18,7 +18,8 @@ from webhook.facts.claims import notes
 from webhook.facts.configs import configs
 from webhook.facts.containers import Container, containers, items, text
 from webhook.facts.nearest import nearest
-from webhook.facts.requests import constraints, names, requests, selectors
+from webhook.facts.requests import constraints, requests, selectors, version_of
+from webhook.facts.resolved import CLASS, Classes, resolved
 from webhook.facts.view import NAMESPACE, View
 from webhook.paths import FieldPath
 from webhook.workloads.podsets import PodSet, group_kind
@@ -26,7 +27,6 @@ from webhook.workloads.podsets import PodSet, group_kind
 GROUP = "resource.k8s.io"
 CLAIM = GroupVersionKind(GROUP, "v1", "ResourceClaim")
 TEMPLATE = GroupVersionKind(GROUP, "v1", "ResourceClaimTemplate")
-CLASS = GroupVersionKind(GROUP, "v1", "DeviceClass")
 DOMAIN = GroupVersionKind("resource.nvidia.com", "v1beta1", "ComputeDomain")
 KINDS = (CLAIM, TEMPLATE, CLASS, DOMAIN, NAMESPACE)
 _DEFAULT = "default"
@@ -38,44 +38,43 @@ _NOTED = {GROUP: (*_SPEC, "DeviceClass", "DeviceTaintRule"), "scheduling.k8s.io"
 
 def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
     """The fact of one object, whose pod sets these are."""
-    classes = _Classes(view)
+    classes = Classes(view)
     claims: list[JSON] = []
     references: list[JSON] = []
     doubled: list[JSON] = []
+    implicit: list[JSON] = []
     for podset in podsets:
         own = [
             _claim(entry, (*_CLAIMS, index), podset, view, classes)
             for index, entry in enumerate(items(paths.get(podset.template, _CLAIMS)))
             if isinstance(entry, dict)
         ]
-        used = [reference for each in containers(podset.template) for reference in _references(each, podset, own)]
+        listed = tuple(containers(podset.template))
+        used = [reference for each in listed for reference in _references(each, podset, own)]
         for claim in own:
             claim["users"] = [each["path"] for each in used if each["name"] == claim["name"]]
         _mark_duplicates(own)
         claims.extend(own)
         references.extend(used)
-        doubled.extend(_doubled(podset, own))
+        doubled.extend(_doubled(listed, podset, own))
+        implicit.extend(_implicit(listed, podset, classes))
     group, kind = group_kind(obj)
     at = _SPEC.get(kind, ()) if group == GROUP else ()
     spec = paths.get(obj, at) if at else None
-    asked = requests(spec, at, _version(obj)) if at else []
+    asked = requests(spec, at, version_of(obj)) if at else []
     classes.mark(asked)
     return {
         "claims": claims,
         "references": references,
         "doubled": doubled,
-        "implicit": [each for podset in podsets for each in _implicit(podset, classes)],
+        "implicit": implicit,
         "requests": asked,
         "constraints": constraints(spec, at) if at else [],
         "selectors": selectors(obj.get("spec"), ("spec",)) if (group, kind) == (GROUP, CLASS.kind) else [],
-        "notes": notes(obj, kind, _version(obj), at, asked) if kind in _NOTED.get(group, ()) else [],
+        "notes": notes(obj, kind, version_of(obj), at, asked) if kind in _NOTED.get(group, ()) else [],
         "configs": _configs(obj, at, asked) if group == GROUP and (at or kind == CLASS.kind) else [],
         "missing": view.missing,
     }
-
-
-def _version(obj: JSON) -> str:
-    return text(obj.get("apiVersion")).rpartition("/")[2]
 
 
 def _configs(obj: JSON, at: FieldPath, asked: Sequence[JSON]) -> list[JSON]:
@@ -86,49 +85,7 @@ def _configs(obj: JSON, at: FieldPath, asked: Sequence[JSON]) -> list[JSON]:
 _CLAIMS: FieldPath = ("spec", "resourceClaims")
 
 
-class _Classes:
-    """The device classes of the cluster, looked up once each."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-        self._found: dict[str, JSON] = {}
-        self._names: list[str] | None = None
-
-    def get(self, name: str) -> JSON | None:
-        """The DeviceClass, or None."""
-        if name not in self._found:
-            self._found[name] = self._view.get(CLASS, name, namespaced=False)
-        return self._found[name]
-
-    def names(self) -> list[str]:
-        """The names of all classes of the view."""
-        if self._names is None:
-            self._names = [text(paths.get(each, ("metadata", "name"))) for each in self._view.objects(CLASS)]
-        return self._names
-
-    def state(self, name: str) -> JSON:
-        """What the view says of a class: there, known to be absent, and which is near.
-
-        Drivers bring their classes, files seldom have them: only a whole cluster lacks one for certain, or a view that
-        has one of almost that name.
-        """
-        found = self.get(name) if name else None
-        near = nearest(name, self.names()) if found is None and name else ""
-        return {
-            "classFound": found is not None,
-            "classAbsent": found is None and name != "" and (near != "" or self._view.is_whole()),
-            "nearestClass": near,
-            "extendedResource": text(paths.get(found, ("spec", "extendedResourceName"))),
-        }
-
-    def mark(self, asked: Sequence[JSON]) -> None:
-        """Say of every request and every choice what `state` says of its class."""
-        for request in asked:
-            for each in (request, *request["choices"]):
-                each.update(self.state(each["deviceClass"]))
-
-
-def _claim(entry: JSON, path: FieldPath, podset: PodSet, view: View, classes: _Classes) -> JSON:
+def _claim(entry: JSON, path: FieldPath, podset: PodSet, view: View, classes: Classes) -> JSON:
     at = podset.locate(path)
     by_claim, by_template = text(entry.get("resourceClaimName")), text(entry.get("resourceClaimTemplateName"))
     source = "both" if by_claim and by_template else "claim" if by_claim else "template" if by_template else "none"
@@ -159,25 +116,13 @@ def _claim(entry: JSON, path: FieldPath, podset: PodSet, view: View, classes: _C
     return made
 
 
-def _resolve(made: JSON, gvk: GroupVersionKind, view: View, classes: _Classes) -> None:
+def _resolve(made: JSON, gvk: GroupVersionKind, view: View, classes: Classes) -> None:
     """Fill in what the claim or template that an entry names asks for."""
     found = view.get(gvk, made["reference"])
     if found is None:
         made |= _absence(gvk, made["reference"], view)
         return
-    at = _SPEC[gvk.kind]
-    asked = requests(paths.get(found, at), at, _version(found))
-    classes.mark(asked)
-    counts = [request["devices"] for request in asked]
-    made |= {
-        "found": True,
-        "requests": asked,
-        "requestNames": names(asked),
-        "devices": None if None in counts or not counts else sum(counts),
-        "atLeast": sum(request["atLeast"] for request in asked),
-        "gpu": any(request["gpu"] for request in asked),
-        "adminAccess": any(request["adminAccess"] for request in asked),
-    }
+    made |= resolved(found, _SPEC[gvk.kind], classes)
 
 
 def _absence(gvk: GroupVersionKind, name: str, view: View) -> JSON:
@@ -240,13 +185,13 @@ def _references(container: Container, podset: PodSet, own: Sequence[JSON]) -> It
         taken.append((name, request))
 
 
-def _doubled(podset: PodSet, own: Sequence[JSON]) -> Iterator[JSON]:
+def _doubled(listed: Sequence[Container], podset: PodSet, own: Sequence[JSON]) -> Iterator[JSON]:
     """Containers that ask for the same vendor's GPUs twice: by a claim and as an extended resource.
 
     NICs and ComputeDomain channels beside a GPU are how multi-node jobs are meant to be written.
     """
     by_name = {claim["name"]: claim for claim in own if claim["gpu"]}
-    for container in containers(podset.template):
+    for container in listed if by_name else ():
         claimed = [
             by_name[text(e.get("name"))]
             for e in container.claims()
@@ -274,9 +219,9 @@ def _same_devices(name: str, claim: JSON) -> bool:
     )
 
 
-def _implicit(podset: PodSet, classes: _Classes) -> Iterator[JSON]:
+def _implicit(listed: Sequence[Container], podset: PodSet, classes: Classes) -> Iterator[JSON]:
     """Extended resources that name a DeviceClass (KEP-5004), which the API server checks for nothing."""
-    for container in containers(podset.template):
+    for container in listed:
         limits, asked = container.amounts("limits"), container.amounts("requests")
         for name in limits | asked:
             if name.startswith(IMPLICIT):

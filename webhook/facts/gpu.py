@@ -7,13 +7,13 @@ sidecars before it, whichever is more. Device claims are the fact `dra`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from webhook import paths, quantity
 from webhook.attributes import JSON
 from webhook.facts import devices
-from webhook.facts.containers import Container, containers, text
+from webhook.facts.containers import Container, containers, items, names, text
 from webhook.workloads.podsets import Fragment, PodSet
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
@@ -167,8 +167,6 @@ def devices_of(resources: JSON) -> int:
 
 def _visible(container: JSON) -> str:
     """The value of NVIDIA_VISIBLE_DEVICES, "" where it is not set to a plain text."""
-    env: Iterable[JSON] = container.get("env") or ()
-    for each in env if isinstance(env, list) else ():
-        if isinstance(each, dict) and each.get("name") == _VISIBLE:
-            return text(each.get("value"))
-    return ""
+    env = items(container.get("env"))
+    known = names(env)
+    return text(env[known.index(_VISIBLE)].get("value")) if _VISIBLE in known else ""

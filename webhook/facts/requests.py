@@ -33,6 +33,11 @@ def requests(spec: JSON, at: FieldPath, version: str = "v1") -> list[JSON]:
     ]
 
 
+def version_of(obj: JSON) -> str:
+    """The version of an object's API: `v1beta1`."""
+    return text(obj.get("apiVersion")).rpartition("/")[2]
+
+
 def constraints(spec: JSON, at: FieldPath) -> list[JSON]:
     """The constraints of a claim's spec: which requests, and the attribute that must match or differ."""
     listed = items(get(spec, ("devices", "constraints")))
