@@ -404,3 +404,18 @@ def test_duplicates_are_seen() -> None:
     fact = of(pod(claims, user(*taken), user("a")))
     assert [c["duplicate"] for c in fact["claims"]] == [False, False, True]
     assert [r["duplicate"] for r in fact["references"]] == [False, False, True, False, True, False]
+
+
+def test_what_a_template_asks_for_is_worked_out_anew_when_its_class_changes():
+    asks = template("one", exactly("gpu", count=2))
+    claims = [{"name": "gpus", "resourceClaimTemplateName": "one"}]
+    named, other = device_class("gpu.nvidia.com", extendedResourceName="example.com/gpu"), device_class("gpu.nvidia.co")
+    seen = [of(pod(claims), asks, *context)["claims"][0] for context in ([named], [named], [other], [named])]
+    assert [claim["requests"][0]["nearestClass"] for claim in seen] == ["", "", "gpu.nvidia.co", ""]
+    assert [claim["requests"][0]["extendedResource"] for claim in seen] == ["example.com/gpu"] * 2 + [
+        "",
+        "example.com/gpu",
+    ]
+    assert [claim["atLeast"] for claim in seen] == [2, 2, 2, 2]
+    changed = template("one", exactly("gpu", count=3))
+    assert of(pod(claims), changed, named)["claims"][0]["atLeast"] == 3
