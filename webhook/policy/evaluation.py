@@ -79,23 +79,11 @@ class Purse(Meter):
             self._pay()
         return value
 
-    def borrow(self) -> Meter:
-        """A meter for one variable, which has a limit of its own. The clock was read when this purse's was."""
-        if self.idle:
-            return self.idle.pop()
+    def spare(self) -> Meter:
+        """A meter for a variable, which has a limit of its own. The clock was read when this purse's was."""
         meter = Meter(limit=LIMIT, deadline=self.deadline)
         meter.due -= STEP
         return meter
-
-    def give_back(self, meter: Meter) -> None:
-        """Note what a variable cost."""
-        spent = meter.spent
-        self.owed += spent
-        self.variables += spent
-        self.computed += 1
-        meter.spent = 0
-        meter.budget += spent
-        self.idle.append(meter)
 
     def _pay(self) -> None:
         """Pay for the variables that the last expression used first."""
@@ -127,26 +115,27 @@ class Variables(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         if name in self._errors:
             raise EvaluationError(self._errors[name])
+        program, purse = self._declared[name].program, self._purse
+        if program is None:
+            raise self._failed(name, f'composited variable "{name}" fails to compile: {self._declared[name].error}')
+        meter = purse.idle.pop() if purse.idle else purse.spare()
         try:
-            value = self[name] = self._evaluate(name, self._declared[name])
-        except BudgetExceeded:
-            raise
+            value = self[name] = program.evaluate(self._activation, meter)
         except EvaluationError as error:
-            self._errors[name] = str(error)
-            raise
+            if isinstance(error, BudgetExceeded) and meter.spent <= LIMIT:
+                raise  # not the cost, so the time: nothing may absorb that
+            raise self._failed(name, f'composited variable "{name}" fails to evaluate: {error}') from error
+        finally:
+            spent = meter.spent
+            purse.owed += spent
+            purse.variables += spent
+            purse.computed += 1
+            meter.spent = 0
+            meter.budget += spent
+            purse.idle.append(meter)
         return value
 
-    def _evaluate(self, name: str, expression: Expression) -> Any:
-        if expression.program is None:
-            raise EvaluationError(f'composited variable "{name}" fails to compile: {expression.error}')
-        meter = self._purse.borrow()
-        try:
-            return expression.program.evaluate(self._activation, meter)
-        except BudgetExceeded as error:
-            if meter.spent <= LIMIT:  # not the cost, so the time: nothing may absorb that
-                raise
-            raise EvaluationError(f'composited variable "{name}" fails to evaluate: {error}') from error
-        except EvaluationError as error:
-            raise EvaluationError(f'composited variable "{name}" fails to evaluate: {error}') from error
-        finally:
-            self._purse.give_back(meter)
+    def _failed(self, name: str, text: str) -> EvaluationError:
+        """The error of a variable, which every use of it gets."""
+        self._errors[name] = text
+        return EvaluationError(text)

@@ -109,7 +109,7 @@ class Surroundings:
     params: dict[tuple[int, int], Sequence[JSON]] = field(default_factory=dict)
     _sent_request: JSON = None
     _namespace: list[JSON] = field(default_factory=list)
-    _facts: dict[tuple[str, int, Assumptions], tuple[JSON, JSON]] = field(default_factory=dict)
+    _facts: dict[tuple[str, int, int], tuple[JSON, Assumptions, JSON]] = field(default_factory=dict)
     _requests: dict[tuple[GroupVersionResource, GroupVersionKind], JSON] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -160,8 +160,9 @@ class Surroundings:
 
         """
         assumed = assumptions(param)
-        key = (name, id(obj), assumed)
-        if key not in self._facts:
+        key = (name, id(obj), id(assumed))
+        known = self._facts.get(key)
+        if known is None:
             if self.fact_source is None:
                 raise LookupFailed(f"no source of the fact `{name}`")
             try:
@@ -169,8 +170,8 @@ class Surroundings:
                 value = self.fact_source(name, obj, attributes, self.cluster, assumed, pods=pods)
             except PatchError as error:
                 raise EvaluationError(f"fact `{name}`: the patches of the object cannot be merged: {error}") from error
-            self._facts[key] = (obj, value)
-        return self._facts[key][1]
+            known = self._facts[key] = (obj, assumed, value)
+        return known[2]
 
     def request(self, match: Match) -> JSON:
         """What `request` shows for a match; the same for every policy with that match."""
