@@ -59,7 +59,8 @@ def _request(request: JSON, at: FieldPath, *, flat: bool) -> JSON:
     exact, where = _exact(request, at, flat=flat)
     if exact is not None and not choices:
         return _asked(name, "exactly", exact, where)
-    if exact is None and not choices and (meant := request if _says_something(request) else request.get("exactly")):
+    meant = request if _says_something(request) else request.get("exactly")
+    if exact is None and not choices and meant and isinstance(meant, dict):
         return _asked(name, "none", meant, at)  # of another version: refused, but what it means is clear
     known = devices.UNKNOWN
     made = _shape(name, "both" if exact is not None else "firstAvailable" if choices else "none", at, known)
@@ -95,11 +96,12 @@ def _asked(name: str, kind: str, asked: JSON, at: FieldPath) -> JSON:
     made = _shape(name, kind, at, devices.device_class(device_class))
     mode = text(asked.get("allocationMode")) or "ExactCount"
     count = asked.get("count") or (1 if mode == "ExactCount" else 0)
-    is_count = isinstance(count, int) and count > 0
+    is_number = isinstance(count, int) and not isinstance(count, bool)
+    is_count = is_number and count > 0
     made |= {
         "deviceClass": device_class,
         "allocationMode": mode,
-        "count": count if isinstance(count, int) else 0,
+        "count": count if is_number else 0,
         "adminAccess": kind == "exactly" and asked.get("adminAccess") is True,
         "selectors": selectors(asked, at),
         "devices": count if mode == "ExactCount" and is_count else None,

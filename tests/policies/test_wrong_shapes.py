@@ -1,0 +1,146 @@
+"""Whatever stands where: a review ends with an answer, and no rule about pods fails with the words of CEL.
+
+Every place of one rich pod template takes every shape in turn, in a kind whose schema lets it through and in one of
+Kubernetes' own. A schema stops most of this in a cluster; files that are audited have none.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from webhook import paths, shipped
+from webhook.admission import fixtures
+from webhook.cluster.files import FilesCluster
+from webhook.commands.assumed import AssumedNamespaces
+from webhook.commands.phases import Local, run
+from webhook.policy.load import Options, load
+from webhook.workloads.table import load as load_table
+
+HOW = Options(table=load_table())
+DOOR = Local(policies=load([Path(shipped.policies())], HOW), cluster=AssumedNamespaces(FilesCluster()))
+SHAPES: tuple[Any, ...] = (None, "x", "", 1, -1.5, True, [], {}, [None], ["x"], [{}], {"a": 1}, "${X}")
+TEMPLATE = {
+    "metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}},
+    "spec": {
+        "runtimeClassName": "nvidia",
+        "resourceClaims": [
+            {"name": "gpu", "resourceClaimTemplateName": "one"},
+            {"name": "nic", "resourceClaimName": "n"},
+        ],
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+        "initContainers": [{"name": "i", "image": "x", "resources": {"limits": {"gpu": 1}}}],
+        "containers": [
+            {
+                "name": "main",
+                "image": "nvcr.io/nvidia/pytorch:25.01-py3",
+                "command": ["torchrun", "--nproc_per_node=2"],
+                "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}],
+                "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
+                "resources": {
+                    "claims": [{"name": "gpu", "request": "r"}],
+                    "limits": {"nvidia.com/gpu": 2, "cpu": "4", "gpu": "1"},
+                    "requests": {"nvidia.com/gpu": 2, "hugepages-2Mi": "2Mi"},
+                },
+            }
+        ],
+        "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}],
+    },
+}
+KINDS = {
+    "BatchSandbox": ("sandbox.opensandbox.io/v1alpha1", {"replicas": 1}),
+    "Deployment": ("apps/v1", {"replicas": 1, "selector": {}}),
+    "Pod": ("v1", None),
+}
+
+
+def places(value: Any, path: paths.FieldPath = ()) -> Iterator[paths.FieldPath]:
+    if path:
+        yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in inner:
+        yield from places(each, (*path, key))
+
+
+CLAIM = {
+    "devices": {
+        "requests": [
+            {
+                "name": "a",
+                "exactly": {
+                    "deviceClassName": "gpu.nvidia.com",
+                    "allocationMode": "ExactCount",
+                    "count": 1,
+                    "adminAccess": True,
+                    "selectors": [{"cel": {"expression": "true"}}],
+                    "tolerations": [{"key": "k", "operator": "Exists", "effect": "NoSchedule"}],
+                    "capacity": {"requests": {"memory": "1Gi"}},
+                },
+            },
+            {"name": "b", "firstAvailable": [{"name": "c", "deviceClassName": "x"}]},
+        ],
+        "constraints": [{"requests": ["a"], "matchAttribute": "a.b/c"}],
+        "config": [
+            {
+                "requests": ["a"],
+                "opaque": {
+                    "driver": "gpu.nvidia.com",
+                    "parameters": {
+                        "apiVersion": "resource.nvidia.com/v1beta1",
+                        "kind": "GpuConfig",
+                        "sharing": {"strategy": "TimeSlicing", "timeSlicingConfig": {"interval": "Long"}},
+                    },
+                },
+            }
+        ],
+    }
+}
+FLAT = {"devices": {"requests": [{"name": "a", "deviceClassName": "x", "count": 2, "selectors": [{"cel": {}}]}]}}
+OBJECTS = {
+    "ResourceClaim": ("v1", CLAIM),
+    "ResourceClaimTemplate": ("v1", {"metadata": {"labels": {"a": "b"}}, "spec": CLAIM}),
+    "ResourceClaim v1beta1": ("v1beta1", FLAT),
+    "DeviceClass": ("v1", {"selectors": [{"cel": {"expression": "true"}}], "config": [{"opaque": {"driver": "d"}}]}),
+    "DeviceTaintRule": ("v1beta2", {"deviceSelector": {"pool": "b"}, "taint": {"key": "a/b", "effect": "NoExecute"}}),
+}
+
+
+def changed(value: Any, path: paths.FieldPath, shape: Any) -> Any:
+    made = copy.deepcopy(value)
+    parent = paths.get(made, path[:-1]) if path[:-1] else made
+    parent[path[-1]] = copy.deepcopy(shape)
+    return made
+
+
+def errors(obj: Any) -> list[str]:
+    found = run(fixtures.attributes_of_object(obj, HOW.table.row), "auto", DOOR).decisions
+    return [f"{obj}: {each.policy}: {each.message}" for _, each in found if each.evaluation == "error"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("path", list(places(TEMPLATE)), ids=paths.render)
+def test_no_rule_fails_on_a_template_of_a_wrong_shape(path: paths.FieldPath, kind: str) -> None:
+    version, spec = KINDS[kind]
+    failed = []
+    for shape in SHAPES:
+        template = changed(TEMPLATE, path, shape)
+        inner = {"spec": {**spec, "template": template}} if spec is not None else {"spec": template["spec"]}
+        failed += errors({"apiVersion": version, "kind": kind, "metadata": {"name": "x", "namespace": "a"}, **inner})
+    assert failed == []
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_no_rule_fails_on_a_claim_of_a_wrong_shape(name: str) -> None:
+    version, spec = OBJECTS[name]
+    whole = {
+        "apiVersion": f"resource.k8s.io/{version}",
+        "kind": name.split(maxsplit=1)[0],
+        "metadata": {"name": "x"},
+        "spec": spec,
+    }
+    inside = [path for path in places(whole) if path[0] in ("metadata", "spec")]
+    assert [each for path in inside for shape in SHAPES for each in errors(changed(whole, path, shape))] == []
