@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperGroup
 
 from webhook import __version__
 from webhook.errors import ClaimgateError
@@ -24,9 +24,9 @@ VERBS = {
     "audit": "Report every finding about the objects of folders, files or stdin.",
     "test": "Run the suites beside policies.",
     "policies": "List, check and export policies.",
-    "certs": "Issue and inspect serving certificates.",
+    "certs": "Issue, show, rotate and inject certificates.",
     "webhook-config": "Print the webhook configurations for exactly what the policies match.",
-    "cel": "Evaluate one CEL expression.",
+    "cel": "Evaluate CEL expressions.",
     "demo": "Issue a certificate, serve, send sample reviews, audit sample manifests, stop.",
 }
 """Every verb with its one-line summary; `webhook-config` lives in commands/webhook_config.py."""
@@ -54,11 +54,32 @@ class _Verbs(TyperGroup):
         if cmd_name not in VERBS:
             return None
         module = import_module(f"webhook.commands.{cmd_name.replace('-', '_')}")
-        return typer.main.get_command(_application(cmd_name, module))
+        return _in_plain_words(typer.main.get_command(_application(cmd_name, module)))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         with formatter.section("Verbs"):
             formatter.write_dl(list(VERBS.items()))
+
+
+class _Argument(TyperArgument):
+    """An argument that help names, without the type that Typer would print of it: `FIXTURE...`."""
+
+    def display_type_rich(self, ctx: Any) -> None:  # noqa: ARG002 - the signature is typer's
+        return None
+
+    def _usage_display_name(self) -> str:
+        name = f"{self.display_name_raw.removesuffix('...')}{'' if self.nargs == 1 else '...'}"
+        return name if self.required else f"[{name}]"
+
+
+def _in_plain_words(command: Any) -> Any:
+    """The same command, or group with its commands, whose arguments are named as everywhere else."""
+    for inner in getattr(command, "commands", {}).values():
+        _in_plain_words(inner)
+    for each in command.params:
+        if isinstance(each, TyperArgument):
+            each.__class__ = _Argument
+    return command
 
 
 def _application(verb: str, module: Any) -> typer.Typer:

@@ -1,6 +1,7 @@
 """The command line promises: one exit-code table, one form of error, imports only of the verb that is used."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -146,3 +147,12 @@ def test_a_fault_of_our_own_is_3_with_its_place(capsys):
     err = capsys.readouterr().err
     assert "ZeroDivisionError" in err
     assert err.endswith("error: this is a fault of claimgate itself; the lines above say where\n")
+
+
+@pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS), ("policies", "check"), ("certs", "inject")])
+def test_help_speaks_no_python(verb, capsys):
+    """No names of types; every argument in capitals."""
+    assert run([*verb, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert not re.search(r"<(str|int|float|Path|list|bool)\b|list\[|None|\{[A-Z]", shown)
+    assert all(len(line) <= 110 for line in shown.splitlines())

@@ -31,7 +31,7 @@ _FAREWELLS = frozenset({"exit", "quit", ":q"})
 
 def command(
     expression: Annotated[
-        str | None, typer.Argument(metavar="[EXPRESSION]", help="The expression; without one, a prompt on a terminal.")
+        str | None, typer.Argument(metavar="EXPRESSION", help="The expression; without one, a prompt on a terminal.")
     ] = None,
     *,
     bindings: Annotated[

@@ -34,8 +34,8 @@ Names: TypeAlias = Annotated[
 Service: TypeAlias = Annotated[
     str, typer.Option(metavar="NAMESPACE/NAME", help="Serve under all names of this Service, as well as any --name.")
 ]
-Days: TypeAlias = Annotated[int, typer.Option(min=1, help="How long a serving certificate is valid.")]
-CaDays: TypeAlias = Annotated[int, typer.Option(min=2, help="How long an authority is valid.")]
+Days: TypeAlias = Annotated[int, typer.Option(min=1, metavar="DAYS", help="How long a serving certificate is valid.")]
+CaDays: TypeAlias = Annotated[int, typer.Option(min=2, metavar="DAYS", help="How long an authority is valid.")]
 Inject: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--inject", metavar="NAME", help="Put the bundle into the webhook configurations of this name."),
@@ -108,10 +108,11 @@ def rotate(
     inject: Inject = None,
     kubeconfig: Kubeconfig = None,
 ) -> int:
-    """Renew what is in the last third of its life; run it daily, with --inject.
+    """Renew what is in the last third of its life.
 
-    A new authority is first only trusted (--inject), and signs at the next run, an hour later at the earliest: so no
-    API server meets a certificate that it does not trust yet. Without --name and --service the names stay.
+    Run it daily, with --inject. A new authority is first only trusted (--inject), and signs at the next run, an hour
+    later at the earliest: so no API server meets a certificate that it does not trust yet. Without --name and --service
+    the names stay.
     """
     from certs import keep
 
@@ -129,14 +130,17 @@ def rotate(
 @app.command("inject")
 def inject_bundle(
     configuration: Annotated[
-        list[str], typer.Argument(metavar="NAME...", help="Validating and mutating webhook configurations.")
+        list[str], typer.Argument(metavar="NAME", help="Validating and mutating webhook configurations.")
     ],
     *,
     directory: Dir = None,
     secret: SecretName = "",
     kubeconfig: Kubeconfig = None,
 ) -> int:
-    """Put the stored bundle into the caBundle of every webhook of the named configurations."""
+    """Put the bundle into webhook configurations.
+
+    It goes into the caBundle of every webhook of the configurations of these names, validating and mutating.
+    """
     from certs.store import CA
 
     with _complaints():

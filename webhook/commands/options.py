@@ -21,7 +21,9 @@ Context: TypeAlias = Annotated[
 ]
 Workloads: TypeAlias = Annotated[
     list[Path] | None,
-    typer.Option("--workloads", metavar="FILE", help="Further rows of the workload table; repeatable."),
+    typer.Option(
+        "--workloads", metavar="FILE", help="Further kinds that hold pods: rows of the workload table; repeatable."
+    ),
 ]
 Engine: TypeAlias = Annotated[
     EngineName | None,

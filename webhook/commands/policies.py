@@ -43,7 +43,10 @@ def list_policies(
     cel_engine: options.Engine = None,
     kubernetes_version: options.Version = None,
 ) -> int:
-    """Name every policy, what its bindings do with a failure, and where it is from."""
+    """Name every policy, its actions and its file.
+
+    Actions are what its bindings do with a failure; a policy without one is never asked.
+    """
     outputs = output.parse(chosen, FORMATS)
     found = _load(folder, workloads=workloads, cel_engine=cel_engine, kubernetes_version=kubernetes_version)
     described = [_brief(policy) for policy in found.policies]
@@ -60,9 +63,10 @@ def check(
     cel_engine: options.Engine = None,
     kubernetes_version: options.Version = None,
 ) -> int:
-    """Compile every policy and say what it covers, what it may cost, and whether a cluster can take it natively.
+    """Compile every policy; say what it covers.
 
-    The worst case is that of the API server's cost model, whose limits stop an expression at 1,000,000.
+    Says also what it may cost, and whether a cluster can take it natively, as it is or after `export`. The worst case
+    is that of the API server's cost model, whose limits stop an expression at 1,000,000.
 
     Exits with 2 when one does not compile, naming every mistake of every file, and with 1 when one is never asked
     because no binding names it.
@@ -82,10 +86,10 @@ def export(
     workloads: options.Workloads = None,
     kubernetes_version: options.Version = None,
 ) -> int:
-    """Print the policies that a cluster can take natively, as one manifest for `kubectl apply -f -`.
+    """Print what a cluster can take natively.
 
-    A validating policy that only expands is rewritten: one for pods, and one for each way pod templates stand in
-    workloads. What a cluster cannot take is named on stderr, with the reason.
+    The output is for `kubectl apply -f -`. A validating policy that only expands is rewritten: one for pods, and one
+    for each way pod templates stand in workloads. What a cluster cannot take is named on stderr, with the reason.
     """
     from webhook.commands.export import export as collect
 

@@ -28,9 +28,14 @@ def _variable(name: str) -> str:
     return f"{PREFIX}{name}"
 
 
-Host: TypeAlias = Annotated[str, typer.Option(envvar=_variable("HOST"), help="Address to listen on.")]
+Host: TypeAlias = Annotated[
+    str, typer.Option(envvar=_variable("HOST"), metavar="ADDRESS", help="Address to listen on.")
+]
 Port: TypeAlias = Annotated[
-    int, typer.Option(envvar=_variable("PORT"), min=0, max=65535, help="Port to listen on; 0 takes any free one.")
+    int,
+    typer.Option(
+        envvar=_variable("PORT"), min=0, max=65535, metavar="PORT", help="Port to listen on; 0 takes any free one."
+    ),
 ]
 TlsCert: TypeAlias = Annotated[
     Path | None, typer.Option(envvar=_variable("TLS_CERT"), metavar="FILE", help="Serving certificate, PEM.")

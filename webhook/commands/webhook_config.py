@@ -56,7 +56,7 @@ class Registration:
 def command(
     *,
     policies: options.Policies = None,
-    name: Annotated[str, typer.Option(help="Name of both configurations.")] = "claimgate",
+    name: Annotated[str, typer.Option(metavar="NAME", help="Name of both configurations.")] = "claimgate",
     service: Annotated[
         str, typer.Option(metavar="NAMESPACE/NAME[:PORT]", help="The Service in front of the webhook.")
     ] = "claimgate-system/claimgate",
