@@ -262,9 +262,10 @@ def test_unreadable_files_are_reported(tmp_path, monkeypatch):
         read(tmp_path / "latin.yaml")
     with pytest.raises(InputError, match=r"absent.yaml: cannot be read: no such file or directory"):
         read(tmp_path / "absent.yaml")
-    monkeypatch.setattr(yamlfile, "MAX_BYTES", 5)
-    with pytest.raises(InputError, match="larger than 5 bytes"):
-        read(tmp_path / "latin.yaml")
+    (tmp_path / "large.yaml").write_bytes(b"#" * (1 << 20) + b"#")
+    monkeypatch.setattr(yamlfile, "MAX_BYTES", 1 << 20)
+    with pytest.raises(InputError, match="the file is larger than 1 MiB; split it"):
+        read(tmp_path / "large.yaml")
 
 
 def test_a_folder_that_cannot_be_listed_is_reported_and_others_are_read(tmp_path, monkeypatch):

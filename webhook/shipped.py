@@ -6,6 +6,9 @@ from pathlib import Path
 
 from webhook.errors import ConfigurationError
 
+SINCE = (1, 34)
+"""The Kubernetes version whose CEL the shipped policies need: its lists have flatten, and macros two variables."""
+
 _PACKAGE = Path(__file__).parent
 
 

@@ -92,7 +92,7 @@ def read_parts(path: str | Path) -> Parts:
     try:
         data = _bytes(path)
         if len(data) > MAX_BYTES:
-            message = f"the file is larger than {MAX_BYTES} bytes; split it"
+            message = f"the file is larger than {MAX_BYTES >> 20} MiB; split it"
             return Parts(problems=(Problem(message=message, file=file),))
         return parts(data.decode(), file)
     except OSError as error:

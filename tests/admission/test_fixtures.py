@@ -109,3 +109,19 @@ def test_plurals(kind: str, resource: str) -> None:
 def test_anything_else_is_refused(value: Any) -> None:
     with pytest.raises(CallError, match="expected an AdmissionReview, a request"):
         attributes(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        pytest.param("just a text", "or an object, found `just a text`", id="a text"),
+        pytest.param(None, "or an object, found `null`", id="nothing"),
+        pytest.param({"apiVersion": 1, "kind": "Pod"}, "apiVersion: expected a string, found `1`;", id="a number"),
+        pytest.param({"apiVersion": "v1", "kind": None}, "kind: expected a string, found none;", id="null"),
+        pytest.param({"apiVersion": "v1", "kind": ""}, 'kind: expected a string, found `""`;', id="an empty text"),
+    ],
+)
+def test_what_is_no_object_is_shown(value: object, message: str) -> None:
+    with pytest.raises(CallError) as caught:
+        attributes(value)
+    assert message in caught.value.message

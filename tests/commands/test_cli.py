@@ -4,10 +4,11 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from webhook import __version__
+from webhook import __version__, shipped
 from webhook.cli import EXIT_CODES, VERBS, guarded, run
 from webhook.commands.output import Output, parse
 from webhook.errors import ConfigurationError
@@ -147,6 +148,24 @@ def test_a_fault_of_our_own_is_3_with_its_place(capsys):
     err = capsys.readouterr().err
     assert "ZeroDivisionError" in err
     assert err.endswith("error: this is a fault of claimgate itself; the lines above say where\n")
+
+
+@pytest.mark.parametrize("verb", ["policies list", "policies check", "policies export", "test", "audit .", "replay ."])
+def test_shipped_policies_say_which_releases_they_are_for(verb, capsys):
+    """One line instead of every mistake that an older CEL finds in them."""
+    assert run([*verb.split(), "--kubernetes-version", "1.33"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == (
+        "error: --kubernetes-version: the shipped policies use the CEL of Kubernetes 1.34 and later; "
+        "name policies of your own with --policies, or leave the flag out\n"
+    )
+
+
+def test_shipped_policies_need_no_less():
+    assert run(["policies", "list", "--kubernetes-version", "1.34"]) == 0
+    shipped_by_name = str(Path(shipped.policies()))
+    assert run(["policies", "list", shipped_by_name, "--kubernetes-version", "1.33"]) == 2
 
 
 @pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS), ("policies", "check"), ("certs", "inject")])

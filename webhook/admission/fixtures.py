@@ -14,6 +14,7 @@ from webhook.admission import wire
 from webhook.admission.decode import decode_request, decode_review
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import CallError
+from webhook.shapes import shown
 
 
 class KnownKind(Protocol):
@@ -144,11 +145,13 @@ def kind_of(value: JSON) -> GroupVersionKind:
         CallError: 400 when one of them is missing.
     """
     if not isinstance(value, dict):
-        raise CallError(400, "BadRequest", "expected an AdmissionReview, a request or an object, found something else")
+        expected = "expected an AdmissionReview, a request or an object"
+        raise CallError(400, "BadRequest", f"{expected}, found `{shown(value)}`")
     for key in ("apiVersion", "kind"):
         if not isinstance(value.get(key), str) or not value[key]:
             expected = "expected an AdmissionReview, a request with an operation, or an object with apiVersion and kind"
-            raise CallError(400, "BadRequest", f"{key}: expected a string, found none; {expected}")
+            found = "none" if value.get(key) is None else f"`{shown(value[key])}`"
+            raise CallError(400, "BadRequest", f"{key}: expected a string, found {found}; {expected}")
     group, _, version = value["apiVersion"].rpartition("/")
     return GroupVersionKind(group, version, value["kind"])
 

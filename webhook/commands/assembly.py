@@ -15,7 +15,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.commands import documents
 from webhook.commands.assumed import AssumedNamespaces
 from webhook.config import Settings, settings
-from webhook.errors import InputError
+from webhook.errors import ConfigurationError, InputError
 from webhook.policy.load import Options, load
 from webhook.policy.policyset import PolicySet
 from webhook.workloads import table
@@ -48,6 +48,21 @@ def options(chosen: Settings) -> Options:
     return Options(engine=chosen.cel_engine, version=chosen.kubernetes_version, table=table.load(chosen.workloads))
 
 
+def places(chosen: Settings) -> tuple[Path, ...]:
+    """The policies that are named, or the shipped ones.
+
+    Raises:
+        ConfigurationError: the shipped ones are wanted for a version whose CEL they go beyond.
+    """
+    if chosen.policies:
+        return chosen.policies
+    if chosen.kubernetes_version < shipped.SINCE:
+        major, minor = shipped.SINCE
+        told = f"--kubernetes-version: the shipped policies use the CEL of Kubernetes {major}.{minor} and later"
+        raise ConfigurationError(f"{told}; name policies of your own with --policies, or leave the flag out")
+    return (shipped.policies(),)
+
+
 def assemble(chosen: Settings, *, beside: Iterable[JSON] = ()) -> Assembly:
     """Load policies (the shipped ones when none are named) and context.
 
@@ -61,7 +76,7 @@ def assemble(chosen: Settings, *, beside: Iterable[JSON] = ()) -> Assembly:
     """
     how = options(chosen)
     # the shipped policies are known to compile: of 30 of them, one review asks a few
-    loaded = load(chosen.policies or (shipped.policies(),), replace(how, lazy=not chosen.policies))
+    loaded = load(places(chosen), replace(how, lazy=not chosen.policies))
     held = [*objects(chosen.context), *beside]
     return Assembly(policies=loaded, table=how.table, cluster=AssumedNamespaces(FilesCluster(held)))
 

@@ -43,12 +43,12 @@ def command(
     outputs = output.parse(chosen, tuple(FORMATS))
     flags = {"policies": policies, "context": context, "workloads": workloads}
     settings = assembly.read_settings(**flags, cel_engine=cel_engine, kubernetes_version=kubernetes_version)
-    inputs = documents.read(path, expected="object")
+    inputs = documents.read(path)
     assembled = assembly.assemble(settings, beside=_held(inputs))
     report = _audit(inputs, assembled)
     output.deliver(outputs, {name: _writer(name, report) for name in FORMATS})
-    if report.unreadable:
-        raise InputError(*report.unreadable)
+    if problems := (*report.unreadable, *documents.nothing(path, inputs, "object")):
+        raise InputError(*problems)
     return _exit_code(report)
 
 

@@ -42,11 +42,8 @@ class Inputs:
     problems: tuple[Problem, ...]
 
 
-def read(named: Sequence[str | Path], *, expected: str = "") -> Inputs:
-    """Read files, folders and stdin (`-`); a folder gives its YAML and JSON files in order.
-
-    `expected` is what there should be one of: to find nothing at all is then a problem.
-    """
+def read(named: Sequence[str | Path]) -> Inputs:
+    """Read files, folders and stdin (`-`); a folder gives its YAML and JSON files in order."""
     found: list[Input] = []
     problems: list[Problem] = []
     sources = list(_sources(named, problems))
@@ -54,10 +51,15 @@ def read(named: Sequence[str | Path], *, expected: str = "") -> Inputs:
         read = yamlfile.read_parts(source)
         found.extend(_split(source, read.documents))
         problems.extend(read.problems)
-    if expected and not found and not problems:
-        message = f"no {expected} found; expected YAML, JSON or NDJSON"
-        problems.append(Problem(message=message, file=" ".join(map(yamlfile.shown, named))))
     return Inputs(found=tuple(found), files=len(sources), problems=tuple(problems))
+
+
+def nothing(named: Sequence[str | Path], inputs: Inputs, expected: str) -> tuple[Problem, ...]:
+    """That there was nothing at all to read, where something should have been."""
+    if inputs.found or inputs.problems:
+        return ()
+    message = f"no {expected} found; expected YAML, JSON or NDJSON"
+    return (Problem(message=message, file=" ".join(map(yamlfile.shown, named))),)
 
 
 def _sources(named: Iterable[str | Path], problems: list[Problem]) -> Iterator[str]:

@@ -109,7 +109,7 @@ def _settings(named: Sequence[Path] | None, **flags: Any) -> Settings:
 
 
 def _load_with(settings: Settings) -> PolicySet:
-    return load(settings.policies or (shipped.policies(),), assembly.options(settings))
+    return load(assembly.places(settings), assembly.options(settings))
 
 
 def _brief(policy: Policy) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from webhook import shipped
 from webhook.admission.review import review
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
@@ -56,7 +55,7 @@ class Held:
             ConfigurationError: policies, context or cluster that cannot be used.
             InputError: context that cannot be read.
         """
-        places = chosen.policies or (shipped.policies(),)
+        places = assembly.places(chosen)
         how = assembly.options(chosen)
         policies = Reloaded(lambda: load(places, how), marks(lambda: discover(places)), PolicySet.prepare)
         context = Reloaded(

@@ -49,7 +49,8 @@ def command(
     outputs = output.parse(chosen, FORMATS)
     settings = assembly.read_settings(workloads=workloads, cel_engine=cel_engine, kubernetes_version=kubernetes_version)
     problems: list[Problem] = []
-    results = list(_results(folder or [Path(shipped.shown(shipped.policies()))], assembly.options(settings), problems))
+    named = folder or [Path(shipped.shown(each)) for each in assembly.places(settings)]
+    results = list(_results(named, assembly.options(settings), problems))
     writers = {"text": lambda: text(results), "json": lambda: document(results), "junit": lambda: junit.write(results)}
     output.deliver(outputs, writers)
     if problems:

@@ -38,8 +38,8 @@ class Subject:
     uid: str = ""
 
     def __str__(self) -> str:
-        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"{self.kind} {place}"
+        name = self.name or "(no name)"
+        return f"{self.kind} {self.namespace}/{name}" if self.namespace else f"{self.kind} {name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
