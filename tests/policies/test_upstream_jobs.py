@@ -1,0 +1,72 @@
+"""The policies on training jobs refuse what the operators' own code refuses, and beyond it only what fails later.
+
+tests/data/training/upstream.jsonl holds random jobs and what upstream's validation says of each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from webhook import shipped
+from webhook.admission import fixtures
+from webhook.attributes import JSON, Operation
+from webhook.cluster.files import FilesCluster
+from webhook.commands.assumed import AssumedNamespaces
+from webhook.commands.phases import Local, run
+from webhook.decisions import ValidationAction
+from webhook.policy.load import Options, load
+from webhook.workloads.table import load as load_table
+
+CASES = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "data" / "training" / "upstream.jsonl").read_text().splitlines()
+]
+HOW = Options(table=load_table())
+DOOR = Local(
+    policies=load([Path(shipped.policies()) / "training-jobs"], HOW),
+    cluster=AssumedNamespaces(FilesCluster()),
+)
+LATER = {
+    # what that code does not look at -> what comes of it
+    r"has no roles, so there is nothing to run": "no pod is ever made",
+    r"restartPolicy: `[^`]*` is not possible": "no API server takes the pods",
+    r"is negative, with which the job never runs": "the job fails at its first look",
+    r" has \d+ characters, but `": "no API server takes the last service",
+    r"containers\[\d+\]\.name: not set": "no API server takes the pods",
+    r"slotsPerWorker: `-\d+` is negative": "mpirun cannot read the hostfile of an MPIJob v1",
+    r"schedulingPolicy\.queue: was `": "the rule of the CRD refuses it",
+}
+LATER_BETA = {r"containers\[\d+\]\.image: not set": "no API server takes the pods"}
+
+
+def denials(case: JSON) -> list[str]:
+    attributes = fixtures.attributes_of_object(case["object"], HOW.table.row)
+    if "old" in case:
+        attributes = dataclasses.replace(attributes, operation=Operation.UPDATE, old_object=case["old"])
+    decisions = run(attributes, "auto", DOOR).decisions
+    assert all(made.evaluation != "error" for _, made in decisions)
+    return [made.message for _, made in decisions if made.evaluation == "deny" and ValidationAction.DENY in made.actions]
+
+
+@pytest.mark.parametrize("kind", ["PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob"])
+def test_what_upstream_refuses_is_refused_and_little_more(kind: str) -> None:
+    for case in CASES:
+        if case["object"]["kind"] != kind:
+            continue
+        found = denials(case)
+        if case["refused"]:
+            assert found, case
+            continue
+        later = LATER | (LATER_BETA if case["object"]["apiVersion"].endswith("v2beta1") else {})
+        assert [each for each in found if not any(re.search(reason, each) for reason in later)] == [], case
+
+
+def test_there_is_something_of_everything() -> None:
+    found = {(case["object"]["kind"], case["object"]["apiVersion"], bool(case["refused"])) for case in CASES}
+    assert len(found) == 14
+    assert {case["refused"] for case in CASES} == {"", "error", "panic"}
