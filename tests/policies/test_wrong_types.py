@@ -1,0 +1,168 @@
+"""Null or a value of the wrong type anywhere in an object: these policies say what is wrong, and no expression of theirs fails.
+
+The published manifests, and objects in which everything stands that the policies look at.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from tests.policies.test_manifests import FOLDERS, documents
+from tests.policies.test_portable_kinds import HOW
+from webhook import paths, shipped
+from webhook.admission import fixtures
+from webhook.attributes import JSON, Operation
+from webhook.cluster.files import FilesCluster
+from webhook.commands.assumed import AssumedNamespaces
+from webhook.commands.phases import Local, run
+from webhook.paths import FieldPath
+from webhook.policy.load import load
+
+NAMES = ("gpu-limits", "gpu-portable", "opensandbox", "claims-exactly-one")
+POLICIES = load([Path(shipped.policies()) / name for name in NAMES], HOW)
+WRONG: tuple[JSON, ...] = (None, "text", 7, True, [], {}, [None], ["a"], [[]], {"a": 1})
+FIXED = {("apiVersion",), ("kind",), ("metadata",), ("metadata", "name"), ("metadata", "namespace")}
+A_FILE = 12  # of a manifest's nodes and values, at random
+
+CONTAINER = {
+    "name": "main",
+    "image": "nvidia/cuda",
+    "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}],
+    "resources": {
+        "limits": {"gpu": 1, "cpu": "1"},
+        "requests": {"cpu": "1"},
+        "claims": [{"name": "g", "request": "r"}],
+    },
+}
+SPEC = {
+    "containers": [CONTAINER],
+    "initContainers": [{"name": "init", "restartPolicy": "Always", "resources": {"limits": {"hugepages-2Mi": "2Mi"}}}],
+    "ephemeralContainers": [{"name": "debug", "resources": {"limits": {"gpu": 1}}}],
+    "resourceClaims": [{"name": "g", "resourceClaimTemplateName": "t"}],
+    "resources": {"limits": {"cpu": "2"}, "requests": {"cpu": "2"}},
+    "overhead": {"cpu": "1"},
+    "os": {"name": "linux"},
+    "runtimeClassName": "nvidia",
+    "tolerations": [{"key": "nvidia.com/gpu"}],
+    "volumes": [{"name": "opensandbox-win-kvm"}],
+    "nodeSelector": {"zone": "a"},
+}
+
+
+def made(version: str, kind: str, **spec: JSON) -> JSON:
+    metadata = {"name": "x", "namespace": "team", "labels": {"a": "b"}}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": SPEC}
+TRAINJOB = made(
+    "trainer.kubeflow.org/v1alpha1",
+    "TrainJob",
+    runtimeRef={"name": "r"},
+    trainer={"resourcesPerNode": {"limits": {"gpu": 1}}},
+)
+OPENSANDBOX = "sandbox.opensandbox.io/v1alpha1"
+WHOLE = (
+    made("v1", "Pod", **SPEC),
+    made("apps/v1", "Deployment", template=TEMPLATE),
+    made(
+        OPENSANDBOX,
+        "BatchSandbox",
+        replicas=2,
+        template=TEMPLATE,
+        shardPatches=[
+            {"spec": {"containers": [CONTAINER], "resourceClaims": [{"name": "g", "resourceClaimName": "c"}]}}
+        ],
+        taskTemplate={"spec": {}},
+        shardTaskPatches=[{"spec": {"process": {"command": ["a"], "args": ["b"]}}}],
+    ),
+    made(OPENSANDBOX, "BatchSandbox", replicas=2, poolRef="*", template=TEMPLATE),
+    made(OPENSANDBOX, "BatchSandbox", replicas=2, poolRef="pool"),
+    made(
+        OPENSANDBOX,
+        "Pool",
+        template=TEMPLATE,
+        capacitySpec={"bufferMin": 1, "bufferMax": 2, "poolMin": 1, "poolMax": 3},
+    ),
+    made("agents.x-k8s.io/v1beta1", "Sandbox", podTemplate=TEMPLATE),
+    made("extensions.agents.x-k8s.io/v1alpha1", "SandboxClaim", sandboxTemplateRef={"name": "t"}),
+    made("extensions.agents.x-k8s.io/v1beta1", "SandboxClaim", warmPoolRef={"name": "w"}),
+    TRAINJOB,
+    made("trainer.kubeflow.org/v1alpha1", "OptimizationJob", trainJobTemplate={"spec": TRAINJOB["spec"]}),
+    made(
+        "serving.kserve.io/v1beta1",
+        "InferenceService",
+        predictor={"model": {"resources": CONTAINER["resources"]}, **SPEC},
+    ),
+    made(
+        "sparkoperator.k8s.io/v1beta2", "SparkApplication", driver={"gpu": {"name": "gpu", "quantity": 1}}, executor={}
+    ),
+    made("flow.volcano.sh/v1alpha1", "JobFlow", flows=[{"patch": {"jobSpec": {"tasks": [{"template": TEMPLATE}]}}}]),
+    made(
+        "workload.codeflare.dev/v1beta2",
+        "AppWrapper",
+        components=[{"template": TRAINJOB}, {"template": made("v1", "Pod", **SPEC)}],
+    ),
+    made("kubeflow.org/v1", "PyTorchJob", pytorchReplicaSpecs={"Worker": {"template": TEMPLATE}}),
+)
+POOL = made(OPENSANDBOX, "Pool", template=TEMPLATE, capacitySpec={"poolMax": 1})
+POOL["metadata"]["name"] = "pool"
+VIEW = AssumedNamespaces(
+    FilesCluster([POOL, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}])
+)
+
+
+def nodes(value: JSON, at: FieldPath = ()) -> Iterator[FieldPath]:
+    """The paths of everything inside a value, but what says which object it is."""
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inner in steps:
+        if (*at, step) not in FIXED:
+            yield (*at, step)
+        yield from nodes(inner, (*at, step))
+
+
+def replaced(value: JSON, path: FieldPath, new: JSON) -> JSON:
+    step, rest = path[0], path[1:]
+    changed = value.copy()
+    changed[step] = replaced(value[step], rest, new) if rest else new
+    return changed
+
+
+def failed(obj: JSON, old: JSON = None) -> list[str]:
+    """Expressions that failed on an object that is created, or that was another before."""
+    operation = Operation.CREATE if old is None else Operation.UPDATE
+    attributes = fixtures.attributes_of_object(obj, HOW.table.row, operation=operation, old_object=old)
+    outcome = run(attributes, "auto", Local(policies=POLICIES, cluster=VIEW))
+    return [f"{made.policy}: {made.message}" for _, made in outcome.decisions if made.evaluation == "error"]
+
+
+@pytest.mark.parametrize("obj", WHOLE, ids=lambda obj: f"{obj['apiVersion']} {obj['kind']}")
+def test_a_wrong_value_anywhere_fails_no_expression(obj: JSON) -> None:
+    assert failed(obj) == []
+    for path in nodes(obj):
+        for wrong in WRONG:
+            assert failed(replaced(obj, path, wrong)) == [], (paths.render(path), wrong)
+
+
+@pytest.mark.parametrize("obj", WHOLE, ids=lambda obj: f"{obj['apiVersion']} {obj['kind']}")
+def test_nor_does_one_that_was_stored_before(obj: JSON) -> None:
+    for path in islice(nodes(obj), 0, None, 3):
+        for wrong in WRONG[::4]:
+            broken = replaced(obj, path, wrong)
+            assert failed(obj, broken) == [], (paths.render(path), wrong)
+            assert failed(broken, obj) == [], (paths.render(path), wrong)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_nor_in_a_published_manifest(folder: str) -> None:
+    for number, (file, document) in enumerate(documents(folder)):
+        chosen = random.Random(f"{file} {number}")  # the same nodes each time
+        found = list(nodes(document))
+        for path in chosen.sample(found, min(A_FILE, len(found))):
+            wrong = chosen.choice(WRONG)
+            assert failed(replaced(document, path, wrong)) == [], (file, paths.render(path), wrong)
