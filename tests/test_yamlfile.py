@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import os
 
 import pytest
 from hypothesis import given
@@ -239,6 +240,13 @@ def test_folders_are_listed_in_order_without_hidden_files(tmp_path):
     found = discover([tmp_path, tmp_path / "notes.txt", tmp_path / "b.yaml", "-"])
     names = [str(path.relative_to(tmp_path)) if path.is_absolute() else str(path) for path in found]
     assert names == ["a.json", "b.yaml", "f.yaml", "sub/c.yml", "sub/d.ndjson", "sub/e.jsonl", "notes.txt", "-"]
+
+
+def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "gone.yaml").symlink_to("nowhere")
+    assert [path.name for path in discover([tmp_path])] == ["gone.yaml"]
+    assert list(discover([tmp_path / "pipe.yaml"])) == [tmp_path / "pipe.yaml"]
 
 
 def test_absent_places_are_reported_together(tmp_path):

@@ -161,7 +161,11 @@ def _files(folder: Path, problems: list[Problem]) -> Iterator[Path]:
 
     for root, folders, names in os.walk(folder, onerror=unlisted):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (Path(root, name) for name in names if name.endswith(_ENDINGS) and not name.startswith("."))
+        for name in names:
+            path = Path(root, name)
+            # a pipe would be waited for; a link that leads nowhere is said when it is read
+            if name.endswith(_ENDINGS) and not name.startswith(".") and (path.is_file() or path.is_symlink()):
+                yield path
 
 
 # --- texts ---
