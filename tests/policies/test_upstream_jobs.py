@@ -50,7 +50,9 @@ def denials(case: JSON) -> list[str]:
         attributes = dataclasses.replace(attributes, operation=Operation.UPDATE, old_object=case["old"])
     decisions = run(attributes, "auto", DOOR).decisions
     assert all(made.evaluation != "error" for _, made in decisions)
-    return [made.message for _, made in decisions if made.evaluation == "deny" and ValidationAction.DENY in made.actions]
+    return [
+        made.message for _, made in decisions if made.evaluation == "deny" and ValidationAction.DENY in made.actions
+    ]
 
 
 @pytest.mark.parametrize("kind", ["PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob"])
