@@ -320,6 +320,18 @@ def test_a_claim_object_tells_its_own_requests() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("labels", "allowed"),
+    [({"resource.kubernetes.io/admin-access": "true"}, True), ({}, False), (None, False), ([], False)],
+)
+def test_a_namespace_says_whether_it_allows_admin_access(labels: object, allowed: bool) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels}}
+    asks = template("t", exactly("r", adminAccess=True))
+    assert (of(asks, namespace)["adminAllowed"], of(asks, namespace)["missing"]) == (allowed, [])
+    assert (of(asks)["adminAllowed"], of(asks)["missing"]) == (None, ["Namespace team not found"])
+    assert of(template("t", exactly("r")), namespace)["adminAllowed"] is None
+
+
 def test_published_claims_are_all_read() -> None:
     """Every published request is exact or a choice, of known count or All; the oldest shape alone is not read."""
     kinds: dict[str, int] = {}

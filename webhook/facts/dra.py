@@ -10,6 +10,7 @@ guessed by its name only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from webhook import paths
 from webhook.attributes import JSON, GroupVersionKind
@@ -62,7 +63,9 @@ def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
     at = _SPEC.get(kind, ()) if group == GROUP else ()
     spec = paths.get(obj, at) if at else None
     asked = requests(spec, at, version_of(obj)) if at else []
-    classes.mark(asked)
+    Classes(replace(view, missing=[])).mark(
+        asked
+    )  # what a request asks for stands in it, whether its class is known or not
     return {
         "claims": claims,
         "references": references,
@@ -73,8 +76,22 @@ def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
         "selectors": selectors(obj.get("spec"), ("spec",)) if (group, kind) == (GROUP, CLASS.kind) else [],
         "notes": notes(obj, kind, version_of(obj), at, asked) if kind in _NOTED.get(group, ()) else [],
         "configs": _configs(obj, at, asked) if group == GROUP and (at or kind == CLASS.kind) else [],
+        "adminAllowed": _admin_allowed(view) if any(each["adminAccess"] for each in (*claims, *asked)) else None,
         "missing": view.missing,
     }
+
+
+def _admin_allowed(view: View) -> bool | None:
+    """Whether the namespace allows admin access by its label; None where nobody has seen the namespace.
+
+    k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmin.
+    """
+    name = view.namespace or _DEFAULT
+    found = [each for each in view.objects(NAMESPACE) if paths.get(each, ("metadata", "name")) == name]
+    if not found:
+        view.note(f"{NAMESPACE.kind} {name} not found")
+        return None
+    return bool(paths.get(found[0], ("metadata", "labels", "resource.kubernetes.io/admin-access")) == "true")
 
 
 def _configs(obj: JSON, at: FieldPath, asked: Sequence[JSON]) -> list[JSON]:

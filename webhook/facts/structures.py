@@ -176,6 +176,7 @@ _DRA = _structure(
     selectors=list_of(_type(_SELECTOR)),
     notes=list_of(_type(_DRA_NOTE)),
     configs=list_of(_type(_CONFIG)),
+    adminAllowed=DYN,
     missing=_TEXTS,
 )
 
