@@ -20,6 +20,7 @@ from webhook.facts.starts import Start, starts
 
 PYTHON: Final = "python"
 SEVERAL: Final = "several"
+_MPI: Final = ("mpirun", "horovodrun")
 OWN_HOSTS: Final = "/etc/mpi/hostfile"
 """Where both operators mount the hostfile of a job: configMountPath of their controllers."""
 
@@ -29,6 +30,9 @@ _RESERVED: Final = re.compile(r"WORLD_SIZE|RANK|MASTER_(ADDR|PORT)|PET_[A-Z_]+")
 _PER_NODE: Final = re.compile(r"(?i)ppr:([0-9]{1,9}):node(:.*)?")
 _OVERSUBSCRIBE: Final = re.compile(r"(?i)(?<!no)(?<!no_)oversubscribe")
 _UNSURE: Final = re.compile(r"[$`?]")
+_TOLD: Final = re.compile(r"--?hostfile[ =]/etc/mpi/hostfile\b")
+_HOSTS: Final = re.compile(r"(?i)hostfile|_mca_|hydra")
+"""What a script says when it changes which hosts or slots mpirun has."""
 
 
 def launch(container: JSON) -> JSON:
@@ -60,8 +64,15 @@ def _launch(words: tuple[str, ...], env: tuple[tuple[str, str | None], ...]) -> 
     if len(launchers) > 1:
         return _said(SEVERAL)
     if launchers:
-        return _described(launchers[0], " ".join(each or "" for variable in env for each in variable))
+        said = _described(launchers[0], " ".join(each or "" for variable in env for each in variable))
+        return said | {"hosts": said["hosts"] or (said["by"] in _MPI and any(map(_changes_hosts, words)))}
     return _said(PYTHON, whole=True) if len(found) == 1 else _said("")
+
+
+def _changes_hosts(word: str) -> bool:
+    """Whether a word is a script that has more to say of hosts than where the job's own are."""
+    is_script = any(each in word for each in "\n;&")
+    return is_script and _HOSTS.search(_TOLD.sub("", word)) is not None
 
 
 def _said(by: str, **words: JSON) -> JSON:
@@ -117,7 +128,7 @@ def _each(total: int | None, nodes: str, *, whole: bool) -> int | None:
 def _other_hosts(name: str, options: Mapping[str, str]) -> bool:
     """Whether it is not the job's own: mpirun finds the job's hostfile by itself, horovodrun has to be told of it."""
     default = OWN_HOSTS if name == "mpirun" else ""
-    return name in ("mpirun", "horovodrun") and options.get("hostfile", default) != OWN_HOSTS
+    return name in _MPI and options.get("hostfile", default) != OWN_HOSTS
 
 
 def _options(launcher: Launcher, words: Sequence[str]) -> tuple[dict[str, str], bool]:
