@@ -38,6 +38,13 @@ def evaluate(text):
         ("optional.ofNonZeroValue(timestamp('0001-01-01T00:00:00Z')).hasValue()", {"bool": False}, 2),
         ("optional.ofNonZeroValue(timestamp(0)).hasValue()", {"bool": True}, 2),
         ("optional.ofNonZeroValue(duration('0s')).hasValue()", {"bool": False}, 2),
+        ("optional.of(o).optFlatMap(v, v.l.first()).hasValue()", {"bool": True}, 10),
+        ("optional.none().or(null).optFlatMap(y, optional.of(y))", "no such overload", 2),
+        (
+            "optional.of([1]).optFlatMap(v, type(v) == list ? optional.of(v[0]) : optional.none())",
+            {"optional": {"int": "1"}},
+            10,
+        ),
         ("[?o.?a.?b, ?o.?z]", {"list": [{"list": [{"int": "1"}, {"int": "2"}]}]}, 14),
         ("o.?a == o.?x", {"bool": False}, 4),
         ("(true ? o.?a : o.?x).?b.hasValue()", {"bool": True}, 3),
@@ -71,3 +78,16 @@ def test_a_path_that_begins_with_an_optional_macro_has_no_cost_of_its_own(text, 
 )
 def test_a_key_is_computed_only_where_it_is_needed(text, value, cost):
     assert evaluate(text) == (value, cost)
+
+
+@pytest.mark.parametrize(
+    "text, value, cost",
+    [
+        ("type(o.a) == map", True, 4),
+        ("type(o.?a) == optional_type", True, 4),
+        ("type(o.a.b[0]) != int", False, 6),
+        ("string == type(o.a)", False, 4),
+    ],
+)
+def test_a_type_that_is_only_compared(text, value, cost):
+    assert evaluate(text) == ({"bool": value}, cost)

@@ -39,6 +39,7 @@ _STOPPING = frozenset(("find", "findAll"))
 """With a constant pattern these are not called at all when the text fails."""
 PURE = frozenset(("quantity", "ip", "cidr", "url", "semver"))
 """Constructors of constants that may be run once ahead; one that fails is left for run time, where `||` absorbs it."""
+_CLASSES: Mapping[str, type] = {"string": str, "int": int, "double": float, "bool": bool, "bytes": bytes}
 _CONTAINERS: Mapping[str, tuple[type, ...]] = {"list": (list,), "map": (dict,)}
 ORDERED = frozenset(("int", "uint", "string", "bytes", "bool"))
 """Types of which Python's own order of two values is CEL's."""
@@ -58,8 +59,7 @@ def function(compiler: Compiler, node: Call) -> Term:
     if node.function == "hasValue":
         term = compiler.value(arguments[0])
         return compiler_optional.has_value(compiler, term) or apply(compiler, compiler.overloads(node), [term], BOOL)
-    made = compiler_optional.made(compiler, node, arguments[0]) if len(arguments) == 1 else None
-    return made or _call(compiler, node, arguments)
+    return compiler_optional.made(compiler, node, arguments) or _call(compiler, node, arguments)
 
 
 def _arguments(compiler: Compiler, node: Call) -> list[Node]:
@@ -145,9 +145,13 @@ def _target(
     if len(values) == 1:
         table = compiler.table(overloads, Unary)
         chosen = code.subscript(compiler.bind(table), classes[0])
-    else:
-        table = compiler.table(overloads, Dispatch)
-        chosen = code.subscript(compiler.bind(table), ast.Tuple(classes, ast.Load(), lineno=1, col_offset=0))
+        called = code.call(chosen, values[0], line=compiler.writer.line(place))
+        same = [each.parameters[0].name for each in overloads if each.implementation is conversions.identity]
+        if len(same) == 1 and same[0] in _CLASSES:  # such as string(text)
+            return code.either(code.identical(classes[0], compiler.bind(_CLASSES[same[0]])), values[0], called)
+        return called
+    table = compiler.table(overloads, Dispatch)
+    chosen = code.subscript(compiler.bind(table), ast.Tuple(classes, ast.Load(), lineno=1, col_offset=0))
     return code.call(chosen, *values, line=compiler.writer.line(place))
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from webhook.cel import compiler_code as code
-from webhook.cel import runtime
+from webhook.cel import compiler_optional, runtime
 from webhook.cel.compiler_code import Place, Term
 from webhook.cel.failure import ERRORS
+from webhook.cel.library.conversions import type_value
 from webhook.cel.tree import Call, Node
 from webhook.cel.types import BOOL, NULL, Type
-from webhook.cel.values import Map, equal, equal_quietly, no_such_overload
+from webhook.cel.values import TYPE_NAMES, Map, TypeValue, equal, equal_quietly, no_such_overload
 
 if TYPE_CHECKING:
     from webhook.cel.compiler import Compiler
@@ -137,18 +138,22 @@ def conditional(compiler: Compiler, node: Call) -> Term:
     """A ? b : c. Only the taken branch is evaluated, and the condition's error is the result's."""
     writer = compiler.writer
     test = checked_bool(compiler, compiler.value(node.arguments[0]))
-    result = writer.temporary()
+    result = code.name(writer.temporary())
     terms: list[Term] = []
     bodies: list[list[ast.stmt]] = []
     for branch in node.arguments[1:]:
         with writer.block() as body:
-            term = compiler.bare(branch)
-            writer.emit(code.assign(result, term.code))
-        terms.append(term)
+            terms.append(compiler.bare(branch))
         bodies.append(body)
+    raw = [term.raw for term in terms if term.raw is not None]
+    values = raw if len(raw) == len(terms) else [term.code for term in terms]
+    for body, value in zip(bodies, values, strict=True):
+        body.append(code.assign(result.id, value))
     writer.emit(code.branch(test, *bodies))
+    if values is raw:
+        return compiler_optional.of_raw(compiler, result, compiler.checked.type_of(node))
     sure = terms[0].sure and terms[1].sure and terms[0].type == terms[1].type
-    return Term(code.name(result), compiler.checked.type_of(node), raises=False, atom=True, sure=sure)
+    return Term(result, compiler.checked.type_of(node), raises=False, atom=True, sure=sure)
 
 
 # ---- equality
@@ -161,14 +166,30 @@ def equality(compiler: Compiler, node: Call) -> Term:
         left, right = right, left
     compiler.writer.charge(1)
     equals = equal_quietly if node.function == "_!=_" else equal
-    first = compiler.value(left)
-    if compiler.is_constant(right):
+    if _is_type(left, compiler) and type(compiler.constants.get(id(right))) is TypeValue:
+        result = _with_type(compiler, left, compiler.constants[id(right)].name)
+    elif (first := compiler.value(left)) and compiler.is_constant(right):
         result = _with_constant(compiler, first, compiler.value(right), compiler.constants[id(right)], equals)
     else:
         result = _with_value(compiler, first, compiler.value(right), equals)
     if node.function == "_!=_":
         result.code, result.atom = code.negation(result.code), False
     return result
+
+
+def _is_type(node: Node, compiler: Compiler) -> TypeGuard[Call]:
+    """Whether a node is type(x)."""
+    overloads = compiler.overloads(node) if isinstance(node, Call) else ()
+    return len(overloads) == 1 and overloads[0].implementation is type_value and not compiler.is_constant(node)
+
+
+def _with_type(compiler: Compiler, node: Call, name: str) -> Term:
+    """type(x) == name: the class of x says it, without any value for its type."""
+    compiler.writer.charge(1)
+    term = compiler.value(node.arguments[0])
+    line = compiler.writer.line(Place("call"))
+    found = code.subscript(compiler.bind(TYPE_NAMES), code.call(compiler.bind(type), term.code), line)
+    return Term(code.compare(found, ast.Eq(), code.literal(name)), BOOL, sure=True)
 
 
 def _with_constant(compiler: Compiler, term: Term, constant: Term, value: Any, equals: Equals) -> Term:

@@ -124,15 +124,16 @@ def has_value(compiler: Compiler, term: Term) -> Term | None:
     return Term(present(compiler, term.raw), BOOL, raises=False, sure=True)
 
 
-def made(compiler: Compiler, node: Call, argument: Node) -> Term | None:
-    """optional.of(argument), optional.ofNonZeroValue(argument); None for every other function."""
+def made(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> Term | None:
+    """optional.of(x), optional.ofNonZeroValue(x), optional.none(); None for every other function."""
     overloads = compiler.overloads(node)
     implementation = overloads[0].implementation if overloads else None
-    if implementation is not Optional and implementation is not library.of_non_zero_value:
+    if implementation not in (Optional, library.of_non_zero_value, library.none):
         return None
-    term = compiler.kept(compiler.value(argument))
+    value = compiler.bind(ABSENT)
+    if arguments:
+        value = compiler.kept(compiler.value(arguments[0])).code
     compiler.writer.charge(1)
-    value = term.code
     if implementation is library.of_non_zero_value:
         value = code.either(value, value, compiler.call(runtime.non_zero, value))  # what is true is no zero
     return of_raw(compiler, compiler.writer.hold(value), compiler.checked.type_of(node))
@@ -148,7 +149,7 @@ def alternative(compiler: Compiler, node: Call) -> Term:
     here, absent = _uncounted(compiler, first)
     with writer.block() as other:
         term = compiler.value(node.arguments[0])
-        is_raw = node.function == "or" and term.sure
+        is_raw = node.function == "or" and _is_optional(term)
         value = raw_of(compiler, term) if is_raw else term.code
     result = code.name(writer.temporary())
     kept = first.raw if is_raw or node.function == "orValue" else first.code
@@ -215,10 +216,10 @@ def opt_map(compiler: Compiler, node: Macro) -> Term:
         if again is not None:
             writer.charge_value(again)
         term = _body(compiler, node, raw, operand.type)
-    found = code.name(writer.temporary())
-    is_raw = node.name == "optMap" or term.sure
-    value = term.code if node.name == "optMap" or not is_raw else raw_of(compiler, term)
-    chosen.append(code.assign(found.id, value))
+        is_raw = node.name == "optMap" or _is_optional(term)
+        found = code.name(writer.temporary())
+        value = raw_of(compiler, term) if is_raw and node.name == "optFlatMap" else term.code
+        writer.emit(code.assign(found.id, value))
     writer.moves += 1
     absent = [*gone, code.add_cost(code.literal(1)), code.assign(found.id, compiler.bind(ABSENT if is_raw else NONE))]
     writer.emit(code.branch(present(compiler, raw), chosen, absent))
@@ -226,9 +227,14 @@ def opt_map(compiler: Compiler, node: Macro) -> Term:
     return of_raw(compiler, found, static) if is_raw else Term(found, static, raises=False, atom=True)
 
 
+def _is_optional(term: Term) -> bool:
+    """Whether a value cannot be anything but an optional."""
+    return term.sure and term.type.name == "optional_type"
+
+
 def _opened(compiler: Compiler, operand: Term) -> ast.Name:
     """A variable with the value of what must be an optional."""
-    if operand.sure and operand.type.name == "optional_type":
+    if _is_optional(operand):
         return raw_of(compiler, operand)
     operand = compiler.kept(operand)
     is_optional = code.identical(code.call(compiler.bind(type), operand.code), compiler.bind(Optional))

@@ -207,23 +207,38 @@ MAPS = frozenset((dict, Map))
 _EVERY_MAP = MAPS | {Defaulting}
 NUMBERS = frozenset((int, float, UInt))
 UNHASHABLE = frozenset((list, dict, Map, Defaulting, Struct))
-TYPE_NAMES: dict[type, str] = {
-    bool: "bool",
-    int: "int",
-    UInt: "uint",
-    float: "double",
-    str: "string",
-    bytes: "bytes",
-    list: "list",
-    dict: "map",
-    Map: "map",
-    Defaulting: "map",
-    type(None): "null_type",
-    Timestamp: TIMESTAMP.name,
-    Duration: DURATION.name,
-    Optional: "optional_type",
-    TypeValue: "type",
-}
+
+
+class TypeNames(dict[type, str]):
+    """Class -> the name of its CEL type, as `type(value)` shows it. Opaque classes say theirs themselves."""
+
+    __slots__ = ()
+
+    def __missing__(self, kind: Any) -> str:
+        declared: Type = kind.cel_type
+        return declared.name
+
+
+TYPE_NAMES = TypeNames(
+    {
+        bool: "bool",
+        int: "int",
+        UInt: "uint",
+        float: "double",
+        str: "string",
+        bytes: "bytes",
+        list: "list",
+        dict: "map",
+        Map: "map",
+        Defaulting: "map",
+        type(None): "null_type",
+        Timestamp: TIMESTAMP.name,
+        Duration: DURATION.name,
+        Optional: "optional_type",
+        TypeValue: "type",
+        Struct: "type",  # of every Object{…}, as upstream
+    }
+)
 
 
 def civil(seconds: int) -> tuple[int, int, int, int, int, int]:
@@ -244,14 +259,8 @@ def no_such_overload(*_: object) -> NoReturn:
 
 
 def type_name(value: Any) -> str:
-    """The name of a value's CEL type, as `type(value)` shows it (of every Object{…} it is `type`, as upstream)."""
-    name = TYPE_NAMES.get(type(value))
-    if name is not None:
-        return name
-    if type(value) is Struct:
-        return "type"
-    declared: Type = value.cel_type
-    return declared.name
+    """The name of a value's CEL type."""
+    return TYPE_NAMES[type(value)]
 
 
 def plain_double(value: float) -> str:

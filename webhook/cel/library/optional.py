@@ -98,6 +98,11 @@ def of_non_zero_value(value: Any) -> Optional:
     return NONE if is_zero(value) else Optional(value)
 
 
+def none() -> Optional:
+    """The optional without a value."""
+    return NONE
+
+
 def value_of(optional: Optional) -> Any:
     """The value inside."""
     if not optional.present:
@@ -171,7 +176,7 @@ _OPTIONALS = list_of(_OPTIONAL)
 FUNCTIONS = (
     Overload("optional.of", "optional_of", (A,), _OPTIONAL, Optional, since=(1, 28)),
     Overload("optional.ofNonZeroValue", "optional_ofNonZeroValue", (A,), _OPTIONAL, of_non_zero_value, since=(1, 28)),
-    Overload("optional.none", "optional_none", (), _OPTIONAL, lambda: NONE, since=(1, 28)),
+    Overload("optional.none", "optional_none", (), _OPTIONAL, none, since=(1, 28)),
     _member("value", "optional_value", ((_OPTIONAL,), A), value_of),
     _member("hasValue", "optional_hasValue", ((_OPTIONAL,), BOOL), lambda optional: optional.present),
     _member("or", "optional_or_optional", ((_OPTIONAL, _OPTIONAL), _OPTIONAL), or_else, until=(1, 37)),
