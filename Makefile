@@ -44,6 +44,7 @@ fuzz: $(DEV_STAMP) ## 100,000 random CEL expressions, and property tests with ma
 
 deploy: $(RUN_STAMP) ## write the parts of deploy/base that follow from the policies anew
 	$(BIN)/claimgate webhook-config > deploy/base/webhooks.yaml
+	$(BIN)/claimgate webhook-config --rbac > deploy/base/lookups.yaml
 	awk 'FNR == 1 && NR > 1 { print "---" } { print }' $(sort $(wildcard policies/*/params.yaml)) > deploy/base/params.yaml
 
 lock: $(DEV_STAMP) ## write the lock files anew from pyproject.toml: newest versions, hashes, no host

@@ -13,6 +13,7 @@ from webhook.cli import run
 from webhook.commands import assembly
 from webhook.config import Settings
 from webhook.workloads import table
+from webhook.yamlfile import dump
 
 Capture = pytest.CaptureFixture[str]
 PEM = "-----BEGIN CERTIFICATE-----\n"
@@ -203,3 +204,33 @@ def test_refused(
 
 def test_rules_come_from_the_loaded_set_only() -> None:
     assert assembly.assemble(Settings()).policies.policies
+
+
+def test_the_role_has_what_policies_look_up_under_its_own_name(tmp_path: Path, capsys: Capture) -> None:
+    rows = "- {group: example.org, versions: [v1], kind: Fish, resource: fish, templates: mutable}\n"
+    (tmp_path / "rows.yaml").write_text(rows)
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "p", "annotations": {"claimgate.dev/facts": "podSets"}},
+        "spec": {
+            "paramKind": {"apiVersion": "example.org/v1", "kind": "Fish"},
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]},
+            "validations": [{"expression": "podSets.size() > 0"}],
+        },
+    }  # fmt: skip
+    (tmp_path / "p.yaml").write_text(dump(policy))
+    named = ["--policies", str(tmp_path / "p.yaml"), "--workloads", str(tmp_path / "rows.yaml"), "--name", "own"]
+    assert run(["webhook-config", "--rbac", *named]) == 0
+    role = yaml.safe_load(capsys.readouterr().out)
+    assert (role["kind"], role["metadata"]) == ("ClusterRole", {"name": "own"})
+    verbs = ["get", "list", "watch"]
+    assert role["rules"] == [
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": verbs},
+        {"apiGroups": ["example.org"], "resources": ["fish"], "verbs": verbs},
+        {
+            "apiGroups": ["trainer.kubeflow.org"],
+            "resources": ["clustertrainingruntimes", "trainingruntimes"],
+            "verbs": verbs,
+        },
+    ]

@@ -1,4 +1,5 @@
-"""`claimgate webhook-config`: what an API server must be told so that it calls for exactly what the policies match.
+"""`claimgate webhook-config`: what an API server must be told so that it calls for exactly what the policies match,
+and so that it lets the webhook read what they look up.
 
 Knows admissionregistration.k8s.io/v1 and good manners of webhooks; the rules come from the policies.
 """
@@ -18,6 +19,7 @@ import typer
 
 from webhook.attributes import Phase
 from webhook.commands import assembly, options
+from webhook.commands.lookups import cluster_role
 from webhook.errors import ConfigurationError
 from webhook.policy.names import subdomain
 from webhook.policy.webhookrules import WebhookRule, rules
@@ -77,6 +79,10 @@ def command(
             metavar="NAME", help="Further namespaces to leave alone, beside kube-system and the webhook's own."
         ),
     ] = None,
+    rbac: Annotated[
+        bool,
+        typer.Option("--rbac", help="Print the ClusterRole for what the policies look up instead; of --name."),
+    ] = False,
     workloads: options.Workloads = None,
     cel_engine: options.Engine = None,
     kubernetes_version: options.Version = None,
@@ -99,6 +105,9 @@ def command(
         excluded_namespaces=tuple(excluded),
     )
     loaded = assembly.assemble(chosen).policies
+    if rbac:
+        sys.stdout.write(dump(cluster_role(name, loaded.kinds(), loaded.table)))
+        return 0
     manifests = configurations({phase: rules(loaded, phase) for phase in Phase}, registration)
     if not manifests:
         raise ConfigurationError(_NEVER)
