@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from webhook.facts import devices
+from webhook.facts.beside import asides
 from webhook.facts.gpu import gpu, trainer_count
 from webhook.workloads.podsets import PodSet, podsets
 from webhook.workloads.table import load
@@ -67,10 +70,34 @@ def test_a_resource_name_means_one_thing(name: str, vendor: str, kind: str) -> N
         ("example.com/gpu", ""),
         ("rdma/hca", ""),
         ("vpc.amazonaws.com/efa", ""),
+        ("nvidia.com/gup", "nvidia.com/gpu"),
+        ("nvidia.com/gpuu", "nvidia.com/gpu"),
+        ("nvidia.con/gpu", "nvidia.com/gpu"),
+        ("adm.com/gpu", "amd.com/gpu"),
+        ("habana.ai/gaudy", "habana.ai/gaudi"),
+        ("aws.amazon.com/nueron", "aws.amazon.com/neuron"),
+        ("google.com/tpus", "google.com/tpu"),
+        ("nvidia.com/gpucore", "nvidia.com/gpucores"),
+        ("gpu.itnel.com/i915", "gpu.intel.com/i915"),
+        ("nvdia.com/gpus", "nvidia.com/gpu"),
+        ("nvda.com/gpus", ""),
     ],
 )
 def test_a_misspelt_name_has_a_near_one(name: str, meant: str) -> None:
     assert devices.nearest(name) == meant
+
+
+OTHERS = (Path(__file__).parents[1] / "data" / "cases" / "other_resources.txt").read_text().splitlines()[1:]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_resource_of_something_else_is_not_misspelt(name: str) -> None:
+    assert devices.nearest(name) == ""
+
+
+def test_no_known_name_is_a_slip_of_another() -> None:
+    known = {row.name for row in devices.catalogue().resources if "*" not in row.name}
+    assert {name: devices.nearest(name) for name in known if devices.nearest(name)} == {}
 
 
 def test_devices_add_up_over_containers_pods_and_vendors() -> None:
@@ -232,3 +259,72 @@ def test_trainer_counts_names_with_gpu_in_them(limits: dict, requests: dict, exp
 def test_no_pod_sets_no_devices() -> None:
     assert gpu(())["devices"] == 0
     assert gpu([PodSet(name="x", path=(), template=None)])["containers"] == []
+
+
+def beside(obj: dict) -> dict:
+    return gpu(podsets(obj, TABLE), asides=asides(obj))
+
+
+def spark(**spec: object) -> dict:
+    return {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "spec": spec}
+
+
+GPU = {"name": "nvidia.com/gpu", "quantity": 2}
+
+
+def test_spark_asks_for_gpus_in_fields_of_its_own() -> None:
+    fact = beside(spark(driver={"gpu": {**GPU, "quantity": 1}}, executor={"instances": 3, "gpu": GPU}))
+    assert (fact["devices"], fact["vendors"]) == (7, {"nvidia": 7})
+    assert [(each["name"], each["pods"], each["total"]) for each in fact["podSets"]] == [
+        ("driver", 1, 1),
+        ("executor", 3, 6),
+    ]
+    assert [each["resources"][0]["path"] for each in fact["containers"]] == ["spec.driver.gpu", "spec.executor.gpu"]
+
+
+def test_they_come_beside_what_a_template_asks_for() -> None:
+    template = {"spec": {"containers": [container({"nvidia.com/gpu": 1})]}}
+    fact = beside(
+        spark(driver={"template": template, "gpu": GPU}, executor={"gpu": GPU}, dynamicAllocation={"enabled": True})
+    )
+    assert [(each["name"], each["devices"], each["total"]) for each in fact["podSets"]] == [
+        ("driver", 3, 3),
+        ("executor", 2, None),
+    ]
+    assert fact["devices"] is None
+
+
+def test_a_scheduled_application_too() -> None:
+    obj = {**spark(template=spark(executor={"gpu": GPU})["spec"]), "kind": "ScheduledSparkApplication"}
+    assert beside(obj)["containers"][0]["path"] == "spec.template.executor.gpu"
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        None,
+        [],
+        {},
+        {"name": "nvidia.com/gpu"},
+        {**GPU, "quantity": 0},
+        {**GPU, "quantity": True},
+        {**GPU, "name": ["x"]},
+    ],
+)
+def test_a_field_that_is_no_gpu_is_none(field: object) -> None:
+    assert beside(spark(driver={"gpu": field}))["podSets"] == []
+
+
+def served(**spec: object) -> dict:
+    return {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService", "spec": spec}
+
+
+def test_a_model_asks_in_its_own_field() -> None:
+    fact = beside(served(predictor={"minReplicas": 2, "model": {"resources": {"limits": {"nvidia.com/gpu": "4"}}}}))
+    assert fact["devices"] == 8
+    assert fact["containers"][0]["resources"][0]["path"] == 'spec.predictor.model.resources.limits["nvidia.com/gpu"]'
+
+
+@pytest.mark.parametrize("predictor", [None, [], {"model": None}, {"model": {"resources": []}}, {"minReplicas": "2"}])
+def test_a_component_that_asks_for_nothing(predictor: object) -> None:
+    assert beside(served(predictor=predictor))["containers"] == []

@@ -55,11 +55,11 @@ SPEC = {
 
 
 def made(version: str, kind: str, **spec: JSON) -> JSON:
-    metadata = {"name": "x", "namespace": "team", "labels": {"a": "b"}}
+    metadata = {"name": "x", "namespace": "team", "labels": {"a": "b"}, "annotations": {"c": "d"}}
     return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
 
 
-TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": SPEC}
+TEMPLATE = {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "spec": SPEC}
 TRAINJOB = made(
     "trainer.kubeflow.org/v1alpha1",
     "TrainJob",
@@ -69,6 +69,7 @@ TRAINJOB = made(
 OPENSANDBOX = "sandbox.opensandbox.io/v1alpha1"
 WHOLE = (
     made("v1", "Pod", **SPEC),
+    made("v1", "Pod", containers=[{"name": "a", "image": "nvidia/cuda", "command": ["x"]}], runtimeClassName="nvidia"),
     made("apps/v1", "Deployment", template=TEMPLATE),
     made(
         OPENSANDBOX,
@@ -97,6 +98,7 @@ WHOLE = (
     made(
         "serving.kserve.io/v1beta1",
         "InferenceService",
+        canary=[{"predictor": {"model": {"resources": CONTAINER["resources"]}}}],
         predictor={"model": {"resources": CONTAINER["resources"]}, **SPEC},
     ),
     made(
@@ -107,6 +109,16 @@ WHOLE = (
         "workload.codeflare.dev/v1beta2",
         "AppWrapper",
         components=[{"template": TRAINJOB}, {"template": made("v1", "Pod", **SPEC)}],
+    ),
+    made(
+        "ray.io/v1",
+        "RayJob",
+        rayClusterSpec={
+            "headGroupSpec": {"rayStartParams": {"num-gpus": "1"}, "template": TEMPLATE},
+            "workerGroupSpecs": [
+                {"rayStartParams": {"num-gpus": "1"}, "template": {"spec": {"containers": [CONTAINER]}}}
+            ],
+        },
     ),
     made("kubeflow.org/v1", "PyTorchJob", pytorchReplicaSpecs={"Worker": {"template": TEMPLATE}}),
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from webhook import yamlfile
 from webhook.attributes import JSON
-from webhook.facts.nearest import nearest as nearest_name
+from webhook.facts.nearest import nearest_resource
 
 FILE = Path(__file__).with_name("devices.yaml")
 COUNTED = frozenset(("device", "shared", "slice"))
@@ -77,7 +77,9 @@ def device_class(name: str) -> Device:
 @lru_cache(maxsize=4096)
 def nearest(name: str) -> str:
     """The known resource that an unknown one was probably meant to be: `nvidia.com/gpus` is near `nvidia.com/gpu`."""
-    return nearest_name(name, (row.name for row in catalogue().resources if "*" not in row.name and "/" in row.name))
+    return nearest_resource(
+        name, (row.name for row in catalogue().resources if "*" not in row.name and "/" in row.name)
+    )
 
 
 @lru_cache(maxsize=4096)

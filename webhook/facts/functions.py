@@ -28,6 +28,7 @@ from webhook.cel.types import Structure, Type
 from webhook.cluster import Cluster
 from webhook.facts import dra, podgroup, sandbox, structures, trainer, training
 from webhook.facts.assumptions import Assumptions
+from webhook.facts.beside import asides
 from webhook.facts.gpu import gpu
 from webhook.facts.view import View
 from webhook.workloads import changes
@@ -78,7 +79,7 @@ def compute(
             counted = found if pods == 1 else [replace(podset, count=pods) for podset in found]
             return _pod_sets(obj, attributes.old_object, counted, table)
         case "gpu":
-            return gpu(_podsets(obj, table, view, assumptions), fragments(obj, table), view.missing)
+            return gpu(_podsets(obj, table, view, assumptions), fragments(obj, table), view.missing, asides(obj))
         case "dra":
             return dra.dra(obj, _podsets(obj, table, view, assumptions), view)
         case "podGroup":

@@ -7,23 +7,28 @@ sidecars before it, whichever is more. Device claims are the fact `dra`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from webhook import paths, quantity
 from webhook.attributes import JSON
 from webhook.facts import devices
+from webhook.facts.beside import Aside
 from webhook.facts.containers import Container, containers, items, names, text
 from webhook.workloads.podsets import Fragment, PodSet
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
 
-def gpu(podsets: Sequence[PodSet], fragments: Sequence[Fragment] = (), missing: Sequence[str] = ()) -> JSON:
+def gpu(
+    podsets: Sequence[PodSet],
+    fragments: Sequence[Fragment] = (),
+    missing: Sequence[str] = (),
+    asides: Sequence[Aside] = (),
+) -> JSON:
     """The fact of an object with these pod sets; what partial templates say is kept apart, in `patches`."""
     sets, found, vendors = [], [], dict[str, int]()
-    for podset in podsets:
-        own = [_container(container, podset) for container in containers(podset.template)]
+    for podset, own in _pods(podsets, asides):
         found.extend(own)
         sets.append(_podset(podset, own))
         for vendor, count in sets[-1]["vendors"].items():
@@ -37,6 +42,26 @@ def gpu(podsets: Sequence[PodSet], fragments: Sequence[Fragment] = (), missing: 
         "devices": None if any(each["total"] is None for each in sets) else sum(each["total"] for each in sets),
         "missing": list(missing),
     }
+
+
+def _pods(podsets: Sequence[PodSet], asides: Sequence[Aside]) -> Iterator[tuple[PodSet, list[JSON]]]:
+    """Each pod set with its containers, and those that have no template but what stands beside one."""
+    beside = [(each.of, _beside(each)) for each in asides]
+    for podset in podsets:
+        own = [_container(container, podset) for container in containers(podset.template)]
+        yield podset, own + [container for name, (_, container) in beside if name == podset.name]
+    known = {podset.name for podset in podsets}
+    yield from ((podset, [container]) for name, (podset, container) in beside if name not in known)
+
+
+def _beside(aside: Aside) -> tuple[PodSet, JSON]:
+    """A pod set of one container with resources that stand outside a template."""
+    value = {"name": aside.name, "resources": aside.resources}
+    made = PodSet(name=aside.of, path=aside.path, template={}, count=aside.count, elsewhere=True)
+    container = _container(Container((), value, init=False), made)
+    if aside.is_field:
+        container["resources"] = [{**each, "path": container["path"]} for each in container["resources"]]
+    return made, container
 
 
 def _podset(podset: PodSet, own: Sequence[JSON]) -> JSON:

@@ -1,9 +1,17 @@
-"""The known name that a misspelt one was probably meant to be."""
+"""The known name that a misspelt one was probably meant to be.
+
+Any name of an object may be near another. A resource's name is a domain and words, and near ones are often others on
+purpose (`npu` beside `gpu`, `gaudi2` beside `gaudi`): there only what fingers do is taken for a slip.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
+_WORDS = re.compile(r"[^._-]+")
+_DIGITS = re.compile(r"[0-9]+")
+_OTHER = 9  # more than any limit: another word
 _FARTHEST = 2  # edits: a letter missing, doubled, swapped or wrong, twice; more and it is another word
 
 
@@ -12,13 +20,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
     best, distance = "", min(_FARTHEST, (len(name) - 1) // 3) + 1
     for candidate in known:
         if abs(len(candidate) - len(name)) < distance and candidate != name:
-            found = _edits(name, candidate, distance)
+            found = edits(name, candidate, distance)
             if found < distance:
                 best, distance = candidate, found
     return best
 
 
-def _edits(one: str, other: str, limit: int) -> int:
+def edits(one: str, other: str, limit: int) -> int:
     """Insertions, deletions, substitutions and swaps of neighbours between two words, or `limit` when not fewer."""
     before: list[int] = []
     row = list(range(len(other) + 1))
@@ -33,3 +41,45 @@ def _edits(one: str, other: str, limit: int) -> int:
             return limit
         before, row = row, current
     return min(row[-1], limit)
+
+
+def nearest_resource(name: str, known: Iterable[str]) -> str:
+    """The known resource from which a name differs by at most two slips; "" when there is none."""
+    best, fewest = "", _FARTHEST + 1
+    domain, _, last = name.partition("/")
+    for candidate in known:
+        its_domain, _, its_last = candidate.partition("/")
+        slips = _slips(domain, its_domain) + _slips(last, its_last)
+        if 0 < slips < fewest:
+            best, fewest = candidate, slips
+    return best
+
+
+def _slips(name: str, known: str) -> int:
+    """Slips between two names of as many words; more than any limit where a word is another one."""
+    words, meant = _WORDS.findall(name), _WORDS.findall(known)
+    if len(words) != len(meant):
+        return _OTHER
+    return sum(_slip(word, other) for word, other in zip(words, meant, strict=True))
+
+
+def _slip(word: str, meant: str) -> int:
+    """Slips of one word, none in its digits. A short one has a swap, a letter lost or doubled, or a plural."""
+    if word == meant:
+        return 0
+    if _DIGITS.findall(word) != _DIGITS.findall(meant):
+        return _OTHER
+    found = edits(word, meant, _FARTHEST + 1)
+    if len(meant) > 4:
+        is_slip = found <= (_FARTHEST if len(meant) > 5 else 1)
+    else:
+        is_slip = found == 1 and _is_short_slip(word, meant)
+    return found if is_slip else _OTHER
+
+
+def _is_short_slip(word: str, meant: str) -> bool:
+    if len(word) < len(meant):
+        return word[0] == meant[0]
+    if len(word) == len(meant):
+        return sorted(word) == sorted(meant) or meant == "com"
+    return word == f"{meant}s" or any(word == meant[:i] + meant[i] + meant[i:] for i in range(len(meant)))
