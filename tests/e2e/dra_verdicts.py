@@ -40,7 +40,7 @@ def asked(server: ApiServer) -> Iterator[tuple[str, str, int, int, str]]:
     config = yaml.safe_load(server.kubeconfig.read_text())
     headers = {"authorization": f"Bearer {config['users'][0]['user']['token']}"}
     with httpx.Client(
-        base_url=server.url, verify=apiserver._trust(server), headers=headers, params={"dryRun": "All"}
+        base_url=server.url, verify=apiserver.trust(server), headers=headers, params={"dryRun": "All"}
     ) as client:
         for name, obj in variants():
             answer = client.post(_url(obj), json=obj)

@@ -5,8 +5,12 @@ tests/data/dra/verdicts.tsv has the API server's answers; `python -m tests.e2e.d
 
 from __future__ import annotations
 
+import random
 import re
+from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,9 +46,30 @@ IGNORED_NULLS = {
 
 
 def judged(name: str) -> Outcome:
-    obj = OBJECTS[name]
+    return judge(OBJECTS[name])
+
+
+def judge(obj: Any) -> Outcome:
     door = Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster([PLAIN])))
     return run(fixtures.attributes_of_object(obj, HOW.table.row), "validate", door)
+
+
+def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The places of everything in an object that may be something else."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, held in entries:
+        if at or key not in ("apiVersion", "kind", "metadata"):
+            yield (*at, key)
+            yield from places(held, (*at, key))
+
+
+def instead(value: Any, at: tuple[str | int, ...], other: Any) -> Any:
+    """The value with another at a place."""
+    if not at:
+        return other
+    held = copy(value)
+    held[at[0]] = instead(held[at[0]], at[1:], other)
+    return held
 
 
 def is_lenient(name: str) -> bool:
@@ -60,7 +85,9 @@ def test_the_table_is_about_these_objects() -> None:
 def test_what_kubernetes_refuses_is_refused_and_nothing_else(chunk: int) -> None:
     wrong = []
     for name in list(OBJECTS)[chunk::8]:
-        verdict = judged(name).verdict
+        outcome = judged(name)
+        verdict = outcome.verdict
+        assert not [made.message for _, made in outcome.decisions if made.evaluation == "error"], name
         if verdict.allowed != (VERDICTS[name][1] == "201") and not is_lenient(name):
             wrong.append((name, verdict.status and verdict.status.message, VERDICTS[name][3]))
         if is_lenient(name):
@@ -99,3 +126,20 @@ def test_fields_that_kubernetes_does_not_know_are_told() -> None:
         if code == "201" and ("there is no such field" in text) != (unknown != "0") and name not in IGNORED_NULLS:
             told.append((name, text, unknown))
     assert told == []
+
+
+ODD = (None, "", 0, -1, 1.5, True, [], {}, "x", ["x"], {"a": 1}, [None], {"a": None}, "${X}", [[]], 2**70)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_shape_is_too_odd(seed: int) -> None:
+    """Whatever stands anywhere, the policies on these kinds judge it in words, never by a failed expression."""
+    pick = random.Random(seed)
+    objects = [obj for obj in OBJECTS.values() if len(str(obj)) < 2000]
+    for _ in range(250):
+        obj = pick.choice(objects)
+        for _ in range(pick.choice((1, 1, 2))):
+            found = [*places(obj)]
+            obj = instead(obj, pick.choice(found), pick.choice(ODD)) if found else obj
+        failed = [made.message for _, made in judge(obj).decisions if made.evaluation == "error"]
+        assert failed == [], obj

@@ -15,6 +15,7 @@ from webhook.paths import FieldPath, get, render
 
 _FLAT = ("deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity")
 _FLAT_VERSIONS = frozenset(("v1alpha3", "v1beta1"))
+_INTEGERS = range(-(2**63), 2**63)
 _ZERO = frozenset(("deviceClassName", "allocationMode", "count"))
 
 
@@ -59,9 +60,10 @@ def _request(request: JSON, at: FieldPath, *, flat: bool) -> JSON:
     exact, where = _exact(request, at, flat=flat)
     if exact is not None and not choices:
         return _asked(name, "exactly", exact, where)
-    meant = request if _says_something(request) else request.get("exactly")
-    if exact is None and not choices and meant and isinstance(meant, dict):
-        return _asked(name, "none", meant, at)  # of another version: refused, but what it means is clear
+    if exact is None and not choices:
+        meant = request if _says_something(request) else request.get("exactly")
+        if isinstance(meant, dict):  # of another version: refused, but what it means is clear
+            return _asked(name, "none", meant, at)
     known = devices.UNKNOWN
     made = _shape(name, "both" if exact is not None else "firstAvailable" if choices else "none", at, known)
     made["choices"] = [
@@ -96,7 +98,7 @@ def _asked(name: str, kind: str, asked: JSON, at: FieldPath) -> JSON:
     made = _shape(name, kind, at, devices.device_class(device_class))
     mode = text(asked.get("allocationMode")) or "ExactCount"
     count = asked.get("count") or (1 if mode == "ExactCount" else 0)
-    is_number = isinstance(count, int) and not isinstance(count, bool)
+    is_number = type(count) is int and count in _INTEGERS
     is_count = is_number and count > 0
     made |= {
         "deviceClass": device_class,
