@@ -10,6 +10,7 @@ reads it, once per object.
     dra       {claims, references, doubled, implicit, requests, constraints, selectors, notes, configs, missing}
                                                                    dra.claims.all(c, !c.absent)
     podGroup  {groups, others, missing}                            podGroup.others.size() == 0
+    inventory {devices, requests, missing}                         inventory.requests.all(r, r.selected != 0)
     training  {release, minor, plugin, fields, notes, roles, missing}
                                                                    training.fields.size() == 0
     sandbox   {references, pools, notes, missing}                  sandbox.references.all(r, !r.absent)
@@ -26,7 +27,7 @@ from webhook import paths
 from webhook.attributes import JSON, Attributes, GroupVersionKind
 from webhook.cel.types import Structure, Type
 from webhook.cluster import Cluster
-from webhook.facts import dra, podgroup, sandbox, structures, trainer, training
+from webhook.facts import dra, inventory, podgroup, sandbox, structures, trainer, training
 from webhook.facts.assumptions import Assumptions
 from webhook.facts.beside import asides
 from webhook.facts.gpu import gpu
@@ -35,13 +36,14 @@ from webhook.workloads import changes
 from webhook.workloads.podsets import PodSet, fragments, group_kind, podsets
 from webhook.workloads.table import Table
 
-NAMES = ("podSets", "gpu", "dra", "podGroup", "trainer", "training", "sandbox")
+NAMES = ("podSets", "gpu", "dra", "podGroup", "inventory", "trainer", "training", "sandbox")
 
 _KINDS: Mapping[str, tuple[GroupVersionKind, ...]] = {
     "podSets": trainer.KINDS,
     "gpu": trainer.KINDS,
     "dra": (*dra.KINDS, *trainer.KINDS),
     "podGroup": (podgroup.GROUP, *trainer.KINDS),
+    "inventory": inventory.KINDS,
     "trainer": (*trainer.KINDS, *dra.KINDS),
     "sandbox": sandbox.KINDS,
 }
@@ -84,6 +86,8 @@ def compute(
             return dra.dra(obj, _podsets(obj, table, view, assumptions), view)
         case "podGroup":
             return podgroup.pod_group(_podsets(obj, table, view, assumptions), view)
+        case "inventory":
+            return inventory.inventory(obj, view)
         case "trainer":
             return trainer.trainer(obj, view, assumptions.trainer)
         case "training":

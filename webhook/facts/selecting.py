@@ -25,43 +25,53 @@ def selects(expression: str, driver: str, device: JSON, meter: Meter | None = No
         CompileError: the expression is refused.
         EvaluationError: it asks for what the device does not have, costs too much, or gives no bool.
     """
-    activation = {"device": _activation(driver, device)}
-    value = compiled(expression).evaluate(activation, meter or Meter(limit=MOST_COST))
+    value = compiled(expression).evaluate({"device": seen(driver, device)}, meter or Meter(limit=MOST_COST))
     if type(value) is not bool:
         raise EvaluationError("the result is no bool")
     return value
 
 
-def _activation(driver: str, device: JSON) -> JSON:
+def seen(driver: str, device: JSON) -> JSON:
+    """A device as `device` of a selector.
+
+    Raises:
+        EvaluationError: an attribute or a capacity that is none.
+    """
     flat = device.get("basic") or device  # v1beta1 has one level more
     return {
         "driver": driver,
         "allowMultipleAllocations": flat.get("allowMultipleAllocations") is True,
-        "attributes": _by_domain(driver, flat.get("attributes") or {}, _attribute),
-        "capacity": _by_domain(driver, flat.get("capacity") or {}, _capacity),
+        "attributes": _by_domain(driver, flat.get("attributes"), _attribute),
+        "capacity": _by_domain(driver, flat.get("capacity"), _capacity),
     }
 
 
-def _by_domain(driver: str, held: Mapping[str, JSON], read: Callable[[JSON], Any]) -> Defaulting:
+def _by_domain(driver: str, held: JSON, read: Callable[[JSON], Any]) -> Defaulting:
     found = Defaulting()
-    for name, value in held.items():
+    for name, value in held.items() if isinstance(held, dict) else ():
         domain, slash, id_ = name.partition("/")
         found.setdefault(domain if slash else driver, {})[id_ if slash else name] = read(value)
     return found
 
 
 def _attribute(held: JSON) -> Any:
-    for kind, value in held.items():
+    for kind, value in held.items() if isinstance(held, dict) else ():
         if value is not None:
             return _READERS[kind](value) if kind in _READERS else value
     raise EvaluationError("unsupported attribute value")
 
 
 def _capacity(held: JSON) -> Any:
-    return quantity.quantity(str(held["value"] if isinstance(held, dict) else held))
+    return quantity.quantity(str(held.get("value") if isinstance(held, dict) else held))
+
+
+def _version(value: JSON) -> Any:
+    if not isinstance(value, str):
+        raise EvaluationError("unsupported attribute value")
+    return semver.parse(value)
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
-    "version": semver.parse,
-    "versions": lambda values: [semver.parse(each) for each in values],
+    "version": _version,
+    "versions": lambda values: [_version(each) for each in values] if isinstance(values, list) else _version(values),
 }

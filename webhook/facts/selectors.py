@@ -54,6 +54,7 @@ def judge(expression: str) -> Judged:
     return Judged(gated=found) if found and not _refusal(expression, lists=True) else Judged(found)
 
 
+@lru_cache(maxsize=256)
 def compiled(expression: str) -> Program:
     """The program of a selector, for attributes of every kind.
 

@@ -180,6 +180,20 @@ _DRA = _structure(
     missing=_TEXTS,
 )
 
+_FAILURE = _structure("SelectorFailure", text=STRING, device=STRING)
+_FIND = _structure(
+    "DeviceFind",
+    path=STRING,
+    name=STRING,
+    of=STRING,
+    deviceClass=STRING,
+    wanted=DYN,
+    classed=DYN,
+    selected=DYN,
+    shared=BOOL,
+    failures=list_of(_type(_FAILURE)),
+)
+_INVENTORY = _structure("Inventory", devices=INT, requests=list_of(_type(_FIND)), missing=_TEXTS)
 _GROUP = _structure("PodGroupReference", podSet=STRING, path=STRING, name=STRING, found=BOOL)
 _GROUP_CLAIM = _structure(
     "PodGroupClaim", path=STRING, group=STRING, name=STRING, source=STRING, groupName=STRING, groupSource=STRING
@@ -311,7 +325,7 @@ _SANDBOX = _structure(
 ALL: tuple[Structure, ...] = (
     *(_POD_SET, _RESOURCE, _CONTAINER, _GPU_SET, _GPU),
     *(_SELECTOR, _DRA_NOTE, _CONFIG, _REQUEST, _CONSTRAINT, _CLAIM, _REFERENCE, _DOUBLED, _IMPLICIT, _DRA),
-    *(_GROUP, _GROUP_CLAIM, _POD_GROUP),
+    *(_GROUP, _GROUP_CLAIM, _POD_GROUP, _FAILURE, _FIND, _INVENTORY),
     *(_RUNTIME, _NODE_CLAIM, _NODE, _PROCESSES, _NAMES, _NOTE, _TRAINER),
     *(_FIELD, _ODD, _LAUNCH, _MEMBER, _ROLE, _TRAINING),
     *(_SANDBOX_REFERENCE, _SANDBOX_POOL, _SANDBOX_NOTE, _SANDBOX),
@@ -321,6 +335,7 @@ TYPES: Mapping[str, Type] = {
     "gpu": _type(_GPU),
     "dra": _type(_DRA),
     "podGroup": _type(_POD_GROUP),
+    "inventory": _type(_INVENTORY),
     "trainer": _type(_TRAINER),
     "training": _type(_TRAINING),
     "sandbox": _type(_SANDBOX),
