@@ -42,6 +42,12 @@ from webhook.errors import BudgetExceeded, EvaluationError
 CACHED_PATTERNS = 512
 """How many compiled patterns are kept; one takes about 10 KB, and RE2 lets none grow over 8 MB."""
 
+KNOWN_TEXTS = 8192
+"""How many texts are kept with what a pattern said of them: names, images and amounts of one cluster come again …"""
+
+KNOWN_LENGTH = 64
+"""… as far as they are no longer than this: together some megabytes."""
+
 MAX_SCANNED = 500_000_000
 """Bytes that findAll may come to scan in the worst case, when each match looks to the end of the text, before …"""
 
@@ -70,17 +76,25 @@ def matcher(pattern: str) -> Callable[[str], bool]:
         ValueError: not a pattern; the text is Go's.
 
     """
-    search, unanchored = _compiled(pattern)
+    _compiled(pattern)
 
     def matched(text: str) -> bool:
-        try:
-            data = text.encode()
-        except UnicodeEncodeError:
-            data = text.encode(errors="replace")
-        found: bool = search(unanchored, data, 0, len(data))[0][0] >= 0
-        return found
+        return _known(pattern, text) if len(text) <= KNOWN_LENGTH else _matches(pattern, text)
 
     return matched
+
+
+def _matches(pattern: str, text: str) -> bool:
+    search, unanchored = _compiled(pattern)
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        data = text.encode(errors="replace")
+    found: bool = search(unanchored, data, 0, len(data))[0][0] >= 0
+    return found
+
+
+_known = lru_cache(maxsize=KNOWN_TEXTS)(_matches)
 
 
 @lru_cache(maxsize=CACHED_PATTERNS)
