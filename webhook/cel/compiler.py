@@ -41,7 +41,7 @@ from webhook.cel.dispatch import Dispatch, Unary
 from webhook.cel.failure import CODE_NAME, ERRORS, Failures
 from webhook.cel.folding import fold
 from webhook.cel.library.declaration import Overload
-from webhook.cel.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
+from webhook.cel.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode, children
 from webhook.cel.types import Type
 from webhook.errors import CompileError, Issue
 
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 Function: TypeAlias = "Callable[[Mapping[str, Any], int, Meter], Any]"
 Handler: TypeAlias = "Callable[[Compiler, Any], Term]"
 
-NESTED_BLOCKS = 12
-"""CPython allows 20 blocks inside each other in one function; a construct opens up to three at once."""
+NESTED_BLOCKS = 13
+"""CPython allows 20 blocks inside each other in one function; a construct opens up to two at once, and handlers two."""
 
 
 def compile_tree(checked: Checked, source: str, *, exact: bool = False) -> Function:
@@ -103,7 +103,7 @@ class Compiler:
         """The code of a node's value; its cost is counted."""
         if id(node) in self.constants:
             return self.constant(self.constants[id(node)], self.checked.type_of(node))
-        if self.writer.depth > NESTED_BLOCKS:
+        if self.writer.depth > NESTED_BLOCKS and _opens_blocks(self, node):
             return self._outlined(node)
         return HANDLERS[type(node)](self, node)
 
@@ -211,6 +211,17 @@ def is_attribute(node: Node) -> bool:
     if isinstance(node, Call):
         return node.function in ("_[_]", "_[?_]")
     return isinstance(node, Ident | Select)
+
+
+def _opens_blocks(compiler: Compiler, node: Node) -> bool:
+    """Whether a node's code has loops or handlers."""
+    pending = [node]
+    while pending:
+        at = pending.pop()
+        if isinstance(at, Macro) or (isinstance(at, Call) and at.function in ("_&&_", "_||_")):
+            return True
+        pending.extend(() if compiler.is_constant(at) else children(at))
+    return False
 
 
 def _literal(compiler: Compiler, node: Literal) -> Term:

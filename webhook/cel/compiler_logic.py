@@ -1,8 +1,8 @@
 """&& || ! ?: == !=.
 
-A chain of && or || becomes one loop that runs once and is left as soon as an operand decides; each operand that can
-fail stands in a try of its own, and the first error is raised only if no later operand decides (cel-go v0.26.0
-interpreter/interpretable.go evalAnd, evalOr). In Python 3.11 a try costs nothing until something is raised.
+Every operand of a chain of && or || stands under the condition that none before it has decided, and in a try of its own
+if it can fail; the first error is raised only if no later operand decides (cel-go v0.26.0 interpreter/interpretable.go
+evalAnd, evalOr). In Python 3.11 a try costs nothing until something is raised.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from webhook.cel.failure import ERRORS
 from webhook.cel.library.conversions import type_value
 from webhook.cel.tree import Call, Node
 from webhook.cel.types import BOOL, NULL, Type
-from webhook.cel.values import TYPE_NAMES, Map, TypeValue, equal, equal_quietly, no_such_overload
+from webhook.cel.values import TYPE_NAMES, Map, TypeValue, UInt, equal, equal_quietly, no_such_overload
 
 if TYPE_CHECKING:
     from webhook.cel.compiler import Compiler
@@ -55,40 +55,52 @@ def _chain(compiler: Compiler, node: Call, *, decides: bool) -> Term:
     writer = compiler.writer
     result, error = writer.temporary(), writer.temporary()
     operands = _operands(node)
-    writer.depth += 2
+    is_long = len(operands) > _NESTED
+    writer.depth += 1 + is_long
+    bodies: list[list[ast.stmt]] = []
     fails = False
-    with writer.nested() as chain:
-        for position, operand in enumerate(operands):
-            last = position == len(operands) - 1
-            writer.level += not last
-            with writer.nested() if position == 0 else writer.block() as body:
-                term = compiler.value(operand)
-                raises = bool(body) or term.raises or not is_bool(term)
-                _decide(compiler, term, result, decides=decides, last=last)
-            writer.level -= not last
-            if raises and (fails or not last):
-                body = [attempt_operand(compiler, body, error)]
-                fails = True
-            chain.extend(body)
-            if last and fails:
-                chain.append(_surface(result, error, decides=decides))
-        chain.append(code.leave())
-    writer.depth -= 2
+    for position, operand in enumerate(operands):
+        last = position == len(operands) - 1
+        writer.level += not last
+        with writer.nested() if position == 0 else writer.block() as body:
+            term = compiler.value(operand)
+            raises = bool(body) or term.raises or not is_bool(term)
+            writer.emit(code.assign(result, term.code))
+            if not is_bool(term):
+                require_bool(compiler, code.name(result))
+        writer.level -= not last
+        if raises and (fails or not last):
+            body = [attempt_operand(compiler, body, error)]
+            fails = True
+        bodies.append(body)
+    writer.depth -= 1 + is_long
     if fails:
         writer.emit(code.assign(error, code.literal(None)))
         writer.emit(code.assign(result, code.literal(not decides)))
-    writer.emit(code.once(chain))
+        bodies.append(_surface(error))
+    join = _in_a_row if is_long else _inside_each_other
+    writer.body.extend(join(code.name(result), bodies, decides=decides))
     return Term(code.name(result), BOOL, raises=False, atom=True, sure=True)
 
 
-def _decide(compiler: Compiler, term: Term, result: str, *, decides: bool, last: bool) -> None:
-    """Take an operand's value."""
-    writer = compiler.writer
-    writer.emit(code.assign(result, term.code))
-    if not last:
-        writer.emit(code.branch(code.identical(code.name(result), code.literal(decides)), [code.leave()]))
-    if not is_bool(term):
-        require_bool(compiler, code.name(result))
+_NESTED = 8
+"""Operands of a chain that are written into each other; more would go beyond what Python can compile."""
+
+
+def _inside_each_other(result: ast.Name, bodies: list[list[ast.stmt]], *, decides: bool) -> list[ast.stmt]:
+    """Every operand under the condition that those before it have not decided."""
+    undecided = code.different(result, code.literal(decides))
+    inner: list[ast.stmt] = []
+    for body in reversed(bodies):
+        inner = [*body, code.branch(undecided, inner)] if inner else body
+    return inner
+
+
+def _in_a_row(result: ast.Name, bodies: list[list[ast.stmt]], *, decides: bool) -> list[ast.stmt]:
+    """One operand after the other in a loop that runs once and is left when one has decided."""
+    decided = code.branch(code.identical(result, code.literal(decides)), [code.leave()])
+    row = [statement for body in bodies for statement in (*body, decided)]
+    return [code.once([*row, code.leave()])]
 
 
 def attempt_operand(compiler: Compiler, body: list[ast.stmt], error: str) -> ast.stmt:
@@ -99,10 +111,9 @@ def attempt_operand(compiler: Compiler, body: list[ast.stmt], error: str) -> ast
     return code.attempt(body, compiler.bind(ERRORS), [code.subtract_cost(lost), keep])
 
 
-def _surface(result: str, error: str, *, decides: bool) -> ast.stmt:
-    undecided = code.different(code.name(result), code.literal(decides))
+def _surface(error: str) -> list[ast.stmt]:
     pending = code.different(code.name(error), code.literal(None))
-    return code.branch(code.conjunction(pending, undecided), [code.fail(code.name(error))])
+    return [code.branch(pending, [code.fail(code.name(error))])]
 
 
 def is_bool(term: Term) -> bool:
@@ -187,9 +198,29 @@ def _with_type(compiler: Compiler, node: Call, name: str) -> Term:
     """type(x) == name: the class of x says it, without any value for its type."""
     compiler.writer.charge(1)
     term = compiler.value(node.arguments[0])
+    if name in _ONLY and term.type.kind != "object":
+        is_one = code.identical(code.call(compiler.bind(type), term.code), compiler.bind(_ONLY[name]))
+        return Term(is_one, BOOL, raises=term.raises, sure=True)
+    first, again = compiler.named(term) if name == "map" else (term.code, term.code)
     line = compiler.writer.line(Place("call"))
-    found = code.subscript(compiler.bind(TYPE_NAMES), code.call(compiler.bind(type), term.code), line)
-    return Term(code.compare(found, ast.Eq(), code.literal(name)), BOOL, sure=True)
+    named = code.subscript(compiler.bind(TYPE_NAMES), code.call(compiler.bind(type), again), line)
+    found: ast.expr = code.compare(named, ast.Eq(), code.literal(name))
+    if name == "map":
+        found = code.disjunction(code.identical(code.call(compiler.bind(type), first), compiler.bind(dict)), found)
+    return Term(found, BOOL, sure=True)
+
+
+_ONLY: dict[str, type] = {
+    "bool": bool,
+    "int": int,
+    "uint": UInt,
+    "double": float,
+    "string": str,
+    "bytes": bytes,
+    "list": list,
+    "null_type": type(None),
+}
+"""Types whose values have one class."""
 
 
 def _with_constant(compiler: Compiler, term: Term, constant: Term, value: Any, equals: Equals) -> Term:

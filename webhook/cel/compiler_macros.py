@@ -55,11 +55,12 @@ class _Loop:
         is_list = code.identical(code.call(compiler.bind(type), operand.code), compiler.bind(list))
         if len(self.node.variables) == 2:
             pairs = compiler.call(runtime.pairs, operand.code, place=Place("call"))
-            if self.ends_early:
-                found = keep(pairs)
-                return found, found
-            places = code.call(compiler.bind(enumerate), operand.code)
-            return keep(operand.code), keep(code.either(is_list, places, pairs))
+            if self.ends_early:  # which needs to know how many are left
+                is_map = code.identical(code.call(compiler.bind(type), operand.code), compiler.bind(dict))
+                pairs = code.either(is_map, code.call(code.attribute(operand.code, "items")), pairs)
+            else:
+                pairs = code.either(is_list, code.call(compiler.bind(enumerate), operand.code), pairs)
+            return keep(operand.code), keep(pairs)
         if operand.type.name == "list" and operand.sure:
             found = keep(operand.code)
         else:
@@ -104,7 +105,7 @@ class _Loop:
         iterable: ast.expr = self.iterable
         if self.ends_early:
             iterable = code.name(self.remaining)
-            writer.emit(code.assign(self.remaining, code.call(compiler.bind(iter), self.range)))
+            writer.emit(code.assign(self.remaining, code.call(compiler.bind(iter), self.iterable)))
         if writer.exact:
             writer.emit(code.add_cost(code.literal(result)))
             body[:0] = [code.add_cost(code.literal(each)), self.ask("check")]
