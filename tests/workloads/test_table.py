@@ -232,6 +232,16 @@ def test_a_site_adds_and_replaces_rows(tmp_path: Path) -> None:
             ":7:",
             "fragments[0].template: expected a path",
         ),
+        (
+            f"- {ODD}\n  objects:\n  - {{template: spec.job, kind: x}}\n",
+            ":7:",
+            "objects[0].kind: expected a kind such as `PyTorchJob`, found `x`",
+        ),
+        (
+            f"- {ODD}\n  objects:\n  - {{template: spec.job, kind: X, groups: [{{path: 'a[]'}}]}}\n",
+            ":7:",
+            "objects[0].groups[0].path: expected the path of a field",
+        ),
         (f"- {{{ROW}, versions: [v1], kind: X, resource: xs}}\n---\n" * 2, ":3:", "stands twice in this file"),
         (
             "- {group: a.b, versions: [v1], kind: X, resource: xs, templates: mutable}\n" * 2,
@@ -246,7 +256,16 @@ def test_a_site_adds_and_replaces_rows(tmp_path: Path) -> None:
     ],
     ids=[
         *("missing field", "unknown word", "unknown field", "no list", "no versions", "bad kind", "bad plural"),
-        *("bad path", "bad field", "bad number", "bad factor", "bad fragment", "same kind in two documents"),
+        *(
+            "bad path",
+            "bad field",
+            "bad number",
+            "bad factor",
+            "bad fragment",
+            "bad object",
+            "bad groups",
+            "same kind in two documents",
+        ),
         *("same kind twice", "reference to nothing"),
     ],
 )

@@ -75,6 +75,9 @@ def compile_policy(
     if settings.expands and not names_pods(manifest):
         path: FieldPath = ("metadata", "annotations", f"{extensions.PREFIX}expand")
         errors.append(invalid(path, "pods", "needs a resource rule that names pods of the core group"))
+    if settings.enters and isinstance(spec, MutatingSpec):
+        path = ("metadata", "annotations", f"{extensions.PREFIX}expand")
+        errors.append(invalid(path, "objects", "is for validating policies; objects inside others are not changed"))
     walk = partial(Walk, engine, version, spec.param_kind is not None, settings.facts)
     gate, body = Deferred(lambda: _gate(manifest, walk())), Deferred(lambda: _body(manifest, walk()))
     if not is_lazy:
@@ -97,6 +100,7 @@ def compile_policy(
         reinvokes=isinstance(spec, MutatingSpec) and spec.reinvocation_policy == "IfNeeded",
         facts=settings.facts,
         expands=settings.expands,
+        enters=settings.enters,
         phase="mutate" if is_mutating else settings.phase,
         severity=settings.severity,
         category=settings.category,

@@ -138,8 +138,8 @@ class Policy:
     """A ValidatingAdmissionPolicy (rules, audits) or a MutatingAdmissionPolicy (changes, reinvokes) with its bindings.
 
     What decides whether it is asked stands here and in the gate; the other expressions are in the body, which most
-    requests never reach. `expands` is the annotation `expand:
-    pods`, `phase` where a validating policy speaks. `obstacles` say why the policy cannot be installed natively.
+    requests never reach. `expands` is the annotation `expand: pods`, `enters` is `expand: objects`, `phase` where a
+    validating policy speaks. `obstacles` say why the policy cannot be installed natively.
     """
 
     kind: Literal["validating", "mutating"]
@@ -156,6 +156,7 @@ class Policy:
     bindings: tuple[Binding, ...] = ()
     facts: tuple[str, ...] = ()
     expands: bool = False
+    enters: bool = False
     phase: Literal["validate", "mutate", "both"] = "validate"
     severity: str = ""
     category: str = ""

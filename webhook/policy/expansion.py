@@ -1,5 +1,7 @@
 """The objects that a policy speaks about: the request's own, and for `expand: pods` every pod template inside it.
 
+With `expand: objects` it speaks about the objects inside the request's too: what an AppWrapper wraps, the TrainJob of
+an OptimizationJob. They have the request's namespace and operation, and what is said about them is re-rooted likewise.
 A template becomes a virtual Pod with the request's namespace; the operations and selectors of the Pod rule carry over.
 What is said about the virtual Pod is re-rooted to the object: messages get the template's path, mutations go back into
 the template. Knows the workload table, no expressions.
@@ -17,6 +19,7 @@ from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionR
 from webhook.policy.compiled import Policy
 from webhook.policy.matching import Criteria, Match, matches
 from webhook.policy.variables import Surroundings
+from webhook.workloads.embedded import Embedded, embedded
 from webhook.workloads.podsets import PodSet, podsets
 
 POD = GroupVersionKind("", "v1", "Pod")
@@ -27,7 +30,8 @@ PODS = GroupVersionResource("", "v1", "pods")
 class Target:
     """One object that a policy speaks about, in the version that matched.
 
-    `attributes` are those that criteria see, `match` what `request` shows, `podset` the template of a virtual Pod.
+    `attributes` are those that criteria see, `match` what `request` shows, `podset` the template of a virtual Pod, or
+    the place of an object inside the request's.
     """
 
     attributes: Attributes
@@ -39,7 +43,7 @@ class Target:
     @property
     def kind(self) -> GroupVersionKind:
         """The kind of the object: Pod for a template."""
-        return POD if self.podset else self.match.kind
+        return self.attributes.kind if self.podset else self.match.kind
 
     def reroot(self, message: str) -> tuple[str, str]:
         """The path that a message is about, and the message with that path as the whole object has it."""
@@ -75,7 +79,7 @@ def targets(policy: Policy, around: Surroundings) -> tuple[Target, ...]:
         LookupFailed: nobody can say.
 
     """
-    key = (id(policy.criteria), policy.expands)
+    key = (id(policy.criteria), policy.expands, policy.enters)
     found: tuple[Target, ...] | None = around.matched.get(key)
     if found is None:
         found = around.matched[key] = tuple(_targets(policy, around))
@@ -87,10 +91,11 @@ def _targets(policy: Policy, around: Surroundings) -> Iterator[Target]:
     match = matches(policy.criteria, attributes, around.namespace_labels, around.equivalents, around.sent)
     if match is not None:
         yield _whole(match, around)
-    if not policy.expands or attributes.sub_resource or attributes.operation is Operation.CONNECT:
+    if not (policy.expands or policy.enters) or attributes.sub_resource or attributes.operation is Operation.CONNECT:
         return
     labels, equal = around.namespace_labels, around.equivalents
-    yield from (each for each in _virtual(around) if matches(policy.criteria, each.attributes, labels, equal))
+    inside = _virtual(around) if policy.expands else _entered(around)
+    yield from (each for each in inside if matches(policy.criteria, each.attributes, labels, equal))
 
 
 def bound(criteria: Criteria | None, found: tuple[Target, ...], around: Surroundings) -> tuple[Target, ...]:
@@ -134,6 +139,44 @@ def _target(podset: PodSet, old: PodSet | None, around: Surroundings) -> Target:
         old_object=_pod(old, attributes) if old is not None else None,
     )
     return Target(virtual, around.sent, virtual.object, virtual.old_object, podset)
+
+
+def _entered(around: Surroundings) -> tuple[Target, ...]:
+    """The objects inside the request's own; the same values for every policy."""
+    if not isinstance(around.entered, tuple):
+        attributes, table = around.attributes, around.table
+        before = {each.path: each for each in embedded(attributes.old_object, table)}
+        now = {each.path: each for each in embedded(attributes.object, table)} or before
+        around.entered = tuple(_inner(each, before.get(path), attributes, around.sent) for path, each in now.items())
+    return around.entered
+
+
+def _inner(found: Embedded, before: Embedded | None, attributes: Attributes, sent: Match) -> Target:
+    """One object inside the request's own, as if it were sent itself."""
+    group, version = found.row.group, str(found.object["apiVersion"]).rpartition("/")[2]
+    kind, resource = (
+        GroupVersionKind(group, version, found.row.kind),
+        GroupVersionResource(group, version, found.row.resource),
+    )
+    virtual = replace(
+        attributes,
+        kind=kind,
+        resource=resource,
+        request_kind=kind,
+        request_resource=resource,
+        object=_placed(found.object, attributes) if attributes.object is not None else None,
+        old_object=_placed(before.object, attributes) if before is not None else None,
+    )
+    place = PodSet(name="", path=found.path, template=found.object)
+    return Target(virtual, sent, virtual.object, virtual.old_object, place)
+
+
+def _placed(obj: JSON, attributes: Attributes) -> JSON:
+    """An object in the request's namespace."""
+    metadata = obj.get("metadata") or {}
+    if not attributes.namespace or not isinstance(metadata, dict) or metadata.get("namespace"):
+        return obj
+    return {**obj, "metadata": {**metadata, "namespace": attributes.namespace}}
 
 
 def _whole(match: Match, around: Surroundings) -> Target:

@@ -24,6 +24,7 @@ class Settings:
     """What a policy's annotations say; defaults where they say nothing."""
 
     expands: bool = False
+    enters: bool = False
     facts: tuple[str, ...] = ()
     phase: Literal["validate", "mutate", "both"] = "validate"
     severity: str = ""
@@ -39,7 +40,7 @@ def settings(annotations: Mapping[str, str], known_facts: tuple[str, ...]) -> tu
     errors += [
         error
         for error in (
-            _one_of("expand", own, ("pods",)),
+            _one_of("expand", own, ("pods", "objects")),
             _one_of("phase", own, PHASES),
             _one_of("severity", own, SEVERITIES),
             *(_one_of("facts", {"facts": fact}, known_facts) for fact in facts),
@@ -50,6 +51,7 @@ def settings(annotations: Mapping[str, str], known_facts: tuple[str, ...]) -> tu
     return (
         Settings(
             expands=own.get("expand") == "pods",
+            enters=own.get("expand") == "objects",
             facts=tuple(fact for fact in facts if fact in known_facts),
             phase="mutate" if phase == "mutate" else "both" if phase == "both" else "validate",
             severity=own.get("severity", ""),

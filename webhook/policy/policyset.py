@@ -19,6 +19,8 @@ from webhook.policy.compiled import Policy
 from webhook.policy.equivalents import Equivalents, equivalents
 from webhook.policy.matching import Rule
 from webhook.policy.variables import NAMESPACE, FactSource, Surroundings, fact_source
+from webhook.workloads import embedded
+from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
 
 if TYPE_CHECKING:
@@ -152,12 +154,25 @@ def _keys(policy: Policy, table: Table, equal: Equivalents) -> Iterator[_Key]:
 
 
 def _resources(rule: Rule, policy: Policy, table: Table) -> Iterator[tuple[str, str]]:
-    """What a rule names, and every kind with pod templates when the policy expands and the rule names pods."""
+    """What a rule names, and when the policy asks for it the kinds with pod templates, or with such objects, inside."""
     groups = ("*",) if rule.groups is None else sorted(rule.groups)
     for resource, _ in rule.resources:
         yield from ((group, resource) for group in groups)
     if policy.expands and covers_pods(rule):
         yield from ((row.group, row.resource) for row in table.rows)
+    if policy.enters:
+        yield from ((row.group, row.resource) for row in holders(rule, table))
+
+
+def holders(rule: Rule, table: Table) -> Iterator[Row]:
+    """The kinds inside which objects may stand that a rule names."""
+    named = [
+        row
+        for row in table.rows
+        if (rule.groups is None or row.group in rule.groups)
+        and any(resource in (row.resource, "*") and sub in ("", "*") for resource, sub in rule.resources)
+    ]
+    yield from (row for row in table.rows if any(embedded.holds(row, each.group, each.kind) for each in named))
 
 
 def covers_pods(rule: Rule) -> bool:

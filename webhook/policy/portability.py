@@ -17,6 +17,8 @@ def obstacles(manifest: PolicyManifest, settings: Settings) -> tuple[str, ...]:
         found.append(f"uses facts ({', '.join(settings.facts)}), which only claimgate computes")
     if settings.expands:
         found.append(f"expands to the pod templates of workloads ({PREFIX}expand)")
+    if settings.enters:
+        found.append(f"is asked about objects inside others ({PREFIX}expand)")
     if not isinstance(manifest, MutatingPolicyManifest):
         if settings.phase != "validate":
             found.append(f"speaks in the mutating phase ({PREFIX}phase: {settings.phase})")

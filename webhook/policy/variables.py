@@ -89,9 +89,10 @@ class Surroundings:
     """Everything around one request that its policies may ask about.
 
     Made once per review and shared by its policies; `namespace` and the labels are looked up once. `sent` is the
-    request taken as what it is; `whole`, `virtual` and `matched` are for expansion.py, which keeps the request's own
-    object and its pod templates there, and by which criteria they were matched (by `id`: policies outlive a request);
-    `asked` is for activation.py, which keeps there what conditions have said, `params` for params.py.
+    request taken as what it is; `whole`, `virtual`, `entered` and `matched` are for expansion.py, which keeps the
+    request's own object, its pod templates and the objects inside it there, and by which criteria they were matched (by
+    `id`: policies outlive a request); `asked` is for activation.py, which keeps there what conditions have said,
+    `params` for params.py.
     """
 
     attributes: Attributes
@@ -104,7 +105,8 @@ class Surroundings:
     sent: Match = field(init=False)
     whole: object = None
     virtual: object = None
-    matched: dict[tuple[int, int], Any] = field(default_factory=dict)
+    entered: object = None
+    matched: dict[tuple[int, ...], Any] = field(default_factory=dict)
     asked: dict[int, Any] = field(default_factory=dict)
     params: dict[tuple[int, int], Sequence[JSON]] = field(default_factory=dict)
     _sent_request: JSON = None

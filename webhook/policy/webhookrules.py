@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from webhook.attributes import Operation, Phase
 from webhook.policy.compiled import Policy
 from webhook.policy.matching import Rule
-from webhook.policy.policyset import PolicySet, covers_pods
+from webhook.policy.policyset import PolicySet, covers_pods, holders
 from webhook.workloads.table import Table
 
 _MUTABLE = (Operation.CREATE, Operation.UPDATE, Operation.CONNECT)
@@ -69,6 +69,9 @@ def _named(rule: Rule, policy: Policy, table: Table) -> Iterator[tuple[str, str,
         yield from ((group, version, shown, rule.scope) for group in groups for version in versions)
     if policy.expands and covers_pods(rule):
         for row in table.rows:
+            yield from ((row.group, version, row.resource, "*") for version in row.versions)
+    if policy.enters:
+        for row in holders(rule, table):
             yield from ((row.group, version, row.resource, "*") for version in row.versions)
 
 

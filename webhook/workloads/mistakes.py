@@ -13,7 +13,7 @@ from typing import Any, Final
 from webhook import paths, shapes
 from webhook.errors import Problem
 from webhook.paths import FieldPath
-from webhook.workloads.rows import Factor, PodSetRule, Row
+from webhook.workloads.rows import Factor, ObjectRule, PodSetRule, Row
 from webhook.yamlfile import Document
 
 _WHERE: Final = "the top of webhook/workloads/kinds.yaml says what a row is"
@@ -63,6 +63,19 @@ def _row(row: Row) -> Iterator[tuple[FieldPath, str]]:
             yield ("podSets", index, *place), said
     for index, fragment in enumerate(row.fragments):
         yield from _path(("fragments", index, "template"), fragment.template)
+    for index, embedded in enumerate(row.objects):
+        for place, said in _object(embedded):
+            yield ("objects", index, *place), said
+
+
+def _object(rule: ObjectRule) -> Iterator[tuple[FieldPath, str]]:
+    yield from _path(("template",), rule.template)
+    pattern, expected = _NAMES["kind"]
+    if not pattern.fullmatch(rule.kind):
+        yield ("kind",), f"expected {expected}, found `{rule.kind}`"
+    for index, factor in enumerate(rule.groups):
+        for place, said in _factor(factor):
+            yield ("groups", index, *place), said
 
 
 def _rule(rule: PodSetRule) -> Iterator[tuple[FieldPath, str]]:

@@ -64,7 +64,7 @@ class Fragment:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """A value a template path leads to, with the innermost element on the way and that element's own name."""
 
     path: FieldPath
@@ -102,7 +102,7 @@ def fragments(obj: JSON, table: Table) -> tuple[Fragment, ...]:
             bare=rule.embeds == "podSpec",
         )
         for rule in (row.fragments if row else ())
-        for place in _places(obj, rule.template, "")
+        for place in places(obj, rule.template, "")
         if isinstance(place.value, dict)
     )
 
@@ -110,7 +110,7 @@ def fragments(obj: JSON, table: Table) -> tuple[Fragment, ...]:
 def _of_row(obj: JSON, row: Row, table: Table, depth: int) -> Iterator[PodSet]:
     wrapped = 0
     for rule in row.podSets:
-        for place in _places(obj, rule.template, rule.named):
+        for place in places(obj, rule.template, rule.named):
             if not _applies(place, rule):
                 continue
             if rule.embeds != "object":
@@ -121,7 +121,7 @@ def _of_row(obj: JSON, row: Row, table: Table, depth: int) -> Iterator[PodSet]:
                 wrapped += 1
 
 
-def _applies(place: _Place, rule: PodSetRule) -> bool:
+def _applies(place: Place, rule: PodSetRule) -> bool:
     if not isinstance(place.value, dict):
         return False
     if rule.when and not _is_set(place.element, rule.when):
@@ -134,13 +134,13 @@ def _is_set(element: JSON, path: str) -> bool:
     return value is not None and value is not False
 
 
-def _podset(place: _Place, rule: PodSetRule, obj: JSON) -> PodSet:
+def _podset(place: Place, rule: PodSetRule, obj: JSON) -> PodSet:
     return PodSet(
         name="-".join(filter(None, (place.key, rule.name))),
         path=place.path,
         template=_as_template(place.value, rule.embeds),
-        count=None if rule.count is None else _product(place.element, rule.count),
-        groups=_product(obj, rule.groups),
+        count=None if rule.count is None else product(place.element, rule.count),
+        groups=product(obj, rule.groups),
         bare=rule.embeds == "podSpec",
     )
 
@@ -149,7 +149,7 @@ def _as_template(value: JSON, embeds: Embeds) -> JSON:
     return {"spec": value} if embeds == "podSpec" else value
 
 
-def _wrapped(place: _Place, rule: PodSetRule, table: Table, depth: int) -> Iterator[PodSet]:
+def _wrapped(place: Place, rule: PodSetRule, table: Table, depth: int) -> Iterator[PodSet]:
     """Pod sets of an object inside another: as the element declares them, else as the object's own row has them."""
     if rule.declared and (items := _field(place.element, rule.declared.items)) and isinstance(items, list):
         yield from _declared(place, rule.declared, items)
@@ -157,7 +157,7 @@ def _wrapped(place: _Place, rule: PodSetRule, table: Table, depth: int) -> Itera
         yield from _of_row(place.value, row, table, depth + 1)
 
 
-def _declared(place: _Place, declared: Declared, items: Sequence[JSON]) -> Iterator[PodSet]:
+def _declared(place: Place, declared: Declared, items: Sequence[JSON]) -> Iterator[PodSet]:
     """Templates that an element lists itself; their paths are relative to the element, the object's parent."""
     for item in items:
         text = _field(item, declared.path)
@@ -188,12 +188,12 @@ def _name(obj: JSON) -> str:
     return str(_field(metadata, "name") or _field(metadata, "generateName") or "")
 
 
-def _places(obj: JSON, template: str, named: str) -> Iterator[_Place]:
+def places(obj: JSON, template: str, named: str = "") -> Iterator[Place]:
     """Every place that a template path leads to, absent ones left out."""
-    yield from _walk(_Place((), obj, obj, ""), _steps(template), named)
+    yield from _walk(Place((), obj, obj, ""), _steps(template), named)
 
 
-def _walk(place: _Place, steps: tuple[str, ...], named: str) -> Iterator[_Place]:
+def _walk(place: Place, steps: tuple[str, ...], named: str) -> Iterator[Place]:
     value, path = place.value, place.path
     for index, step in enumerate(steps):
         if step in _EACH:
@@ -203,19 +203,19 @@ def _walk(place: _Place, steps: tuple[str, ...], named: str) -> Iterator[_Place]
         if not isinstance(value, dict) or (value := value.get(step)) is None:
             return
         path = (*path, step)
-    yield _Place(path, value, place.element, place.key)
+    yield Place(path, value, place.element, place.key)
 
 
 _EACH: frozenset[Literal["[]", "{}"]] = frozenset(("[]", "{}"))
 
 
-def _elements(path: FieldPath, value: JSON, step: str, named: str) -> Iterator[_Place]:
+def _elements(path: FieldPath, value: JSON, step: str, named: str) -> Iterator[Place]:
     if step == "[]" and isinstance(value, list):
         for index, element in enumerate(value):
-            yield _Place((*path, index), element, element, str(_field(element, named) or index))
+            yield Place((*path, index), element, element, str(_field(element, named) or index))
     elif step == "{}" and isinstance(value, dict):
         for key, element in value.items():
-            yield _Place((*path, key), element, element, key.lower())
+            yield Place((*path, key), element, element, key.lower())
 
 
 @lru_cache(maxsize=1024)
@@ -228,11 +228,12 @@ def _field(value: JSON, path: str) -> JSON:
     return paths.get(value, _steps(path))
 
 
-def _product(element: JSON, factors: Sequence[Factor]) -> int:
-    product = 1
+def product(element: JSON, factors: Sequence[Factor]) -> int:
+    """What factors of a count come to for an element."""
+    found = 1
     for factor in factors:
-        product *= _factor(element, factor)
-    return product
+        found *= _factor(element, factor)
+    return found
 
 
 def _factor(element: JSON, factor: Factor) -> int:

@@ -79,6 +79,20 @@ class FragmentRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectRule:
+    """One place of whole objects that do not say what they are: of this kind, of the row's own group.
+
+    `groups` as of pod sets: how many of it the object makes at a time.
+    """
+
+    template: str
+    kind: str
+    groups: tuple[Factor, ...] = ()
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
     """An object that pods come from: the field that names it, and the kinds it may be, the first by default.
 
@@ -108,6 +122,7 @@ class Row:
     suspend: str = ""
     podSets: tuple[PodSetRule, ...] = ()  # noqa: N815  the file's own spelling
     fragments: tuple[FragmentRule, ...] = ()
+    objects: tuple[ObjectRule, ...] = ()
     references: tuple[Reference, ...] = ()
 
     __pydantic_config__ = _STRICT

@@ -84,6 +84,7 @@ def _spelled_out(value: JSON) -> JSON:
 
 def _dangling(table: Table) -> Iterator[tuple[str, str]]:
     for row in table.rows:
-        for kind in (kind for reference in row.references for kind in reference.kinds):
+        references = [("references", kind) for reference in row.references for kind in reference.kinds]
+        for place, kind in [*references, *(("objects", rule.kind) for rule in row.objects)]:
             if table.row(row.group, kind) is None:
-                yield f"{row.kind}.references", f"kind `{kind}` of group `{row.group}` has no row: add one"
+                yield f"{row.kind}.{place}", f"kind `{kind}` of group `{row.group}` has no row: add one"

@@ -1,0 +1,95 @@
+"""expand: objects: a policy about objects inside others, with messages re-rooted."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.policy.support import mutating, namespace, policies, request, validating
+from tests.workloads.test_embedded import optimization, wrapper
+from webhook.attributes import Phase
+from webhook.cluster.files import FilesCluster
+from webhook.errors import PolicyError
+from webhook.policy.validating import validate
+from webhook.policy.webhookrules import rules
+
+ENTER = {"expand": "objects"}
+RULE = {
+    "apiGroups": ["trainer.kubeflow.org"],
+    "apiVersions": ["v1alpha1"],
+    "operations": ["CREATE", "UPDATE"],
+    "resources": ["trainjobs"],
+}
+CLUSTER = FilesCluster([namespace()])
+
+
+def decide(*said, obj, old=None, operation="CREATE", rule=RULE, annotations=ENTER):
+    found = policies(validating(*said, rule=rule, annotations=annotations))
+    obj = obj and {**obj, "metadata": {"name": "o", "namespace": "team"}}
+    return validate(request(obj, operation=operation, old=old), found, CLUSTER, Phase.VALIDATE)
+
+
+JOB = {"spec": {"trainer": {"numNodes": 2}}}
+DENIED = {"expression": "false", "message": "spec.trainer.numNodes: too many; spec.suspend: no"}
+
+
+def test_an_object_inside_is_asked_and_its_path_named():
+    (found,) = decide(DENIED, obj=optimization(trainJobTemplate=JOB))
+    assert found.path == "spec.trainJobTemplate.spec.trainer.numNodes"
+    assert found.message == (
+        "spec.trainJobTemplate.spec.trainer.numNodes: too many; spec.trainJobTemplate.spec.suspend: no"
+    )
+
+
+def test_what_has_a_kind_of_its_own_keeps_it():
+    inner = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "t"}, **JOB}
+    (found,) = decide("object.metadata.namespace == 'x'", obj=wrapper({"apiVersion": "v1", "kind": "Pod"}, inner))
+    assert (found.evaluation, found.path) == ("deny", "spec.components[1].template")
+
+
+def test_the_virtual_object_has_kind_and_namespace_and_the_request_stays():
+    text = "object.apiVersion + object.kind + object.metadata.namespace + request.kind.kind + request.name"
+    (found,) = decide(
+        {"expression": "false", "messageExpression": f"string({text})"}, obj=optimization(trainJobTemplate=JOB)
+    )
+    assert found.message.endswith("trainer.kubeflow.org/v1alpha1TrainJobteamOptimizationJobo")
+
+
+def test_an_update_has_the_object_that_stood_there_before():
+    old = optimization(trainJobTemplate={"spec": {"trainer": {"numNodes": 1}}})
+    (found,) = decide(
+        "object.spec.trainer.numNodes == oldObject.spec.trainer.numNodes",
+        obj=optimization(trainJobTemplate=JOB),
+        old={**old, "metadata": {"name": "o", "namespace": "team"}},
+        operation="UPDATE",
+    )
+    assert found.evaluation == "deny"
+
+
+def test_on_delete_the_old_object_is_asked():
+    old = {**optimization(trainJobTemplate=JOB), "metadata": {"name": "o", "namespace": "team"}}
+    (found,) = decide("object != null", obj=None, old=old, operation="DELETE", rule={**RULE, "operations": ["DELETE"]})
+    assert (found.evaluation, found.path) == ("deny", "spec.trainJobTemplate")
+
+
+def test_without_the_annotation_nothing_is_entered():
+    assert decide(DENIED, obj=optimization(trainJobTemplate=JOB), annotations={}) == ()
+    assert decide(DENIED, obj=optimization(trainJobTemplate=None)) == ()
+
+
+def test_webhook_rules_name_every_kind_that_may_hold_one():
+    found = rules(policies(validating("true", rule=RULE, annotations=ENTER)), Phase.VALIDATE)
+    assert {resource for each in found for resource in each.resources} == {
+        "appwrappers",
+        "optimizationjobs",
+        "trainjobs",
+    }
+
+
+def test_a_mutating_policy_cannot_enter():
+    with pytest.raises(PolicyError, match="is for validating policies"):
+        policies(mutating("Object{}", rule=RULE, annotations=ENTER))
+
+
+def test_it_is_an_obstacle():
+    (own,) = policies(validating("true", rule=RULE, annotations=ENTER)).validating
+    assert own.obstacles == ("is asked about objects inside others (claimgate.dev/expand)",)

@@ -1,0 +1,64 @@
+"""Objects inside other objects: found where the table says, with the kind that they have, and how often they are made."""
+
+from __future__ import annotations
+
+import pytest
+
+from webhook.paths import render
+from webhook.workloads.embedded import embedded, holds
+from webhook.workloads.table import load
+
+TABLE = load()
+TRAIN_JOB = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "spec": {}}
+
+
+def wrapper(*templates: object) -> dict:
+    components = [{"template": each} for each in templates]
+    return {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "spec": {"components": components}}
+
+
+def optimization(**spec: object) -> dict:
+    return {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "OptimizationJob", "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("obj", "expected"),
+    [
+        (optimization(trainJobTemplate={"spec": {}}), [("spec.trainJobTemplate", "TrainJob", 1)]),
+        (optimization(trainJobTemplate={}, parallelTrials=3), [("spec.trainJobTemplate", "TrainJob", 3)]),
+        (optimization(trainJobTemplate=None), []),
+        (optimization(trainJobTemplate=[]), []),
+        (wrapper(TRAIN_JOB, {"apiVersion": "v1", "kind": "Secret"}), [("spec.components[0].template", "TrainJob", 1)]),
+        (
+            wrapper(None, optimization(trainJobTemplate={}, parallelTrials=2)),
+            [
+                ("spec.components[1].template", "OptimizationJob", 1),
+                ("spec.components[1].template.spec.trainJobTemplate", "TrainJob", 2),
+            ],
+        ),
+        (TRAIN_JOB, []),
+        ({"kind": "Unknown"}, []),
+        (None, []),
+    ],
+)
+def test_objects_inside_objects(obj: object, expected: list) -> None:
+    assert [(render(each.path), each.object["kind"], each.groups) for each in embedded(obj, TABLE)] == expected
+
+
+def test_the_object_is_as_it_stands_but_for_its_kind() -> None:
+    (found,) = embedded(optimization(trainJobTemplate={"metadata": {"labels": {"a": "b"}}, "spec": {"x": 1}}), TABLE)
+    assert found.object == {**TRAIN_JOB, "metadata": {"labels": {"a": "b"}}, "spec": {"x": 1}}
+    assert found.row.resource == "trainjobs"
+
+
+def test_a_wrapper_in_a_wrapper_ends_somewhere() -> None:
+    obj = TRAIN_JOB
+    for _ in range(9):
+        obj = wrapper(obj)
+    assert len(list(embedded(obj, TABLE))) == 4
+
+
+def test_who_may_hold_a_kind() -> None:
+    holders = {row.kind for row in TABLE.rows if holds(row, "trainer.kubeflow.org", "TrainJob")}
+    assert holders == {"AppWrapper", "OptimizationJob"}
+    assert {row.kind for row in TABLE.rows if holds(row, "batch", "Job")} == {"AppWrapper"}

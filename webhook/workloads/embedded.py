@@ -1,0 +1,62 @@
+"""Objects inside other objects: what an AppWrapper wraps, the TrainJob that an OptimizationJob makes again and again.
+
+They stand where a row of the table has a template that `embeds: object`, and say what they are, or where it has
+`objects`, which are of the kind that it says, of the row's own group and version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from webhook.attributes import JSON
+from webhook.paths import FieldPath
+from webhook.workloads.podsets import group_kind, places, product
+from webhook.workloads.rows import ObjectRule, Row
+from webhook.workloads.table import Table
+
+_DEEPEST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """An object with apiVersion and kind, of a kind that the table has, where it stands, and how many are made."""
+
+    path: FieldPath
+    object: JSON
+    row: Row
+    groups: int = 1
+
+
+def embedded(obj: JSON, table: Table) -> Iterator[Embedded]:
+    """The objects inside an object, at any depth; those of kinds that the table does not have are left out."""
+    if row := table.row(*group_kind(obj)):
+        yield from _inside(Embedded((), obj, row), table, 0)
+
+
+def _inside(around: Embedded, table: Table, depth: int) -> Iterator[Embedded]:
+    for rule in _rules(around.row):
+        for place in places(around.object, rule.template):
+            if not isinstance(place.value, dict) or depth == _DEEPEST:
+                continue
+            inner = {**place.value, **_typed(around.row, rule)}
+            if own := table.row(*group_kind(inner)):
+                groups = around.groups * product(around.object, rule.groups)
+                found = Embedded((*around.path, *place.path), inner, own, groups)
+                yield found
+                yield from _inside(found, table, depth + 1)
+
+
+def holds(row: Row, group: str, kind: str) -> bool:
+    """Whether objects of a kind may stand inside those of a row."""
+    return any(not rule.kind or (row.group, rule.kind) == (group, kind) for rule in _rules(row))
+
+
+def _rules(row: Row) -> Iterator[ObjectRule]:
+    """Where whole objects stand; without a kind, where they say it themselves."""
+    yield from (ObjectRule(template=rule.template, kind="") for rule in row.podSets if rule.embeds == "object")
+    yield from row.objects
+
+
+def _typed(row: Row, rule: ObjectRule) -> dict[str, JSON]:
+    return {"apiVersion": row.gvk.api_version, "kind": rule.kind} if rule.kind else {}
