@@ -126,6 +126,11 @@ def test_a_train_job_has_its_runtimes_pods() -> None:
     assert (fact["devices"], fact["containers"][0]["path"], fact["missing"]) == (6, "spec.runtimeRef", [])
     (podset,) = compute("podSets", obj, attributes(obj), FilesCluster([runtime]), TABLE)
     assert (podset["name"], podset["path"], podset["pods"]) == ("node", "spec.runtimeRef", 3)
+    trials = {"parallelTrials": 2, "trainJobTemplate": {"spec": obj["spec"]}}
+    many = {**obj, "kind": "OptimizationJob", "spec": trials}
+    (podset,) = compute("podSets", many, attributes(many), FilesCluster([runtime]), TABLE)
+    assert (podset["path"], podset["count"], podset["pods"]) == ("spec.trainJobTemplate.spec.runtimeRef", 3, 6)
+    assert compute("gpu", many, attributes(many), FilesCluster([runtime]), TABLE)["devices"] == 12
     assert compute("gpu", obj, attributes(obj), FilesCluster(), TABLE)["missing"] == [
         "ClusterTrainingRuntime r not found"
     ]

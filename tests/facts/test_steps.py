@@ -216,7 +216,11 @@ def test_injection_names_jobs_and_containers_that_are_there() -> None:
         replicated("node", node(), {"name": "side"}, step="trainer"),
         policy={"torch": {"envInjection": {"targets": targets}}},
     )
-    assert [(n["job"], n["container"]) for n in runtime_notes(base["spec"])] == [("node", "none"), ("x", "side")]
+    assert [(n["job"], n["container"]) for n in runtime_notes(base["spec"], (2, 3))] == [
+        ("node", "none"),
+        ("x", "side"),
+    ]
+    assert list(runtime_notes(base["spec"], (2, 2))) == []
 
 
 def spec(*jobs: dict, **more: object) -> dict:
@@ -238,19 +242,18 @@ def test_jobset_and_pods_refuse() -> None:
             successPolicy={"targetReplicatedJobs": ["b", "y"]},
         )
     )
-    assert sorted({(each.what, each.text) for each in found}) == [
-        ("badName", "1"),
-        ("badName", "Bad"),
-        ("danglingClaim", "c"),
-        ("firstDepends", "b"),
-        ("noImage", "a"),
-        ("reservedVolume", "kubeflow-trainer-token"),
-        ("twoClaims", "resourceClaimName, resourceClaimTemplateName"),
-        ("twoSources", "emptyDir, hostPath"),
-        ("unknownDependency", "z"),
-        ("unknownTarget", "y"),
-        ("unknownVolume", "v"),
-        ("unusedClaim", "d"),
+    assert sorted({(each.by, each.what, each.text if each.by != "jobset" else "") for each in found}) == [
+        ("", "reservedVolume", "kubeflow-trainer-token"),
+        ("", "unusedClaim", "d"),
+        ("jobset", "badName", ""),
+        ("jobset", "firstDepends", ""),
+        ("jobset", "unknownDependency", ""),
+        ("jobset", "unknownTarget", ""),
+        ("pod", "danglingClaim", "c"),
+        ("pod", "noImage", "a"),
+        ("pod", "twoClaims", "resourceClaimName, resourceClaimTemplateName"),
+        ("pod", "twoSources", "emptyDir, hostPath"),
+        ("pod", "unknownVolume", "v"),
     ]
 
 

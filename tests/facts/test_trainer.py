@@ -182,7 +182,9 @@ def test_the_trainer_step_gets_spec_trainer() -> None:
         3,
         3,
     )
-    assert second == base["spec"]["template"]["spec"]["replicatedJobs"][1]
+    counted = {"replicas": 1, "parallelism": 1, "completions": 1}
+    assert {**second, **second["template"]["spec"]}.items() >= counted.items()
+    assert pod_of(fact, 1) == pod_of({"jobSet": base["spec"]["template"]["spec"]}, 1)
     assert fact["nodes"] == 3
     assert [(p.name, p.count) for p in runtime_podsets(fact)] == [("node", 3), ("dataset-initializer", 1)]
 
@@ -203,7 +205,7 @@ def test_mpi_nodes_are_the_job_named_node(launcher_is_node: bool, nodes: int, ex
     fact = of(job(trainer={"numNodes": nodes, "image": "mine", "resourcesPerNode": {"limits": {"cpu": 2}}}), base)
     launcher, workers = fact["jobSet"]["replicatedJobs"]
     assert workers["template"]["spec"]["parallelism"] == expected
-    assert "parallelism" not in launcher["template"]["spec"]
+    assert launcher["template"]["spec"]["parallelism"] == 1
     assert pod_of(fact, 1)["containers"][0]["image"] == "runtime"
     assert ("resources" in pod_of(fact, 1)["containers"][0]) is launcher_is_node
 
@@ -279,7 +281,7 @@ def test_a_toleration_for_everything_loses_nothing() -> None:
     assert of(job(runtimePatches=[patch(pod_patch("node", tolerations=[{"operator": "Exists"}]))]), base)["notes"] == []
 
 
-def test_unknown_names_are_appended_since_2_3_and_ignored_before() -> None:
+def test_unknown_names_are_appended_since_2_3_and_refused_before() -> None:
     own = job(
         runtimePatches=[
             patch(
@@ -300,7 +302,8 @@ def test_unknown_names_are_appended_since_2_3_and_ignored_before() -> None:
     assert sorted(each["name"] for each in fact["jobSet"]["replicatedJobs"]) == ["launcher", "nod", "node"]
     before = of(own, runtime(), version=(2, 2))
     assert [each["name"] for each in before["jobSet"]["replicatedJobs"]] == ["node"]
-    assert [n["what"] for n in before["notes"] if n["job"] != "node"] == ["ignoredJob", "ignoredJob"]
+    refused = [(n["what"], n["text"]) for n in before["notes"] if n["job"] in ("nod", "launcher")]
+    assert refused == [("unknownJob", "is refused")] * 2
 
 
 def test_older_releases_read_their_own_overrides() -> None:
@@ -313,7 +316,7 @@ def test_older_releases_read_their_own_overrides() -> None:
     assert pod_of(fact)["nodeSelector"] == {"a": "1"}
     assert [(n["what"], n["path"]) for n in fact["notes"]] == [
         ("unknownContainer", "spec.podTemplateOverrides[0].spec.containers[0]"),
-        ("ignoredJob", "spec.podTemplateOverrides[0].targetJobs[1]"),
+        ("unknownJob", "spec.podTemplateOverrides[0].targetJobs[1]"),
     ]
     bare = {"targetJobs": [{"name": "node"}], "nodeSelector": {"a": "2"}}
     assert pod_of(of(job(podSpecOverrides=[bare]), base, version=(2, 0)))["nodeSelector"] == {"a": "2"}
@@ -408,7 +411,7 @@ def test_deprecated_runtimes_say_so() -> None:
 def test_pod_names_bound_the_jobs_name(jobs: list, nodes: int, limit: int, longest: str) -> None:
     """The limits that kubeflow/trainer#2735 found."""
     names = of(job("x" * 20, trainer={"numNodes": nodes}), runtime(*jobs))["names"]
-    assert names == {"limit": limit, "job": longest, "length": 20}
+    assert names == {"limit": limit, "of": "pod", "job": longest, "length": 20}
 
 
 # --- odd objects ---------------------------------------------------------------------------------------------------------

@@ -42,6 +42,16 @@ def test_an_example_compiles(expression: str) -> None:
         ),
         *("Training", "UnknownField", "TrainingRole", "TrainingContainer", "Launch", "OddValue"),
         *("SandboxReference", "SandboxPool", "SandboxNote", "Sandbox"),
+        *(
+            "Trainer",
+            "TrainerRuntime",
+            "TrainerNode",
+            "NodeClaim",
+            "TrainerProcesses",
+            "TrainerNames",
+            "TrainerScheduling",
+        ),
+        *("TrainerNote", "Priorities", "PodPriority", "Running"),
     ],
 )
 def test_every_field_is_named(name: str) -> None:

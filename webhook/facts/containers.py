@@ -59,14 +59,22 @@ def items(value: JSON) -> list[JSON]:
 
 
 def names(value: JSON) -> list[str]:
-    """The names of a list's items, "" for one without; fast, since environments have hundreds of variables."""
+    """The names of a list's items, texts by now, "" for one without; fast, since environments have hundreds."""
     listed = items(value)
     try:
-        found = [*map(_NAME, listed)]
-        "".join(found)  # says faster than a loop that all are texts
+        return [*map(_NAME, listed)]
     except (KeyError, TypeError):
         return [text(each.get("name")) if isinstance(each, dict) else "" for each in listed]
-    return found
+
+
+def mapping(value: JSON) -> dict[str, JSON]:
+    """An object, or an empty one for null and whatever else stands there."""
+    return value if isinstance(value, dict) else {}
+
+
+def whole(value: JSON) -> int | None:
+    """A whole number, or None for null, a truth value and whatever else stands there."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def text(value: JSON) -> str:

@@ -11,32 +11,39 @@ reads it, once per object.
                                                                    dra.claims.all(c, !c.absent)
     podGroup  {groups, others, missing}                            podGroup.others.size() == 0
     inventory {devices, requests, missing}                         inventory.requests.all(r, r.selected != 0)
-    training  {release, minor, plugin, fields, notes, roles, missing}
+    training  {release, minor, object, old, changes, plugin, fields, notes, roles, missing}
                                                                    training.fields.size() == 0
     sandbox   {references, pools, notes, missing}                  sandbox.references.all(r, !r.absent)
-    trainer   {version, runtime, nodes, jobSet, node, processes, names, notes, missing}
+    trainer   {version, object, runtime, nodes, jobSet, node, processes, names, notes, missing}
                                                                    trainer.processes.gpus > 0
+    priorities  {classes, missing}                                 priorities.classes.all(c, !c.absent)
+    running     {found, active, missing}                           running.active.size() == 0
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from webhook import paths
 from webhook.attributes import JSON, Attributes, GroupVersionKind
 from webhook.cel.types import Structure, Type
 from webhook.cluster import Cluster
-from webhook.facts import dra, inventory, podgroup, sandbox, structures, trainer, training
+from webhook.facts import dra, inventory, podgroup, priorities, running, sandbox, structures, trainer, training
 from webhook.facts.assumptions import Assumptions
 from webhook.facts.beside import asides
 from webhook.facts.gpu import gpu
 from webhook.facts.view import View
 from webhook.workloads import changes
+from webhook.workloads.embedded import embedded
 from webhook.workloads.podsets import PodSet, fragments, group_kind, podsets
 from webhook.workloads.table import Table
 
-NAMES = ("podSets", "gpu", "dra", "podGroup", "inventory", "trainer", "training", "sandbox")
+_TRAIN_JOB = (trainer.GROUP, "TrainJob")
+NAMES = (
+    *("podSets", "gpu", "dra", "podGroup", "inventory", "trainer", "training", "sandbox"),
+    *("priorities", "running"),
+)
 
 _KINDS: Mapping[str, tuple[GroupVersionKind, ...]] = {
     "podSets": trainer.KINDS,
@@ -46,6 +53,8 @@ _KINDS: Mapping[str, tuple[GroupVersionKind, ...]] = {
     "inventory": inventory.KINDS,
     "trainer": (*trainer.KINDS, *dra.KINDS),
     "sandbox": sandbox.KINDS,
+    "priorities": (priorities.PRIORITY_CLASS, *trainer.KINDS),
+    "running": running.KINDS,
 }
 
 
@@ -91,17 +100,29 @@ def compute(
         case "trainer":
             return trainer.trainer(obj, view, assumptions.trainer)
         case "training":
-            return training.training(obj, assumptions.trainer)
+            return training.training(obj, assumptions.trainer, attributes.old_object)
         case "sandbox":
             return sandbox.sandbox(obj, view)
+        case "priorities":
+            return priorities.priorities(_podsets(obj, table, view, assumptions), view)
+        case "running":
+            return running.running(obj, view)
     raise KeyError(name)
 
 
 def _podsets(obj: JSON, table: Table, view: View, assumptions: Assumptions) -> tuple[PodSet, ...]:
-    """The pod sets of an object; those of a TrainJob come from its runtime, which may be missing."""
-    if group_kind(obj) == (trainer.GROUP, "TrainJob"):
+    """The pod sets of an object; those of a TrainJob, itself or inside it, come from its runtime, maybe missing."""
+    if group_kind(obj) == _TRAIN_JOB:
         return trainer.runtime_podsets(trainer.trainer(obj, view, assumptions.trainer))
-    return podsets(obj, table)
+    return (*podsets(obj, table), *_inside(obj, table, view, assumptions))
+
+
+def _inside(obj: JSON, table: Table, view: View, assumptions: Assumptions) -> Iterator[PodSet]:
+    """The pod sets of the TrainJobs inside an object, as often as it makes them at a time."""
+    for found in embedded(obj, table):
+        if group_kind(found.object) == _TRAIN_JOB:
+            for each in trainer.runtime_podsets(trainer.trainer(found.object, view, assumptions.trainer)):
+                yield replace(each, path=found.path + each.path, groups=each.groups * found.groups)
 
 
 def _pod_sets(obj: JSON, old: JSON, found: Sequence[PodSet], table: Table) -> JSON:

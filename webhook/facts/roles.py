@@ -14,8 +14,8 @@ from webhook import paths
 from webhook.attributes import JSON
 from webhook.facts.containers import Container, items, names, text
 from webhook.facts.gpu import devices_of
-from webhook.facts.jobset import is_placeholder
 from webhook.facts.launch import launch
+from webhook.facts.names import is_placeholder
 from webhook.facts.processes import cpu_count
 from webhook.facts.settings import Shape, fits, mismatch
 from webhook.paths import FieldPath, get

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from webhook import paths, shapes
+from webhook import paths
 from webhook.attributes import JSON
-from webhook.facts.jobset import is_placeholder
+from webhook.facts.finding import odd
+from webhook.facts.names import is_placeholder
 from webhook.paths import FieldPath
 
 Shape: TypeAlias = Literal["text", "number", "long", "truth", "list", "map"]
@@ -118,10 +119,4 @@ def mismatch(value: JSON, shape: Shape, at: FieldPath) -> Iterator[JSON]:
         return
     if isinstance(value, float) and value.is_integer() and shape in _BOUNDS:
         return
-    yield {"path": paths.render(at), "found": _found(value), "expected": EXPECTED[shape]}
-
-
-def _found(value: JSON) -> str:
-    if isinstance(value, dict | list):
-        return "a map" if isinstance(value, dict) else "a list"
-    return f"`{shapes.shown(value)}`"
+    yield odd(value, at, EXPECTED[shape])

@@ -242,18 +242,25 @@ _PROCESSES = _structure(
     podGpus=INT,
     runtimeGpus=INT,
 )
-_NAMES = _structure("TrainerNames", limit=INT, job=STRING, length=INT)
-_NOTE = _structure("TrainerNote", what=STRING, path=STRING, text=STRING, job=STRING, container=STRING)
+_NAMES = _structure("TrainerNames", limit=INT, of=STRING, job=STRING, length=INT)
+_SCHEDULING = _structure(
+    "TrainerScheduling", by=STRING, queue=DYN, queueAt=STRING, priorityClasses=_TEXTS, members=INT, first=INT
+)
+_NOTE = _structure(
+    "TrainerNote", what=STRING, path=STRING, text=STRING, job=STRING, container=STRING, by=STRING, at=STRING
+)
 _TRAINER = _structure(
     "Trainer",
     version=STRING,
     minor=INT,
+    object=DYN,
     runtime=_type(_RUNTIME),
     nodes=INT,
     jobSet=DYN,
     node=_type(_NODE),
     processes=_type(_PROCESSES),
     names=_type(_NAMES),
+    scheduling=_type(_SCHEDULING),
     notes=list_of(_type(_NOTE)),
     missing=_TEXTS,
 )
@@ -297,6 +304,9 @@ _TRAINING = _structure(
     "Training",
     release=STRING,
     minor=INT,
+    object=DYN,
+    old=DYN,
+    changes=_TEXTS,
     plugin=STRING,
     fields=list_of(_type(_FIELD)),
     notes=list_of(_type(_NOTE)),
@@ -322,13 +332,18 @@ _SANDBOX = _structure(
     missing=_TEXTS,
 )
 
+_PRIORITY = _structure("PodPriority", podSet=STRING, path=STRING, name=STRING, found=BOOL, absent=BOOL, nearest=STRING)
+_PRIORITIES = _structure("Priorities", classes=list_of(_type(_PRIORITY)), missing=_TEXTS)
+_RUNNING = _structure("Running", found=BOOL, active=_TEXTS, missing=_TEXTS)
+
 ALL: tuple[Structure, ...] = (
     *(_POD_SET, _RESOURCE, _CONTAINER, _GPU_SET, _GPU),
     *(_SELECTOR, _DRA_NOTE, _CONFIG, _REQUEST, _CONSTRAINT, _CLAIM, _REFERENCE, _DOUBLED, _IMPLICIT, _DRA),
     *(_GROUP, _GROUP_CLAIM, _POD_GROUP, _FAILURE, _FIND, _INVENTORY),
-    *(_RUNTIME, _NODE_CLAIM, _NODE, _PROCESSES, _NAMES, _NOTE, _TRAINER),
+    *(_RUNTIME, _NODE_CLAIM, _NODE, _PROCESSES, _NAMES, _SCHEDULING, _NOTE, _TRAINER),
     *(_FIELD, _ODD, _LAUNCH, _MEMBER, _ROLE, _TRAINING),
     *(_SANDBOX_REFERENCE, _SANDBOX_POOL, _SANDBOX_NOTE, _SANDBOX),
+    *(_PRIORITY, _PRIORITIES, _RUNNING),
 )
 TYPES: Mapping[str, Type] = {
     "podSets": list_of(_type(_POD_SET)),
@@ -339,4 +354,6 @@ TYPES: Mapping[str, Type] = {
     "trainer": _type(_TRAINER),
     "training": _type(_TRAINING),
     "sandbox": _type(_SANDBOX),
+    "priorities": _type(_PRIORITIES),
+    "running": _type(_RUNNING),
 }

@@ -10,16 +10,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from webhook.attributes import JSON, GroupVersionKind
-from webhook.facts import steps
-from webhook.facts.containers import containers, items, text
+from webhook.facts import jobsetnames, overlays, steps, torchtune
+from webhook.facts.containers import containers, items, mapping, text
 from webhook.facts.dra import dra
 from webhook.facts.gpu import devices_of, trainer_count
 from webhook.facts.jobset import findings
 from webhook.facts.nearest import nearest
+from webhook.facts.nodes import is_trainer, node_count, parallelism
+from webhook.facts.priorities import named
 from webhook.facts.processes import Processes, plugin, predict
-from webhook.facts.runtime import KEEPS_CLAIMS, Merged, is_trainer, merge, node_count
+from webhook.facts.releases import KEEPS_CLAIMS, Release, minor
+from webhook.facts.runtime import Merged, merge
+from webhook.facts.shaped import shaped
 from webhook.facts.view import NAMESPACE, View
-from webhook.paths import FieldPath, get
+from webhook.paths import get
 from webhook.workloads.podsets import PodSet, group_kind
 
 GROUP = "trainer.kubeflow.org"
@@ -29,31 +33,32 @@ KINDS = (CLUSTER_RUNTIME, RUNTIME, NAMESPACE)
 
 _DEPRECATED = "trainer.kubeflow.org/support"
 _POD = ("template", "spec", "template")
-_PARALLELISM = ("template", "spec", "parallelism")
-_NAME_LIMIT = 63  # DNS label: the pod's name is its host name (jobset_webhook.go, IsDNS1035Label)
+_QUEUE = "scheduling.volcano.sh/queue-name"
 _UNKNOWN = Processes(per_node="", count=None, reason="the runtime is not known")
 
 
-def trainer(obj: JSON, view: View, version: tuple[int, int]) -> JSON:
+def trainer(obj: JSON, view: View, version: Release) -> JSON:
     """The fact of one object."""
     is_job = group_kind(obj) == (GROUP, "TrainJob")
-    reference = get(obj, ("spec", "runtimeRef")) or {} if is_job else {}
-    found = _runtime(reference, view) if is_job else None
-    runtime = get(found, ("spec",)) or {}
+    obj = shaped(obj, "TrainJob").object if is_job else {}
+    reference = mapping(get(obj, ("spec", "runtimeRef")))
+    found = find(reference, view) if is_job else None
+    runtime = mapping(get(found, ("spec",)))
     merged = merge(obj, runtime, version) if found is not None else Merged(spec={})
     node_job = _node_job(merged.spec)
     node = _container(node_job, "node")
-    asked = get(obj, ("spec", "trainer", "resourcesPerNode")) if is_job else None
-    resources = asked if asked is not None else get(node, ("resources",)) or {}
-    own = get(_container(_node_job(get(runtime, ("template", "spec"))), "node"), ("resources",)) or {}
+    asked = get(obj, ("spec", "trainer", "resourcesPerNode"))
+    resources = asked if asked is not None else mapping(get(node, ("resources",)))
+    own = get(_container(_node_job(get(runtime, ("template", "spec"))), "node"), ("resources",))
     apart = View(view.cluster, view.namespace)
     processes = _processes(obj, runtime, resources, version, is_known=found is not None)
     return {
         "version": ".".join(map(str, version)),
-        "minor": version[1],
+        "minor": minor(version),
+        "object": obj,
         "runtime": {
-            "kind": text(get(reference, ("kind",))) or CLUSTER_RUNTIME.kind,
-            "name": text(get(reference, ("name",))),
+            "kind": text(reference.get("kind")) or CLUSTER_RUNTIME.kind,
+            "name": text(reference.get("name")),
             "found": found is not None,
             **_absence(reference, view, is_absent=is_job and found is None),
             "deprecated": get(found, ("metadata", "labels", _DEPRECATED)) == "deprecated",
@@ -65,7 +70,7 @@ def trainer(obj: JSON, view: View, version: tuple[int, int]) -> JSON:
         "node": {
             "found": node is not None,
             "job": _name(node_job),
-            "container": node or {},
+            "container": mapping(node),
             "resources": resources,
             "claims": list(_claims(obj, node_job, merged, apart, version)) if is_job else [],
         },
@@ -75,7 +80,8 @@ def trainer(obj: JSON, view: View, version: tuple[int, int]) -> JSON:
             "runtimeGpus": devices_of(own),
         },
         "names": _names(obj, merged.spec),
-        "notes": [*merged.notes, *_notes(obj, runtime, merged, version)] if found is not None else merged.notes,
+        "scheduling": _scheduling(runtime, merged),
+        "notes": list(_notes(obj, runtime, merged, processes["gpus"], version)) if found is not None else [],
         "missing": view.missing,
     }
 
@@ -90,20 +96,18 @@ def runtime_podsets(fact: JSON) -> tuple[PodSet, ...]:
 
 
 def _pods(job: JSON) -> int:
-    return _count(job, ("replicas",)) * _count(job, _PARALLELISM)
+    return jobsetnames.replicas(job) * parallelism(job)
 
 
-def _count(job: JSON, path: FieldPath) -> int:
-    found = get(job, path, 1)
-    return found if isinstance(found, int) else 1
-
-
-def _runtime(reference: JSON, view: View) -> JSON | None:
+def find(reference: JSON, view: View) -> JSON | None:
+    """The runtime that a TrainJob names; what is not found is `missing` in the view."""
     name = text(get(reference, ("name",)))
     if not name:
         return None
     namespaced = get(reference, ("kind",)) == RUNTIME.kind
-    return view.get(RUNTIME if namespaced else CLUSTER_RUNTIME, name, namespaced=namespaced)
+    kind = RUNTIME if namespaced else CLUSTER_RUNTIME
+    found = view.get(kind, name, namespaced=namespaced)
+    return None if found is None else shaped(found, kind.kind).object
 
 
 def _name(value: JSON) -> str:
@@ -114,11 +118,15 @@ def _container(job: JSON, name: str) -> JSON:
     return next((each for each in items(get(job, (*_POD, "spec", "containers"))) if _name(each) == name), None)
 
 
-def _notes(obj: JSON, runtime: JSON, merged: Merged, version: tuple[int, int]) -> Iterator[JSON]:
+def _notes(obj: JSON, runtime: JSON, merged: Merged, gpus: int, version: Release) -> Iterator[JSON]:
     """What became of the TrainJob's words, of the runtime's own, and what JobSet will say of both together."""
-    yield from steps.notes(obj, runtime, version)
-    yield from ({**note, "path": "spec.runtimeRef"} for note in steps.runtime_notes(runtime))
-    told = {(note["job"], note["container"]) for note in merged.notes}
+    yield from merged.notes
+    effective = {**runtime, "template": {"spec": merged.spec}}
+    yield from steps.notes(obj, effective, version)
+    yield from ({**each, "path": "spec.runtimeRef"} for each in steps.runtime_notes(effective, version))
+    if plugin(runtime) == "torch":
+        yield from torchtune.notes(obj, gpus, version)
+    told = {(each["job"], each["container"]) for each in merged.notes}
     broken = [
         found
         for found in findings(merged.spec)
@@ -126,16 +134,18 @@ def _notes(obj: JSON, runtime: JSON, merged: Merged, version: tuple[int, int]) -
     ]
     if not broken:
         return
-    own = {replace(each, at=()) for each in findings(get(runtime, ("template", "spec")) or {})}
+    own = {replace(each, at=()) for each in findings(mapping(get(runtime, ("template", "spec"))))}
+    patches = overlays.field(version)
     for found in broken:
-        path = "spec.runtimeRef" if replace(found, at=()) in own else "spec.runtimePatches"
+        is_own = replace(found, at=()) in own or not items(get(obj, ("spec", patches)))
+        path = "spec.runtimeRef" if is_own else f"spec.{patches}"
         yield {**found.note(("spec", "template", "spec")), "path": path}
 
 
 def _node_job(spec: JSON) -> JSON:
     """The replicated job whose `node` container Trainer reads: the first named `node` or labelled as the trainer."""
-    jobs = items(get(spec, ("replicatedJobs",)))
-    return next((job for job in jobs if _name(job) == "node" or is_trainer(job)), None)
+    jobs = [job for job in items(get(spec, ("replicatedJobs",))) if _name(job) == "node" or is_trainer(job)]
+    return next((job for job in jobs if _container(job, "node") is not None), jobs[0] if jobs else None)
 
 
 def _absence(reference: JSON, view: View, *, is_absent: bool) -> JSON:
@@ -148,10 +158,10 @@ def _absence(reference: JSON, view: View, *, is_absent: bool) -> JSON:
     return {"absent": near != "" or view.is_whole(), "nearest": near}
 
 
-def _processes(obj: JSON, runtime: JSON, resources: JSON, version: tuple[int, int], *, is_known: bool) -> JSON:
+def _processes(obj: JSON, runtime: JSON, resources: JSON, version: Release, *, is_known: bool) -> JSON:
     explicit = get(obj, ("spec", "trainer", "numProcPerNode"))
     predicted = predict(obj, runtime, resources, version) if is_known else _UNKNOWN
-    gpus, ambiguous = trainer_count(get(resources, ("limits",)) or {}, get(resources, ("requests",)) or {})
+    gpus, ambiguous = trainer_count(mapping(get(resources, ("limits",))), mapping(get(resources, ("requests",))))
     return {
         "perNode": predicted.per_node,
         "count": predicted.count,
@@ -162,7 +172,7 @@ def _processes(obj: JSON, runtime: JSON, resources: JSON, version: tuple[int, in
     }
 
 
-def _claims(obj: JSON, job: JSON, merged: Merged, view: View, version: tuple[int, int]) -> Iterator[JSON]:
+def _claims(obj: JSON, job: JSON, merged: Merged, view: View, version: Release) -> Iterator[JSON]:
     """The device claims that the trainer's node is meant to have, resolved.
 
     Those that the container `node` refers to, those that it would but for resourcesPerNode (`lost`), and those that no
@@ -197,20 +207,26 @@ def _own_claims(obj: JSON) -> Iterator[JSON]:
 
 
 def _names(obj: JSON, spec: JSON) -> JSON:
-    """How long the TrainJob's name may be, and the replicated job that makes it so.
+    """How long the TrainJob's name may be, and what is named after it that makes it so."""
+    limit, of, job = jobsetnames.limit(spec)
+    return {"limit": limit, "of": of, "job": job, "length": jobsetnames.length(obj)}
 
-    kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go: `<name>-<job>-<replica>-<pod>-abcde` is a DNS label.
+
+def _scheduling(runtime: JSON, merged: Merged) -> JSON:
+    """Who schedules the pods together, and how many it waits for: volcano.go and coscheduling.go make the PodGroup.
+
+    A group has one member for each pod of one replica of each replicated job; `first` are those of jobs that depend on
+    none, and so the only ones there are at first.
     """
-    limit, longest = _NAME_LIMIT, ""
-    for job in items(get(spec, ("replicatedJobs",))):
-        highest = [max(0, _count(job, path) - 1) for path in (("replicas",), _PARALLELISM)]
-        room = _NAME_LIMIT - len("-".join(("", _name(job), *map(str, highest), "abcde")))
-        if room < limit:
-            limit, longest = room, _name(job)
-    return {"limit": limit, "job": longest, "length": _length(obj)}
-
-
-def _length(obj: JSON) -> int:
-    """Of the name, or of the one that generateName will make (k8s.io/apiserver pkg/storage/names: 58 and 5 more)."""
-    prefix = text(get(obj, ("metadata", "generateName")))
-    return len(text(get(obj, ("metadata", "name")))) or (min(len(prefix), 58) + 5 if prefix else 0)
+    policy = mapping(get(runtime, ("podGroupPolicy",)))
+    by = next((name for name in ("volcano", "coscheduling") if policy.get(name) is not None), "")
+    jobs = items(get(merged.spec, ("replicatedJobs",)))
+    pods = [parallelism(job) for job in jobs]
+    return {
+        "by": by,
+        "queue": merged.annotations.get(_QUEUE),
+        "queueAt": merged.annotated.get(_QUEUE, ""),
+        "priorityClasses": sorted({name for job in jobs if (name := named(get(job, _POD)))}),
+        "members": sum(pods),
+        "first": sum(count for job, count in zip(jobs, pods, strict=True) if not items(get(job, ("dependsOn",)))),
+    }

@@ -11,42 +11,63 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts import steps
+from webhook.facts import overlays, steps
+from webhook.facts.containers import mapping
 from webhook.facts.fields import unknown
 from webhook.facts.jobset import findings
 from webhook.facts.processes import plugin
+from webhook.facts.releases import Release, minor
 from webhook.facts.roles import KINDS, Roles, roles
 from webhook.facts.settings import Settings, settings
+from webhook.facts.shaped import shaped
 from webhook.paths import get
 from webhook.workloads.podsets import group_kind
 
 _RUNTIMES: Final = ("TrainingRuntime", "ClusterTrainingRuntime")
 
 
-def training(obj: JSON, version: tuple[int, int]) -> JSON:
-    """The fact of one object."""
+def training(obj: JSON, version: Release, old: JSON = None) -> JSON:
+    """The fact of one object, and of what it was before the change."""
     group, kind = group_kind(obj)
     is_trainer, is_operator = group == "trainer.kubeflow.org", group == "kubeflow.org"
-    runtime = get(obj, ("spec",)) if is_trainer and kind in _RUNTIMES else None
     known = roles(obj, kind) if is_operator and kind in KINDS else Roles()
     said = settings(obj, kind) if is_operator and kind in KINDS else Settings()
+    shape = kind if is_trainer or group == "jobset.x-k8s.io" else ""
+    now, before = shaped(obj, shape), shaped(old, shape)
+    runtime = mapping(now.object.get("spec")) if is_trainer and kind in _RUNTIMES else None
     return {
         "release": ".".join(map(str, version)),
-        "minor": version[1] if version[0] == 2 else 99 if version[0] > 2 else 0,
+        "minor": minor(version),
+        "object": now.object,
+        "old": before.object,
+        "changes": _changes(now.object, before.object) if old is not None else [],
         "plugin": plugin(runtime) if runtime is not None else "",
         "fields": list(unknown(obj, kind, version)) if is_trainer else [],
-        "notes": list(_notes(runtime)) if runtime is not None else [],
+        "notes": list(_notes(now.object, kind, version)) if shape else [],
         "roles": known.found,
         "name": known.name,
         "settings": said.values,
         "unfilled": said.unfilled,
-        "odd": said.odd + known.odd,
+        "odd": now.wrong + said.odd + known.odd,
         "open": known.open,
         "missing": [],
     }
 
 
-def _notes(runtime: JSON) -> Iterator[JSON]:
-    yield from steps.runtime_notes(runtime)
-    for found in findings(get(runtime, ("template", "spec")) or {}):
-        yield found.note(("spec", "template", "spec"))
+def _changes(obj: JSON, old: JSON) -> list[str]:
+    """The fields of a spec that are not as they were."""
+    now, before = mapping(obj.get("spec")), mapping(old.get("spec"))
+    return [name for name in {**now, **before} if now.get(name) != before.get(name)]
+
+
+def _notes(obj: JSON, kind: str, version: Release) -> Iterator[JSON]:
+    spec = mapping(obj.get("spec"))
+    if kind in _RUNTIMES:
+        yield from steps.runtime_notes(spec, version)
+        for found in findings(mapping(get(spec, ("template", "spec")))):
+            yield found.note(("spec", "template", "spec"))
+    elif kind == "JobSet":
+        for found in findings(spec):
+            yield found.note(("spec",))
+    elif kind == "TrainJob":
+        yield from overlays.notes(obj, version)
