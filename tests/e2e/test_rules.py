@@ -62,6 +62,26 @@ def test_a_pod_without_it_is_stored_as_it_was_sent(cluster: Cluster) -> None:
     assert cluster.server.get("pod", "plain")["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "1"}
 
 
+def deployment(count: int) -> dict[str, Any]:
+    made = template({"gpu": count}, "main")
+    labels = {"app": "applied"}
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, **made}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "applied", "namespace": "default"},
+        "spec": spec,
+    }
+
+
+def test_a_manifest_is_applied_again_with_another_count(cluster: Cluster) -> None:
+    for count in (1, 1, 2):
+        cluster.server.kubectl("apply", "-f", "-", given=yaml.safe_dump(deployment(count)))
+        stored = cluster.server.get("deployment", "applied")["spec"]["template"]["spec"]["containers"][0]
+        assert stored["resources"] == {"limits": {"nvidia.com/gpu": str(count)}}
+    cluster.server.kubectl("scale", "deployment/applied", "--replicas=1")
+
+
 def test_a_batchsandbox_that_wants_all_is_a_bad_request(cluster: Cluster) -> None:
     sandbox = {
         "apiVersion": "sandbox.opensandbox.io/v1alpha1",
