@@ -26,7 +26,7 @@ test: $(DEV_STAMP) ## everything CI runs: lint, format, types, tests with branch
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -m "not e2e" --cov --cov-branch --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n auto -m "not e2e" --cov --cov-branch --cov-report=term:skip-covered
 
 e2e: $(DEV_STAMP) ## against a real kube-apiserver (KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin)
 	$(BIN)/python -m pytest tests/e2e -m e2e
