@@ -1,5 +1,7 @@
 """The checker types every expression as cel-go does in Kubernetes, and refuses with its words at its places."""
 
+import sys
+
 import pytest
 
 from webhook.cel.checker import check, read
@@ -236,6 +238,16 @@ def test_the_deepest_expressions_are_checked():
     read("!dyn(" * 249 + "true" + ")" * 249, ENVIRONMENT)
 
 
+@pytest.fixture
+def usual_depth():
+    """Python's own recursion limit; cel-python raises that of a process in which it was used."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.usefixtures("usual_depth")
 def test_deeper_than_python_can_follow_is_a_compile_error():
     source = "!dyn(true && " * 249 + "self" + ".a" * 249 + ")" * 249
     assert complaint(source) == "ERROR: <input>:-1:0: expression recursion limit exceeded: 250"
