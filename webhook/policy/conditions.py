@@ -35,6 +35,10 @@ def hold(found: Sequence[Condition], asked: Asked, *, is_fail: bool, deadline: f
         EvaluationError: none is false, some failed, and the policy's failurePolicy is Fail; all their texts.
 
     """
+    if len(found) <= _ALWAYS_COVERED:
+        for condition in found:
+            if condition.is_shared and asked.answers.get(condition.expression.source, _UNKNOWN)[0] is False:
+                return False
     purse = Purse(CONDITIONS_BUDGET, deadline)
     errors: list[EvaluationError] = []
     is_false = False
@@ -69,6 +73,8 @@ def _answer(condition: Condition, asked: Asked, purse: Purse) -> Any:
 
 
 _UNKNOWN = (None, "", CONDITIONS_BUDGET + 1)
+_ALWAYS_COVERED = 2
+"""So many conditions cannot run out of budget, whichever comes first."""
 
 
 def _computed(expression: Expression, asked: Asked, purse: Purse) -> Any:

@@ -79,11 +79,26 @@ def _binding(policy: Policy, binding: Binding, found: tuple[Target, ...], around
     made: list[Decision] = []
     for param in chosen:
         for target in targeted:
-            if target.match.conversion == "impossible":
-                made.append(_unconverted(policy, binding, target))
-            else:
-                made += _Invocation(policy, binding, param, target, around).decisions()
+            made += _invoke(policy, binding, param, target, around)
     return made
+
+
+def _invoke(
+    policy: Policy, binding: Binding, param: JSON, target: Target, around: Surroundings
+) -> Sequence[Decision]:
+    """What a policy says of one object: nothing where its conditions do not hold, which is the most frequent case."""
+    if target.match.conversion == "impossible":
+        return [_unconverted(policy, binding, target)]
+    started = perf_counter()
+    try:
+        conditions = policy.gate().conditions
+        if conditions:
+            asked = for_conditions(policy, target, param, around)
+            if not hold(conditions, asked, is_fail=policy.is_fail, deadline=around.deadline):
+                return ()
+        return _Invocation(policy, binding, param, target, around, started).decisions()
+    except (EvaluationError, BindingError, LookupFailed) as error:
+        return [_Invocation(policy, binding, param, target, around, started).failure(str(error))]
 
 
 def _unusable(policy: Policy, binding: Binding | None, text: str) -> Decision:
@@ -124,7 +139,7 @@ def _admits(binding: Binding, param: str, path: str) -> tuple[Decision, ...]:
 
 
 class _Invocation:
-    """One policy under one binding with one parameter, asked about one object.
+    """One policy under one binding with one parameter, asked about one object for which its conditions hold.
 
     `elapsed_s` of a decision is the time from the start to it; rules that hold carry none, as the API server measures
     only denials and errors.
@@ -132,33 +147,32 @@ class _Invocation:
 
     __slots__ = ("around", "binding", "lacking", "param", "policy", "purse", "started", "target")
 
-    def __init__(self, policy: Policy, binding: Binding, param: JSON, target: Target, around: Surroundings) -> None:
+    def __init__(
+        self, policy: Policy, binding: Binding, param: JSON, target: Target, around: Surroundings, started: float
+    ) -> None:
         self.policy = policy
         self.binding = binding
         self.param = param
         self.target = target
         self.around = around
-        self.started = perf_counter()
+        self.started = started
+        self.purse = Purse(BUDGET, around.deadline)
+        self.lacking: dict[frozenset[str], Sequence[str]] = {}
+
+    def failure(self, text: str) -> Decision:
+        """The decision of the policy as a whole that could not be evaluated."""
+        return self._decision(None, "error", text)
 
     def decisions(self) -> Sequence[Decision]:
-        """One decision per rule, one for a failure of the whole, one for what is to be recorded."""
-        try:
-            return self._evaluate() if self._holds() else []
-        except (EvaluationError, BindingError, LookupFailed) as error:
-            return [self._decision(None, "error", str(error))]
+        """One decision per rule, one for what is to be recorded.
 
-    def _holds(self) -> bool:
-        policy = self.policy
-        conditions = policy.conditions
-        if not conditions:
-            return True
-        asked = for_conditions(policy, self.target, self.param, self.around)
-        return hold(conditions, asked, is_fail=policy.is_fail, deadline=self.around.deadline)
+        Raises:
+            EvaluationError: the budget is spent, or a fact cannot be computed.
+            BindingError: the namespace that an expression asks about does not exist.
+            LookupFailed: nobody can say something that an expression asks about.
 
-    def _evaluate(self) -> Sequence[Decision]:
+        """
         body = self.policy.body()
-        self.purse = Purse(BUDGET, self.around.deadline)
-        self.lacking: dict[frozenset[str], Sequence[str]] = {}
         seen = activation(self.policy, self.target, self.param, self.around, self.purse)
         results = self._results(body.rules, seen)
         seen.pop("variables", None)  # breaks the circle that would wait for the garbage collector
