@@ -63,9 +63,8 @@ def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
     at = _SPEC.get(kind, ()) if group == GROUP else ()
     spec = paths.get(obj, at) if at else None
     asked = requests(spec, at, version_of(obj)) if at else []
-    Classes(replace(view, missing=[])).mark(
-        asked
-    )  # what a request asks for stands in it, whether its class is known or not
+    if asked:  # what a request asks for stands in it, whether its class is known or not
+        Classes(replace(view, missing=[])).mark(asked)
     return {
         "claims": claims,
         "references": references,

@@ -88,7 +88,16 @@ def podsets(obj: JSON, table: Table) -> tuple[PodSet, ...]:
     A kind that is not in the table, or a template that is absent or null, gives none.
     """
     row = table.row(*group_kind(obj))
-    return tuple(_of_row(obj, row, table, depth=0)) if row else ()
+    if row is None:
+        return ()
+    first = row.podSets[0] if row.podSets else _ITSELF
+    if not first.template and row.podSets == (_ITSELF,):
+        return (PodSet(name=_ITSELF.name, path=(), template=obj),)
+    return tuple(_of_row(obj, row, table, depth=0))
+
+
+_ITSELF = PodSetRule(template="", name="main")
+"""The only rule of a kind that is a pod template itself: a Pod."""
 
 
 def fragments(obj: JSON, table: Table) -> tuple[Fragment, ...]:
