@@ -22,6 +22,8 @@ class Operation(StrEnum):
     DELETE = "DELETE"
     CONNECT = "CONNECT"
 
+    __hash__ = str.__hash__  # an Enum's own is a Python function, and operations are looked up on every request
+
 
 class Phase(StrEnum):
     """The admission phase: `mutate` sees the object as submitted, `validate` as it will be stored."""

@@ -61,6 +61,9 @@ def test_an_optional(text, value, cost):
         ("o.?a.optFlatMap(v, v.?b).?x", "unsupported index type 'string' in list", 8),
         ("o.?x.optFlatMap(v, v.?b)[0]", {"optional": None}, 3),
         ("has(o.?a.optFlatMap(v, optional.ofNonZeroValue(v)).b)", {"bool": True}, 8),
+        ("true ? (true ? o.a : o).b : o", {"list": [{"int": "1"}, {"int": "2"}]}, 2),
+        ("true ? o.?l.optFlatMap(v, optional.of(v))[?0].n : o.?x", {"optional": {"string": "x"}}, 10),
+        ("o.a.b[(true ? {'i': 0} : o).i]", {"int": "1"}, 5),
     ],
 )
 def test_a_path_that_begins_with_an_optional_macro_has_no_cost_of_its_own(text, value, cost):

@@ -110,7 +110,7 @@ class Compiler:
     def bare(self, node: Node) -> Term:
         """The same as the branch of `? :` or as an index, where cel-go does not count an attribute's own 1."""
         term = self.value(node)
-        if id(node) not in self.constants and is_attribute(node):
+        if id(node) not in self.constants and is_attribute(node) and compiler_access.has_a_cost(self, node):
             self.writer.charge(-1)
         return term
 

@@ -101,6 +101,11 @@ def _steps(compiler: Compiler, node: Select | Call) -> Term:
     return term
 
 
+def has_a_cost(compiler: Compiler, node: Node) -> bool:
+    """Whether cel-go counts 1 for an attribute besides its steps: not for a path that begins with a conditional."""
+    return not _is_conditional(_path(compiler, node)[1])
+
+
 def _is_conditional(node: Node) -> bool:
     """Whether a node is `? :`, which optMap and optFlatMap stand for too."""
     if isinstance(node, Macro):

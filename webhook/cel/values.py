@@ -356,12 +356,14 @@ def equal(left: Any, right: Any) -> bool:
     other = type(right)
     if kind is str:
         return kind is other and bool(left == right)
+    if kind is dict and other is dict:
+        return left.keys() == right.keys() and _same(left.values(), map(right.__getitem__, left))
+    if kind is list:
+        return other is list and len(left) == len(right) and _same(left, right)
     if kind in NUMBERS:
         return other in NUMBERS and numbers_equal(left, right)
     if kind is bool or left is None or right is None:
         return left is right
-    if kind is list:
-        return other is list and len(left) == len(right) and _same(zip(left, right, strict=True))
     if kind in _EVERY_MAP:
         return other in _EVERY_MAP and len(left) == len(right) and _same_entries(left, right)
     if kind is Struct:
@@ -381,9 +383,13 @@ def equal_quietly(left: Any, right: Any) -> bool:
         return False
 
 
-def _same(pairs: Iterable[tuple[Any, Any]]) -> bool:
+def _same(lefts: Iterable[Any], rights: Iterable[Any]) -> bool:
     """Whether no pair is unequal. What refuses to be compared does not count: cel-go's lists and maps ignore it."""
-    for left, right in pairs:
+    for left, right in zip(lefts, rights, strict=True):
+        if type(left) is str and type(right) is str:  # as most leaves of objects are
+            if left != right:
+                return False
+            continue
         try:
             if not equal(left, right):
                 return False
@@ -412,9 +418,9 @@ def numbers_equal(left: Any, right: Any) -> bool:
 
 def _same_entries(left: dict[Any, Any], right: dict[Any, Any]) -> bool:
     if type(left) is not Map and type(right) is not Map:
-        return left.keys() == right.keys() and _same((item, right[key]) for key, item in left.items())
-    found = [(item, map_find(right, key)) for key, item in map_items(left)]
-    return not any(item is ABSENT for _, item in found) and _same(found)
+        return left.keys() == right.keys() and _same(left.values(), map(right.__getitem__, left))
+    found = [map_find(right, key) for key in map_keys(left)]
+    return not any(item is ABSENT for item in found) and _same(left.values(), found)
 
 
 def compare(left: Any, right: Any) -> int:

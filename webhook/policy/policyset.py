@@ -91,7 +91,7 @@ class PolicySet:
     def _candidates(self, name: str, attributes: Attributes) -> tuple[Policy, ...]:
         resource = attributes.resource
         group, plural = self._equivalents.identity(resource.group, resource.resource)
-        return self._indexes[name].find(group, plural, attributes.operation.value)
+        return self._indexes[name].find(group, plural, attributes.operation)
 
     def surroundings(
         self,

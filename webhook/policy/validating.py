@@ -83,9 +83,7 @@ def _binding(policy: Policy, binding: Binding, found: tuple[Target, ...], around
     return made
 
 
-def _invoke(
-    policy: Policy, binding: Binding, param: JSON, target: Target, around: Surroundings
-) -> Sequence[Decision]:
+def _invoke(policy: Policy, binding: Binding, param: JSON, target: Target, around: Surroundings) -> Sequence[Decision]:
     """What a policy says of one object: nothing where its conditions do not hold, which is the most frequent case."""
     if target.match.conversion == "impossible":
         return [_unconverted(policy, binding, target)]
@@ -96,9 +94,9 @@ def _invoke(
             asked = for_conditions(policy, target, param, around)
             if not hold(conditions, asked, is_fail=policy.is_fail, deadline=around.deadline):
                 return ()
-        return _Invocation(policy, binding, param, target, around, started).decisions()
+        return _Invocation(policy, binding, param, target, around, started=started).decisions()
     except (EvaluationError, BindingError, LookupFailed) as error:
-        return [_Invocation(policy, binding, param, target, around, started).failure(str(error))]
+        return [_Invocation(policy, binding, param, target, around, started=started).failure(str(error))]
 
 
 def _unusable(policy: Policy, binding: Binding | None, text: str) -> Decision:
@@ -148,7 +146,7 @@ class _Invocation:
     __slots__ = ("around", "binding", "lacking", "param", "policy", "purse", "started", "target")
 
     def __init__(
-        self, policy: Policy, binding: Binding, param: JSON, target: Target, around: Surroundings, started: float
+        self, policy: Policy, binding: Binding, param: JSON, target: Target, around: Surroundings, *, started: float
     ) -> None:
         self.policy = policy
         self.binding = binding

@@ -199,13 +199,14 @@ def request(attributes: Attributes, resource: GroupVersionResource, kind: GroupV
         "dryRun": attributes.dry_run,
         "options": attributes.options,
     }
-    optional = {
-        "subResource": attributes.sub_resource,
-        "requestSubResource": attributes.request_sub_resource or attributes.sub_resource,
-        "name": attributes.name,
-        "namespace": attributes.namespace,
-    }
-    shown.update((name, value) for name, value in optional.items() if value)
+    if attributes.sub_resource:
+        shown["subResource"] = attributes.sub_resource
+    if sub_resource := attributes.request_sub_resource or attributes.sub_resource:
+        shown["requestSubResource"] = sub_resource
+    if attributes.name:
+        shown["name"] = attributes.name
+    if attributes.namespace:
+        shown["namespace"] = attributes.namespace
     return shown
 
 
