@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
 FLOORS = (
     {"attributes", "errors"},
-    {"decisions", "paths", "logs"},
+    {"decisions", "deadline", "paths", "logs"},
     {"quantity", "jsontext", "shapes", "yamlscalar"},
     {"yamltext", "config", "shipped"},
     {"yamlfile"},

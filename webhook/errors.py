@@ -13,6 +13,7 @@
     ├── BindingError          a binding that cannot be used on a request     -> the policy's failurePolicy
     ├── LookupFailed          an object that could not be looked up (absent is None, not this)
     └── PatchError            a patch that does not apply
+    InlineBudgetSpent         a review that needs a process of its own: outside the tree, so that nothing absorbs it
 
 Caught by class, never by message. Texts are lower case, name the path, and say what to do.
 """
@@ -138,3 +139,7 @@ class LookupFailed(ClaimgateError):
 
 class PatchError(ClaimgateError):
     """A patch that cannot be read or does not apply; the text is evanphx/json-patch's."""
+
+
+class InlineBudgetSpent(Exception):
+    """A review took longer than the event loop may be held up: it is given to a worker process, from the start."""

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from webhook.cel.cost import OVER_BUDGET, OVER_LIMIT, OVER_TIME, Meter, Overrun
+from webhook.cel.cost import OVER_BUDGET, OVER_LIMIT, Meter, Overrun
+from webhook.deadline import OVER_TIME, Deadline
 from webhook.errors import BudgetExceeded
 
 
@@ -53,11 +54,11 @@ def test_a_cost_counted_ahead_asks_for_exact_counting():
 
 
 def test_a_deadline_is_looked_at_in_steps():
-    meter = Meter(deadline=time.monotonic() + 60)
+    meter = Meter(deadline=Deadline(time.monotonic() + 60))
     assert meter.start() == 25_000
     assert meter.check(25_001) == 50_001
-    assert Meter(limit=7, deadline=time.monotonic() + 60).start() == 7
-    meter.deadline = time.monotonic() - 1
+    assert Meter(limit=7, deadline=Deadline(time.monotonic() + 60)).start() == 7
+    meter.deadline = Deadline(time.monotonic() - 1)
     assert meter.start() == 25_000  # the clock was read when the first expression began
     meter.cost = 25_000
     meter.settle()

@@ -12,6 +12,7 @@ import pytest
 from webhook.cel import Environment, Meter, compiled_engine
 from webhook.cel.types import BOOL, DYN, STRING, Structure, list_of, map_of, object_type
 from webhook.cel.values import NONE, Optional, Struct, TypeValue, UInt, make_map
+from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, CompileError, EvaluationError, NoSuchOverload
 
 OBJECT = {
@@ -252,8 +253,8 @@ def test_the_budget_is_shared_and_then_gone():
 
 def test_a_passed_deadline_stops():
     with pytest.raises(BudgetExceeded):
-        evaluate("true", meter=Meter(deadline=time.monotonic() - 1))
-    meter = Meter(limit=10**12, budget=10**12, deadline=time.monotonic() + 0.2)
+        evaluate("true", meter=Meter(deadline=Deadline(time.monotonic() - 1)))
+    meter = Meter(limit=10**12, budget=10**12, deadline=Deadline(time.monotonic() + 0.2))
     start = time.monotonic()
     with pytest.raises(BudgetExceeded, match="interrupted"):
         evaluate("lists.range(9999).all(i, lists.range(9999).all(j, i + j >= 0))", meter=meter)

@@ -5,6 +5,7 @@ import pytest
 from tests.policy.support import CONFIG_MAPS, namespace, pod, policies, request, validating
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
+from webhook.deadline import Deadline
 from webhook.decisions import ValidationAction
 from webhook.errors import LookupFailed
 from webhook.policy.validating import validate
@@ -196,10 +197,10 @@ def test_a_variable_over_its_limit_is_an_error_that_may_be_absorbed():
 
 
 def test_a_deadline_that_has_passed_cannot_be_absorbed():
-    (found,) = decide(policies(validating("true || object.x == 1", DEEP)), LONG, deadline=0.0)[:1]
+    (found,) = decide(policies(validating("true || object.x == 1", DEEP)), LONG, deadline=Deadline(0.0))[:1]
     assert "operation interrupted" in found.message
     variables = [{"name": "x", "expression": DEEP}]
-    (found,) = decide(policies(validating("variables.x || true", variables=variables)), LONG, deadline=0.0)
+    (found,) = decide(policies(validating("variables.x || true", variables=variables)), LONG, deadline=Deadline(0.0))
     assert "operation interrupted" in found.message
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from webhook.admission.enforce import enforce
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
+from webhook.deadline import Deadline
 from webhook.decisions import Verdict
 from webhook.patch.diff import diff
 from webhook.policy.mutating import mutate
@@ -29,7 +30,7 @@ def review(
     cluster: Cluster,
     *,
     phase: Phase,
-    deadline: float | None = None,
+    deadline: Deadline | None = None,
     authorizer: Authorizer | None = None,
     api_server_text: bool = False,
 ) -> Verdict:
@@ -40,7 +41,7 @@ def review(
         policies: all policies; those of the phase are asked.
         cluster: answers from memory.
         phase: mutating or validating.
-        deadline: a moment of time.monotonic() after which expressions fail; None for none.
+        deadline: until when it may run; policies that are asked later fail. None for as long as it takes.
         authorizer: says what users may do; without one, expressions that ask fail.
         api_server_text: write denials as the API server's own plugins do.
 
@@ -48,6 +49,7 @@ def review(
         The verdict; it never raises for a policy's fault.
 
     """
+    deadline = deadline or Deadline()
     around = policies.surroundings(attributes, cluster, deadline, authorizer) if phase is Phase.MUTATE else None
     decisions = validate(attributes, policies, cluster, phase, deadline, authorizer=authorizer, around=around)
     verdict = enforce(decisions, attributes, api_server_text=api_server_text)

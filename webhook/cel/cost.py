@@ -7,8 +7,7 @@ limits: k8s.io/apiserver pkg/apis/cel/config.go. Nothing in an expression can ab
 
 from __future__ import annotations
 
-import time
-
+from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 
 PER_CALL_LIMIT = 1_000_000
@@ -20,7 +19,6 @@ MATCH_CONDITIONS_BUDGET = 2_500_000
 
 OVER_LIMIT = "operation cancelled: actual cost limit exceeded"
 OVER_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
-OVER_TIME = "operation interrupted"
 
 STEP = 25_000
 """With a deadline, the clock is read after this much cost, of one expression or of many: some milliseconds of work."""
@@ -36,7 +34,7 @@ class Meter:
     Args:
         limit: the most one expression may cost.
         budget: what is left for all expressions together; below zero once it was overspent.
-        deadline: the time.monotonic() at which evaluation stops, or None.
+        deadline: until when evaluation may run, or None.
 
     `due` is the budget at which the clock is to be read again.
     """
@@ -44,7 +42,7 @@ class Meter:
     __slots__ = ("budget", "cost", "deadline", "due", "limit", "spent")
 
     def __init__(
-        self, limit: int = PER_CALL_LIMIT, budget: int = RUNTIME_BUDGET, deadline: float | None = None
+        self, limit: int = PER_CALL_LIMIT, budget: int = RUNTIME_BUDGET, deadline: Deadline | None = None
     ) -> None:
         self.limit = limit
         self.budget = budget
@@ -71,8 +69,7 @@ class Meter:
         if self.deadline is None:
             return most
         if budget <= self.due:
-            if time.monotonic() > self.deadline:
-                raise BudgetExceeded(OVER_TIME)
+            self.deadline.look()
             self.due = budget - STEP
         return min(STEP, most)
 
@@ -88,9 +85,9 @@ class Meter:
         if cost > self.budget:
             self.cost = cost
             raise BudgetExceeded(OVER_BUDGET)
-        if self.deadline is not None and time.monotonic() > self.deadline:
+        if self.deadline is not None:
             self.cost = cost
-            raise BudgetExceeded(OVER_TIME)
+            self.deadline.look()
         most = min(self.limit, self.budget)
         return most if self.deadline is None else min(most, cost + STEP)
 

@@ -23,6 +23,7 @@ from webhook.cluster.layered import LayeredCluster
 from webhook.commands import assembly, live
 from webhook.commands.assumed import AssumedNamespaces
 from webhook.config import Settings
+from webhook.deadline import Deadline
 from webhook.decisions import Verdict
 from webhook.errors import ConfigurationError
 from webhook.logs import Log
@@ -76,7 +77,7 @@ class Held:
             self.policies.current,
             self.cluster(),
             phase=phase,
-            deadline=deadline,
+            deadline=Deadline(deadline),
             api_server_text=self.settings.api_server_text,
         )
 

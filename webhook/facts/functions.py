@@ -29,6 +29,7 @@ from webhook import paths
 from webhook.attributes import JSON, Attributes, GroupVersionKind
 from webhook.cel.types import Structure, Type
 from webhook.cluster import Cluster
+from webhook.deadline import Deadline
 from webhook.facts import dra, inventory, podgroup, priorities, running, sandbox, structures, trainer, training
 from webhook.facts.assumptions import Assumptions
 from webhook.facts.beside import asides
@@ -77,13 +78,14 @@ def compute(
     *,
     assumptions: Assumptions = Assumptions(),  # noqa: B008 - frozen
     pods: int | None = 1,
+    deadline: Deadline | None = None,
 ) -> JSON:
     """One fact of an object, as plain JSON. The object may be null (on DELETE): it then has no pods.
 
     attributes give the namespace in which references are looked up; obj may be a virtual Pod of the request's object,
-    which stands for some number of pods, None where nobody knows.
+    which stands for some number of pods, None where nobody knows. What is walked is charged to the deadline.
     """
-    view = View(cluster, attributes.namespace)
+    view = View(cluster, attributes.namespace, deadline or Deadline())
     match name:
         case "podSets":
             found = _podsets(obj, table, view, assumptions)

@@ -50,7 +50,7 @@ def trainer(obj: JSON, view: View, version: Release) -> JSON:
     asked = get(obj, ("spec", "trainer", "resourcesPerNode"))
     resources = asked if asked is not None else mapping(get(node, ("resources",)))
     own = get(_container(_node_job(get(runtime, ("template", "spec"))), "node"), ("resources",))
-    apart = View(view.cluster, view.namespace)
+    apart = View(view.cluster, view.namespace, view.deadline)
     processes = _processes(obj, runtime, resources, version, is_known=found is not None)
     return {
         "version": ".".join(map(str, version)),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster import Cluster
+from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")
@@ -17,10 +18,14 @@ NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 
 @dataclass(slots=True)
 class View:
-    """Lookups of one fact in one namespace. `missing` collects texts such as `ClusterTrainingRuntime x not found`."""
+    """Lookups of one fact in one namespace, and until when it may be computed.
+
+    `missing` collects texts such as `ClusterTrainingRuntime x not found`.
+    """
 
     cluster: Cluster
     namespace: str
+    deadline: Deadline = field(default_factory=Deadline)
     missing: list[str] = field(default_factory=list)
 
     def get(self, gvk: GroupVersionKind, name: str, *, namespaced: bool = True) -> JSON | None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, EvaluationError
 from webhook.policy.compiled import Condition, Expression
 from webhook.policy.evaluation import CONDITIONS_BUDGET, OutOfBudget, Purse
@@ -28,7 +29,7 @@ class Asked:
     answers: dict[str, tuple[Any, str, int]] = field(default_factory=dict)
 
 
-def hold(found: Sequence[Condition], asked: Asked, *, is_fail: bool, deadline: float | None) -> bool:
+def hold(found: Sequence[Condition], asked: Asked, *, is_fail: bool, deadline: Deadline | None) -> bool:
     """Say whether all conditions hold. Under failurePolicy Ignore an error is a condition that does not hold.
 
     Raises:

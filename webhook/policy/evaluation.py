@@ -12,6 +12,7 @@ from typing import Any
 
 from webhook.cel import Meter
 from webhook.cel.cost import STEP
+from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, EvaluationError
 from webhook.policy.compiled import Expression
 
@@ -39,7 +40,7 @@ class Purse(Meter):
 
     __slots__ = ("computed", "idle", "owed", "variables")
 
-    def __init__(self, budget: int, deadline: float | None) -> None:  # as Meter's, which a call more would cost
+    def __init__(self, budget: int, deadline: Deadline | None) -> None:  # as Meter's, which a call more would cost
         self.limit = LIMIT
         self.budget = budget
         self.deadline = deadline

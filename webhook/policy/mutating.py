@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from webhook.attributes import JSON, Attributes, Operation
 from webhook.cluster import Cluster
+from webhook.deadline import Deadline
 from webhook.decisions import Decision, ValidationAction
 from webhook.errors import BindingError, EvaluationError, LookupFailed, PatchError
 from webhook.policy import mutations, params
@@ -41,7 +42,7 @@ def mutate(
     attributes: Attributes,
     policies: PolicySet,
     cluster: Cluster,
-    deadline: float | None = None,
+    deadline: Deadline | None = None,
     *,
     authorizer: Authorizer | None = None,
     around: Surroundings | None = None,

@@ -15,6 +15,7 @@ from webhook.attributes import JSON, Attributes, GroupVersionKind, Operation, Ph
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import LayeredCluster
+from webhook.deadline import Deadline
 from webhook.policy.compiled import Policy
 from webhook.policy.equivalents import Equivalents, equivalents
 from webhook.policy.matching import Rule
@@ -97,7 +98,7 @@ class PolicySet:
         self,
         attributes: Attributes,
         cluster: Cluster,
-        deadline: float | None = None,
+        deadline: Deadline | None = None,
         authorizer: Authorizer | None = None,
     ) -> Surroundings:
         """What the policies may ask about around a request; shipped parameters count where the cluster has none."""
@@ -107,7 +108,7 @@ class PolicySet:
             cluster=view,
             table=self.table,
             equivalents=self._equivalents,
-            deadline=deadline,
+            deadline=deadline or Deadline(),
             authorizer=authorizer,
             fact_source=self._facts,
         )

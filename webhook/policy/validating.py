@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from webhook import paths
 from webhook.attributes import JSON, Attributes, Phase
 from webhook.cluster import Cluster
+from webhook.deadline import Deadline
 from webhook.decisions import Decision, ValidationAction
 from webhook.errors import BindingError, EvaluationError, LookupFailed
 from webhook.policy import auditannotations, params
@@ -41,14 +42,14 @@ def validate(
     policies: PolicySet,
     cluster: Cluster,
     phase: Phase,
-    deadline: float | None = None,
+    deadline: Deadline | None = None,
     *,
     authorizer: Authorizer | None = None,
     around: Surroundings | None = None,
 ) -> tuple[Decision, ...]:
     """What the validating policies of a phase say about a request, in the order of their names; () when none matches.
 
-    Never raises for a policy's fault. `deadline` is a moment of time.monotonic(), `around` the request's surroundings
+    Never raises for a policy's fault. `around` the request's surroundings
     where they are at hand.
     """
     candidates = policies.validating_for(attributes, phase)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, UserInfo
 from webhook.cluster import Cluster
+from webhook.deadline import Deadline
 from webhook.errors import BindingError, EvaluationError, LookupFailed, PatchError
 from webhook.facts.assumptions import Assumptions, assumptions
 from webhook.policy.declarations import REQUEST_RESOURCE
@@ -47,8 +48,9 @@ class FactSource(Protocol):
         /,
         *,
         pods: int | None,
+        deadline: Deadline,
     ) -> JSON:
-        """The fact's value as JSON; pods is how many pods a virtual Pod stands for."""
+        """The fact's value as JSON; pods is how many pods a virtual Pod stands for. Charges `deadline`."""
         ...
 
 
@@ -56,11 +58,21 @@ def fact_source(table: Table) -> FactSource:
     """The facts room, as this room asks it."""
 
     def compute(
-        name: str, obj: JSON, attributes: Attributes, cluster: Cluster, assumed: Assumptions, /, *, pods: int | None
+        name: str,
+        obj: JSON,
+        attributes: Attributes,
+        cluster: Cluster,
+        assumed: Assumptions,
+        /,
+        *,
+        pods: int | None,
+        deadline: Deadline,
     ) -> JSON:
         from webhook.facts import functions
 
-        return functions.compute(name, obj, attributes, cluster, table, assumptions=assumed, pods=pods)
+        return functions.compute(
+            name, obj, attributes, cluster, table, assumptions=assumed, pods=pods, deadline=deadline
+        )
 
     return compute
 
@@ -99,7 +111,7 @@ class Surroundings:
     cluster: Cluster
     table: Table
     equivalents: Equivalents
-    deadline: float | None = None
+    deadline: Deadline = field(default_factory=Deadline)
     authorizer: Authorizer | None = None
     fact_source: FactSource | None = None
     sent: Match = field(init=False)
@@ -169,7 +181,9 @@ class Surroundings:
                 raise LookupFailed(f"no source of the fact `{name}`")
             try:
                 pods = podset.pods if podset else 1
-                value = self.fact_source(name, obj, attributes, self.cluster, assumed, pods=pods)
+                value = self.fact_source(
+                    name, obj, attributes, self.cluster, assumed, pods=pods, deadline=self.deadline
+                )
             except PatchError as error:
                 raise EvaluationError(f"fact `{name}`: the patches of the object cannot be merged: {error}") from error
             known = self._facts[key] = (obj, assumed, value)

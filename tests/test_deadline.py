@@ -1,0 +1,49 @@
+"""Until when a review may run: work is charged, the clock is read in steps."""
+
+import math
+import time
+
+import pytest
+
+from webhook.deadline import CHARACTERS, STEP, Deadline
+from webhook.errors import BudgetExceeded, InlineBudgetSpent
+
+
+def test_the_clock_is_read_after_each_step_of_work():
+    late = Deadline(time.monotonic() - 1)
+    late.spend(STEP)
+    with pytest.raises(BudgetExceeded, match="operation interrupted"):
+        late.spend(1)
+    assert late.left == STEP
+
+
+def test_much_work_at_once_is_refused_before_it_is_done():
+    with pytest.raises(BudgetExceeded):
+        Deadline(time.monotonic() - 1).spend(10 * STEP)
+
+
+def test_texts_count_by_their_length():
+    deadline = Deadline()
+    deadline.spend_text("x" * (3 * CHARACTERS))
+    assert deadline.left == STEP - 3
+    deadline.spend_text(b"short")
+    assert deadline.left == STEP - 3
+
+
+def test_paced_items_end_with_the_time():
+    late = Deadline(time.monotonic() - 1)
+    seen = []
+    with pytest.raises(BudgetExceeded):
+        seen.extend(late.paced(range(10 * STEP)))
+    assert seen == list(range(STEP))
+    assert list(Deadline().paced(iter("abc"))) == ["a", "b", "c"]
+
+
+def test_what_is_raised_can_be_chosen():
+    with pytest.raises(InlineBudgetSpent):
+        Deadline(0.0, InlineBudgetSpent).look()
+
+
+def test_without_a_moment_it_is_never_late():
+    assert Deadline().at == math.inf
+    Deadline().spend(10**9)

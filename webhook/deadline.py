@@ -1,0 +1,77 @@
+"""Until when one review may run, and how much work may pass before the clock is read.
+
+Everything that works on a review shares one Deadline and charges it what it really walks: iterations, entries, a text
+by its length. The clock is read after every STEP units, as kube-apiserver does (k8s.io/apiserver v0.36
+pkg/apis/cel/config.go CheckFrequency, cel-go v0.26.0 interpreter evalFold). Cost in CEL's units is another matter
+(cel/cost.py): it is the same on every machine, and some calls that walk far cost nothing. Knows no expressions.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final, TypeVar
+
+from webhook.errors import BudgetExceeded
+
+STEP: Final = 100
+"""Units of work between two looks at the clock. A unit is about one iteration of a loop: 0.1 to 1 microseconds."""
+CHARACTERS: Final = 1000
+"""Characters of text that count as one unit for what CPython does in C: find, replace, compare, decode."""
+OVER_TIME: Final = "operation interrupted"
+"""cel-go v0.26.0 interpreter/interpretable.go, InterruptError."""
+
+Item = TypeVar("Item")
+
+
+class Deadline:
+    """A moment of time.monotonic(), and the work that is left before the clock is read again.
+
+    Not for several threads at once. Without a moment the clock is still read, and never late.
+    """
+
+    __slots__ = ("at", "left", "overrun")
+
+    def __init__(self, at: float = math.inf, overrun: type[Exception] = BudgetExceeded) -> None:
+        """Begin with the clock unread.
+
+        Args:
+            at: when it is too late.
+            overrun: what is raised then; made with the API server's text.
+        """
+        self.at = at
+        self.left = STEP
+        self.overrun = overrun
+
+    def spend(self, work: int) -> None:
+        """Charge work that is about to be done, before it is.
+
+        Raises:
+            Exception: `overrun`, when it is too late.
+        """
+        self.left -= work
+        if self.left < 0:
+            self.look()
+
+    def spend_text(self, text: str | bytes) -> None:
+        """Charge one walk over a text in C; see `spend`."""
+        self.spend(len(text) // CHARACTERS)
+
+    def look(self) -> None:
+        """Read the clock now.
+
+        Raises:
+            Exception: `overrun`, when it is too late.
+        """
+        self.left = STEP
+        if time.monotonic() > self.at:
+            raise self.overrun(OVER_TIME)
+
+    def paced(self, items: Iterable[Item]) -> Iterator[Item]:
+        """The items, with the clock read at least every STEP of them."""
+        source = iter(items)
+        while chunk := list(islice(source, STEP)):
+            self.spend(len(chunk))
+            yield from chunk
