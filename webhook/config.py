@@ -89,6 +89,18 @@ def version(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+def size(flag: str, text: str) -> int:
+    """Bytes of a flag such as `96Mi` that belongs to one command alone.
+
+    Raises:
+        ConfigurationError: it is no size, naming the flag.
+    """
+    try:
+        return _bytes(text.strip())
+    except ValueError as error:
+        raise ConfigurationError(f"{flag}: `{text}` {error}") from None
+
+
 def _bytes(text: str) -> int:
     match = re.fullmatch(r"([1-9]\d*)(Ki|Mi|Gi)?", text)
     if match is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from webhook.admission.decode import MAX_DEPTH, decode, decode_request, decode_review
+from webhook.admission.decode import MAX_DEPTH, decode, decode_head, decode_request, decode_review
 from webhook.attributes import GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import CallError
 
@@ -182,3 +182,47 @@ def test_user_is_read_whole() -> None:
 
 def test_operations_are_the_api_servers() -> None:
     assert [decode_request(request(operation=verb)).operation for verb in Operation] == list(Operation)
+
+
+HEAD = {
+    "uid": "U",
+    "kind": {"group": "", "version": "v1", "kind": "Pod"},
+    "resource": {"group": "", "version": "v1", "resource": "pods"},
+    "name": "p",
+    "namespace": "ns",
+    "operation": "CREATE",
+    "userInfo": {"username": "alice", "extra": {"key": ["value"]}},
+}
+API_SERVER = json.dumps({"kind": "AdmissionReview", "request": {**HEAD, "object": {"a": 1}, "dryRun": False}}).encode()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        API_SERVER,
+        API_SERVER.replace(b'{"a": 1}', b"[" * 3_000_000),
+        json.dumps({"request": {"object": {"a": 1}, **HEAD}}).encode(),
+        json.dumps({"request": {**HEAD, "userInfo": {"extra": {"object": ["x"]}, "username": "alice"}}}).encode(),
+    ],
+    ids=["as the API server writes it", "an object that is not JSON", "the object first", "an extra named object"],
+)
+def test_the_head_of_a_review_is_read_without_its_objects(sent: bytes) -> None:
+    head = decode_head(sent)
+    assert head is not None
+    found = (head.uid, head.kind.kind, head.namespace, head.operation, head.user_info.username, head.object)
+    assert found == ("U", "Pod", "ns", "CREATE", "alice", None)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"{}",
+        b'{"request":{}}',
+        b'{"request":{"operation":"CREATE"}}',
+        json.dumps({"request": {"object": "x" * (1 << 20), **HEAD}}).encode(),
+    ],
+    ids=["nothing", "no request", "an empty request", "no uid", "a large object first"],
+)
+def test_a_head_that_cannot_be_had_cheaply_is_none(sent: bytes) -> None:
+    assert decode_head(sent) is None

@@ -1,4 +1,4 @@
-"""A serving process in memory: the real door, desk and application around a reviewer that a test gives."""
+"""A serving process in memory: the real door, handler and application around a reviewer that a test gives."""
 
 from __future__ import annotations
 
@@ -12,19 +12,31 @@ from typing import Any
 import httpx
 
 from webhook.attributes import Attributes, Phase
-from webhook.decisions import Verdict
+from webhook.deadline import Deadline
+from webhook.decisions import Status, Verdict
 from webhook.logs import Log
 from webhook.server.door import Limits
 from webhook.server.process import process
 from webhook.server.readiness import Readiness
 from webhook.server.tally import Tally
+from webhook.server.worker_lane import WorkerLimits
 
-Review = Callable[[Attributes, Phase, float], Verdict]
+Review = Callable[[Attributes, Phase, Deadline], Verdict]
 
 
-def allow(_attributes: Attributes, _phase: Phase, _deadline: float) -> Verdict:
+def allow(_attributes: Attributes, _phase: Phase, _deadline: Deadline) -> Verdict:
     """Admit everything."""
     return Verdict(allowed=True)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A reviewer made of one function; what is interrupted is denied."""
+
+    review: Review
+
+    def interrupt(self, _attributes: Attributes, _phase: Phase, because: str) -> Verdict:
+        return Verdict(allowed=False, status=Status(code=422, reason="Invalid", message=f"not evaluated, {because}"))
 
 
 def review_of(uid: str = "U", **request: Any) -> dict[str, Any]:
@@ -45,19 +57,21 @@ class Running:
 
     reviewer: Review = allow
     limits: Limits = field(default_factory=Limits)
+    workers: WorkerLimits = field(default_factory=WorkerLimits)
     readiness: Readiness = field(default_factory=Readiness)
     tally: Tally = field(default_factory=Tally)
     stream: io.StringIO = field(default_factory=io.StringIO)
 
     def __post_init__(self) -> None:
         made = process(
-            self.reviewer,
+            Given(self.reviewer),
             Log(stream=self.stream, clock=lambda: 0.0),
             self.limits,
             tally=self.tally,
             readiness=self.readiness,
             gauges={"policies": ("Policies in service.", lambda: 3.0)},
             about={"kubernetes": "1.36"},
+            workers=self.workers,
         )
         self.app = made.door
 

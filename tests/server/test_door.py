@@ -15,8 +15,10 @@ import pytest
 
 from tests.server.asgi import Running, allow, review_of
 from webhook.attributes import Attributes, Phase
+from webhook.deadline import Deadline
 from webhook.decisions import Decision, Status, ValidationAction, Verdict
-from webhook.server.door import Limits
+from webhook.errors import CallError
+from webhook.server.door import Door, Limits
 
 REVIEWS = sorted((Path(__file__).parents[1] / "data" / "reviews").glob("*.json"))
 JSON_TYPE = {"content-type": "application/json"}
@@ -127,7 +129,7 @@ def test_every_recorded_review_is_answered(path: Path, phase: Phase) -> None:
 def test_paths_are_phases() -> None:
     seen: list[Phase] = []
 
-    def note(_attributes: Attributes, phase: Phase, _deadline: float) -> Verdict:
+    def note(_attributes: Attributes, phase: Phase, _deadline: Deadline) -> Verdict:
         seen.append(phase)
         return Verdict(allowed=True)
 
@@ -156,16 +158,28 @@ TIMEOUTS = {
 }
 
 
+class _Noted:
+    """A handler that remembers how much time it was given."""
+
+    seconds = 0.0
+
+    async def answer(self, _body: bytes, _phase: Phase, deadline: float) -> bytes:
+        self.seconds = deadline - monotonic()
+        return b"{}"
+
+    def refused(self, _phase: Phase, error: CallError) -> None:
+        raise error
+
+    def failed(self, _phase: Phase, error: Exception) -> Status:
+        raise error
+
+
 @pytest.mark.parametrize(("query", "seconds"), TIMEOUTS.values(), ids=TIMEOUTS.keys())
 def test_timeout_is_the_deadline(query: str, seconds: float) -> None:
-    seen: list[float] = []
-
-    def note(_attributes: Attributes, _phase: Phase, deadline: float) -> Verdict:
-        seen.append(deadline - monotonic())
-        return Verdict(allowed=True)
-
-    assert Running(note, Limits(timeout_s=10)).post(f"/validate{query}", review_of()).status_code == 200
-    assert seen[0] == pytest.approx(seconds, abs=0.2)
+    running, handler = Running(), _Noted()
+    running.app = Door(running.app, handler, running.readiness, Limits(timeout_s=10))
+    assert running.post(f"/validate{query}", review_of()).status_code == 200
+    assert handler.seconds == pytest.approx(seconds, abs=0.2)
 
 
 @pytest.mark.parametrize("text", ["10", "s", "-5s", "ten", "5s5"])
@@ -180,7 +194,7 @@ def test_a_timeout_that_is_no_duration_is_refused(text: str) -> None:
 SECRET = "hunter2"
 
 
-def _fail_with_contents(attributes: Attributes, _phase: Phase, _deadline: float) -> Verdict:
+def _fail_with_contents(attributes: Attributes, _phase: Phase, _deadline: Deadline) -> Verdict:
     raise KeyError(attributes.object["metadata"]["name"])
 
 

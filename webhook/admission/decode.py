@@ -20,6 +20,11 @@ MAX_DEPTH: Final = 200
 stays below the interpreter's 1,000; a CustomResourceDefinition that embeds a pod template has about 60."""
 
 _REVIEW: Final = msgspec.json.Decoder(wire.Review)
+_HEAD: Final = msgspec.json.Decoder(wire.ReviewHead)
+_HEAD_BYTES: Final = 64 * 1024
+"""Within so many bytes kube-apiserver has named everything but the objects, users with long lists of groups too."""
+_WHOLE_BYTES: Final = 1024 * 1024
+"""A body up to this size is skimmed whole where its objects come first: some milliseconds."""
 _OPERATIONS: Final = {operation.value: operation for operation in Operation}
 _EXPECTED: Final = f"expected apiVersion `{wire.API_VERSION}` and kind `{wire.KIND}`"
 
@@ -39,6 +44,31 @@ def decode(body: bytes) -> Attributes:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _refuse(f"the body is not JSON: {_lower(error)}; {_EXPECTED}") from None
     return _attributes(review)
+
+
+def decode_head(body: bytes) -> Attributes | None:
+    """The request without its objects, at a cost that does not grow with them; None when that cannot be had.
+
+    kube-apiserver writes everything else before them (the order of fields in k8s.io/api v0.36 admission/v1/types.go).
+    For what must be known of a review before, or without, decoding it whole: its uid, and who asks for what.
+    """
+    cut = body.find(b'"object"', 0, _HEAD_BYTES)
+    if cut >= 0:
+        found = _head(body[:cut].rstrip(b", \t\r\n") + b"}}")
+        if found is not None:
+            return found
+    return _head(body) if len(body) <= _WHOLE_BYTES else None
+
+
+def _head(text: bytes) -> Attributes | None:
+    try:
+        review = _HEAD.decode(text)
+        if review.request is None or not review.request.operation:
+            return None
+        fields = {name: getattr(review.request, name) for name in wire.RequestHead.__struct_fields__}
+        return _request(wire.Request(**fields))
+    except (CallError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None  # whoever decodes the whole body says what is wrong with it
 
 
 def decode_review(review: JSON) -> Attributes:

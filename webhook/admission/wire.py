@@ -42,8 +42,8 @@ class User(msgspec.Struct):
     extra: dict[str, list[str] | None] | None = None
 
 
-class Request(msgspec.Struct, rename="camel"):
-    """admission/v1 AdmissionRequest; object, oldObject and options stay plain JSON."""
+class RequestHead(msgspec.Struct, rename="camel"):
+    """admission/v1 AdmissionRequest without the objects: what kube-apiserver writes before them."""
 
     uid: str | None = None
     kind: Kind | None = None
@@ -56,9 +56,14 @@ class Request(msgspec.Struct, rename="camel"):
     namespace: str | None = None
     operation: str | None = None
     user_info: User | None = None
+    dry_run: bool | None = None
+
+
+class Request(RequestHead, rename="camel"):
+    """admission/v1 AdmissionRequest; object, oldObject and options stay plain JSON."""
+
     object: dict[str, Any] | None = None
     old_object: dict[str, Any] | None = None
-    dry_run: bool | None = None
     options: dict[str, Any] | None = None
 
 
@@ -68,6 +73,14 @@ class Review(msgspec.Struct, rename="camel"):
     api_version: str | None = None
     kind: str | None = None
     request: Request | None = None
+
+
+class ReviewHead(msgspec.Struct, rename="camel"):
+    """The same without the objects, which are skipped and not decoded."""
+
+    api_version: str | None = None
+    kind: str | None = None
+    request: RequestHead | None = None
 
 
 _SHAPE = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<found>[^`]+)`(?: - at `(?P<path>[^`]+)`)?")

@@ -15,13 +15,14 @@ import typer
 from webhook import logs
 from webhook.commands import assembly, options
 from webhook.commands.serving import Held, serve
-from webhook.config import PREFIX
+from webhook.config import PREFIX, size
 from webhook.errors import ConfigurationError
 from webhook.logs import Log
 from webhook.server.connections import Patience
 from webhook.server.door import Limits
 from webhook.server.listen import Place
 from webhook.server.tls import Certificates, Files
+from webhook.server.worker_lane import WorkerLimits
 
 
 def _variable(name: str) -> str:
@@ -77,6 +78,24 @@ Reload: TypeAlias = Annotated[
         envvar=_variable("RELOAD"), min=0, metavar="SECONDS", help="How often to look for changed files; 0 is never."
     ),
 ]
+Workers: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        envvar=_variable("WORKERS"),
+        min=1,
+        max=64,
+        metavar="NUMBER",
+        help="Processes at a time for reviews that take too long for the event loop.",
+    ),
+]
+WorkerMemory: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        envvar=_variable("WORKER_MEMORY"),
+        metavar="SIZE",
+        help="What each of them may take beyond what it shares with the server, such as 96Mi.",
+    ),
+]
 ApiServerText: TypeAlias = Annotated[
     bool | None, typer.Option("--api-server-text", help="Word denials as the API server's own policies do.")
 ]
@@ -96,6 +115,8 @@ def command(
     kubeconfig: Kubeconfig = None,
     timeout: Timeout = 10.0,
     max_body_bytes: MaxBodyBytes = None,
+    workers: Workers = 2,
+    worker_memory: WorkerMemory = "96Mi",
     drain: Drain = 5.0,
     reload: Reload = 2.0,
     api_server_text: ApiServerText = None,
@@ -126,7 +147,8 @@ def command(
     held = Held.make(chosen, use_live or kubeconfig is not None, kubeconfig, log)
     place = Place(host=host, port=port, tls=certificates.listening, patience=Patience(), drain_s=drain)
     limits = Limits(body_bytes=chosen.max_body_bytes, timeout_s=timeout)
-    serve(held, certificates, place, limits, log=log, reload_s=reload, started=started)
+    lane = WorkerLimits(workers=workers, memory_bytes=size("--worker-memory", worker_memory))
+    serve(held, certificates, place, limits, log=log, reload_s=reload, started=started, workers=lane)
     return 0
 
 

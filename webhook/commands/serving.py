@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from webhook.admission.interrupt import interrupt
 from webhook.admission.review import review
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
@@ -36,6 +37,7 @@ from webhook.server.readiness import Check, Readiness
 from webhook.server.reload import Reloaded, marks, watch
 from webhook.server.tally import Tally
 from webhook.server.tls import Certificates
+from webhook.server.worker_lane import WorkerLimits
 from webhook.yamlfile import discover
 
 
@@ -70,16 +72,20 @@ class Held:
         context = self.context.current
         return LayeredCluster(context, self.watched.cluster) if self.watched else AssumedNamespaces(context)
 
-    def review(self, attributes: Attributes, phase: Phase, deadline: float) -> Verdict:
+    def review(self, attributes: Attributes, phase: Phase, deadline: Deadline) -> Verdict:
         """The core with everything it needs."""
         return review(
             attributes,
             self.policies.current,
             self.cluster(),
             phase=phase,
-            deadline=Deadline(deadline),
+            deadline=deadline,
             api_server_text=self.settings.api_server_text,
         )
+
+    def interrupt(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
+        """The verdict on a request that was not evaluated."""
+        return interrupt(attributes, self.policies.current, self.cluster(), phase=phase, because=because)
 
 
 def serve(
@@ -91,6 +97,7 @@ def serve(
     log: Log,
     reload_s: float,
     started: float,
+    workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
     before: Callable[[Application], Application] = lambda door: door,
 ) -> None:
     """Put the process together and listen until told to stop.
@@ -103,6 +110,7 @@ def serve(
         log: where everything is logged.
         reload_s: how often to look for changed files; 0 is never.
         started: when the command began, on the performance counter.
+        workers: how many processes evaluate what takes long, and what each may take.
         before: wraps the served application; the benchmark puts a route that does nothing in front.
 
     Raises:
@@ -113,7 +121,7 @@ def serve(
     readiness = Readiness(checks=watching.checks(), remarks=watching.remarks())
     version = ".".join(map(str, held.settings.kubernetes_version))
     made = process(
-        held.review,
+        held,
         log,
         limits,
         tally=tally,
@@ -123,6 +131,7 @@ def serve(
             "certificate_expiry_seconds": ("When the serving certificate ends, Unix time.", watching.certificate_ends),
         },
         about={"kubernetes": version, "engine": held.settings.cel_engine},
+        workers=workers,
     )
 
     def ready(host: str, port: int) -> None:

@@ -142,7 +142,7 @@ def matches(
     if found.excluded and _match_rules(found.excluded, found, attributes, equal, sent):
         return None
     match = _match_rules(found.rules, found, attributes, equal, sent) if found.rules else sent
-    if match is None or not found.namespaces.requirements or _matches_namespace(found.namespaces, attributes, labels):
+    if match is None or not found.namespaces.requirements or matches_namespace(found.namespaces, attributes, labels):
         return match
     return None
 
@@ -157,7 +157,16 @@ def _matches_object(found: Selector, attributes: Attributes) -> bool:
     return any(obj is not None and found.matches(labels_of(obj)) for obj in objects)
 
 
-def _matches_namespace(found: Selector, attributes: Attributes, labels: NamespaceLabels) -> bool:
+def matches_namespace(found: Selector, attributes: Attributes, labels: NamespaceLabels) -> bool:
+    """Say whether a namespaceSelector takes the request's namespace.
+
+    Raises:
+        BindingError: the namespace does not exist, so nobody knows its labels.
+        LookupFailed: nobody can say what its labels are.
+
+    """
+    if not found.requirements:
+        return True
     is_namespaces = attributes.resource.resource == "namespaces"
     if not attributes.namespace and not is_namespaces:
         return True

@@ -2,10 +2,7 @@
 
 Knows HTTP: methods, media types, lengths, deadlines, status codes. Knows of reviews only that bytes go in and bytes
 come out. Standing before FastAPI it costs a third of a FastAPI route; everything that is not a review goes on to it.
-
-Reviews are evaluated inline on the event loop: tens of microseconds each, and a thread would not run beside the
-interpreter's lock. The one that may take long is bounded by its deadline and its cost budget. Where single reviews of
-tens of milliseconds are common, more replicas serve better than a process pool, which would copy every body.
+Where a review is evaluated, and what bounds that, is review_handler.py's.
 """
 
 from __future__ import annotations
@@ -43,10 +40,10 @@ class Limits:
     timeout_s: float = 10.0
 
 
-class Desk(Protocol):
+class Handler(Protocol):
     """What stands behind the door: reviews in, reviews out, and a note of every call that was none."""
 
-    def answer(self, body: bytes, phase: Phase, deadline: float) -> bytes:
+    async def answer(self, body: bytes, phase: Phase, deadline: float) -> bytes:
         """The AdmissionReview that answers this one; raises CallError when it cannot be read."""
         ...
 
@@ -60,11 +57,11 @@ class Desk(Protocol):
 
 
 class Door:
-    """The ASGI application to serve: reviews to the desk, everything else to `application`."""
+    """The ASGI application to serve: reviews to the handler, everything else to `application`."""
 
-    def __init__(self, application: Application, desk: Desk, readiness: Readiness, limits: Limits) -> None:
+    def __init__(self, application: Application, handler: Handler, readiness: Readiness, limits: Limits) -> None:
         self._application = application
-        self._desk = desk
+        self._handler = handler
         self._readiness = readiness
         self._limits = limits
 
@@ -93,14 +90,14 @@ class Door:
             length = _check_headers(scope)
             deadline = arrived + _timeout(scope["query_string"], self._limits.timeout_s)
             body = await _read(receive, length, self._limits.body_bytes)
-            return 200, self._desk.answer(body, phase, deadline)
+            return 200, await self._handler.answer(body, phase, deadline)
         except CallError as error:
-            self._desk.refused(phase, error)
+            self._handler.refused(phase, error)
             return error.code, status_body(Status(code=error.code, reason=error.reason, message=error.message))
         except _Gone:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: HTTP 500 leaves it to the failurePolicy
-            status = self._desk.failed(phase, error)
+            status = self._handler.failed(phase, error)
             return status.code, status_body(status)
 
 

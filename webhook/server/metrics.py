@@ -56,6 +56,8 @@ class Exposition:
         yield from _policies("validating", _VALIDATING, tally.validating)
         yield from _policies("mutating", _MUTATING, tally.mutating)
         yield _counter("reloads", "Changed files taken up, or not.", ("what", "outcome"), tally.reloads)
+        yield _counter("reviews_by_lane", "Reviews, by where they were evaluated.", ("lane",), tally.lanes)
+        yield _counter("workers_ended", "Worker processes, by how they ended.", ("outcome",), tally.workers)
         yield _counter("uncaught_faults", "Faults of our own, by type.", ("type",), tally.uncaught)
         for gauge, (documentation, read) in self._gauges.items():
             yield GaugeMetricFamily(f"claimgate_{gauge}", documentation, value=read())

@@ -1,4 +1,4 @@
-"""One serving process put together: the door, the desk behind it, the application, and their shared books.
+"""One serving process put together: the door, the handler behind it, the application, and their shared books.
 
 Knows which part needs which; makes no policy, no cluster view and no socket.
 """
@@ -13,11 +13,12 @@ from typing import Any
 
 from webhook import __version__
 from webhook.logs import Log
-from webhook.server.desk import ReviewDesk, Reviewer
 from webhook.server.door import Application, Door, Limits, Receive, Scope, Send
 from webhook.server.metrics import Exposition, Gauges
 from webhook.server.readiness import Readiness
+from webhook.server.review_handler import Reviewer, ReviewHandler
 from webhook.server.tally import Tally
+from webhook.server.worker_lane import WorkerLane, WorkerLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,7 @@ def process(
     readiness: Readiness,
     gauges: Gauges,
     about: dict[str, str],
+    workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
 ) -> Process:
     """Put a process together.
 
@@ -72,8 +74,13 @@ def process(
         readiness: its checks; the listener sets `draining`.
         gauges: further figures for /metrics.
         about: further fields for /version.
+        workers: how many processes evaluate what takes long, and what each may take.
     """
     exposition: list[Exposition] = []
+    lane = WorkerLane(workers, tally)
+    busy = ("Worker processes that evaluate a review.", lambda: float(lane.busy))
+    waiting = ("Reviews that wait for a worker process.", lambda: float(lane.waiting))
+    gauges = {**gauges, "workers_busy": busy, "workers_waiting": waiting}
 
     def metrics() -> tuple[bytes, str]:
         if not exposition:
@@ -92,5 +99,5 @@ def process(
     async def warm() -> None:
         await application.make()
 
-    door = Door(application, ReviewDesk(reviewer, tally, log), readiness, limits)
+    door = Door(application, ReviewHandler(reviewer, lane, tally, log), readiness, limits)
     return Process(door=door, tally=tally, readiness=readiness, warm=warm)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from webhook.attributes import Attributes, Phase
+from webhook.attributes import JSON, Attributes, Phase
 from webhook.decisions import Decision, ValidationAction, Verdict
 
 CHECK_BUCKETS: Final = (0.0000005, 0.001, 0.01, 0.1, 1.0)
@@ -41,6 +42,11 @@ class Distribution:
         self.counts[bisect_left(self.buckets, value)] += 1
         self.total += value
 
+    def add(self, counts: Sequence[int], total: float) -> None:
+        """Count observations that another process made in the same buckets."""
+        self.counts = [mine + more for mine, more in zip(self.counts, counts, strict=True)]
+        self.total += total
+
 
 def _checks() -> defaultdict[Labels, Distribution]:
     return defaultdict(lambda: Distribution(CHECK_BUCKETS))
@@ -61,6 +67,9 @@ class Tally:
         mutating: by policy, policy_binding, error_type.
         reloads: by what was reloaded and its outcome.
         uncaught: faults of our own, by type.
+        lanes: reviews by where they were evaluated: inline, worker; inline_overrun were begun inline and given over.
+        workers: worker processes by how they ended: answered, killed (at the deadline), died; not_started are reviews
+            for which none was free in time.
     """
 
     requests: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
@@ -69,6 +78,8 @@ class Tally:
     mutating: defaultdict[Labels, Distribution] = field(default_factory=_checks)
     reloads: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     uncaught: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
+    lanes: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
+    workers: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
 
     def reviewed(self, attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float) -> None:
         """Count one answered review and what each policy said of it."""
@@ -86,6 +97,26 @@ class Tally:
     def refused(self, phase: Phase, code: int) -> None:
         """Count one call that was answered with an HTTP error; its operation is not known."""
         self.requests[TYPES[phase], "", str(code), "true"] += 1
+
+    def dump(self) -> JSON:
+        """What one review counts, as JSON: how a child process tells its parent."""
+        plain = {name: [[*labels, count] for labels, count in getattr(self, name).items()] for name in ("requests",)}
+        spread = {
+            name: [[*labels, found.counts, found.total] for labels, found in getattr(self, name).items()]
+            for name in _DISTRIBUTIONS
+        }
+        return {**plain, **spread}
+
+    def add(self, dumped: JSON) -> None:
+        """Count what another process counted."""
+        for *labels, count in dumped["requests"]:
+            self.requests[tuple(labels)] += count
+        for name in _DISTRIBUTIONS:
+            for *labels, counts, total in dumped[name]:
+                getattr(self, name)[tuple(labels)].add(counts, total)
+
+
+_DISTRIBUTIONS: Final = ("durations", "validating", "mutating")
 
 
 def _error_type(decision: Decision) -> str:

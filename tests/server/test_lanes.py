@@ -1,0 +1,166 @@
+"""Two lanes: what takes long leaves the event loop, and a child process never takes the answer with it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.server.asgi import Running, review_of
+from webhook.attributes import Attributes, Phase
+from webhook.deadline import Deadline
+from webhook.decisions import Decision, Verdict
+from webhook.server.door import Limits
+from webhook.server.review_handler import INLINE_BYTES
+from webhook.server.tally import Tally
+from webhook.server.worker_lane import OutOfTime, WorkerDied, WorkerLane, WorkerLimits
+
+LARGE = review_of(object={"metadata": {"name": "p"}, "x": "y" * INLINE_BYTES}, userInfo={"username": "u"})
+PARENT = os.getpid()
+SEEN = (Decision(policy="p", binding="b", action="admit", evaluation="admit"),)
+
+
+def in_worker(act: Callable[[Deadline], object]) -> Callable[[Attributes, Phase, Deadline], Verdict]:
+    """A reviewer that does something, and only in a child."""
+
+    def review(_attributes: Attributes, _phase: Phase, deadline: Deadline) -> Verdict:
+        assert os.getpid() != PARENT
+        act(deadline)
+        return Verdict(allowed=True, decisions=SEEN)
+
+    return review
+
+
+def slowly(_attributes: Attributes, _phase: Phase, deadline: Deadline) -> Verdict:
+    """A reviewer that works until its time is up, on the loop; in a child it is done at once."""
+    while os.getpid() == PARENT:
+        deadline.spend(1)
+    return Verdict(allowed=True)
+
+
+def test_large_bodies_are_evaluated_by_a_worker():
+    running = Running(in_worker(lambda _: None))
+    answer = running.post("/validate", LARGE)
+    assert answer.json()["response"] == {"uid": "U", "allowed": True}
+    assert running.tally.lanes == {("worker",): 1}
+    assert running.tally.workers == {("answered",): 1}
+    assert running.tally.requests == {("validating", "CREATE", "200", "false"): 1}
+    assert running.tally.validating["p", "b", "no_error", "allow"].counts[0] == 1
+    (line,) = running.lines()
+    assert (line["message"], line["lane"], line["user"]) == ("review", "worker", "u")
+
+
+def test_a_review_that_takes_long_is_begun_anew_by_a_worker():
+    running = Running(slowly)
+    assert running.post("/mutate", review_of()).json()["response"] == {"uid": "U", "allowed": True}
+    assert running.tally.lanes == {("inline_overrun",): 1, ("worker",): 1}
+
+
+def test_a_stuck_worker_is_killed_at_the_deadline():
+    running = Running(in_worker(lambda _: time.sleep(60)))
+    answer = running.post("/validate?timeout=300ms", LARGE)
+    status = answer.json()["response"]["status"]
+    assert (answer.status_code, answer.json()["response"]["uid"], status["code"]) == (200, "U", 422)
+    assert status["message"] == "not evaluated, it took longer than 0.27 s"
+    assert running.tally.workers == {("killed",): 1}
+    assert running.lines()[-1]["message"] == "review not evaluated"
+
+
+def test_evaluation_ends_before_the_worker_is_killed():
+    def late(deadline: Deadline) -> None:
+        while True:
+            deadline.spend(1)
+
+    running = Running(in_worker(late))
+    answer = running.post("/validate?timeout=2s", LARGE)
+    assert answer.status_code == 500  # BudgetExceeded outside of any policy is a fault of the reviewer
+    assert running.lines()[-1]["error"] == "BudgetExceeded"
+
+
+def test_a_worker_that_dies_is_replaced_once():
+    running = Running(in_worker(lambda _: os.kill(os.getpid(), signal.SIGKILL)))
+    answer = running.post("/validate", LARGE)
+    assert answer.json()["response"]["status"]["message"] == "not evaluated, its worker process ended early"
+    assert running.tally.workers == {("died",): 2}
+
+
+def test_memory_of_a_worker_is_bounded():
+    running = Running(in_worker(lambda _: bytearray(200_000_000)), workers=WorkerLimits(memory_bytes=50_000_000))
+    answer = running.post("/validate", LARGE)
+    message = answer.json()["response"]["status"]["message"]
+    assert message == "not evaluated, it needed more memory than one review may take"
+
+
+def test_a_fault_inside_a_worker_says_where():
+    def fail(_: Deadline) -> None:
+        raise KeyError("hunter2")
+
+    running = Running(in_worker(fail))
+    answer = running.post("/validate", LARGE)
+    assert (answer.status_code, answer.json()["reason"]) == (500, "InternalError")
+    (line,) = running.lines()
+    assert (line["message"], line["error"]) == ("internal fault", "KeyError")
+    assert "fail" in "".join(line["traceback"])
+    assert "hunter2" not in answer.text + running.stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [(b"[" * (INLINE_BYTES + 1), 400), (b'{"kind":"Pod","x":"' + b"y" * INLINE_BYTES + b'"}', 400)],
+    ids=["not JSON", "not a review"],
+)
+def test_a_large_body_that_cannot_be_read_is_refused(body: bytes, code: int):
+    running = Running(in_worker(lambda _: None))
+    assert running.post("/validate", body).status_code == code
+    assert running.lines()[-1]["message"] == "call refused"
+
+
+def test_without_a_uid_a_late_answer_is_an_http_error():
+    body = b'{"request":{"x":"' + b"y" * (2 << 20)  # where the uid stands, only a worker can find out
+    running = Running(in_worker(lambda _: None), limits=Limits(timeout_s=0.0))
+    answer = running.post("/validate", body)
+    assert (answer.status_code, answer.json()["reason"]) == (503, "ServiceUnavailable")
+
+
+async def _gather(lane: WorkerLane, *asked: tuple[str, float, float]) -> list[object]:
+    """Run work of so many seconds for users, each with so many seconds until its deadline."""
+    begun = time.monotonic()
+    calls = [lane.run(lambda s=sleep: (time.sleep(s), b"done")[1], user, begun + until) for user, sleep, until in asked]
+    return await asyncio.gather(*calls, return_exceptions=True)
+
+
+def test_a_user_does_not_take_the_last_worker():
+    tally = Tally()
+    lane = WorkerLane(WorkerLimits(workers=2), tally)
+    answers = asyncio.run(_gather(lane, ("greedy", 60, 1.0), ("greedy", 60, 1.0), ("other", 0, 30.0)))
+    assert [type(each) for each in answers] == [OutOfTime, OutOfTime, bytes]
+    assert tally.workers == {("answered",): 1, ("not_started",): 1, ("killed",): 1}
+    assert (lane.busy, lane.waiting) == (0, 0)
+
+
+def test_users_take_turns():
+    lane = WorkerLane(WorkerLimits(workers=1), Tally())
+    order: list[str] = []
+
+    async def ask(user: str) -> None:
+        await lane.run(lambda: b"", user, time.monotonic() + 30)
+        order.append(user)
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(ask(user) for user in ("a", "a", "a", "b", "c")))
+
+    asyncio.run(all_of_them())
+    assert order == ["a", "a", "b", "c", "a"]
+
+
+def test_without_a_worker_the_deadline_ends_the_wait():
+    with pytest.raises(OutOfTime):
+        asyncio.run(WorkerLane(WorkerLimits(workers=0), Tally()).run(lambda: b"", "u", time.monotonic() + 0.05))
+    with pytest.raises(OutOfTime):
+        asyncio.run(WorkerLane(WorkerLimits(), Tally()).run(lambda: b"", "u", time.monotonic()))
+    with pytest.raises(WorkerDied):
+        asyncio.run(WorkerLane(WorkerLimits(), Tally()).run(lambda: os._exit(3), "u", time.monotonic() + 30))

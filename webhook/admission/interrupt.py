@@ -1,0 +1,44 @@
+"""The verdict on a request that nobody could evaluate in time: what the failurePolicies say, in words.
+
+Evaluates nothing. Knows the request without its object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from webhook.admission.enforce import enforce
+from webhook.attributes import Attributes, Phase
+from webhook.cluster import Cluster
+from webhook.decisions import Decision, Status, ValidationAction, Verdict
+from webhook.policy.interrupted import interrupted
+from webhook.policy.policyset import PolicySet
+
+_NAMED = 5
+_FIX = "make the object smaller, or raise timeoutSeconds of the webhook"
+
+
+def interrupt(attributes: Attributes, policies: PolicySet, cluster: Cluster, *, phase: Phase, because: str) -> Verdict:
+    """Answer one request that was not evaluated; `because` says why, such as `it took longer than 9 s`."""
+    decisions = interrupted(attributes, policies, cluster, phase)
+    verdict = enforce(decisions, attributes)
+    if not decisions:
+        return verdict
+    if verdict.status is None:
+        said = f"claimgate did not evaluate this object, {because}; {_FIX}"
+        return Verdict(allowed=True, decisions=decisions, warnings=(said,), patched_object=attributes.object)
+    denying = [each for each in decisions if each.action == "deny" and _denies(each)]
+    text = f"not evaluated, {because}, and failurePolicy Fail denies what {_names(denying)} did not evaluate; {_FIX}"
+    status = Status(code=verdict.status.code, reason=verdict.status.reason, message=text)
+    return Verdict(allowed=False, decisions=decisions, status=status)
+
+
+def _denies(decision: Decision) -> bool:
+    return decision.kind == "mutating" or ValidationAction.DENY in decision.actions
+
+
+def _names(decisions: Sequence[Decision]) -> str:
+    names = list(dict.fromkeys(each.policy for each in decisions))
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    plural = "policy" if len(names) == 1 else "policies"
+    return f"{plural} {', '.join(names[:_NAMED])}{more}"

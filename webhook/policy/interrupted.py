@@ -1,0 +1,64 @@
+"""What the policies say of a request that nobody could evaluate in time: each as its failurePolicy has it.
+
+For a review that was stopped from outside, so that nothing is known but what stands outside the object. Policies and
+bindings whose namespaceSelector excludes the request's namespace are left out; whether the others would have matched
+the object is not known. Source: an evaluation that is interrupted is an error of its policy (k8s.io/apiserver v0.36
+pkg/admission/plugin/policy/validating/validator.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from webhook.attributes import Attributes, Operation, Phase
+from webhook.cluster import Cluster
+from webhook.deadline import OVER_TIME
+from webhook.decisions import Decision, ValidationAction
+from webhook.errors import BindingError, LookupFailed
+from webhook.policy.compiled import Binding, Policy
+from webhook.policy.matching import Criteria, is_exempt, matches_namespace
+from webhook.policy.policyset import PolicySet
+from webhook.policy.variables import Surroundings
+
+_DENY = (ValidationAction.DENY,)
+_CODES = {"validating": 422, "mutating": 403}
+"""As for every failed evaluation: validating.py, mutating.py."""
+
+
+def interrupted(attributes: Attributes, policies: PolicySet, cluster: Cluster, phase: Phase) -> tuple[Decision, ...]:
+    """An error of every policy of a phase that may concern a request, under each of its bindings."""
+    if is_exempt(attributes):
+        return ()
+    around = policies.surroundings(attributes, cluster)
+    asked = policies.validating_for(attributes, phase)
+    if phase is Phase.MUTATE and attributes.operation is not Operation.DELETE:
+        asked = (*asked, *policies.mutating_for(attributes))
+    return tuple(_decision(policy, binding) for policy in asked for binding in _bindings(policy, around))
+
+
+def _bindings(policy: Policy, around: Surroundings) -> Iterator[Binding]:
+    if _may_match(policy.criteria, around):
+        yield from (each for each in policy.bindings if each.criteria is None or _may_match(each.criteria, around))
+
+
+def _may_match(criteria: Criteria, around: Surroundings) -> bool:
+    try:
+        return matches_namespace(criteria.namespaces, around.attributes, around.namespace_labels)
+    except (BindingError, LookupFailed):
+        return True
+
+
+def _decision(policy: Policy, binding: Binding) -> Decision:
+    return Decision(
+        kind=policy.kind,
+        policy=policy.name,
+        binding=binding.name,
+        action="deny" if policy.is_fail else "admit",
+        evaluation="error",
+        actions=binding.actions if policy.kind == "validating" else _DENY,
+        message=OVER_TIME,
+        reason="Invalid" if policy.is_fail else "",
+        code=_CODES[policy.kind] if policy.is_fail else 0,
+        severity=policy.severity,
+        category=policy.category,
+    )

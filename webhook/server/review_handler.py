@@ -1,0 +1,188 @@
+"""Behind the door: the body of a review in, the body of its answer out, one log line and the counts on the way.
+
+Two lanes. A review is evaluated on the event loop: tens of microseconds each, and nothing else costs so little. One
+that takes longer than the loop may be held up (inline_budget.py), and every body so large that this can be foreseen,
+is evaluated from the start in a child process (worker_lane.py), which is killed at the deadline while the loop goes on.
+When it is killed, or no worker was free in time, the answer is what the policies' failurePolicy says.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from time import monotonic, perf_counter
+from typing import Final, Protocol
+
+from webhook.admission.decode import decode, decode_head
+from webhook.admission.respond import respond
+from webhook.attributes import Attributes, Phase
+from webhook.deadline import Deadline
+from webhook.decisions import Status, Verdict
+from webhook.errors import BudgetExceeded, CallError, InlineBudgetSpent
+from webhook.logs import Level, Log
+from webhook.server.inline_budget import InlineBudget
+from webhook.server.reply import Reply, unpack
+from webhook.server.review_log import WorkerFault, fault, line
+from webhook.server.tally import Tally
+from webhook.server.worker_lane import OutOfTime, WorkerDied, WorkerLane
+
+INLINE_BYTES: Final = 128 * 1024
+"""Larger bodies go to a worker at once: a TrainJob of 60 KB takes 1 to 2 ms, hostile ones of this size 5 to decode."""
+_SLACK: Final = 0.1
+_MOST_SLACK_S: Final = 0.3
+"""What a worker keeps of its time to write the answer when evaluation has run out of it."""
+
+
+class Reviewer(Protocol):
+    """The core with its policies and cluster view already given."""
+
+    def review(self, attributes: Attributes, phase: Phase, deadline: Deadline) -> Verdict:
+        """The verdict."""
+        ...
+
+    def interrupt(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
+        """The verdict on a request that was not evaluated."""
+        ...
+
+
+class ReviewHandler:
+    """Answers reviews with a reviewer, in one of two lanes, and keeps the counts."""
+
+    def __init__(self, reviewer: Reviewer, lane: WorkerLane, tally: Tally, log: Log) -> None:
+        self._reviewer = reviewer
+        self._lane = lane
+        self._tally = tally
+        self._log = log
+        self._budget = InlineBudget()
+
+    async def answer(self, body: bytes, phase: Phase, deadline: float) -> bytes:
+        """The AdmissionReview that answers this one, before a moment of the monotonic clock.
+
+        Raises:
+            CallError: it cannot be read.
+        """
+        if len(body) <= INLINE_BYTES:
+            answered = self._inline(body, phase, deadline)
+            if answered is not None:
+                return answered
+        return await self._by_worker(body, phase, deadline)
+
+    def refused(self, phase: Phase, error: CallError) -> None:
+        """Note a call that could not be read."""
+        self._tally.refused(phase, error.code)
+        self._note("warning", "call refused", {"phase": phase.value, "code": error.code, "reason": error.message})
+
+    def failed(self, phase: Phase, error: Exception) -> Status:
+        """Note a fault of our own: where it happened, not what it held."""
+        return self._note_fault(phase, fault(error))
+
+    # ---- the event loop
+
+    def _inline(self, body: bytes, phase: Phase, deadline: float) -> bytes | None:
+        """The answer, or None when it would take too long here."""
+        started = monotonic()
+        inline_end = started + self._budget.allowance(started)
+        end = _soft(started, deadline)
+        until = Deadline(end) if end <= inline_end else Deadline(inline_end, InlineBudgetSpent)
+        try:
+            reply = self._reply(body, phase, until, self._tally)
+        except InlineBudgetSpent:
+            self._tally.lanes["inline_overrun",] += 1
+            return None
+        finally:
+            self._budget.took(monotonic() - started)
+        self._tally.lanes["inline",] += 1
+        self._note("info", "review", reply.fields)
+        return reply.body
+
+    def _reply(self, body: bytes, phase: Phase, deadline: Deadline, tally: Tally) -> Reply:
+        """Decode, evaluate, encode, count; raises what they raise."""
+        started = perf_counter()
+        attributes = decode(body)
+        return self._written(attributes, phase, self._reviewer.review(attributes, phase, deadline), started, tally)
+
+    def _written(self, attributes: Attributes, phase: Phase, verdict: Verdict, started: float, tally: Tally) -> Reply:
+        answer = respond(attributes.uid, verdict, phase, attributes.operation)
+        elapsed_s = perf_counter() - started
+        tally.reviewed(attributes, phase, verdict, elapsed_s)
+        return Reply(outcome="answered", body=answer, fields=line(attributes, phase, verdict, elapsed_s))
+
+    # ---- a child process
+
+    async def _by_worker(self, body: bytes, phase: Phase, deadline: float) -> bytes:
+        """The answer of a worker, or of the policies' failurePolicy when none can give one."""
+        started = monotonic()
+        head = decode_head(body)
+        self._tally.lanes["worker",] += 1
+        user = head.user_info.username if head else ""
+        work = partial(self._in_child, body, phase, _soft(started, deadline))
+        try:
+            reply = unpack(await self._lane.run(work, user, deadline), self._tally)
+        except OutOfTime:
+            return self._unevaluated(head, phase, f"it took longer than {deadline - started:.3g} s", started)
+        except WorkerDied as error:
+            return self._unevaluated(head, phase, str(error), started)
+        if reply.outcome == "out of memory":
+            return self._unevaluated(head, phase, "it needed more memory than one review may take", started)
+        return self._relayed(reply, started)
+
+    def _in_child(self, body: bytes, phase: Phase, end: float) -> bytes:
+        """What a child does; its counts travel with the answer, and it logs nothing."""
+        tally = Tally()
+        try:
+            reply = self._reply(body, phase, Deadline(end, BudgetExceeded), tally)
+        except CallError as error:
+            fields: dict[str, object] = {"code": error.code, "reason": error.reason, "message": error.message}
+            reply = Reply(outcome="refused", fields=fields)
+        except MemoryError:
+            reply = Reply(outcome="out of memory", fields={})
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: the parent logs it and answers HTTP 500
+            reply = Reply(outcome="failed", fields=fault(error))
+        return reply.packed(tally)
+
+    def _relayed(self, reply: Reply, started: float) -> bytes:
+        """A child's reply as this process's own.
+
+        Raises:
+            CallError: the child could not read the review, or failed on it.
+        """
+        fields = reply.fields
+        if reply.outcome == "refused":
+            raise CallError(int(str(fields["code"])), str(fields["reason"]), str(fields["message"]))
+        if reply.outcome == "failed":
+            raise WorkerFault(fields)
+        took_ms = round((monotonic() - started) * 1000, 3)
+        self._note("info", "review", {**fields, "lane": "worker", "total_ms": took_ms})
+        return reply.body
+
+    def _unevaluated(self, head: Attributes | None, phase: Phase, because: str, started: float) -> bytes:
+        """The answer of the policies' failurePolicy.
+
+        Raises:
+            CallError: not even the uid is known.
+        """
+        if head is None:
+            raise CallError(503, "ServiceUnavailable", f"the review was not read, {because}")
+        verdict = self._reviewer.interrupt(head, phase, because)
+        reply = self._written(head, phase, verdict, perf_counter() - (monotonic() - started), self._tally)
+        self._note("warning", "review not evaluated", {**reply.fields, "lane": "worker", "reason": because})
+        return reply.body
+
+    def _note_fault(self, phase: Phase, fields: dict[str, object]) -> Status:
+        name = str(fields["error"])
+        self._tally.refused(phase, 500)
+        self._tally.uncaught[name,] += 1
+        self._note("error", "internal fault", {"phase": phase.value, "code": 500, **fields})
+        message = f"claimgate failed on this review ({name}); its log has an `internal fault` line with the place"
+        return Status(code=500, reason="InternalError", message=message)
+
+    def _note(self, level: Level, message: str, fields: dict[str, object]) -> None:
+        """Write a log line; one that cannot be written (nobody reads stderr any more) is counted, the answer stands."""
+        try:
+            self._log.write(level, message, fields)
+        except OSError as error:
+            self._tally.uncaught[f"log: {type(error).__name__}",] += 1
+
+
+def _soft(now: float, deadline: float) -> float:
+    """When evaluation ends, so that there is time left to write the answer."""
+    return deadline - min(_MOST_SLACK_S, (deadline - now) * _SLACK)

@@ -1,0 +1,56 @@
+"""What is logged of one review, and of a fault of our own while answering one.
+
+Never objects, params, patches or the text of an exception, which may hold a piece of any of them.
+"""
+
+from __future__ import annotations
+
+import traceback
+
+from webhook.attributes import Attributes, Phase
+from webhook.decisions import Decision, Verdict
+
+
+class WorkerFault(Exception):
+    """A fault of our own inside a worker: its type and place."""
+
+    def __init__(self, fields: dict[str, object]) -> None:
+        super().__init__(fields["error"])
+        self.fields = fields
+
+
+def fault(error: Exception) -> dict[str, object]:
+    """The type of a fault and where it happened, never its text."""
+    if isinstance(error, WorkerFault):
+        return error.fields
+    frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
+    return {"error": type(error).__name__, "traceback": frames}
+
+
+def line(attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float) -> dict[str, object]:
+    """The one line a review leaves: who asked for what, what was decided, which policies spoke, how long it took."""
+    spoke = dict.fromkeys(decision.policy for decision in verdict.decisions if _spoke(decision))
+    fields: dict[str, object] = {
+        "uid": attributes.uid,
+        "phase": phase.value,
+        "operation": attributes.operation.value,
+        "kind": attributes.kind.kind,
+        "group": attributes.kind.group,
+        "namespace": attributes.namespace,
+        "name": attributes.name,
+        "user": attributes.user_info.username,
+        "allowed": verdict.allowed,
+        "policies": list(spoke),
+        "elapsed_ms": round(elapsed_s * 1000, 3),
+    }
+    if attributes.sub_resource:
+        fields["subresource"] = attributes.sub_resource
+    if verdict.status is not None:
+        fields["code"] = verdict.status.code
+    if verdict.patch:
+        fields["patched"] = len(verdict.patch)
+    return fields
+
+
+def _spoke(decision: Decision) -> bool:
+    return decision.action == "deny" or decision.evaluation != "admit" or decision.kind == "mutating"

@@ -1,0 +1,201 @@
+"""Reviews that take too long for the event loop, each in a process of its own: who gets one when, and what ends it.
+
+Knows slots, users and deadlines; forked.py knows processes, review_handler.py what is done in one. Users take turns,
+and nobody takes the last free slot who has one already: one user's heavy objects do not keep another's from a worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final, TypeAlias
+
+from webhook.server import forked
+from webhook.server.forked import Child
+from webhook.server.tally import Tally
+
+_REAP_S: Final = 0.05
+_REAP_TRIES: Final = 100
+_TRIES: Final = 2
+"""A worker that somebody else ended, such as the kernel short of memory, is replaced once."""
+
+
+_Turn: TypeAlias = "asyncio.Future[None]"
+
+
+class OutOfTime(Exception):
+    """No worker was free before the deadline, or the worker was killed at it."""
+
+
+class WorkerDied(Exception):
+    """No worker could be started, or two in a row ended without an answer; the text says which."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerLimits:
+    """How many worker processes at a time, and what each may take beyond what it shares with the server."""
+
+    workers: int = 2
+    memory_bytes: int = 96 * 1024 * 1024
+
+
+class WorkerLane:
+    """Runs work in forked children; one event loop's, and not for several threads."""
+
+    def __init__(self, limits: WorkerLimits, tally: Tally) -> None:
+        self._limits = limits
+        self._tally = tally
+        self._running: Counter[str] = Counter()
+        self._waiting: OrderedDict[str, dict[_Turn, None]] = OrderedDict()
+
+    @property
+    def busy(self) -> int:
+        """Workers at work."""
+        return self._running.total()
+
+    @property
+    def waiting(self) -> int:
+        """Reviews that wait for one."""
+        return sum(map(len, self._waiting.values()))
+
+    async def run(self, work: Callable[[], bytes], user: str, deadline: float) -> bytes:
+        """What `work` gives, computed in a child.
+
+        Args:
+            work: runs in the child, with everything this process has now.
+            user: who asks: users take turns.
+            deadline: a moment of the monotonic clock at which the child is killed.
+
+        Raises:
+            OutOfTime: the deadline came first.
+            WorkerDied: no child could be started, or two ended without an answer.
+        """
+        async with self._slot(user, deadline):
+            for _ in range(_TRIES):
+                answer = await self._attempt(work, deadline)
+                if answer is not None:
+                    return answer
+        raise WorkerDied("its worker process ended early")
+
+    # ---- slots
+
+    @asynccontextmanager
+    async def _slot(self, user: str, deadline: float) -> AsyncIterator[None]:
+        if not self._may_start(user):
+            await self._wait(user, deadline)
+        else:
+            self._running[user] += 1
+        try:
+            yield
+        finally:
+            self._release(user)
+
+    def _may_start(self, user: str) -> bool:
+        free = self._limits.workers - self.busy
+        return free > 1 or (free == 1 and not self._running[user])
+
+    async def _wait(self, user: str, deadline: float) -> None:
+        """Wait for a turn; whoever gives it has counted the slot as this user's.
+
+        Raises:
+            OutOfTime: the deadline came first.
+        """
+        turn: _Turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(user, {})[turn] = None
+        try:
+            async with asyncio.timeout(max(0.0, deadline - monotonic())):
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():  # given at the last moment
+                self._release(user)
+            if not isinstance(error, TimeoutError):
+                raise
+            self._tally.workers["not_started",] += 1
+            raise OutOfTime from None
+        finally:
+            self._forget(user, turn)
+
+    def _forget(self, user: str, turn: _Turn) -> None:
+        queue = self._waiting.get(user, {})
+        queue.pop(turn, None)
+        if not queue:
+            self._waiting.pop(user, None)
+
+    def _release(self, user: str) -> None:
+        """Take a slot back, and give it to the user whose turn it is."""
+        self._running[user] -= 1
+        self._running += Counter()  # drops users that have none
+        for candidate in tuple(self._waiting):
+            turn = self._first(candidate) if self._may_start(candidate) else None
+            if turn is not None:
+                self._running[candidate] += 1
+                self._forget(candidate, turn)
+                if candidate in self._waiting:
+                    self._waiting.move_to_end(candidate)
+                turn.set_result(None)
+                return
+
+    def _first(self, user: str) -> _Turn | None:
+        """The call of a user that has waited longest; one that has just given up is no longer pending."""
+        return next((turn for turn in self._waiting[user] if not turn.done()), None)
+
+    # ---- children
+
+    async def _attempt(self, work: Callable[[], bytes], deadline: float) -> bytes | None:
+        """One child's answer, or None when it ended without.
+
+        Raises:
+            OutOfTime: it was killed at the deadline.
+            WorkerDied: the system has no room for another process.
+        """
+        if monotonic() >= deadline:
+            raise OutOfTime
+        try:
+            child = forked.start(work, deadline, self._limits.memory_bytes)
+        except OSError as error:
+            self._tally.workers["not_started",] += 1
+            raise WorkerDied(f"no worker process could be started: {error.strerror}") from None
+        try:
+            async with asyncio.timeout(deadline - monotonic()):
+                answer = await _answer(child)
+        except TimeoutError:
+            self._tally.workers["killed",] += 1
+            raise OutOfTime from None
+        finally:
+            child.channel.close()
+            child.kill()
+            _reap(child, _REAP_TRIES)
+        self._tally.workers["died" if answer is None else "answered",] += 1
+        return answer
+
+
+async def _answer(child: Child) -> bytes | None:
+    head = await _exactly(child, forked.LENGTH.size)
+    if head is None:
+        return None
+    return await _exactly(child, forked.LENGTH.unpack(head)[0])
+
+
+async def _exactly(child: Child, count: int) -> bytes | None:
+    """So many bytes, or None when the child ended before."""
+    loop = asyncio.get_running_loop()
+    found = bytearray()
+    while len(found) < count:
+        try:
+            chunk = await loop.sock_recv(child.channel, min(count - len(found), 1 << 20))
+        except ConnectionResetError:
+            return None
+        if not chunk:
+            return None
+        found += chunk
+    return bytes(found)
+
+
+def _reap(child: Child, tries: int) -> None:
+    """Take a child that has been killed off the process table, as soon as the kernel lets go of it."""
+    if not child.reaped() and tries:
+        asyncio.get_running_loop().call_later(_REAP_S, _reap, child, tries - 1)
