@@ -60,11 +60,12 @@ class ReviewHandler:
         Raises:
             CallError: it cannot be read.
         """
+        started = monotonic()
         if len(body) <= INLINE_BYTES:
-            answered = self._inline(body, phase, deadline)
+            answered = self._inline(body, phase, started, deadline)
             if answered is not None:
                 return answered
-        return await self._by_worker(body, phase, deadline)
+        return await self._by_worker(body, phase, started, deadline)
 
     def refused(self, phase: Phase, error: CallError) -> None:
         """Note a call that could not be read."""
@@ -77,9 +78,8 @@ class ReviewHandler:
 
     # ---- the event loop
 
-    def _inline(self, body: bytes, phase: Phase, deadline: float) -> bytes | None:
+    def _inline(self, body: bytes, phase: Phase, started: float, deadline: float) -> bytes | None:
         """The answer, or None when it would take too long here."""
-        started = monotonic()
         inline_end = started + self._budget.allowance(started)
         end = _soft(started, deadline)
         until = Deadline(end) if end <= inline_end else Deadline(inline_end, InlineBudgetSpent)
@@ -108,9 +108,8 @@ class ReviewHandler:
 
     # ---- a child process
 
-    async def _by_worker(self, body: bytes, phase: Phase, deadline: float) -> bytes:
+    async def _by_worker(self, body: bytes, phase: Phase, started: float, deadline: float) -> bytes:
         """The answer of a worker, or of the policies' failurePolicy when none can give one."""
-        started = monotonic()
         head = decode_head(body)
         self._tally.lanes["worker",] += 1
         user = head.user_info.username if head else ""
