@@ -7,11 +7,13 @@ object as it came out. Knows no policy; asks a door twice.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Any, Literal, Protocol, TypeAlias
 
 from webhook.admission.review import review
 from webhook.attributes import JSON, Attributes, Operation, Phase
 from webhook.cluster import Cluster
+from webhook.deadline import Deadline
 from webhook.decisions import Decision, Verdict
 from webhook.policy.policyset import PolicySet
 
@@ -28,20 +30,22 @@ class Door(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Local:
-    """The core in this process."""
+    """The core in this process. `timeout_s` bounds one review, as the API server's default for a webhook does."""
 
     policies: PolicySet
     cluster: Cluster
     authorizer: Any = None
     api_server_text: bool = False
+    timeout_s: float = 10.0
 
     def answer(self, attributes: Attributes, phase: Phase) -> Verdict:
-        """The verdict on this request; replayed files have no deadline."""
+        """The verdict on this request; what it does not evaluate in time fails as it would in a cluster."""
         return review(
             attributes,
             self.policies,
             self.cluster,
             phase=phase,
+            deadline=Deadline(monotonic() + self.timeout_s),
             authorizer=self.authorizer,
             api_server_text=self.api_server_text,
         )

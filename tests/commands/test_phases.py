@@ -1,0 +1,17 @@
+"""One request through the phases in this process: bounded as a webhook call is."""
+
+from tests.policy.support import pod, policies, request, validating
+from webhook.cluster.files import FilesCluster
+from webhook.commands.phases import Local, run
+
+
+def test_a_review_that_is_not_evaluated_in_time_fails_as_in_a_cluster():
+    local = Local(policies=policies(validating("true")), cluster=FilesCluster(), timeout_s=-1)
+    (decision,) = run(request(pod()), "validate", local).verdict.decisions
+    assert (decision.evaluation, decision.action) == ("error", "deny")
+    assert decision.message.endswith("operation interrupted")
+
+
+def test_ordinary_reviews_have_time_enough():
+    local = Local(policies=policies(validating("true")), cluster=FilesCluster())
+    assert run(request(pod()), "auto", local).verdict.allowed
