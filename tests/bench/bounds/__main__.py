@@ -1,0 +1,98 @@
+"""No request may hold up another: `python -m tests.bench.bounds` measures it from outside, as an attacker would.
+
+One server with the shipped policies and slow ones of a site's own, over TLS on loopback; victims and attackers in
+processes of their own. Every section ends by itself; every target that is missed is printed and makes the exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.bench.bounds import attacks, context, own_policies, rows
+from tests.bench.bounds.memory import MB, Sampler
+from tests.bench.bounds.report import MEMORY_MB, Report
+from tests.bench.bounds.server import ROOT, Server, serving
+from tests.bench.bounds.victims import questions
+
+SECTIONS = ("victims",)
+TOGETHER = {"issue": 1, "lists": 4, "texts": 2, "bytes": 2, "own": 2}
+"""How many attacks of a group share a row: each of the four attackers sends one of them."""
+
+
+def flags() -> argparse.Namespace:
+    """What a person may choose."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.bounds", description=__doc__)
+    parser.add_argument("--section", action="append", choices=SECTIONS, help="only this section; repeatable")
+    parser.add_argument(
+        "--only", metavar="REGEX", default="", help="only attacks and lists with such a name, each alone"
+    )
+    parser.add_argument("--each", action="store_true", help="a row for each attack instead of several in one")
+    parser.add_argument("--row-seconds", type=float, default=1.5, metavar="S", help="how long attackers of a row send")
+    return parser.parse_args()
+
+
+def planned(only: str, *, each: bool) -> list[tuple[str, list[attacks.Attack]]]:
+    """The rows: names, and the attacks that they hold."""
+    found = []
+    for group, make in attacks.GROUPS.items():
+        chosen = [one for one in make() if re.search(only, one.name)]
+        size = 1 if each or only else TOGETHER[group]
+        for start in range(0, len(chosen), size):
+            together = chosen[start : start + size]
+            found.append((" · ".join(_short(one.name, size) for one in together), together))
+    return found
+
+
+def _short(name: str, size: int) -> str:
+    return name if size == 1 else name.removeprefix("own: ").removesuffix(", 3 MB")
+
+
+def victims(server: Server, sampler: Sampler, chosen: argparse.Namespace, report: Report) -> None:
+    """Victims beside every attack."""
+    report.section("victims", *rows.ABOUT)
+    planning = planned(chosen.only, each=chosen.each)
+    for attack in (one for _, together in planning for one in together):
+        if fault := rows.check_small(server.address, attack):
+            report.row(attack.name, "the row does not mean what it says", [fault])
+    report.line(rows.HEADER)
+    asked = questions()
+    rows.warm(server, asked)
+    rows.quiet(server, asked, chosen.row_seconds, report)
+    for name, together in planning:
+        rows.measure(server, name, together, asked, sampler, chosen.row_seconds, report)
+
+
+def main() -> int:
+    """Measure and print."""
+    chosen, report = flags(), Report()
+    sections = chosen.section or SECTIONS
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        policies = [ROOT / "policies", own_policies.write(folder / "policies")]
+        held = context.write(folder / "context")
+        with serving(folder / "server", policies, held) as server:
+            sampler = Sampler(server.pid)
+            if "victims" in sections:
+                victims(server, sampler, chosen, report)
+            sampler.stop()
+            memory(sampler, report)
+    return report.summary()
+
+
+def memory(sampler: Sampler, report: Report) -> None:
+    """The most that the server took, and in what."""
+    report.section(
+        "memory", f"PSS and RSS of the server and its children through all of the above; target: < {MEMORY_MB} MB"
+    )
+    what, peak = sampler.peak()
+    text = f"PSS {peak.pss / MB:.0f} MB, RSS {peak.rss / MB:.0f} MB in {peak.processes} processes, first {peak.main_rss / MB:.0f} MB"
+    most = max(peak.pss, peak.main_rss) / MB
+    report.row(what, text, [f"{most:.0f} MB"] if most >= MEMORY_MB else [])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""Attackers: processes that send hostile bodies as fast as they are answered, and judge what comes back.
+
+They are nicer than the victims (`nice`), so that a busy client is not taken for a slow server.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection as Pipe
+
+from tests.bench.bounds.attacks import Attack
+from tests.bench.bounds.calls import Answer, Connection, Prepared, uid
+from tests.bench.bounds.server import Address
+from tests.bench.bounds.slow_expressions import EVALUATED
+from tests.bench.bounds.victims import FORK, mixed_generations
+
+ATTACKERS, NICE = 4, 5
+GRACE_S = 2.0
+"""How long beyond its deadline an answer is waited for, to say how late it was."""
+
+
+@dataclass
+class Heard:
+    """What attackers were answered: each kind of answer, and what was wrong with some of them."""
+
+    answers: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    slowest_s: float = 0.0
+    closest: float = 0.0
+    longest: int = 0
+
+    def add(self, other: Heard) -> None:
+        """Take up what another attacker heard."""
+        self.answers += other.answers
+        self.faults += other.faults
+        self.slowest_s = max(self.slowest_s, other.slowest_s)
+        self.closest = max(self.closest, other.closest)
+        self.longest = max(self.longest, other.longest)
+
+    def note(self, attack: Attack, sent: bytes, answer: Answer, timeout_s: float) -> None:
+        """One answer: in time, whole, and what it may say."""
+        self.slowest_s = max(self.slowest_s, answer.elapsed_s)
+        self.closest = max(self.closest, answer.elapsed_s / timeout_s)
+        self.longest = max(self.longest, len(answer.body))
+        kind, fault = judge(attack, sent, answer)
+        self.answers[kind] += 1
+        if answer.elapsed_s > timeout_s:
+            self.faults["late"] += 1
+        if fault:
+            self.faults[fault] += 1
+
+
+def judge(attack: Attack, sent: bytes, answer: Answer) -> tuple[str, str]:
+    """What kind of answer this is, and what is wrong with it."""
+    if not attack.is_review:
+        return str(answer.code), "" if answer.is_refusal() else f"HTTP {answer.code} is no refusal with a Status"
+    response = answer.review(sent)
+    if response is None:
+        return str(answer.code), f"HTTP {answer.code} is no AdmissionReview"
+    if mixed := mixed_generations(answer.body.decode()):
+        return "mixed", mixed
+    if response["allowed"]:
+        return "allowed", "" if attack.may_allow else "allowed by a policy that fails closed"
+    message = response.get("status", {}).get("message", "")
+    is_wrong = attack.is_ignored and f"(policy {attack.policy})" in message and EVALUATED not in message
+    return "denied", "denied by the error of a policy that is ignored" if is_wrong else ""
+
+
+class Attackers:
+    """Processes that send these attacks, one each in turn, for so many seconds."""
+
+    def __init__(self, address: Address, attacks: list[Attack], seconds: float, timeouts_s: tuple[float, ...]) -> None:
+        bodies = [attack.make() for attack in attacks]
+        self.size = max(map(len, bodies))
+        gc.freeze()
+        self._running = []
+        for i in range(ATTACKERS):
+            ours, theirs = FORK.Pipe(duplex=False)
+            which = i % len(attacks)
+            args = (address, attacks[which], bodies[which], seconds, timeouts_s[i % len(timeouts_s)], i, theirs)
+            process = FORK.Process(target=_run, args=args, daemon=True)
+            process.start()
+            self._running.append((process, ours))
+
+    def heard(self) -> Heard:
+        """Wait for the end."""
+        heard = Heard()
+        for process, pipe in self._running:
+            heard.add(pipe.recv())
+            process.join()
+        return heard
+
+
+def _run(
+    address: Address, attack: Attack, body: bytes, seconds: float, timeout_s: float, first: int, pipe: Pipe
+) -> None:
+    os.nice(NICE)
+    heard, end = Heard(), time.perf_counter() + seconds
+    to = Connection(address.port, address.trust(), timeout_s + GRACE_S)
+    prepared = [Prepared(path, body, f"{timeout_s:g}s") for path in attack.paths]
+    number = 0xA0000000 + (first << 24)
+    while time.perf_counter() < end:
+        send_one(to, attack, prepared[number % len(prepared)], number, timeout_s, heard)
+        number += 1
+    to.close()
+    pipe.send(heard)
+
+
+def send_one(to: Connection, attack: Attack, prepared: Prepared, number: int, timeout_s: float, heard: Heard) -> None:
+    """Send once, and note what came back."""
+    sent = uid(number)
+    try:
+        heard.note(attack, sent, to.ask(prepared.with_uid(sent)), timeout_s)
+    except OSError as error:
+        heard.answers["none"] += 1
+        heard.faults[f"no answer ({type(error).__name__})"] += 1
+        time.sleep(0.05)

@@ -1,0 +1,110 @@
+"""The rows: what four attackers send, one row at a time, and what an answer to it may say.
+
+A row is made when its turn comes: bodies of 20 MB are not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tests.bench.bounds import bodies, own_policies, slow_expressions
+from tests.bench.bounds.pods import DEVICE_LISTS, POD_LISTS, containers_by_claims
+from tests.bench.bounds.reviews import Maker, count_for, review
+from tests.bench.bounds.workloads import WORKLOAD_LISTS, full_shards, shards
+
+MB = bodies.MB
+SMALL = 10
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One row.
+
+    Attributes:
+        make: the body, with the placeholder of the uid.
+        may_allow: False where an answer that allows can only be wrong.
+        policy: the policy of our own that the row is about, "" for none.
+        is_ignored: that policy must not deny when it fails.
+        is_review: False where the only answer is a refusal with code 4xx.
+        small: a body of the same kind that is quickly answered, to see that the row means what it says.
+    """
+
+    name: str
+    make: Callable[[], bytes]
+    may_allow: bool = True
+    policy: str = ""
+    is_ignored: bool = False
+    is_review: bool = True
+    small: Callable[[], bytes] | None = None
+    paths: tuple[str, ...] = ("/validate", "/mutate")
+
+
+def _sized(name: str, maker: Maker, size: int) -> Attack:
+    return Attack(f"{name}, {size / MB:g} MB", lambda: review(maker(count_for(maker, size))))
+
+
+def _issue() -> Iterator[Attack]:
+    """What the issue lists, as it lists it."""
+    for count in (9_000, 20_000):
+        yield Attack(f"{count:,} claims", lambda count=count: review(POD_LISTS["claims"](count)))
+    yield Attack("1,000 shards x 100 containers, 174 KB", lambda: review(shards(1_000, 100)))
+    yield Attack("50 containers x 1,000 claims", lambda: review(containers_by_claims(50, 1_000)))
+    yield Attack("1,000 containers x 400 claims", lambda: review(containers_by_claims(1_000, 400)))
+    yield Attack("190 levels, 3 MB", lambda: bodies.nested(3 * MB))
+    yield Attack("190 levels, 19 MB", lambda: bodies.nested(19 * MB))
+    yield Attack("190 levels of maps, 3 MB", lambda: bodies.nested_maps(3 * MB))
+
+
+def _lists() -> Iterator[Attack]:
+    """Every list at 3 MB; those of Pods that little is asked of have a row of their own only in the growth table."""
+    for name, maker in {**POD_LISTS, **DEVICE_LISTS, **WORKLOAD_LISTS}.items():
+        yield _sized(name, maker, 3 * MB)
+    yield Attack("shards of 100 containers, 18 MB", lambda: review(full_shards(2_000)))
+
+
+def _texts() -> Iterator[Attack]:
+    for name, piece, script in (
+        ("shell words", "a 'b' \"c\" $(d) `e` \\f; ", True),
+        ("a shell's quotes", "'\"'\"", True),
+        ("torchrun in a shell", "torchrun --nproc_per_node=8 --nnodes=2 --rdzv_id=1 train.py && ", True),
+        ("mpirun in a shell", "mpirun -np 8 -x A=b -H a:1,b:2 python train.py | ", True),
+        ("one long argument", "--nproc_per_node=", False),
+        ("placeholders", "$(A){{ .b }}${C}", True),
+    ):
+        yield Attack(
+            f"{name}, 3 MB", lambda piece=piece, script=script: review(bodies.pod_text(3 * MB, piece, script=script))
+        )
+    yield Attack("names of 600 KB", lambda: review(bodies.long_names(3 * MB)))
+    yield Attack("escapes, 3 MB", lambda: bodies.quotes(3 * MB))
+    yield Attack("wrong types, 3 MB", lambda: review(bodies.wrong_types(15_000)))
+    yield Attack("update of 3 MB", lambda: bodies.twice(3 * MB // 2))
+
+
+def _not_reviews() -> Iterator[Attack]:
+    for name, body in bodies.NOT_REVIEWS.items():
+        yield Attack(name, lambda body=body: body, is_review=False)
+
+
+def _own() -> Iterator[Attack]:
+    for own in slow_expressions.OWN:
+        yield Attack(
+            f"own: {own.name}",
+            lambda own=own: review(own.pod(count_for(own.pod, MB))),
+            may_allow=own.ignored,
+            policy=own.label,
+            is_ignored=own.ignored,
+            small=lambda own=own: review(own.pod(SMALL)),
+            paths=("/validate",),
+        )
+    for name in own_policies.MUTATING:
+        maker = lambda n, name=name: own_policies.mutated(name, n)  # noqa: E731
+        yield Attack(f"own: {name}", lambda maker=maker: review(maker(count_for(maker, MB))), paths=("/mutate",))
+
+
+GROUPS = {"issue": _issue, "lists": _lists, "texts": _texts, "bytes": _not_reviews, "own": _own}
+
+
+def attacks() -> list[Attack]:
+    """All rows, in the order of the report."""
+    return [one for group in GROUPS.values() for one in group()]

@@ -1,0 +1,69 @@
+"""Bodies that are hostile as bytes: brackets, texts of megabytes, broken JSON, wrong types."""
+
+from __future__ import annotations
+
+import json
+
+from tests.bench.bounds.reviews import JSON, container, pod, review
+
+MB = 1_000_000
+DEPTH = 190
+
+
+def nested(size: int, depth: int = DEPTH) -> bytes:
+    """A valid review with brackets nested as deep as one may nest them, again and again."""
+    whole = review(pod({"x": "HERE"}))
+    return whole.replace(b'"HERE"', b"[" + b",".join([b"[" * depth + b"]" * depth] * (size // (2 * depth + 1))) + b"]")
+
+
+def nested_maps(size: int, depth: int = DEPTH) -> bytes:
+    """The same with maps, whose keys are brackets inside texts."""
+    whole = review(pod({"x": "HERE"}))
+    one = b'{"[":' * depth + b"0" + b"}" * depth
+    return whole.replace(b'"HERE"', b"[" + b",".join([one] * (size // len(one))) + b"]")
+
+
+def quotes(size: int) -> bytes:
+    """A valid review with a text of escaped quotes, backslashes and brackets."""
+    return review(pod(metadata={"annotations": {"text": '\\"[{' * (size // 7)}}))
+
+
+def pod_text(size: int, piece: str, *, script: bool = False) -> JSON:
+    """A Pod with one long argument, or one long script of a shell."""
+    words = ["/bin/bash", "-c"] if script else ["torchrun"]
+    return pod({"containers": [container("main", command=words, args=[piece * (size // len(piece))])]})
+
+
+def long_names(size: int) -> JSON:
+    """A Pod whose names, images and labels are texts of megabytes."""
+    text = "a" * (size // 5)
+    return pod({"containers": [{"name": text, "image": text}], "nodeName": text}, {"name": text, "labels": {"a": text}})
+
+
+def wrong_types(n: int) -> JSON:
+    """A Pod in which nothing is what it should be, n times."""
+    wrong: list[JSON] = [None, True, 1, -1.5, "", "x", [], {}, [[]], {"a": None}]
+    fields = ("name", "image", "env", "resources", "args", "ports", "volumeMounts", "command", "securityContext")
+    containers = [{field: wrong[(i + k) % len(wrong)] for k, field in enumerate(fields)} for i in range(n)]
+    return pod({"containers": containers, "volumes": wrong * 9, "tolerations": {"a": 1}, "resourceClaims": wrong * 9})
+
+
+def twice(size: int) -> bytes:
+    """An update: an object of that many bytes, and the same with one change as what it was."""
+    new = pod({"containers": [container(f"c-{i}", env=[{"name": "A", "value": "b"}]) for i in range(size // 200)]})
+    old = json.loads(json.dumps(new))
+    old["spec"]["containers"][-1]["image"] = "registry.example/other:1"
+    return review(new, old=old)
+
+
+NOT_REVIEWS: dict[str, bytes] = {
+    "20 MB of garbage": bytes(range(1, 256)) * (20 * MB // 255),
+    "20 MB of brackets": b"[" * (20 * MB),
+    "20 MB of one text": b'"' + b"a" * (20 * MB),
+    "20 MB of spaces": b" " * (20 * MB),
+    "20 MB of digits": b'{"a":' + b"9" * (20 * MB),
+    "20 MB of zeros": b"[" + b"0," * (10 * MB - 1) + b"0]",
+    "truncated JSON, 3 MB": nested(3 * MB)[:-7],
+    "not UTF-8, 3 MB": b'{"a":"' + b"\xff" * (3 * MB) + b'"}',
+    "201 levels, 3 MB": nested(3 * MB, 230),
+}

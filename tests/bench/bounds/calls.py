@@ -1,0 +1,131 @@
+"""One keep-alive TLS connection that sends reviews and reads answers: plain sockets and bytes, to cost little.
+
+Knows HTTP/1.1 as far as the server speaks it. An answer is judged here: whether it is an AdmissionReview for the uid that
+was sent, or the Status that a body without a review is owed.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+from dataclasses import dataclass
+from time import perf_counter
+
+UID = b"@@@@@@@@-0000-4000-8000-000000000000"
+"""Stands in prepared bodies where each request has a uid of its own, of the same length."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back, and when."""
+
+    code: int
+    body: bytes
+    elapsed_s: float
+
+    def review(self, uid: bytes) -> dict | None:
+        """The response of the AdmissionReview for this uid; None when the answer is none."""
+        try:
+            sent = json.loads(self.body)
+            response = sent["response"]
+            right = sent["kind"] == "AdmissionReview" and sent["apiVersion"] == "admission.k8s.io/v1"
+            right = right and response["uid"] == uid.decode() and isinstance(response["allowed"], bool)
+        except (ValueError, KeyError, TypeError):
+            return None
+        return response if right and self.code == 200 else None
+
+    def is_refusal(self) -> bool:
+        """Whether this is a client error with a Status that says why."""
+        try:
+            sent = json.loads(self.body)
+            return 400 <= self.code < 500 and sent["kind"] == "Status" and bool(sent["message"])
+        except (ValueError, KeyError, TypeError):
+            return False
+
+
+class Prepared:
+    """A POST whose body is made once; only the uid changes."""
+
+    def __init__(self, path: str, body: bytes, timeout: str) -> None:
+        self._parts = body.split(UID)
+        head = f"POST {path}?timeout={timeout} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: kube-apiserver-admission\r\n"
+        head += (
+            f"Content-Length: {len(body)}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n\r\n"
+        )
+        self._head = head.encode()
+
+    def with_uid(self, uid: bytes) -> bytes:
+        return self._head + uid.join(self._parts)
+
+
+def uid(number: int) -> bytes:
+    """The uid of one request."""
+    return b"%08x" % (number & 0xFFFFFFFF) + UID[8:]
+
+
+GET_HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+class Connection:
+    """A connection that is made when it is needed, and made anew after it broke."""
+
+    def __init__(self, port: int, trust: ssl.SSLContext, timeout_s: float) -> None:
+        self._port, self._trust, self._timeout_s = port, trust, timeout_s
+        self._tls: ssl.SSLSocket | None = None
+
+    def ask(self, request: bytes) -> Answer:
+        """Send and read the whole answer.
+
+        Raises:
+            OSError: no answer; the connection is closed.
+        """
+        started = perf_counter()
+        try:
+            tls = self._connected()
+            tls.sendall(request)
+            code, body = self._read(tls)
+        except (OSError, ValueError) as error:
+            self.close()
+            raise error if isinstance(error, OSError) else OSError(f"no HTTP: {error}") from error
+        return Answer(code, body, perf_counter() - started)
+
+    def _connected(self) -> ssl.SSLSocket:
+        if self._tls is None:
+            self._tls = connect(self._port, self._trust, self._timeout_s)
+        return self._tls
+
+    def _read(self, tls: ssl.SSLSocket) -> tuple[int, bytes]:
+        heard, length, start = b"", None, 0
+        while length is None or len(heard) < start + length:
+            piece = tls.recv(262144)
+            if not piece:
+                raise ConnectionError("closed before the answer was whole")
+            heard += piece
+            if length is None and (start := heard.find(b"\r\n\r\n") + 4) > 3:
+                head = heard[:start].lower()
+                length = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
+                closes = b"connection: close" in head
+        if closes:
+            self.close()
+        return int(heard[9:12]), heard[start:]
+
+    def close(self) -> None:
+        if self._tls is not None:
+            self._tls.close()
+            self._tls = None
+
+
+def connect(port: int, trust: ssl.SSLContext, timeout_s: float) -> ssl.SSLSocket:
+    """A TLS connection to loopback.
+
+    Raises:
+        OSError: refused, reset, or not made in time.
+    """
+    plain = socket.create_connection(("127.0.0.1", port), timeout_s)
+    try:
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return trust.wrap_socket(plain, server_hostname="localhost")
+    except OSError:
+        plain.close()
+        raise

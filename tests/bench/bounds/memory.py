@@ -1,0 +1,93 @@
+"""Memory of the server as the kernel counts it: its process and all that descend from it.
+
+RSS counts a page that forked processes share once for each; PSS splits it among them, and its sum is what a container is
+charged. Both are read from /proc, of no process but the server's.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+MB = 1_000_000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One look."""
+
+    at: float
+    main_rss: int
+    rss: int
+    pss: int
+    processes: int
+
+
+def family(pid: int) -> list[int]:
+    """The process and its descendants that still run."""
+    found, waiting = [], [pid]
+    while waiting:
+        one = waiting.pop()
+        found.append(one)
+        for task in Path(f"/proc/{one}/task").glob("*/children"):
+            try:
+                waiting += map(int, task.read_text().split())
+            except OSError:
+                continue
+    return found
+
+
+def look(pid: int) -> Sample:
+    """Memory right now; a process that ends meanwhile counts nothing."""
+    pids = family(pid)
+    rss = [_rss(one) for one in pids]
+    return Sample(time.monotonic(), rss[0], sum(rss), sum(map(_pss, pids)), len(pids))
+
+
+def _rss(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+    except (OSError, IndexError):
+        return 0
+
+
+def _pss(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
+
+
+@dataclass
+class Sampler:
+    """Looks again and again in a thread of its own, and keeps every sample with what was going on."""
+
+    pid: int
+    period_s: float = 0.25
+    doing: str = "start"
+    samples: list[tuple[str, Sample]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self.period_s):
+            sample = look(self.pid)
+            if sample.rss:
+                self.samples.append((self.doing, sample))
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def peak(self, doing: str | None = None) -> tuple[str, Sample]:
+        """The sample with the most memory, of everything or of one thing done."""
+        chosen = [one for one in self.samples if doing in (None, one[0])] or [(doing or "", look(self.pid))]
+        return max(chosen, key=lambda one: max(one[1].pss, one[1].main_rss))

@@ -1,0 +1,130 @@
+"""The section of the victims: one row of attacks at a time, and what victims, probes and attackers saw meanwhile."""
+
+from __future__ import annotations
+
+import time
+
+from tests.bench.bounds.attackers import Attackers, Heard
+from tests.bench.bounds.attacks import Attack
+from tests.bench.bounds.calls import GET_HEALTH, Connection, Prepared, uid
+from tests.bench.bounds.memory import MB, Sampler
+from tests.bench.bounds.report import FRESH_MS, HEALTH_MS, VICTIMS_P99_MS, Report, counted, percentile
+from tests.bench.bounds.server import Address, Server
+from tests.bench.bounds.victims import Question, Seen, Victims
+
+HEADER = (
+    f"{'what four attackers send':<46} {'KB':>6} {'n':>5} {'p50':>6} {'p99':>7} {'max':>7} {'lost':>4} {'health':>7}"
+    f" {'anew':>6} {'delay':>6}  {'MB':>4} | answers to the attackers, slowest ms"
+)
+ABOUT = (
+    "victims: small reviews over 4 connections, ms; health: slowest /healthz, ms, on a kept connection and anew;",
+    "delay: p99 of how late the victims' own process is woken, ms; MB: most memory (PSS) of the server in this row;",
+    f"targets: p99 < {VICTIMS_P99_MS} ms, none lost, /healthz < {HEALTH_MS} ms (anew {FRESH_MS} ms), every answer to an attacker",
+    "before its deadline, a valid AdmissionReview (or a refusal where the body is none), with the failurePolicy's verdict",
+)
+SETTLE_S = 4.0
+WARM_S, QUICK_S, QUICK_ANSWERS = 20.0, 0.01, 200
+
+
+def victims_missed(seen: Seen) -> list[str]:
+    """The targets that victims and probes did not see met."""
+    missed = []
+    if (p99 := percentile(seen.times_s, 0.99) * 1000) >= VICTIMS_P99_MS:
+        missed.append(f"victims' p99 {p99:.0f} ms")
+    if seen.lost:
+        missed.append(f"lost {counted(seen.lost)}")
+    if (health := max(seen.health_s, default=0) * 1000) >= HEALTH_MS:
+        missed.append(f"/healthz {health:.0f} ms")
+    if (fresh := max(seen.fresh_s, default=0) * 1000) >= FRESH_MS:
+        missed.append(f"/healthz anew {fresh:.0f} ms")
+    return missed
+
+
+def victims_text(seen: Seen) -> str:
+    """The victims' part of a row."""
+    p50, p99, most = (percentile(seen.times_s, share) * 1000 for share in (0.5, 0.99, 1))
+    health, fresh = (max(times, default=0) * 1000 for times in (seen.health_s, seen.fresh_s))
+    delay = percentile(seen.delays_s, 0.99) * 1000
+    counts = f"{seen.answered:>5} {p50:>6.1f} {p99:>7.1f} {most:>7.1f} {sum(seen.lost.values()):>4}"
+    return f"{counts} {health:>7.1f} {fresh:>6.0f} {delay:>6.1f}"
+
+
+def heard_text(heard: Heard) -> str:
+    return f"{counted(heard.answers)}, {heard.slowest_s * 1000:.0f}"
+
+
+def measure(
+    server: Server,
+    name: str,
+    attacks: list[Attack],
+    asked: list[Question],
+    sampler: Sampler,
+    seconds: float,
+    report: Report,
+) -> None:
+    """One row."""
+    sampler.doing = name
+    victims = Victims(server.address, asked)
+    attackers = Attackers(server.address, attacks, seconds, (1.0, 1.0, 1.0, 3.0))
+    heard = attackers.heard()
+    seen = victims.seen()
+    missed = victims_missed(seen)
+    if heard.faults:
+        missed.append(f"attackers: {counted(heard.faults)}")
+    missed += settle(server, asked, sampler)
+    memory = sampler.peak(name)[1].pss / MB
+    report.row(
+        name, f"{attackers.size / 1000:>6.0f} {victims_text(seen)}  {memory:>4.0f} | {heard_text(heard)}", missed
+    )
+
+
+def quiet(server: Server, asked: list[Question], seconds: float, report: Report) -> None:
+    """The same without attackers: what the machine and the server do by themselves."""
+    victims = Victims(server.address, asked)
+    time.sleep(seconds)
+    seen = victims.seen()
+    report.row("nothing", f"{0:>6} {victims_text(seen)}  {0:>4} |", victims_missed(seen))
+
+
+def settle(server: Server, asked: list[Question], sampler: Sampler) -> list[str]:
+    """Wait until the server is quick again; one that is stuck is killed and started anew, for the next row's sake."""
+    end = time.monotonic() + SETTLE_S
+    while server.is_alive and time.monotonic() < end:
+        to = Connection(server.address.health_port, server.address.trust(), 1.0)
+        try:
+            if to.ask(GET_HEALTH).elapsed_s < 0.2:
+                return []
+        except OSError:
+            time.sleep(0.1)
+        finally:
+            to.close()
+    missed = f"stuck {SETTLE_S:g} s after the attack, restarted" if server.is_alive else "the server died, restarted"
+    server.restart()
+    sampler.pid = server.pid
+    warm(server, asked)
+    return [missed]
+
+
+def check_small(address: Address, attack: Attack) -> str:
+    """What is wrong with the row itself: its policy does not say what it should of a small Pod."""
+    if attack.small is None:
+        return ""
+    to, sent = Connection(address.port, address.trust(), 10), uid(1)
+    try:
+        response = to.ask(Prepared(attack.paths[0], attack.small(), "10s").with_uid(sent)).review(sent)
+    finally:
+        to.close()
+    message = (response or {}).get("status", {}).get("message", "no review")
+    return "" if f"(policy {attack.policy})" in message else f"{attack.name}: {message[:300]}"
+
+
+def warm(server: Server, asked: list[Question]) -> None:
+    """Ask until answers come quickly: a server that has just started still prepares its policies."""
+    end, quick, to = time.monotonic() + WARM_S, 0, Connection(server.address.port, server.address.trust(), WARM_S)
+    for number in range(10**6):
+        sent = asked[number % len(asked)].prepared().with_uid(uid(number))
+        quick = quick + 1 if to.ask(sent).elapsed_s < QUICK_S else 0
+        if quick >= QUICK_ANSWERS or time.monotonic() > end:
+            break
+        time.sleep(0.005)
+    to.close()

@@ -1,0 +1,119 @@
+"""The server under measurement: `claimgate serve` in a process of its own, with certificates, policies and a context.
+
+Knows flags and the first log line of the server. It sees the server as a caller and the kernel see it: an address, a
+process id and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from certs.keep import Days, issue
+from certs.store import CA, SERVING, SERVING_KEY, Folder
+
+ROOT = Path(__file__).parents[3]
+START_S = 60
+_PROBE_PORT = re.compile(r"--(?:probe|probes|health|metrics|management)[a-z-]*port\b")
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where reviews and probes are answered, and whom to trust there; small, so that processes can share it."""
+
+    port: int
+    health_port: int
+    ca: str
+
+    def trust(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=self.ca)
+
+
+class Server:
+    """One `claimgate serve`, which can be started anew when an attack leaves it stuck."""
+
+    def __init__(self, folder: Path, policies: Sequence[Path], context: Sequence[Path], *flags: str) -> None:
+        self._folder = folder
+        issue(Folder(folder), ["localhost", "127.0.0.1"], now=datetime.now(UTC), days=Days())
+        self._command = [sys.executable, "-m", "webhook", "serve", "--host", "127.0.0.1", "--port", "0"]
+        self._command += ["--tls-cert", str(folder / SERVING), "--tls-key", str(folder / SERVING_KEY), *flags]
+        self._command += [word for path in policies for word in ("--policies", str(path))]
+        self._command += [word for path in context for word in ("--context", str(path))]
+        if found := _PROBE_PORT.search(_help()):
+            self._command += [found.group(), "0"]
+        self.starts = 0
+        self.start()
+
+    def start(self) -> None:
+        """Start, and wait until the log says where it listens."""
+        self.starts += 1
+        log = self._folder / f"server-{self.starts}.log"
+        with log.open("wb") as stream:
+            self._process = subprocess.Popen(self._command, stderr=stream, cwd=ROOT)
+        self.log = log
+        self.address = self._ready(log)
+
+    def _ready(self, log: Path) -> Address:
+        end = time.monotonic() + START_S
+        while time.monotonic() < end and self._process.poll() is None:
+            for line in log.read_bytes().splitlines(keepends=True):
+                fields = json.loads(line) if line.endswith(b"}\n") else {}
+                if fields.get("message", fields.get("msg")) == "ready":
+                    ports = [value for name, value in fields.items() if name != "port" and name.endswith("port")]
+                    return Address(fields["port"], ports[0] if ports else fields["port"], str(self._folder / CA))
+            time.sleep(0.05)
+        self.stop()
+        raise RuntimeError(f"the server did not start:\n{log.read_text()[-4000:]}")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def restart(self) -> None:
+        """Kill a server that is stuck, and start another."""
+        self.stop(patience_s=0)
+        self.start()
+
+    def stop(self, patience_s: float = 8) -> None:
+        """End it: kindly, then not."""
+        if patience_s and self.is_alive:
+            self._process.terminate()
+            try:
+                self._process.wait(patience_s)
+            except subprocess.TimeoutExpired:
+                print(f"the server did not stop within {patience_s} s of SIGTERM and was killed")
+        if self.is_alive:
+            self._process.kill()
+        self._process.wait()
+
+
+@contextmanager
+def serving(folder: Path, policies: Sequence[Path], context: Sequence[Path], *flags: str) -> Iterator[Server]:
+    """A server for as long as a section needs it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    server = Server(folder, policies, context, *flags)
+    try:
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _help() -> str:
+    command = [sys.executable, "-m", "webhook", "serve", "--help"]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=os.environ).stdout

@@ -1,0 +1,186 @@
+"""Victims: small reviews of other users, at a bounded rate over four connections, and the probes of a kubelet.
+
+They run in a process of their own, which also measures how late it is woken itself: what the machine adds to every
+figure. A victim that waits long sends less; the reviews that it would have sent meanwhile count with what was left to
+wait, or a stall of seconds would be one sample among thousands.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import multiprocessing
+import re
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection as Pipe
+
+from tests.bench import bench_server
+from tests.bench.bounds.calls import GET_HEALTH, UID, Connection, Prepared, uid
+from tests.bench.bounds.server import Address
+
+CONNECTIONS, PER_SECOND = 4, 200
+TIMEOUT_S = 5.0
+HEALTH_EVERY_S, FRESH_EVERY_S, DELAY_EVERY_S = 0.1, 1.0, 0.005
+GENERATION = re.compile(r"([a-z]+)-generation (\d+)")
+FORK = multiprocessing.get_context("fork")
+
+
+@dataclass
+class Seen:
+    """What victims saw while one row was sent."""
+
+    times_s: list[float] = field(default_factory=list)
+    answered: int = 0
+    lost: Counter[str] = field(default_factory=Counter)
+    health_s: list[float] = field(default_factory=list)
+    fresh_s: list[float] = field(default_factory=list)
+    delays_s: list[float] = field(default_factory=list)
+    generations: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Question:
+    """One small review and what is wrong with an answer to it, "" when nothing is."""
+
+    name: str
+    path: str
+    body: bytes
+    fault: Callable[[dict], str]
+
+    def prepared(self) -> Prepared:
+        return Prepared(self.path, self.body, "10s")
+
+
+def _allowed(response: dict) -> str:
+    return "" if response["allowed"] else f"denied: {response['status']['message'][:80]}"
+
+
+def mixed_generations(text: str) -> str:
+    """Two policies, or two objects, of different generations in one answer."""
+    found: dict[str, set[str]] = {}
+    for of, number in GENERATION.findall(text):
+        found.setdefault(of, set()).add(number)
+    return "".join(f"{of} of generations {sorted(numbers)}" for of, numbers in found.items() if len(numbers) > 1)
+
+
+def questions() -> list[Question]:
+    """A plain Pod, one with a GPU, one with a claim, of 6 KB each; validated and mutated."""
+    bodies = {"plain": bench_server.review("plain"), "claim": bench_server.review("claims")}
+    gpu = json.loads(bodies["plain"])
+    devices = {"nvidia.com/gpu": "1"}
+    gpu["request"]["object"]["spec"]["containers"][0]["resources"] = {"limits": devices, "requests": devices}
+    bodies["gpu"] = json.dumps(gpu, separators=(",", ":")).encode() + b"\n"
+    return [
+        Question(name, path, body.replace(json.loads(body)["request"]["uid"].encode(), UID), _allowed)
+        for path in ("/validate", "/mutate")
+        for name, body in bodies.items()
+    ]
+
+
+class Victims:
+    """The process of the victims: made, then running until it is asked what it saw."""
+
+    def __init__(self, address: Address, asked: list[Question], per_second: int = PER_SECOND) -> None:
+        self._pipe, theirs = FORK.Pipe()
+        self._process = FORK.Process(target=_run, args=(address, asked, per_second, theirs), daemon=True)
+        self._process.start()
+        self._pipe.poll(TIMEOUT_S)
+
+    def seen(self) -> Seen:
+        """Stop, and tell."""
+        self._pipe.send("stop")
+        while not isinstance(found := self._pipe.recv(), Seen):
+            pass
+        self._process.join()
+        return found
+
+
+def _run(address: Address, asked: list[Question], per_second: int, pipe: Pipe) -> None:
+    gc.disable()
+    sys.setswitchinterval(0.0005)
+    seen, stop, trust = Seen(), threading.Event(), address.trust()
+    period_s = CONNECTIONS / per_second
+    targets = [
+        lambda i=i: _ask(Connection(address.port, trust, TIMEOUT_S), asked, i, period_s, seen, stop)
+        for i in range(CONNECTIONS)
+    ]
+    health = Connection(address.health_port, trust, TIMEOUT_S)
+    targets += [lambda: _probe(health, seen, stop), lambda: _probe_anew(address, trust, seen, stop)]
+    targets += [lambda: _delay(seen, stop)]
+    threads = [threading.Thread(target=target) for target in targets]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.2)
+    pipe.send("started")
+    pipe.recv()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    pipe.send(seen)
+
+
+def _ask(to: Connection, asked: list[Question], first: int, period_s: float, seen: Seen, stop: threading.Event) -> None:
+    prepared, number, due = [one.prepared() for one in asked], first, time.perf_counter() + first * period_s / 4
+    while not stop.wait(max(0.0, due - time.perf_counter())):
+        one, sent = asked[number % len(asked)], uid(number)
+        started = time.perf_counter()
+        try:
+            answer = to.ask(prepared[number % len(asked)].with_uid(sent))
+        except OSError as error:
+            seen.lost[f"{one.name}: no answer ({type(error).__name__})"] += 1
+        else:
+            response = answer.review(sent)
+            fault = f"HTTP {answer.code} or no review" if response is None else one.fault(response)
+            if fault:
+                seen.lost[f"{one.name}: {fault}"] += 1
+            else:
+                seen.answered += 1
+                _generations(seen, answer.body)
+        elapsed = time.perf_counter() - started
+        while elapsed > 0:
+            seen.times_s.append(elapsed)
+            elapsed -= period_s
+        number += CONNECTIONS
+        due = max(due + period_s, time.perf_counter())
+
+
+def _generations(seen: Seen, body: bytes) -> None:
+    if b"-generation " in body:
+        for of, number in GENERATION.findall(body.decode()):
+            steps = seen.generations.setdefault(of, [])
+            if not steps or steps[-1][1] != int(number):
+                steps.append((time.monotonic(), int(number)))
+
+
+def _probe(to: Connection, seen: Seen, stop: threading.Event) -> None:
+    while not stop.wait(HEALTH_EVERY_S):
+        seen.health_s.append(_health(to))
+
+
+def _probe_anew(address: Address, trust: object, seen: Seen, stop: threading.Event) -> None:
+    """As a kubelet does it: a new connection each time."""
+    while not stop.wait(FRESH_EVERY_S):
+        to = Connection(address.health_port, trust, TIMEOUT_S)  # type: ignore[arg-type]
+        seen.fresh_s.append(_health(to))
+        to.close()
+
+
+def _health(to: Connection) -> float:
+    started = time.perf_counter()
+    try:
+        return TIMEOUT_S if to.ask(GET_HEALTH).code != 200 else time.perf_counter() - started
+    except OSError:
+        return TIMEOUT_S
+
+
+def _delay(seen: Seen, stop: threading.Event) -> None:
+    while True:
+        before = time.perf_counter()
+        if stop.wait(DELAY_EVERY_S):
+            return
+        seen.delays_s.append(time.perf_counter() - before - DELAY_EVERY_S)

@@ -1,0 +1,127 @@
+"""Workloads of other kinds with n of something that their author chooses: each key is a list that can be lengthened."""
+
+from __future__ import annotations
+
+from tests.bench.bounds.reviews import JSON, Maker, container, gpus, pod, template
+
+
+def _object(api_version: str, kind: str, spec: JSON) -> JSON:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "w"}, "spec": spec}
+
+
+_CLAIM = [{"name": "gpu", "resourceClaimTemplateName": "template-1"}]
+
+
+def _gpu_template() -> JSON:
+    return template({"containers": [container("main", resources=gpus("1"))]})
+
+
+def shards(n: int, containers: int) -> JSON:
+    """A BatchSandbox whose template has that many containers and each of n shards patches one."""
+    main = [container(f"c-{i}", resources=gpus("1")) for i in range(containers)]
+    patches = [
+        {"spec": {"containers": [{"name": f"c-{i % containers}", "env": [{"name": "A", "value": "b"}]}]}}
+        for i in range(n)
+    ]
+    spec = {"replicas": n, "template": template({"containers": main}), "shardPatches": patches}
+    return _object("sandbox.opensandbox.io/v1alpha1", "BatchSandbox", spec)
+
+
+def full_shards(n: int, containers: int = 100) -> JSON:
+    """A BatchSandbox of n shards which patch every one of that many containers."""
+    main = [container(f"c-{i}") for i in range(containers)]
+    patch = {"spec": {"containers": [{"name": f"c-{i}", "resources": gpus("1")} for i in range(containers)]}}
+    spec = {"replicas": n, "template": template({"containers": main}), "shardPatches": [patch] * n}
+    return _object("sandbox.opensandbox.io/v1alpha1", "BatchSandbox", spec)
+
+
+def _ray(n: int) -> JSON:
+    groups = [
+        {"groupName": f"g-{i}", "replicas": 1, "rayStartParams": {"num-gpus": "1"}, "template": _gpu_template()}
+        for i in range(n)
+    ]
+    return _object("ray.io/v1", "RayCluster", {"headGroupSpec": {"template": template()}, "workerGroupSpecs": groups})
+
+
+def _wrapper(components: list[JSON]) -> JSON:
+    return _object("workload.codeflare.dev/v1beta2", "AppWrapper", {"components": components})
+
+
+def _pod_sets(n: int) -> JSON:
+    jobs = [{"name": f"j-{i}", "template": {"spec": {"template": _gpu_template()}}} for i in range(n)]
+    inner = _object("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": jobs})
+    declared = [{"path": f"template.spec.replicatedJobs[{i}].template.spec.template", "replicas": 1} for i in range(n)]
+    return _wrapper([{"template": inner, "podSets": declared}])
+
+
+def _jobset(n: int, *, chained: bool = False) -> JSON:
+    jobs = [{"name": f"j-{i}", "replicas": 1, "template": {"spec": {"template": _gpu_template()}}} for i in range(n)]
+    if chained:
+        for i in range(1, n):
+            jobs[i]["dependsOn"] = [{"name": f"j-{i - 1}", "status": "Complete"}]
+    return _object("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": jobs})
+
+
+def _trainjob(**spec: JSON) -> JSON:
+    spec = {"runtimeRef": {"name": "torch-distributed-a100"}, **spec}
+    return _object("trainer.kubeflow.org/v1alpha1", "TrainJob", spec)
+
+
+def _patch(i: int, jobs: int = 1) -> JSON:
+    inner = {"spec": {"template": {"spec": {"nodeSelector": {"a": f"b-{i}"}, "tolerations": [{"operator": "Exists"}]}}}}
+    named = [{"name": "node" if jobs == 1 else f"node-{j}", "template": inner} for j in range(jobs)]
+    return {"manager": f"example.org/m-{i}", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": named}}}}
+
+
+def _override(i: int, **spec: JSON) -> JSON:
+    return {"targetJobs": [{"name": "node"}], "spec": {"nodeSelector": {"a": f"b-{i}"}, **spec}}
+
+
+def _runtime(n: int) -> JSON:
+    jobs = _jobset(n)["spec"]["replicatedJobs"]
+    made = _object(
+        "trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", {"template": {"spec": {"replicatedJobs": jobs}}}
+    )
+    return {**made, "metadata": {**made["metadata"], "labels": {"trainer.kubeflow.org/framework": "torch"}}}
+
+
+WORKLOAD_LISTS: dict[str, Maker] = {
+    "shards": lambda n: shards(n, 10),
+    "shards of 100 containers": full_shards,
+    "containers of a shard": lambda n: full_shards(4, n),
+    "worker groups": _ray,
+    "components": lambda n: _wrapper([{"template": pod({"resourceClaims": _CLAIM})} for _ in range(n)]),
+    "components, TrainJobs": lambda n: _wrapper([{"template": _trainjob()} for _ in range(n)]),
+    "declared pod sets": _pod_sets,
+    "replicated jobs": _jobset,
+    "replicated jobs, chained": lambda n: _jobset(n, chained=True),
+    "runtime patches": lambda n: _trainjob(runtimePatches=[_patch(i) for i in range(n)]),
+    "jobs of a runtime patch": lambda n: _trainjob(runtimePatches=[_patch(0, n)]),
+    "template overrides": lambda n: _trainjob(podTemplateOverrides=[_override(i) for i in range(n)]),
+    "spec overrides": lambda n: _trainjob(podSpecOverrides=[_override(i) for i in range(n)]),
+    "env of a trainer": lambda n: _trainjob(trainer={"env": [{"name": f"E_{i}", "value": f"{i}"} for i in range(n)]}),
+    "claims of a trainer": lambda n: _trainjob(
+        trainer={
+            "resourceClaimsPerNode": [{"name": f"c-{i}", "resourceClaimTemplateName": "template-1"} for i in range(n)]
+        }
+    ),
+    "arguments of a trainer": lambda n: _trainjob(
+        trainer={"command": ["torchrun"], "args": [f"--nproc_per_node={i}" for i in range(n)]}
+    ),
+    "jobs of a runtime": _runtime,
+    "replica specs": lambda n: _object(
+        "kubeflow.org/v1",
+        "PyTorchJob",
+        {"pytorchReplicaSpecs": {f"Worker{i}": {"replicas": 1, "template": _gpu_template()} for i in range(n)}},
+    ),
+    "tasks": lambda n: _object(
+        "batch.volcano.sh/v1alpha1",
+        "Job",
+        {"tasks": [{"name": f"t-{i}", "replicas": 1, "template": _gpu_template()} for i in range(n)]},
+    ),
+    "roles": lambda n: _object(
+        "workloads.x-k8s.io/v1alpha1",
+        "RoleBasedGroup",
+        {"roles": [{"name": f"r-{i}", "replicas": 1, "template": _gpu_template()} for i in range(n)]},
+    ),
+}
