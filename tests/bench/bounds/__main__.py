@@ -10,15 +10,17 @@ import argparse
 import re
 import sys
 import tempfile
+import time
 from pathlib import Path
 
-from tests.bench.bounds import attacks, context, own_policies, rows
-from tests.bench.bounds.memory import MB, Sampler
+from tests.bench.bounds import attacks, connections, context, cuts, growth, own_policies, rows
+from tests.bench.bounds.memory import MB, Sample, Sampler, look
 from tests.bench.bounds.report import MEMORY_MB, Report
 from tests.bench.bounds.server import ROOT, Server, serving
 from tests.bench.bounds.victims import questions
 
-SECTIONS = ("victims",)
+AFTER_S = 3.0
+SECTIONS = ("victims", "connections", "cuts", "growth")
 TOGETHER = {"issue": 1, "lists": 4, "texts": 2, "bytes": 2, "own": 2}
 """How many attacks of a group share a row: each of the four attackers sends one of them."""
 
@@ -66,6 +68,18 @@ def victims(server: Server, sampler: Sampler, chosen: argparse.Namespace, report
         rows.measure(server, name, together, asked, sampler, chosen.row_seconds, report)
 
 
+def hostile_connections(server: Server, sampler: Sampler, only: str, report: Report) -> None:
+    """Victims beside every attack below the review, and the memory that is left afterwards."""
+    report.section("connections", "as above; connections of the attackers may be cut or refused", rows.HEADER)
+    asked = questions()
+    rows.warm(server, asked)
+    for behaviour in connections.BEHAVIOURS:
+        if re.search(only, behaviour.name):
+            rows.measure_connections(server, behaviour, asked, sampler, report)
+    time.sleep(AFTER_S)
+    report.line(f"memory {AFTER_S:g} s later: PSS {look(server.pid).pss / MB:.0f} MB")
+
+
 def main() -> int:
     """Measure and print."""
     chosen, report = flags(), Report()
@@ -74,24 +88,37 @@ def main() -> int:
         folder = Path(name)
         policies = [ROOT / "policies", own_policies.write(folder / "policies")]
         held = context.write(folder / "context")
-        with serving(folder / "server", policies, held) as server:
-            sampler = Sampler(server.pid)
+        with serving(folder / "server", policies, held) as server, Sampler(server.pid) as sampler:
             if "victims" in sections:
                 victims(server, sampler, chosen, report)
-            sampler.stop()
-            memory(sampler, report)
+            if "connections" in sections:
+                hostile_connections(server, sampler, chosen.only, report)
+            if "cuts" in sections:
+                sampler.doing = "cut times"
+                cuts.measure(server.address, report)
+            peaks = [sampler.peak()]
+        if "growth" in sections:
+            with (
+                serving(folder / "patient", policies, held, "--timeout", "60") as server,
+                Sampler(server.pid) as sampler,
+            ):
+                sampler.doing = "growth"
+                rows.warm(server, questions())
+                growth.measure(server.address, chosen.only, report)
+                peaks.append(sampler.peak())
+        memory(peaks, report)
     return report.summary()
 
 
-def memory(sampler: Sampler, report: Report) -> None:
-    """The most that the server took, and in what."""
+def memory(peaks: list[tuple[str, Sample]], report: Report) -> None:
+    """The most that the servers took, and in what."""
     report.section(
-        "memory", f"PSS and RSS of the server and its children through all of the above; target: < {MEMORY_MB} MB"
+        "memory", f"PSS and RSS of the server and its children, the most of all of the above; target: < {MEMORY_MB} MB"
     )
-    what, peak = sampler.peak()
-    text = f"PSS {peak.pss / MB:.0f} MB, RSS {peak.rss / MB:.0f} MB in {peak.processes} processes, first {peak.main_rss / MB:.0f} MB"
-    most = max(peak.pss, peak.main_rss) / MB
-    report.row(what, text, [f"{most:.0f} MB"] if most >= MEMORY_MB else [])
+    for what, peak in peaks:
+        most = max(peak.pss, peak.main_rss) / MB
+        of = f"RSS {peak.rss / MB:.0f} MB in {peak.processes} processes, first {peak.main_rss / MB:.0f} MB"
+        report.row(what, f"PSS {peak.pss / MB:.0f} MB, {of}", [f"{most:.0f} MB"] if most >= MEMORY_MB else [])
 
 
 if __name__ == "__main__":

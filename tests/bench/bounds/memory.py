@@ -11,6 +11,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MB = 1_000_000
@@ -83,7 +84,10 @@ class Sampler:
             if sample.rss:
                 self.samples.append((self.doing, sample))
 
-    def stop(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
         self._stop.set()
         self._thread.join()
 

@@ -7,6 +7,7 @@ import time
 from tests.bench.bounds.attackers import Attackers, Heard
 from tests.bench.bounds.attacks import Attack
 from tests.bench.bounds.calls import GET_HEALTH, Connection, Prepared, uid
+from tests.bench.bounds.connections import Behaviour, Running
 from tests.bench.bounds.memory import MB, Sampler
 from tests.bench.bounds.report import FRESH_MS, HEALTH_MS, VICTIMS_P99_MS, Report, counted, percentile
 from tests.bench.bounds.server import Address, Server
@@ -19,7 +20,7 @@ HEADER = (
 ABOUT = (
     "victims: small reviews over 4 connections, ms; health: slowest /healthz, ms, on a kept connection and anew;",
     "delay: p99 of how late the victims' own process is woken, ms; MB: most memory (PSS) of the server in this row;",
-    f"targets: p99 < {VICTIMS_P99_MS} ms, none lost, /healthz < {HEALTH_MS} ms (anew {FRESH_MS} ms), every answer to an attacker",
+    f"targets: p99 less delay < {VICTIMS_P99_MS} ms, none lost, /healthz < {HEALTH_MS} ms (anew {FRESH_MS} ms), every answer to an attacker",
     "before its deadline, a valid AdmissionReview (or a refusal where the body is none), with the failurePolicy's verdict",
 )
 SETTLE_S = 4.0
@@ -29,8 +30,8 @@ WARM_S, QUICK_S, QUICK_ANSWERS = 20.0, 0.01, 200
 def victims_missed(seen: Seen) -> list[str]:
     """The targets that victims and probes did not see met."""
     missed = []
-    if (p99 := percentile(seen.times_s, 0.99) * 1000) >= VICTIMS_P99_MS:
-        missed.append(f"victims' p99 {p99:.0f} ms")
+    if (p99 := (percentile(seen.times_s, 0.99) - percentile(seen.delays_s, 0.99)) * 1000) >= VICTIMS_P99_MS:
+        missed.append(f"victims' p99 less delay {p99:.0f} ms")
     if seen.lost:
         missed.append(f"lost {counted(seen.lost)}")
     if (health := max(seen.health_s, default=0) * 1000) >= HEALTH_MS:
@@ -76,6 +77,19 @@ def measure(
     report.row(
         name, f"{attackers.size / 1000:>6.0f} {victims_text(seen)}  {memory:>4.0f} | {heard_text(heard)}", missed
     )
+
+
+def measure_connections(
+    server: Server, behaviour: Behaviour, asked: list[Question], sampler: Sampler, report: Report
+) -> None:
+    """One row of an attack below the review."""
+    sampler.doing = behaviour.name
+    victims = Victims(server.address, asked)
+    counts = Running(server.address, behaviour).counts()
+    seen = victims.seen()
+    memory = sampler.peak(behaviour.name)[1].pss / MB
+    missed = victims_missed(seen) + settle(server, asked, sampler)
+    report.row(behaviour.name, f"{'':>6} {victims_text(seen)}  {memory:>4.0f} | {counted(counts, 4)}", missed)
 
 
 def quiet(server: Server, asked: list[Question], seconds: float, report: Report) -> None:

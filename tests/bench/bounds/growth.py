@@ -1,0 +1,143 @@
+"""How the time of an answer grows with each list that a user can lengthen: n things against 4 n, up to 3 MB.
+
+One caller, a server without other load and a deadline far away, so that nothing is stopped: time is that of the work. What
+takes long already at n is measured at a smaller one, so that a server which is quadratic is found out within seconds.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tests.bench.bounds import bodies
+from tests.bench.bounds.calls import Connection, Prepared, uid
+from tests.bench.bounds.pods import DEVICE_LISTS, POD_LISTS, containers_by_claims
+from tests.bench.bounds.report import GROWTH, Report
+from tests.bench.bounds.reviews import JSON, Maker, container, count_for, pod, review
+from tests.bench.bounds.server import Address
+from tests.bench.bounds.workloads import WORKLOAD_LISTS
+
+MB = bodies.MB
+QUICK_S, FIRST_S, LONG_S, AGAIN_S, LEAST = 0.01, 0.8, 0.3, 3.0, 100
+PATHS = ("/mutate", "/validate")
+
+
+@dataclass(frozen=True)
+class Grown:
+    """Something that grows: the body for n, and the n of which 4 n is about 3 MB."""
+
+    name: str
+    body: Callable[[int], bytes]
+    start: int
+
+
+def _of_list(name: str, maker: Maker) -> Grown:
+    return Grown(name, lambda n: review(maker(n)), count_for(maker, 3 * MB) // 4)
+
+
+def _of_text(name: str, piece: str, *, script: bool = True) -> Grown:
+    return Grown(name, lambda n: review(bodies.pod_text(n, piece, script=script)), 3 * MB // 4)
+
+
+def _users(n: int) -> JSON:
+    return {
+        "username": "mallory",
+        "groups": [f"group-{i}" for i in range(n)],
+        "extra": {f"k-{i}": ["v"] for i in range(n)},
+    }
+
+
+def _updated(n: int) -> bytes:
+    made = [container(f"c-{i}", resources={"limits": {"nvidia.com/gpu": "1"}}) for i in range(n)]
+    return review(pod({"containers": made}), old=pod({"containers": list(reversed(made))}))
+
+
+def everything() -> Iterator[Grown]:
+    """All lists, and texts and brackets by their bytes."""
+    for name, maker in {**POD_LISTS, **DEVICE_LISTS, **WORKLOAD_LISTS}.items():
+        yield _of_list(name, maker)
+    yield _of_list("containers x as many claims / 100", lambda n: containers_by_claims(max(1, n // 10), 10))
+    yield _of_text("shell words", "a 'b' \"c\" $(d) `e` \\f; ")
+    yield _of_text("a shell's quotes", "'\"'\"")
+    yield _of_text("torchrun in a shell", "torchrun --nproc_per_node=8 --nnodes=2 train.py && ")
+    yield _of_text("mpirun in a shell", "mpirun -np 8 -x A=b -H a:1,b:2 python train.py | ")
+    yield _of_text("one long argument", "--nproc_per_node=", script=False)
+    yield _of_text("placeholders", "$(A){{ .b }}${C}")
+    yield Grown("brackets, 190 levels", bodies.nested, 3 * MB // 4)
+    yield Grown("maps, 190 levels", bodies.nested_maps, 3 * MB // 4)
+    yield Grown("escaped quotes", bodies.quotes, 3 * MB // 4)
+    yield Grown("groups of the user", lambda n: review(pod(), userInfo=_users(n)), 20_000)
+    yield Grown("containers, updated", _updated, 3 * MB // 4 // 180)
+
+
+def measure(address: Address, only: str, report: Report) -> None:
+    """The table."""
+    report.section(
+        "growth",
+        "time of /mutate and /validate together, alone on the server; medians; n is less where it takes long already",
+        f"target: 4 n takes at most {GROWTH:g} times as long as n (not judged where 4 n takes less than {QUICK_S * 1000:g} ms)",
+    )
+    report.line(f"{'what grows':<46} {'n':>8} {'KB of 4 n':>9} {'n ms':>9} {'4 n ms':>9} {'ratio':>6}")
+    asking = _Asking(address)
+    for grown in everything():
+        if re.search(only, grown.name):
+            _row(asking, grown, report)
+
+
+def _row(asking: _Asking, grown: Grown, report: Report) -> None:
+    try:
+        n, few = grown.start, asking.once(grown.body(grown.start))
+        while few > FIRST_S and n > LEAST:
+            n //= 4
+            few = asking.once(grown.body(n))
+        size = len(grown.body(4 * n))
+        few_s, many_s = asking.both(grown, n)
+        if many_s > GROWTH * few_s and many_s < AGAIN_S:  # the machine may have been busy
+            few_s, many_s = min((few_s, many_s), asking.both(grown, n), key=_ratio)
+    except OSError as error:
+        report.row(grown.name, "", [f"no answer: {error}"])
+        return
+    ratio = many_s / few_s
+    missed = [f"ratio {ratio:.1f}"] if ratio > GROWTH and many_s >= QUICK_S else []
+    report.row(
+        grown.name, f"{n:>8} {size / 1000:>9.0f} {few_s * 1000:>9.1f} {many_s * 1000:>9.1f} {ratio:>6.1f}", missed
+    )
+
+
+def _ratio(times: tuple[float, float]) -> float:
+    return times[1] / times[0]
+
+
+class _Asking:
+    """The one caller."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._connect()
+
+    def _connect(self) -> None:
+        self._to = Connection(self._address.port, self._address.trust(), 35)
+
+    def once(self, body: bytes) -> float:
+        """Seconds of one round over both paths.
+
+        Raises:
+            OSError: no answer, or one that is no AdmissionReview.
+        """
+        elapsed_s = 0.0
+        for path in PATHS:
+            answer = self._to.ask(Prepared(path, body, "30s").with_uid(uid(1)))
+            if answer.review(uid(1)) is None:
+                raise OSError(f"HTTP {answer.code} {answer.body[:200]!r}")
+            elapsed_s += answer.elapsed_s
+        return elapsed_s
+
+    def both(self, grown: Grown, n: int) -> tuple[float, float]:
+        """Medians for n and 4 n, asked in turn."""
+        few, many = grown.body(n), grown.body(4 * n)
+        times = [(self.once(few), self.once(many))]
+        if times[0][1] < LONG_S * 4:
+            times += [(self.once(few), self.once(many)) for _ in range(2 if times[0][1] > LONG_S else 4)]
+        return statistics.median(time for time, _ in times), statistics.median(time for _, time in times)
