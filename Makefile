@@ -9,10 +9,10 @@ RUN_STAMP := .venv/.installed-run
 DEV_STAMP := .venv/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test e2e bench bench-cel fuzz deploy lock clean
+.PHONY: help demo serve install test e2e bench bench-bounds bench-cel soak fuzz deploy lock clean
 
 help: ## print this list
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
 
 demo: $(RUN_STAMP) ## issue a certificate, serve, send sample reviews, audit sample manifests, stop
 	@$(BIN)/claimgate demo
@@ -34,6 +34,12 @@ e2e: $(DEV_STAMP) ## against a real kube-apiserver (KUBEBUILDER_ASSETS or /usr/l
 bench: $(DEV_STAMP) ## reviews per second over TLS beside a no-op route, and the cost of policies
 	$(BIN)/python -m tests.bench.bench_server
 	$(BIN)/python -m tests.bench.bench_shipped
+
+bench-bounds: $(DEV_STAMP) ## hostile requests beside ordinary ones: answer times, growth, memory; five minutes
+	$(BIN)/python -m tests.bench.bounds
+
+soak: $(DEV_STAMP) ## ten minutes of hostile and ordinary load with reloads and killed workers; SOAK=--minutes=60 for longer
+	$(BIN)/python -m tests.bench.bounds.soak $(SOAK)
 
 bench-cel: $(DEV_STAMP) ## the CEL engine alone
 	$(BIN)/python -m tests.bench.bench_cel

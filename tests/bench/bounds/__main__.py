@@ -104,7 +104,7 @@ def main() -> int:
             ):
                 sampler.doing = "growth"
                 rows.warm(server, questions())
-                growth.measure(server.address, chosen.only, report)
+                growth.measure(server, sampler, chosen.only, report)
                 peaks.append(sampler.peak())
         memory(peaks, report)
     return report.summary()

@@ -82,8 +82,8 @@ def _texts() -> Iterator[Attack]:
 
 
 def _not_reviews() -> Iterator[Attack]:
-    for name, body in bodies.NOT_REVIEWS.items():
-        yield Attack(name, lambda body=body: body, is_review=False)
+    for name, make in bodies.NOT_REVIEWS.items():
+        yield Attack(name, make, is_review=False)
 
 
 def _own() -> Iterator[Attack]:

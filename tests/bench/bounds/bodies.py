@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from tests.bench.bounds.reviews import JSON, container, pod, review
 
@@ -56,14 +57,14 @@ def twice(size: int) -> bytes:
     return review(new, old=old)
 
 
-NOT_REVIEWS: dict[str, bytes] = {
-    "20 MB of garbage": bytes(range(1, 256)) * (20 * MB // 255),
-    "20 MB of brackets": b"[" * (20 * MB),
-    "20 MB of one text": b'"' + b"a" * (20 * MB),
-    "20 MB of spaces": b" " * (20 * MB),
-    "20 MB of digits": b'{"a":' + b"9" * (20 * MB),
-    "20 MB of zeros": b"[" + b"0," * (10 * MB - 1) + b"0]",
-    "truncated JSON, 3 MB": nested(3 * MB)[:-7],
-    "not UTF-8, 3 MB": b'{"a":"' + b"\xff" * (3 * MB) + b'"}',
-    "201 levels, 3 MB": nested(3 * MB, 230),
+NOT_REVIEWS: dict[str, Callable[[], bytes]] = {
+    "20 MB of garbage": lambda: bytes(range(1, 256)) * (20 * MB // 255),
+    "20 MB of brackets": lambda: b"[" * (20 * MB),
+    "20 MB of one text": lambda: b'"' + b"a" * (20 * MB),
+    "20 MB of spaces": lambda: b" " * (20 * MB),
+    "20 MB of digits": lambda: b'{"a":' + b"9" * (20 * MB),
+    "20 MB of zeros": lambda: b"[" + b"0," * (10 * MB - 1) + b"0]",
+    "truncated JSON, 3 MB": lambda: nested(3 * MB)[:-7],
+    "not UTF-8, 3 MB": lambda: b'{"a":"' + b"\xff" * (3 * MB) + b'"}',
+    "201 levels, 3 MB": lambda: nested(3 * MB, 230),
 }

@@ -13,14 +13,17 @@ from dataclasses import dataclass
 
 from tests.bench.bounds import bodies
 from tests.bench.bounds.calls import Connection, Prepared, uid
+from tests.bench.bounds.memory import Sampler
 from tests.bench.bounds.pods import DEVICE_LISTS, POD_LISTS, containers_by_claims
 from tests.bench.bounds.report import GROWTH, Report
 from tests.bench.bounds.reviews import JSON, Maker, container, count_for, pod, review
-from tests.bench.bounds.server import Address
+from tests.bench.bounds.rows import settle
+from tests.bench.bounds.server import Address, Server
+from tests.bench.bounds.victims import questions
 from tests.bench.bounds.workloads import WORKLOAD_LISTS
 
 MB = bodies.MB
-QUICK_S, FIRST_S, LONG_S, AGAIN_S, LEAST = 0.01, 0.8, 0.3, 3.0, 100
+QUICK_S, FIRST_S, LONG_S, AGAIN_S, LEAST, STEPS = 0.01, 0.3, 0.3, 3.0, 30, 64
 PATHS = ("/mutate", "/validate")
 
 
@@ -72,7 +75,7 @@ def everything() -> Iterator[Grown]:
     yield Grown("containers, updated", _updated, 3 * MB // 4 // 180)
 
 
-def measure(address: Address, only: str, report: Report) -> None:
+def measure(server: Server, sampler: Sampler, only: str, report: Report) -> None:
     """The table."""
     report.section(
         "growth",
@@ -80,18 +83,15 @@ def measure(address: Address, only: str, report: Report) -> None:
         f"target: 4 n takes at most {GROWTH:g} times as long as n (not judged where 4 n takes less than {QUICK_S * 1000:g} ms)",
     )
     report.line(f"{'what grows':<46} {'n':>8} {'KB of 4 n':>9} {'n ms':>9} {'4 n ms':>9} {'ratio':>6}")
-    asking = _Asking(address)
     for grown in everything():
         if re.search(only, grown.name):
-            _row(asking, grown, report)
+            _row(_Asking(server.address), grown, report)
+            settle(server, questions(), sampler)
 
 
 def _row(asking: _Asking, grown: Grown, report: Report) -> None:
     try:
-        n, few = grown.start, asking.once(grown.body(grown.start))
-        while few > FIRST_S and n > LEAST:
-            n //= 4
-            few = asking.once(grown.body(n))
+        n = asking.largest(grown)
         size = len(grown.body(4 * n))
         few_s, many_s = asking.both(grown, n)
         if many_s > GROWTH * few_s and many_s < AGAIN_S:  # the machine may have been busy
@@ -114,11 +114,7 @@ class _Asking:
     """The one caller."""
 
     def __init__(self, address: Address) -> None:
-        self._address = address
-        self._connect()
-
-    def _connect(self) -> None:
-        self._to = Connection(self._address.port, self._address.trust(), 35)
+        self._to = Connection(address.port, address.trust(), 25)
 
     def once(self, body: bytes) -> float:
         """Seconds of one round over both paths.
@@ -128,11 +124,18 @@ class _Asking:
         """
         elapsed_s = 0.0
         for path in PATHS:
-            answer = self._to.ask(Prepared(path, body, "30s").with_uid(uid(1)))
+            answer = self._to.ask(Prepared(path, body, "20s").with_uid(uid(1)))
             if answer.review(uid(1)) is None:
                 raise OSError(f"HTTP {answer.code} {answer.body[:200]!r}")
             elapsed_s += answer.elapsed_s
         return elapsed_s
+
+    def largest(self, grown: Grown) -> int:
+        """The n to begin with: the largest that is answered soon, found from below."""
+        n = max(LEAST, grown.start // STEPS)
+        while n < grown.start and self.once(grown.body(min(4 * n, grown.start))) <= FIRST_S:
+            n = min(4 * n, grown.start)
+        return n
 
     def both(self, grown: Grown, n: int) -> tuple[float, float]:
         """Medians for n and 4 n, asked in turn."""
