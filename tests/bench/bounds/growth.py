@@ -23,7 +23,7 @@ from tests.bench.bounds.victims import questions
 from tests.bench.bounds.workloads import WORKLOAD_LISTS
 
 MB = bodies.MB
-QUICK_S, FIRST_S, LONG_S, AGAIN_S, LEAST, STEPS = 0.01, 0.3, 0.3, 3.0, 30, 64
+QUICK_S, FIRST_S, LAST_S, LONG_S, AGAIN_S, LEAST, STEPS = 0.01, 0.3, 2.0, 0.3, 3.0, 30, 64
 PATHS = ("/mutate", "/validate")
 
 
@@ -131,10 +131,15 @@ class _Asking:
         return elapsed_s
 
     def largest(self, grown: Grown) -> int:
-        """The n to begin with: the largest that is answered soon, found from below."""
+        """The n to begin with, found from below: as large as may be, and not beyond where time grows faster than n."""
         n = max(LEAST, grown.start // STEPS)
-        while n < grown.start and self.once(grown.body(min(4 * n, grown.start))) <= FIRST_S:
-            n = min(4 * n, grown.start)
+        few_s = self.once(grown.body(n))
+        while n < grown.start:
+            more = min(4 * n, grown.start)
+            many_s = self.once(grown.body(more))
+            if many_s > FIRST_S and (many_s > few_s * GROWTH or many_s > LAST_S):
+                break
+            n, few_s = more, many_s
         return n
 
     def both(self, grown: Grown, n: int) -> tuple[float, float]:

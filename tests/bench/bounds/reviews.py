@@ -65,7 +65,7 @@ def review(sent: JSON, *, namespace: str = NAMESPACE, old: JSON = None, **reques
 def count_for(make: Maker, size: int) -> int:
     """How many of its things make an object of about that many bytes."""
     few, more = (len(json.dumps(make(n), separators=(",", ":"))) for n in (100, 300))
-    return max(100, int((size - few) / ((more - few) / 200)) + 100)
+    return max(10, int((size - few) / ((more - few) / 200)) + 100)
 
 
 def container(name: str, **fields: Any) -> JSON:

@@ -1,0 +1,137 @@
+"""The benchmark of bounds measures what it says: its bodies are read, its policies compile and speak, its judge is strict."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from tests.bench.bounds import bodies, generations, own_policies, slow_expressions
+from tests.bench.bounds.__main__ import TOGETHER, planned
+from tests.bench.bounds.attackers import judge
+from tests.bench.bounds.attacks import GROUPS, Attack
+from tests.bench.bounds.calls import UID, Answer, Prepared, uid
+from tests.bench.bounds.pods import DEVICE_LISTS, POD_LISTS
+from tests.bench.bounds.report import percentile
+from tests.bench.bounds.reviews import count_for, review
+from tests.bench.bounds.rows import victims_missed
+from tests.bench.bounds.victims import Seen, mixed_generations, questions
+from tests.bench.bounds.workloads import WORKLOAD_LISTS
+from webhook.admission import review as core
+from webhook.admission.decode import decode
+from webhook.attributes import Phase
+from webhook.cluster.files import FilesCluster
+from webhook.errors import CallError
+from webhook.policy.load import Options, load
+from webhook.workloads import table
+
+LISTS = {**POD_LISTS, **DEVICE_LISTS, **WORKLOAD_LISTS}
+SENT = uid(7)
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    return load([own_policies.write(tmp_path_factory.mktemp("own"))], Options(table=table.load()))
+
+
+def reviewed(body, policies):
+    return core.review(decode(body), policies, FilesCluster(), phase=Phase.VALIDATE)
+
+
+def answer(code=200, **response):
+    sent = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+    return Answer(code, json.dumps(sent).encode(), 0.1)
+
+
+@pytest.mark.parametrize("maker", LISTS.values(), ids=LISTS)
+def test_every_list_is_a_review_that_grows_with_n(maker):
+    assert decode(review(maker(3))).namespace == "attackers"
+    assert len(review(maker(40))) > len(review(maker(20)))
+    assert len(review(maker(count_for(maker, 100_000)))) == pytest.approx(100_000, rel=0.3)
+
+
+@pytest.mark.parametrize("one", slow_expressions.OWN, ids=lambda one: one.name)
+def test_a_slow_policy_is_false_at_its_end(own, one):
+    """`ranges` and `texts of numbers` are slow whatever is sent, and meet the limit of costs."""
+    verdict = reviewed(review(one.pod(10)), own)
+    spoke = [decision for decision in verdict.decisions if decision.policy == one.label]
+    assert [decision.evaluation for decision in spoke] == [
+        "error" if one.name in {"ranges", "texts of numbers"} else "deny"
+    ]
+
+
+def test_slow_policies_leave_others_alone(own):
+    assert not reviewed(questions()[0].body, own).decisions
+
+
+def test_bodies_that_are_reviews_are_read():
+    for body in (bodies.nested(10_000), bodies.nested_maps(10_000), bodies.quotes(1000), bodies.twice(2000)):
+        assert decode(body).kind.kind == "Pod"
+
+
+@pytest.mark.parametrize("make", bodies.NOT_REVIEWS.values(), ids=bodies.NOT_REVIEWS)
+def test_bodies_that_are_none_are_refused(make):
+    with pytest.raises(CallError):
+        decode(make())
+
+
+def test_every_attack_has_a_row():
+    counts = Counter(attack.name for _, row in planned("", each=False) for attack in row)
+    assert counts == Counter(attack.name for make in GROUPS.values() for attack in make())
+    assert set(TOGETHER) == set(GROUPS)
+
+
+def test_each_request_has_a_uid_of_its_own():
+    prepared = Prepared("/validate", b'{"uid":"' + UID + b'"}', "1s")
+    assert prepared.with_uid(SENT).endswith(b'{"uid":"00000007-0000-4000-8000-000000000000"}')
+
+
+@pytest.mark.parametrize(
+    ("attack", "given", "kind", "fault"),
+    [
+        ({}, answer(uid=SENT.decode(), allowed=True), "allowed", ""),
+        ({}, answer(uid=UID.decode(), allowed=True), "200", "HTTP 200 is no AdmissionReview"),
+        ({}, answer(500, uid=SENT.decode(), allowed=True), "500", "HTTP 500 is no AdmissionReview"),
+        (
+            {"may_allow": False},
+            answer(uid=SENT.decode(), allowed=True),
+            "allowed",
+            "allowed by a policy that fails closed",
+        ),
+        ({"is_review": False}, Answer(400, b'{"kind": "Status", "message": "no"}', 0.1), "400", ""),
+        ({"is_review": False}, Answer(200, b"{}", 0.1), "200", "HTTP 200 is no refusal with a Status"),
+        (
+            {"policy": "slow", "is_ignored": True},
+            answer(uid=SENT.decode(), allowed=False, status={"message": "interrupted (policy slow)"}),
+            "denied",
+            "denied by the error of a policy that is ignored",
+        ),
+        (
+            {"policy": "slow", "is_ignored": True},
+            answer(uid=SENT.decode(), allowed=False, status={"message": "interrupted (policy gpu-limits)"}),
+            "denied",
+            "",
+        ),
+    ],
+)
+def test_an_answer_is_judged(attack, given, kind, fault):
+    assert judge(Attack("row", bytes, **attack), SENT, given) == (kind, fault)
+
+
+def test_generations_load_and_must_agree(tmp_path):
+    written = generations.Generations(tmp_path / "generations")
+    written.write()
+    loaded = load([written.policies], Options(table=table.load()))
+    assert [policy.name for policy in loaded.policies] == ["generation-one", "generation-params", "generation-two"]
+    messages = {decision.message for decision in reviewed(generations.question().body, loaded).decisions}
+    assert "policy-generation 2" in messages
+    assert mixed_generations("policy-generation 2, policy-generation 2, params-generation 1") == ""
+    assert mixed_generations("policy-generation 2, policy-generation 3") == "policy of generations ['2', '3']"
+
+
+def test_missed_targets_are_named():
+    slow = Seen(times_s=[0.06] * 100, delays_s=[0.001], health_s=[0.3], fresh_s=[0.1], lost=Counter(late=1))
+    assert victims_missed(slow) == ["victims' p99 less delay 59 ms", "lost 1 late", "/healthz 300 ms"]
+    assert victims_missed(Seen(times_s=[0.01] * 100, delays_s=[0.001], health_s=[0.1])) == []
+    assert percentile([3, 1, 2], 0.5) == 2
