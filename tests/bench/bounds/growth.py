@@ -133,10 +133,13 @@ class _Asking:
     def largest(self, grown: Grown) -> int:
         """The n to begin with, found from below: as large as may be, and not beyond where time grows faster than n."""
         n = max(LEAST, grown.start // STEPS)
+        self.once(grown.body(n))  # the first is also that of the connection and of policies used for the first time
         few_s = self.once(grown.body(n))
         while n < grown.start:
             more = min(4 * n, grown.start)
             many_s = self.once(grown.body(more))
+            if many_s > FIRST_S and many_s > few_s * GROWTH:
+                many_s = min(many_s, self.once(grown.body(more)))
             if many_s > FIRST_S and (many_s > few_s * GROWTH or many_s > LAST_S):
                 break
             n, few_s = more, many_s
