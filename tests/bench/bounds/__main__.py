@@ -66,6 +66,7 @@ def victims(server: Server, sampler: Sampler, chosen: argparse.Namespace, report
     rows.quiet(server, asked, chosen.row_seconds, report)
     for name, together in planning:
         rows.measure(server, name, together, asked, sampler, chosen.row_seconds, report)
+    report.line(rows.lanes(server))
 
 
 def hostile_connections(server: Server, sampler: Sampler, only: str, report: Report) -> None:
@@ -77,6 +78,7 @@ def hostile_connections(server: Server, sampler: Sampler, only: str, report: Rep
         if re.search(only, behaviour.name):
             rows.measure_connections(server, behaviour, asked, sampler, report)
     time.sleep(AFTER_S)
+    report.line(rows.lanes(server))
     report.line(f"memory {AFTER_S:g} s later: PSS {look(server.pid).pss / MB:.0f} MB")
 
 

@@ -56,9 +56,9 @@ class Heard:
 
 def judge(attack: Attack, sent: bytes, answer: Answer) -> tuple[str, str]:
     """What kind of answer this is, and what is wrong with it."""
-    if not attack.is_review:
-        return str(answer.code), "" if answer.is_refusal() else f"HTTP {answer.code} is no refusal with a Status"
     response = answer.review(sent)
+    if not attack.is_review and (response is None or response["allowed"]):
+        return str(answer.code), "" if answer.is_refusal() else f"HTTP {answer.code} is no refusal with a Status"
     if response is None:
         return str(answer.code), f"HTTP {answer.code} is no AdmissionReview"
     if mixed := mixed_generations(answer.body.decode()):
@@ -101,6 +101,7 @@ def _run(
     os.nice(NICE)
     heard, end = Heard(), time.perf_counter() + seconds
     to = Connection(address.port, address.trust(), timeout_s + GRACE_S)
+    body = body.replace(b'"mallory"', b'"mallory-%d"' % first)  # users of their own: none waits for a turn of another
     prepared = [Prepared(path, body, f"{timeout_s:g}s") for path in attack.paths]
     number = 0xA0000000 + (first << 24)
     while time.perf_counter() < end:

@@ -26,7 +26,7 @@ class Attack:
         may_allow: False where an answer that allows can only be wrong.
         policy: the policy of our own that the row is about, "" for none.
         is_ignored: that policy must not deny when it fails.
-        is_review: False where the only answer is a refusal with code 4xx.
+        is_review: False where the answer is a refusal, 4xx, or, where time ran out first, anything that does not allow.
         small: a body of the same kind that is quickly answered, to see that the row means what it says.
     """
 

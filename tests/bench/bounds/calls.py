@@ -36,10 +36,10 @@ class Answer:
         return response if right and self.code == 200 else None
 
     def is_refusal(self) -> bool:
-        """Whether this is a client error with a Status that says why."""
+        """Whether this is a client error, or 503 where time ran out before a uid was known, with a Status that says why."""
         try:
             sent = json.loads(self.body)
-            return 400 <= self.code < 500 and sent["kind"] == "Status" and bool(sent["message"])
+            return (400 <= self.code < 500 or self.code == 503) and sent["kind"] == "Status" and bool(sent["message"])
         except (ValueError, KeyError, TypeError):
             return False
 
@@ -65,6 +65,7 @@ def uid(number: int) -> bytes:
 
 
 GET_HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+GET_METRICS = GET_HEALTH.replace(b"healthz", b"metrics")
 
 
 class Connection:
