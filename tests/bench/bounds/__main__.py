@@ -82,32 +82,42 @@ def hostile_connections(server: Server, sampler: Sampler, only: str, report: Rep
     report.line(f"memory {AFTER_S:g} s later: PSS {look(server.pid).pss / MB:.0f} MB")
 
 
+def attacked(folder: Path, sections: set[str], chosen: argparse.Namespace, report: Report) -> list[tuple[str, Sample]]:
+    """The sections that share a server; the most memory that it took."""
+    places = own_policies.write(folder / "policies"), context.write(folder / "context")
+    with (
+        serving(folder / "server", [ROOT / "policies", places[0]], places[1]) as server,
+        Sampler(server.pid) as sampler,
+    ):
+        if "victims" in sections:
+            victims(server, sampler, chosen, report)
+        if "connections" in sections:
+            hostile_connections(server, sampler, chosen.only, report)
+        if "cuts" in sections:
+            sampler.doing = "cut times"
+            cuts.measure(server.address, report)
+        return [sampler.peak()]
+
+
+def grown(folder: Path, only: str, report: Report) -> list[tuple[str, Sample]]:
+    """The growth table, on a server that lets reviews take a minute; the most memory that it took."""
+    places = [ROOT / "policies"], context.write(folder / "context")
+    with serving(folder / "patient", *places, "--timeout", "60") as server, Sampler(server.pid) as sampler:
+        sampler.doing = "growth"
+        rows.warm(server, questions())
+        growth.measure(server, sampler, only, report)
+        return [sampler.peak()]
+
+
 def main() -> int:
     """Measure and print."""
     chosen, report = flags(), Report()
-    sections = chosen.section or SECTIONS
+    sections, peaks = set(chosen.section or SECTIONS), []
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        policies = [ROOT / "policies", own_policies.write(folder / "policies")]
-        held = context.write(folder / "context")
-        with serving(folder / "server", policies, held) as server, Sampler(server.pid) as sampler:
-            if "victims" in sections:
-                victims(server, sampler, chosen, report)
-            if "connections" in sections:
-                hostile_connections(server, sampler, chosen.only, report)
-            if "cuts" in sections:
-                sampler.doing = "cut times"
-                cuts.measure(server.address, report)
-            peaks = [sampler.peak()]
+        if sections - {"growth"}:
+            peaks += attacked(Path(name), sections, chosen, report)
         if "growth" in sections:
-            with (
-                serving(folder / "patient", policies, held, "--timeout", "60") as server,
-                Sampler(server.pid) as sampler,
-            ):
-                sampler.doing = "growth"
-                rows.warm(server, questions())
-                growth.measure(server, sampler, chosen.only, report)
-                peaks.append(sampler.peak())
+            peaks += grown(Path(name), chosen.only, report)
         memory(peaks, report)
     return report.summary()
 
