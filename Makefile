@@ -35,7 +35,7 @@ bench: $(DEV_STAMP) ## reviews per second over TLS beside a no-op route, and the
 	$(BIN)/python -m tests.bench.bench_server
 	$(BIN)/python -m tests.bench.bench_shipped
 
-bench-bounds: $(DEV_STAMP) ## hostile requests beside ordinary ones: answer times, growth, memory; five minutes
+bench-bounds: $(DEV_STAMP) ## hostile requests beside ordinary ones: answer times, growth, memory; ten minutes
 	$(BIN)/python -m tests.bench.bounds
 
 soak: $(DEV_STAMP) ## ten minutes of hostile and ordinary load with reloads and killed workers; SOAK=--minutes=60 for longer
