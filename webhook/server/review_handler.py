@@ -19,7 +19,7 @@ from webhook.deadline import Deadline
 from webhook.decisions import Status, Verdict
 from webhook.errors import BudgetExceeded, CallError, InlineBudgetSpent
 from webhook.logs import Level, Log
-from webhook.server.inline_budget import InlineBudget
+from webhook.server.inline_budget import LEAST_S, InlineBudget, InlineDeadline
 from webhook.server.reply import Reply, unpack
 from webhook.server.review_log import WorkerFault, fault, line
 from webhook.server.tally import Tally
@@ -80,16 +80,16 @@ class ReviewHandler:
 
     def _inline(self, body: bytes, phase: Phase, started: float, deadline: float) -> bytes | None:
         """The answer, or None when it would take too long here."""
-        inline_end = started + self._budget.allowance(started)
-        end = _soft(started, deadline)
-        until = Deadline(end) if end <= inline_end else Deadline(inline_end, InlineBudgetSpent)
+        allowance = self._budget.allowance(started)
+        until = InlineDeadline(started, allowance, _soft(started, deadline))
         try:
             reply = self._reply(body, phase, until, self._tally)
         except InlineBudgetSpent:
             self._tally.lanes["inline_overrun",] += 1
             return None
         finally:
-            self._budget.took(monotonic() - started)
+            if monotonic() - started > LEAST_S:
+                self._budget.took(until.used(allowance))
         self._tally.lanes["inline",] += 1
         self._note("info", "review", reply.fields)
         return reply.body
