@@ -16,6 +16,7 @@ import webhook
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
 FLOORS = (
+    {"log_writer", "terminal"},
     {"attributes", "errors"},
     {"decisions", "deadline", "paths", "logs"},
     {"quantity", "jsontext", "shapes", "yamlscalar"},

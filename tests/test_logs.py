@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from webhook.logs import LEVELS, Log, capture
+from webhook.terminal import one_line
 
 
 def lines(stream):
@@ -59,3 +60,14 @@ def test_library_logs_become_lines():
     first, second = lines(stream)
     assert (first["level"], first["message"], first["logger"]) == ("warning", "said x", "library")
     assert (second["level"], second["traceback"]) == ("error", "ValueError: why\n")
+
+
+@pytest.mark.parametrize(
+    "name", ["\x1b[2J", "\x85", "a\u202eb", "\u2028", "\u200b", "\ud800", "\x7f", "\U000e0041", "é漢 \u3000"]
+)
+def test_a_line_is_exact_by_parsing_and_holds_nothing_that_a_terminal_obeys(name):
+    stream = io.StringIO()
+    Log(stream=stream).info("review", name=name)
+    (line,) = lines(stream)
+    assert line["name"] == name
+    assert one_line(stream.getvalue()[:-1]) == stream.getvalue()[:-1]

@@ -1,5 +1,8 @@
 """Log lines: one JSON object a line, a constant message and fields. Knows nothing of what is logged.
 
+Control and bidirectional characters are escaped as JSON can, so that no terminal obeys what a name holds. A server
+gives its lines to a LogWriter and never waits for whoever reads them; without one a line is written at once.
+
 Never log objects, params or patches: an object holds secrets, and a log is read by more people than the cluster.
 """
 
@@ -15,19 +18,27 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, TextIO, TypeAlias, get_args
 
+from webhook.log_writer import LogWriter
+from webhook.terminal import exact_json
+
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
+_RANK: Final = {level: rank for rank, level in enumerate(LEVELS)}
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
 """Made once: json.dumps with options makes an encoder for every line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Writes lines at or above its level. Thread-safe: a line is one write. stream None is stderr, at each write."""
+    """Writes lines at or above its level. Thread-safe: a line is one write.
+
+    Lines go to `writer` if there is one, else to `stream`, else to what sys.stderr is at each write.
+    """
 
     level: Level = "info"
     stream: TextIO | None = None
     clock: Callable[[], float] = time.time
+    writer: LogWriter | None = None
 
     def debug(self, message: str, /, **fields: Any) -> None:
         """What only a developer wants to know."""
@@ -50,14 +61,27 @@ class Log:
         lines = traceback.format_exception(error)
         self.write("error", message, {**fields, "error": str(error), "traceback": "".join(lines)})
 
+    @property
+    def dropped(self) -> int:
+        """How many lines its writer threw away."""
+        return self.writer.dropped if self.writer is not None else 0
+
+    def remark(self) -> str:
+        """That lines are being dropped, or ""."""
+        return self.writer.remark() if self.writer is not None else ""
+
     def write(self, level: Level, message: str, fields: dict[str, Any]) -> None:
         """One line with time, level, message and the fields that are not None."""
-        if LEVELS.index(level) < LEVELS.index(self.level):
+        if _RANK[level] < _RANK[self.level]:
             return
-        line = {"time": _timestamp(self.clock()), "level": level, "message": message}
-        line.update((name, value) for name, value in fields.items() if value is not None and name not in line)
+        head = {"time": _timestamp(self.clock()), "level": level, "message": message}
+        known = {name: value for name, value in fields.items() if value is not None}
+        text = f"{exact_json(_ENCODE({**head, **known, **head}))}\n"
+        if self.writer is not None:
+            self.writer.write(text)
+            return
         stream = self.stream or sys.stderr
-        stream.write(f"{_ENCODE(line)}\n")
+        stream.write(text)
         stream.flush()
 
 

@@ -17,6 +17,7 @@ from webhook.commands import assembly, options
 from webhook.commands.serving import Held, serve
 from webhook.config import PREFIX, size
 from webhook.errors import ConfigurationError
+from webhook.log_writer import LogWriter
 from webhook.logs import Log
 from webhook.server.connections import Patience
 from webhook.server.door import Limits
@@ -141,7 +142,8 @@ def command(
         api_server_text=api_server_text,
         log_level=log_level,
     )
-    log = Log(chosen.log_level)
+    writer = LogWriter.to_stderr()
+    log = Log(chosen.log_level, writer=writer)
     logs.capture(log)
     certificates = Certificates(_files(tls_cert, tls_key, client_ca))
     held = Held.make(chosen, use_live or kubeconfig is not None, kubeconfig, log)

@@ -1,0 +1,70 @@
+r"""Text as a terminal, a CI log or a log file may show it: what it holds is seen, and nothing of it is obeyed.
+
+Names and messages come from people who may not read the log they end up in. A terminal obeys ESC, OSC and the C1
+controls (ECMA-48); bidirectional controls and invisible characters make a text look like another (Unicode Standard
+Annex 9, Technical Report 36); a line break makes a name a line of its own, and CI systems obey lines. Such characters
+are written as escapes: `\x1b`, `\u202e`, `\n`. Backslashes stay as they are: the text is for people, JSON is exact.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import Final
+
+_SHORT: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+_COMMAND: Final = re.compile(r"^\s*:(?=:)|#(?=#(?:\[|vso\[|teamcity\[))")
+"""What CI systems obey: `::error` at the start of a line, after blanks too, and `##[error]` anywhere (actions/runner
+ActionCommand.cs); `##vso[` (Azure Pipelines) and `##teamcity[`."""
+
+
+def one_line(text: str) -> str:
+    r"""The text on one line, with a visible escape for each character that is no graphic one or blank."""
+    if not text.isprintable():  # Python's word for: of no category Cc, Cf, Cs, Co, Cn, Zl, Zp, nor a blank but " "
+        text = "".join(map(_shown, text))
+    return _COMMAND.sub(_disarmed, text) if "::" in text or "##" in text else text
+
+
+def lines(texts: Iterable[str]) -> str:
+    """Each text on a line of its own."""
+    return "".join(f"{one_line(text)}\n" for text in texts)
+
+
+def exact_json(text: str) -> str:
+    r"""JSON text that means the same, with `\uXXXX` for such characters; line breaks between tokens stay.
+
+    Args:
+        text: as json.dumps writes it, so that control characters below U+0020 are escaped already.
+    """
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "".join(character if character in " \n" else _in_json(character) for character in text)
+
+
+def _shown(character: str) -> str:
+    if _is_graphic(character):
+        return character
+    code = ord(character)
+    return _SHORT.get(character) or (f"\\x{code:02x}" if code < 0x100 else _wide(code))
+
+
+def _wide(code: int) -> str:
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _is_graphic(character: str) -> bool:
+    return character.isprintable() or unicodedata.category(character) == "Zs"
+
+
+def _in_json(character: str) -> str:
+    if _is_graphic(character):
+        return character
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def _disarmed(found: re.Match[str]) -> str:
+    """The same with its first sign as an escape."""
+    sign = found[0][-1]
+    return f"{found[0][:-1]}\\x{ord(sign):02x}"
