@@ -155,6 +155,41 @@ def test_a_renewed_certificate_is_shown_and_a_broken_one_is_not(tmp_path: Path) 
             assert "[!]" not in client.get("/readyz?verbose").text
 
 
+@pytest.mark.parametrize("is_closed", [True, False], ids=["its reader went away", "nobody reads it"])
+def test_a_stderr_that_nobody_reads_stops_neither_reviews_nor_reloads(tmp_path: Path, is_closed: bool) -> None:
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "policy.yaml").write_text(policy("pods"))
+    issue(Folder(tmp_path), ["localhost"], now=datetime.now(UTC), days=Days())
+    files = ["--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]
+    command = [*BASE, *files, "--policies", str(policies)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        port = json.loads(process.stderr.readline())["port"]
+        if is_closed:
+            process.stderr.close()
+        trust = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+        with httpx.Client(verify=trust, base_url=f"https://localhost:{port}") as client:
+            for word in ("pods", "cats", "dogs"):
+                (policies / "policy.yaml").write_text(policy(word))
+                end = time.monotonic() + 30
+                while word not in client.post("/validate", json=review_of()).text:
+                    assert time.monotonic() < end
+                    time.sleep(0.01)
+                for _ in range(150):  # a pipe holds some 230 lines
+                    assert client.post("/validate", json=review_of()).status_code == 200
+            dropped = "claimgate_log_lines_dropped_total 0.0" not in client.get("/metrics").text
+            assert dropped is is_closed
+            assert ("[!]log: " in client.get("/readyz?verbose").text) is is_closed
+        process.terminate()
+        if process.stderr.closed:
+            assert process.wait(20) == 0
+        else:
+            said = [json.loads(line)["message"] for line in process.communicate(timeout=20)[1].splitlines()]
+            assert said.count("reloaded") >= 2
+            assert said.count("review") > 450
+
+
 def test_the_environment_says_what_flags_do_not(tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text(policy("pods"))
     settings = {"WEBHOOK_POLICIES": str(tmp_path / "one.yaml"), "WEBHOOK_MAX_BODY_BYTES": "100"}

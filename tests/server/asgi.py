@@ -69,7 +69,10 @@ class Running:
             self.limits,
             tally=self.tally,
             readiness=self.readiness,
-            gauges={"policies": ("Policies in service.", lambda: 3.0)},
+            gauges={
+                "policies": ("Policies in service.", lambda: 3.0),
+                "log_lines_dropped_total": ("Lines.", lambda: 0.0),
+            },
             about={"kubernetes": "1.36"},
             workers=self.workers,
         )

@@ -78,6 +78,27 @@ def test_a_folder_that_goes_away_is_an_error_that_heals(folder: Path) -> None:
     assert (found.current, found.error) == (22, "")
 
 
+def test_a_folder_that_comes_back_as_it_was_is_no_error_any_more(folder: Path) -> None:
+    below = folder / "below"
+    below.mkdir()
+    (below / "a").write_text("1")
+    found = numbers(below)
+    below.rename(folder / "away")
+    assert [found.poll(), found.poll(), found.failures] == [True, False, 1]  # told of once, however long it is away
+    (folder / "away").rename(below)
+    assert (found.poll(), found.error, found.current, found.reloads) == (True, "", 1, 0)
+    assert not found.poll()
+
+
+def test_a_broken_file_that_is_replaced_by_the_one_in_service_is_no_error_any_more(folder: Path) -> None:
+    found = numbers(folder)
+    (folder / "a").rename(folder.parent / "kept")
+    (folder / "a").write_text("x")
+    assert [found.poll(), found.poll(), found.error] == [False, True, "not a number"]
+    (folder.parent / "kept").rename(folder / "a")
+    assert (found.poll(), found.error, found.current) == (True, "", 1)
+
+
 def test_a_mounted_configmap_is_one_swapped_link(tmp_path: Path) -> None:
     for version, number in (("..1", "1"), ("..2", "2")):
         (tmp_path / version).mkdir()

@@ -152,7 +152,7 @@ class _Cache:
                 self.follow(path, version)
             except LookupFailed as error:
                 self.back_off(error)
-            except (KeyError, TypeError, AttributeError) as error:
+            except Exception as error:  # noqa: BLE001 - the thread must not die: its kind would grow old unseen
                 self.back_off(LookupFailed(f"the API server answered something else than expected: {error!r}"))
 
     def back_off(self, error: LookupFailed) -> None:

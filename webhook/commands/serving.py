@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from webhook.admission.interrupt import interrupt
 from webhook.admission.review import review
@@ -35,6 +34,7 @@ from webhook.server.listen import Listener, Place
 from webhook.server.process import process
 from webhook.server.readiness import Check, Readiness
 from webhook.server.reload import Reloaded, marks, watch
+from webhook.server.supervision import Supervisor, Work
 from webhook.server.tally import Tally
 from webhook.server.tls import Certificates
 from webhook.server.worker_lane import WorkerLimits
@@ -118,7 +118,9 @@ def serve(
     """
     tally = Tally()
     watching = Watching(held, certificates, tally, log)
-    readiness = Readiness(checks=watching.checks(), remarks=watching.remarks())
+    supervisor = Supervisor(tally, log)
+    remarks = {**watching.remarks(), "background tasks": supervisor.remark, "log": log.remark}
+    readiness = Readiness(checks=watching.checks(), remarks=remarks)
     version = ".".join(map(str, held.settings.kubernetes_version))
     made = process(
         held,
@@ -129,6 +131,7 @@ def serve(
         gauges={
             "policies": ("Policies in service.", lambda: len(held.policies.current.policies)),
             "certificate_expiry_seconds": ("When the serving certificate ends, Unix time.", watching.certificate_ends),
+            "log_lines_dropped_total": ("Log lines that nobody read in time.", lambda: log.dropped),
         },
         about={"kubernetes": version, "engine": held.settings.cel_engine},
         workers=workers,
@@ -145,7 +148,8 @@ def serve(
         """Make the functions of all expressions beside the first reviews; one that is asked earlier is made then."""
         await asyncio.to_thread(held.policies.current.prepare)
 
-    background = (made.warm, prepare, *watching.background(reload_s))
+    work = {"warm-up": made.warm, "prepare": prepare, **watching.background(reload_s)}
+    background = tuple(supervisor.over(name, each) for name, each in work.items())
     Listener(before(made.door), place, readiness, background=background, on_start=ready).listen()
 
 
@@ -183,15 +187,15 @@ class Watching:
     def _expired(self) -> str:
         return "it has expired" if self.certificate_ends() < time.time() else ""
 
-    def background(self, period_s: float) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
-        """What runs beside the server."""
+    def background(self, period_s: float) -> dict[str, Work]:
+        """What runs beside the server, by name."""
         if not period_s:
-            return ()
-        return (
-            lambda: watch(self._held.policies, period_s, self._policies_tried),
-            lambda: watch(self._held.context, period_s, lambda tried: self._tell("context", tried.error)),
-            lambda: self._watch_certificates(period_s),
-        )
+            return {}
+        return {
+            "policies": lambda: watch(self._held.policies, period_s, self._policies_tried),
+            "context": lambda: watch(self._held.context, period_s, lambda tried: self._tell("context", tried.error)),
+            "certificate": lambda: self._watch_certificates(period_s),
+        }
 
     def _policies_tried(self, tried: Reloaded[PolicySet]) -> None:
         if self._held.watched and not tried.error:

@@ -21,7 +21,7 @@ _MUTATING: Final = ("policy", "policy_binding", "error_type")
 _VALIDATING: Final = (*_MUTATING, "enforcement_action")
 
 Gauges = Mapping[str, tuple[str, Callable[[], float]]]
-"""By name: what it says, and how to read it now."""
+"""By name: what it says, and how to read it now. One that is named `…_total` is shown as a counter."""
 
 
 class Exposition:
@@ -47,7 +47,7 @@ class Exposition:
     def collect(self) -> Iterable[Metric]:
         """What prometheus_client calls when it is asked for the text."""
         tally = self._tally
-        from prometheus_client.metrics_core import GaugeMetricFamily, InfoMetricFamily
+        from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
         yield InfoMetricFamily("claimgate_build", "What runs here.", value={"version": self._version})
         yield _counter("admission_webhook_request", "Calls answered, by HTTP code.", _REQUEST, tally.requests)
@@ -59,8 +59,10 @@ class Exposition:
         yield _counter("reviews_by_lane", "Reviews, by where they were evaluated.", ("lane",), tally.lanes)
         yield _counter("workers_ended", "Worker processes, by how they ended.", ("outcome",), tally.workers)
         yield _counter("uncaught_faults", "Faults of our own, by type.", ("type",), tally.uncaught)
+        yield _counter("background_failures", "Failures of background tasks.", ("task",), tally.background)
         for gauge, (documentation, read) in self._gauges.items():
-            yield GaugeMetricFamily(f"claimgate_{gauge}", documentation, value=read())
+            family = CounterMetricFamily if gauge.endswith("_total") else GaugeMetricFamily
+            yield family(f"claimgate_{gauge}", documentation, value=read())
 
 
 def _policies(kind: str, labels: Labels, checks: Mapping[Labels, Distribution]) -> Iterable[Metric]:

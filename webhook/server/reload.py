@@ -44,7 +44,7 @@ class Reloaded(Generic[Value]):
         self._make = make
         self._mark = mark
         self._prepare = prepare
-        self._taken = self._seen = mark()
+        self._served = self._taken = self._seen = mark()
         self.current = make()
         self.error = ""
         self.reloads = self.failures = 0
@@ -53,29 +53,42 @@ class Reloaded(Generic[Value]):
         """Take up a change once two polls in a row saw the same files: half-written ones are not tried.
 
         Returns:
-            Whether something was tried; `error` says how it went.
+            Whether something was tried, or an error is new or over; `error` says how it went.
         """
         try:
-            return self._poll()
-        except ClaimgateError as error:
-            self.error = str(error)
+            mark = self._mark()
+        except Exception as error:  # noqa: BLE001 - as below
+            return self._fail(error, is_new=_text(error) != self.error)  # a folder that stays away is told of once
+        try:
+            return self._take(mark)
         except Exception as error:  # noqa: BLE001 - the watch must outlive any one file; what it says reaches /readyz
-            self.error = f"claimgate failed on these files ({type(error).__name__})"
-        self.failures += 1
-        return True
+            return self._fail(error, is_new=True)
 
-    def _poll(self) -> bool:
-        mark = self._mark()
+    def _fail(self, error: Exception, *, is_new: bool) -> bool:
+        self.error = _text(error)
+        self.failures += is_new
+        return is_new
+
+    def _take(self, mark: Hashable) -> bool:
         quiet, self._seen = mark == self._seen, mark
+        if self.error and mark == self._served:  # the folder, which was away or broken, is back as it was
+            self._taken, self.error = mark, ""
+            return True
         if mark == self._taken or not quiet:
             return False
         self._taken = mark
         made = self._make()
         self._prepare(made)
-        self.current = made
+        self.current, self._served = made, mark
         self.error = ""
         self.reloads += 1
         return True
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, ClaimgateError):
+        return str(error)
+    return f"claimgate failed on these files ({type(error).__name__})"
 
 
 async def watch(reloaded: Reloaded[Value], period_s: float, tell: Callable[[Reloaded[Value]], None]) -> None:

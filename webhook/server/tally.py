@@ -70,6 +70,7 @@ class Tally:
         lanes: reviews by where they were evaluated: inline, worker; inline_overrun were begun inline and given over.
         workers: worker processes by how they ended: answered, killed (at the deadline), died; not_started are reviews
             for which none was free in time.
+        background: failures of background tasks, by task.
     """
 
     requests: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
@@ -80,6 +81,7 @@ class Tally:
     uncaught: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     lanes: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     workers: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
+    background: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
 
     def reviewed(self, attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float) -> None:
         """Count one answered review and what each policy said of it."""

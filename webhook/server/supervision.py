@@ -1,0 +1,92 @@
+"""Background work that outlives its failures: a coroutine that fails is noted, counted and started again.
+
+Knows coroutines and waits; nothing of what they do. A task of asyncio that fails alone is seen by nobody: the watch
+over policy files would be over, and policies changed later never served, while readiness stays green. Of a failure its
+type and place are told, never its text, which may hold a piece of an object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, Final, TypeAlias
+
+from webhook.logs import Log
+from webhook.server.tally import Tally
+
+Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+"""Makes the coroutine that does the work; called again for each new attempt."""
+
+BACKOFF_S: Final = (1.0, 30.0)
+"""First and longest wait before a new attempt, doubled in between: a fault that lasts costs two lines a minute."""
+REMEMBERED_S: Final = 600.0
+"""How long a failure is spoken of: what has run for ten minutes since is well."""
+
+
+@dataclass(slots=True)
+class _Failures:
+    """What is known of work that failed: the last fault, when it was, and how often it was started again."""
+
+    fault: str
+    at: float
+    restarts: int = 0
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """Owns the background work of one server. Used on its event loop alone."""
+
+    tally: Tally
+    log: Log
+    backoff_s: tuple[float, float] = BACKOFF_S
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    clock: Callable[[], float] = time.monotonic
+    _failed: dict[str, _Failures] = field(default_factory=dict)
+
+    def over(self, name: str, work: Work) -> Work:
+        """The same work, started again each time it fails; it ends when the work ends or is cancelled."""
+
+        async def supervised() -> None:
+            wait_s, longest_s = self.backoff_s
+            while True:
+                started = self.clock()
+                try:
+                    await work()
+                except Exception as error:  # noqa: BLE001 - whatever it is, it must not end unseen
+                    self._note(name, error)
+                else:
+                    return
+                if self.clock() - started > longest_s:
+                    wait_s = self.backoff_s[0]
+                await self.sleep(wait_s)
+                wait_s = min(2 * wait_s, longest_s)
+                self._failed[name].restarts += 1
+
+        return supervised
+
+    def remark(self) -> str:
+        """Which work failed lately, with the last fault of each, or ""."""
+        oldest = self.clock() - REMEMBERED_S
+        return "; ".join(
+            f"{name}: {failed.fault}, restarted {_times(failed.restarts)}"
+            for name, failed in self._failed.items()
+            if failed.at >= oldest
+        )
+
+    def _note(self, name: str, error: Exception) -> None:
+        frames = traceback.extract_tb(error.__traceback__)
+        last = frames[-1]
+        fault = f"{type(error).__name__} at {PurePath(last.filename).name}:{last.lineno} in {last.name}"
+        self._failed.setdefault(name, _Failures(fault, 0.0))
+        self._failed[name].fault, self._failed[name].at = fault, self.clock()
+        self.tally.background[name,] += 1
+        places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+        self.log.error("background task failed", task=name, error=type(error).__name__, traceback=places)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
