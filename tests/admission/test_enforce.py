@@ -4,7 +4,16 @@ import json
 
 import pytest
 
-from webhook.admission.enforce import FAILURE_KEY, enforce, one_line, shortened
+from webhook.admission.enforce import (
+    FAILURE_KEY,
+    MAX_ANNOTATION,
+    MAX_MESSAGE,
+    MAX_WARNING,
+    MAX_WARNINGS,
+    enforce,
+    one_line,
+    shortened,
+)
 from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.decisions import Decision, ValidationAction
 
@@ -49,6 +58,47 @@ def test_the_first_denial_gives_code_and_reason_and_all_are_told():
 
 def test_the_same_denial_is_told_once():
     assert enforce([denial(), denial(binding="c")], attributes()).status.message == "no (policy p)"
+
+
+def test_many_denials_are_told_whole_as_far_as_there_is_room():
+    denials = [denial(message=f"spec.containers[{number}] " + "x" * 80) for number in range(5000)]
+    message = enforce(denials, attributes()).status.message
+    told, more = message.rsplit("; and ", 1)
+    parts = told.split("; ")
+    assert parts == [f"{each.message} (policy p)" for each in denials[: len(parts)]]
+    assert more == f"{5000 - len(parts)} more"
+    assert MAX_MESSAGE - 150 < len(message) <= MAX_MESSAGE
+
+
+def test_what_just_fits_is_told_whole():
+    size = MAX_MESSAGE // 2 - len(" (policy p); ") + 1
+    denials = [denial(message="a" * size), denial(message="b" * size)]
+    assert len(enforce(denials, attributes()).status.message) == MAX_MESSAGE
+    longer = enforce([*denials, denial(message="c")], attributes()).status.message
+    assert longer == f"{'a' * size} (policy p); and 2 more"
+
+
+@pytest.mark.parametrize("letter", ["x", "\N{GRINNING FACE}", "word "], ids=["letters", "beyond 16 bits", "words"])
+def test_one_denial_that_is_too_long_keeps_both_ends(letter):
+    message = enforce([denial(message=f"spec.name: {letter * 20_000}; make it short")], attributes()).status.message
+    assert message.startswith("spec.name: ")
+    assert message.endswith(" … make it short (policy p)")
+    assert len(message) <= MAX_MESSAGE
+    message.encode()
+
+
+def test_the_api_servers_words_are_bounded_too():
+    long = denial(message="x " * 20_000, actions=(DENY, WARN, AUDIT), audit_annotations={"k": "y " * 20_000})
+    verdict = enforce(
+        [long, *[denial(message=f"{'z' * 300} {n}", actions=(WARN,)) for n in range(100)]],
+        attributes(),
+        api_server_text=True,
+    )
+    assert MAX_MESSAGE - 4 < len(verdict.status.message) <= MAX_MESSAGE
+    assert MAX_MESSAGE - 4 < len(verdict.warnings[0]) <= MAX_MESSAGE
+    assert len(verdict.warnings) == MAX_WARNINGS // MAX_WARNING
+    assert MAX_MESSAGE - 4 < len(json.loads(verdict.audit_annotations[FAILURE_KEY])[0]["message"]) <= MAX_MESSAGE
+    assert MAX_ANNOTATION - 10 < len(verdict.audit_annotations["p/k"]) <= MAX_ANNOTATION
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from webhook.admission.respond import MAX_KEY, audit_annotations, respond, status_body
+from webhook.admission.respond import MAX_KEY, audit_annotations, free_name, respond, status_body
 from webhook.attributes import Operation, Phase
 from webhook.decisions import Status, Verdict
 
@@ -142,6 +142,26 @@ def test_audit_annotation_keys_that_meet_stay_apart_and_empty_ones_go() -> None:
     given = {"a/b": "1", "a b": "2", "a_b": "3", "///": "4", long: "5", long + "!": "6"}
     kept = {"a_b": "1", "a_b-2": "2", "a_b-3": "3", long: "5", "k" * 61 + "-2": "6"}
     assert answer(Verdict(allowed=True, audit_annotations=given))["auditAnnotations"] == kept
+
+
+class _Watched(dict[str, str]):
+    """A map that counts how often it is asked."""
+
+    asked = 0
+
+    def __contains__(self, key: object) -> bool:
+        self.asked += 1
+        return super().__contains__(key)
+
+
+def test_many_audit_annotation_keys_that_meet_cost_no_long_searches() -> None:
+    taken, last = _Watched(), dict[str, int]()
+    for number in range(1000):
+        for name in ("short", f"{'k' * 60}{number % 10}ab"):
+            taken[free_name(name, taken, last)] = ""
+    assert len(taken) == 2000
+    assert taken.asked < 3 * 2000
+    assert all(len(name) <= MAX_KEY for name in taken)
 
 
 def test_a_status_stands_alone_too() -> None:

@@ -17,9 +17,17 @@ MAX_WARNING = 256
 """Characters of one warning once they are many (k8s.io/apiserver v0.36 pkg/endpoints/filters/warning.go)."""
 MAX_WARNINGS = 4096
 """Characters of all warnings together (as above)."""
+MAX_MESSAGE = 8192
+"""Characters of a denial's text. The API server and kubectl pass on whatever comes; a controller copies the text into
+conditions, whose message takes 32,768 (metav1.Condition), of four bytes each at worst. Some hundred lines: no reader
+gets further, and the longest single message that Kubernetes lets a policy make, 5 KiB, fits."""
+MAX_ANNOTATION = 10 * 1024
+"""Characters of one audit annotation, all its values joined: what the API server leaves of one value
+(maxAuditAnnotationValueLength, k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.go)."""
 
 _CUT = " … "
 _LEAST = 64  # characters that still tell something
+_MORE = 32  # room for "; and 1000000 more"
 
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " ")
 _SURROGATES = dict.fromkeys(range(55296, 57344), "�")
@@ -34,14 +42,14 @@ def enforce(decisions: Sequence[Decision], attributes: Attributes, *, api_server
     warned = [each for each in failed if ValidationAction.WARN in each.actions]
     status = None
     if denied:
-        text = native_text(denied[0], attributes) if api_server_text else own_text(denied)
+        text = shortened(native_text(denied[0], attributes), MAX_MESSAGE) if api_server_text else own_text(denied)
         status = Status(code=denied[0].code, reason=denied[0].reason, message=text)
     texts = (native_warning(each) if api_server_text else _attributed(each) for each in warned)
     return Verdict(
         allowed=not denied,
         decisions=tuple(decisions),
         status=status,
-        warnings=tuple(dict.fromkeys(texts)) if api_server_text else bounded(texts),
+        warnings=_passed_on(texts) if api_server_text else bounded(texts),
         audit_annotations=audit_annotations(decisions),
         patched_object=attributes.object,
     )
@@ -52,8 +60,20 @@ def _attributed(decision: Decision) -> str:
 
 
 def own_text(denied: Sequence[Decision]) -> str:
-    """Every denial's message with its policy, the first one first."""
-    return "; ".join(dict.fromkeys(map(_attributed, denied)))
+    """Every denial's message with its policy, the first one first; of very many, how many more there are."""
+    texts = list(dict.fromkeys(map(_attributed, denied)))
+    whole = "; ".join(texts)
+    if len(whole) <= MAX_MESSAGE:
+        return whole
+    kept = [shortened(texts[0], MAX_MESSAGE - _MORE)]
+    room = MAX_MESSAGE - _MORE - len(kept[0])
+    for text in texts[1:]:
+        room -= len(text) + 2
+        if room < 0:
+            break
+        kept.append(text)
+    left = len(texts) - len(kept)
+    return "; ".join((*kept, f"and {left} more")) if left else kept[0]
 
 
 def native_text(decision: Decision, attributes: Attributes) -> str:
@@ -84,6 +104,18 @@ def native_warning(decision: Decision) -> str:
         f"Validation failed for ValidatingAdmissionPolicy '{decision.policy}' with binding '{decision.binding}': "
         f"{decision.message}"
     )
+
+
+def _passed_on(texts: Iterable[str]) -> tuple[str, ...]:
+    """Warnings in the API server's own words, none twice, as many as it passes on: it shortens them itself."""
+    kept: list[str] = []
+    room = MAX_WARNINGS
+    for text in dict.fromkeys(texts):
+        if room <= 0:
+            break
+        kept.append(shortened(text, MAX_MESSAGE))
+        room -= min(len(text), MAX_WARNING)
+    return tuple(kept)
 
 
 def bounded(texts: Iterable[str]) -> tuple[str, ...]:
@@ -135,13 +167,13 @@ def audit_annotations(decisions: Sequence[Decision]) -> Mapping[str, str]:
             published.setdefault(f"{decision.policy}/{key}", {})[value] = None
         if not failure and decision.action == "deny" and ValidationAction.AUDIT in decision.actions:
             failure = _failure(decision)
-    found = {key: ", ".join(values) for key, values in published.items()}
+    found = {key: shortened(", ".join(values), MAX_ANNOTATION) for key, values in published.items()}
     return {**found, FAILURE_KEY: failure} if failure else found
 
 
 def _failure(decision: Decision) -> str:
     value: JSON = {
-        "message": decision.message,
+        "message": shortened(decision.message, MAX_MESSAGE),
         "policy": decision.policy,
         "binding": decision.binding,
         "expressionIndex": decision.index or 0,

@@ -21,6 +21,8 @@ _ENCODER: Final = msgspec.json.Encoder()
 _HEAD: Final = f'{{"apiVersion":"{wire.API_VERSION}","kind":"{wire.KIND}","response":'.encode()
 MAX_KEY: Final = 63
 """Characters in the name part of a qualified name (apimachinery pkg/util/validation, IsQualifiedName)."""
+_SUFFIX: Final = 8
+"""Characters kept for a number behind names that meet; names that only differ in their last ones count on together."""
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -62,18 +64,21 @@ def status_body(status: Status) -> bytes:
 def audit_annotations(given: Mapping[str, str]) -> dict[str, str]:
     """The same annotations under keys that the audit log keeps: it drops others, and later ones of the same name."""
     kept: dict[str, str] = {}
+    last: dict[str, int] = {}
     for key, value in given.items():
         name = _FOREIGN.sub("_", key).strip("._-")[:MAX_KEY].rstrip("._-")
         if name:
-            kept[_free(name, kept)] = value
+            kept[free_name(name, kept, last)] = value
     return kept
 
 
-def _free(name: str, taken: Mapping[str, str]) -> str:
-    candidate, number = name, 2
+def free_name(name: str, taken: Mapping[str, str], last: dict[str, int]) -> str:
+    """The name, or with the next number that is free; `last` has those given out, so that many are no long search."""
+    candidate, stem = name, name[: MAX_KEY - _SUFFIX]
     while candidate in taken:
+        last[stem] = number = last.get(stem, 1) + 1
         suffix = f"-{number}"
-        candidate, number = name[: MAX_KEY - len(suffix)] + suffix, number + 1
+        candidate = name[: MAX_KEY - len(suffix)] + suffix
     return candidate
 
 
