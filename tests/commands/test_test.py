@@ -1,6 +1,8 @@
 """`claimgate test`: suites of four formats, one way to run, judge and report them."""
 
 import json
+import re
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -62,6 +64,67 @@ def test_input_and_context_may_be_files(suite, tmp_path, capsys):
     (tmp_path / "policy" / "cases" / "pod.yaml").write_text(yamlfile.dump(pod(deny="1")))
     assert run(["test", folder]) == 0
     assert capsys.readouterr().out.endswith("1 case: 1 passed, 0 failed\n")
+
+
+OUTSIDE = {
+    "the folder above": "../pod.yaml",
+    "an absolute path": "{out}/pod.yaml",
+    "a link": "link.yaml",
+    "a folder that is a link": "folder",
+    "a link in a folder": "inner",
+    "a loop of links": "loop",
+    "no file name at all": "a\0b",
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE.values(), ids=OUTSIDE)
+def test_a_suite_names_no_file_outside_the_folder_of_the_run(name, suite, tmp_path, capsys):
+    (tmp_path / "pod.yaml").write_text(yamlfile.dump(pod(secret="s3cret")))
+    (tmp_path / "policy" / "inner").mkdir(parents=True)
+    (tmp_path / "policy" / "link.yaml").symlink_to("../pod.yaml")
+    (tmp_path / "policy" / "inner" / "link.yaml").symlink_to(tmp_path / "pod.yaml")
+    (tmp_path / "policy" / "folder").symlink_to(tmp_path)
+    (tmp_path / "policy" / "loop").symlink_to("loop")
+    folder = suite({"name": "a case", "input": name.format(out=tmp_path), "expect": {"allowed": True}})
+    assert run(["test", folder]) == 1
+    said = capsys.readouterr().out
+    assert ("is outside" in said and "name the folder that holds both" in said) or "loop" in name
+    assert "s3cret" not in said
+
+
+def test_a_suite_may_name_files_of_the_folder_above_when_that_is_the_one_of_the_run(suite, tmp_path, capsys):
+    (tmp_path / "pod.yaml").write_text(yamlfile.dump(pod(deny="1")))
+    case = {
+        "name": "a case",
+        "input": "../pod.yaml",
+        "context": [str(tmp_path / "pod.yaml")],
+        "expect": {"allowed": False},
+    }
+    folder = suite(case)
+    assert run(["test", str(tmp_path)]) == 0
+    assert run(["test", f"{folder}/suite.yaml"]) == 1
+    capsys.readouterr()
+
+
+def test_a_policy_that_is_a_link_out_of_the_folder_of_the_run_is_not_read(suite, tmp_path, capsys):
+    folder = suite({"name": "a case", "input": pod(), "expect": {"allowed": True}})
+    (tmp_path / "policy" / "policy.yaml").rename(tmp_path / "policies.yaml")
+    (tmp_path / "policy" / "policy.yaml").symlink_to("../policies.yaml")
+    assert run(["test", str(tmp_path)]) == 0
+    assert run(["test", folder]) == 1
+    assert "policy.yaml` is outside" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("folder", "file"), [("kyverno/with-params", "kyverno-test.yaml"), ("gator", "suite.yaml")])
+def test_suites_of_others_share_files_inside_the_folder_of_the_run(folder, file, tmp_path, capsys):
+    shutil.copytree(SUITES / folder, tmp_path / "suites")
+    (tmp_path / "suites" / "tests").mkdir()
+    text = (SUITES / folder / file).read_text()
+    (tmp_path / "suites" / file).unlink()
+    (tmp_path / "suites" / "tests" / file).write_text(re.sub(r"([\w-]+\.yaml)\b", r"../\1", text))
+    assert run(["test", str(tmp_path / "suites")]) == 0
+    assert run(["test", str(tmp_path / "suites" / "tests")]) != 0
+    assert "is outside" in "".join(capsys.readouterr())
 
 
 def test_a_failure_says_what_differs(suite, capsys):

@@ -10,13 +10,14 @@ import yaml
 from webhook import shipped
 from webhook.commands.suites import find
 from webhook.commands.suites.case import Case, check
+from webhook.commands.suites.files import Suite
 from webhook.policy.load import Options, load
 from webhook.workloads.table import load as load_table
 
 POLICIES = Path(shipped.policies())
 FOLDERS = sorted(path.parent for path in POLICIES.glob("*/policy.yaml"))
 HOW = Options(table=load_table())
-CASES = [case for folder in FOLDERS for case in find.read(folder / "suite.yaml", HOW)]
+CASES = [case for folder in FOLDERS for case in find.read(Suite(file=folder / "suite.yaml", root=folder), HOW)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

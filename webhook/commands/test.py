@@ -64,9 +64,9 @@ def command(
 
 def _results(named: Sequence[Path], how: Options, problems: list[Problem]) -> Iterator[Result]:
     """Every case of every suite; a suite that cannot be read is a problem, and the others still run."""
-    for file in find.suites(named):
+    for suite in find.suites(named):
         try:
-            yield from map(check, list(find.read(file, how)))
+            yield from map(check, list(find.read(suite, how)))
         except InputError as error:
             problems.extend(error.problems)
 

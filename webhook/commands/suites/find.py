@@ -9,13 +9,14 @@ from typing import TypeAlias
 
 from webhook import yamlfile
 from webhook.commands.suites.case import Case
+from webhook.commands.suites.files import Suite
 from webhook.errors import InputError, Problem
 from webhook.policy.load import Options
 
-Reader: TypeAlias = Callable[[Path, Options], Iterator[Case]]
+Reader: TypeAlias = Callable[[Suite, Options], Iterator[Case]]
 
 
-def suites(named: Sequence[Path]) -> Iterator[Path]:
+def suites(named: Sequence[Path]) -> Iterator[Suite]:
     """The suite files of folders, sorted; a file that is named is taken to be one.
 
     Raises:
@@ -25,11 +26,12 @@ def suites(named: Sequence[Path]) -> Iterator[Path]:
         if not place.exists():
             raise InputError(Problem(message="no such file or folder", file=str(place)))
         if place.is_file():
-            yield place
+            yield Suite(file=place, root=place.parent)
             continue
         for root, folders, names in os.walk(place):
             folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
-            yield from (Path(root, name) for name in sorted(names) if _is_suite(Path(root, name)))
+            files = (Path(root, name) for name in sorted(names))
+            yield from (Suite(file=file, root=place) for file in files if _is_suite(file))
 
 
 def _is_suite(file: Path) -> bool:
@@ -38,13 +40,13 @@ def _is_suite(file: Path) -> bool:
     return file.name in {"kyverno-test.yaml", "kyverno-test.yml"} or file.name.endswith("cases.jsonl")
 
 
-def read(file: Path, how: Options) -> Iterator[Case]:
+def read(suite: Suite, how: Options) -> Iterator[Case]:
     """The cases of a suite file.
 
     Raises:
         InputError: the file is no suite, or has mistakes.
     """
-    return _reader(file)(file, how)
+    return _reader(suite.file)(suite, how)
 
 
 def _reader(file: Path) -> Reader:

@@ -11,83 +11,83 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from webhook import yamlfile
 from webhook.admission import fixtures
 from webhook.attributes import JSON
-from webhook.commands import assembly
 from webhook.commands.phases import Outcome
 from webhook.commands.suites.case import Case, Request, answer, compiled
 from webhook.commands.suites.constraint import policy_and_binding
+from webhook.commands.suites.files import Suite
 from webhook.errors import CallError, ClaimgateError, InputError, Problem
 from webhook.policy.load import Options
 
 
-def read(file: Path, how: Options) -> Iterator[Case]:
+def read(suite: Suite, how: Options) -> Iterator[Case]:
     """The cases of one file.
 
     Raises:
         InputError: the file cannot be read.
     """
-    for document in yamlfile.read(file):
-        suite = document.value
-        if not isinstance(suite, dict) or suite.get("kind") != "Suite":
-            raise InputError(Problem(message="expected kind `Suite`", file=str(file), line=document.position()[0]))
-        for test in suite.get("tests") or ():
-            if not (suite.get("skip") or test.get("skip")):
-                yield from _cases(test, file, how)
+    for document in yamlfile.read(suite.file):
+        found = document.value
+        if not isinstance(found, dict) or found.get("kind") != "Suite":
+            line = document.position()[0]
+            raise InputError(Problem(message="expected kind `Suite`", file=str(suite.file), line=line))
+        for test in found.get("tests") or ():
+            if not (found.get("skip") or test.get("skip")):
+                yield from _cases(test, suite, how)
 
 
-def _cases(test: Mapping[str, Any], file: Path, how: Options) -> Iterator[Case]:
-    prefix = f"{file.parent.name}/{test.get('name', '')}"
+def _cases(test: Mapping[str, Any], suite: Suite, how: Options) -> Iterator[Case]:
+    prefix = f"{suite.folder.name}/{test.get('name', '')}"
     if test.get("invalid"):
-        yield Case(id=f"{prefix}/invalid", suite=str(file), mismatches=partial(_refused, test, file.parent, how))
+        yield Case(id=f"{prefix}/invalid", suite=str(suite.file), mismatches=partial(_refused, test, suite, how))
     for case in test.get("cases") or ():
         if not case.get("skip"):
             yield Case(
                 id=f"{prefix}/{case.get('name', '')}",
-                suite=str(file),
-                mismatches=partial(_mismatches, test, case, file.parent, how),
+                suite=str(suite.file),
+                mismatches=partial(_mismatches, test, case, suite, how),
             )
 
 
-def _refused(test: Mapping[str, Any], folder: Path, how: Options) -> tuple[str, ...]:
+def _refused(test: Mapping[str, Any], suite: Suite, how: Options) -> tuple[str, ...]:
     """A test that says `invalid`: its template or constraint must be refused."""
     try:
-        compiled(_policies(test, folder, how), how)
+        compiled(_policies(test, suite, how), how)
     except ClaimgateError:
         return ()
     return ("invalid: expected template and constraint refused, found them loaded",)
 
 
-def _mismatches(test: Mapping[str, Any], case: Mapping[str, Any], folder: Path, how: Options) -> tuple[str, ...]:
-    return _judge(case.get("assertions") or (), answer(_request(test, case, folder, how)))
+def _mismatches(test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, how: Options) -> tuple[str, ...]:
+    return _judge(case.get("assertions") or (), answer(_request(test, case, suite, how)))
 
 
-def _request(test: Mapping[str, Any], case: Mapping[str, Any], folder: Path, how: Options) -> Request:
-    policies = compiled(_policies(test, folder, how), how)
-    value = _one(folder, case.get("object"))
-    inventory = [held for name in case.get("inventory") or () for held in assembly.objects([folder / name])]
+def _request(test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, how: Options) -> Request:
+    policies = compiled(_policies(test, suite, how), how)
+    value = _one(suite, case.get("object"))
+    inventory = suite.objects(case.get("inventory") or ())
     try:
         attributes = fixtures.attributes(value, how.table.row)
     except CallError as error:
         raise InputError(Problem(message=error.message, file=str(case.get("object")))) from None
     namespace = {"metadata": {"name": attributes.namespace}, "apiVersion": "v1", "kind": "Namespace"}
-    context = (_one(folder, test.get("constraint")), *inventory, *((namespace,) if attributes.namespace else ()))
+    context = (_one(suite, test.get("constraint")), *inventory, *((namespace,) if attributes.namespace else ()))
     return Request(attributes=attributes, policies=policies, phase="validate", context=context)
 
 
-def _policies(test: Mapping[str, Any], folder: Path, how: Options) -> Sequence[JSON]:
+def _policies(test: Mapping[str, Any], suite: Suite, how: Options) -> Sequence[JSON]:
     if test.get("expansion"):
         raise InputError(Problem(message="gator expansion templates are not evaluated; expand the object in the suite"))
-    template, constraint = _one(folder, test.get("template")), _one(folder, test.get("constraint"))
+    template, constraint = _one(suite, test.get("template")), _one(suite, test.get("constraint"))
     return policy_and_binding(template, constraint, how.table.row)
 
 
-def _one(folder: Path, name: Any) -> JSON:
-    found = assembly.objects([folder / str(name)]) if name else ()
+def _one(suite: Suite, name: Any) -> JSON:
+    found = suite.objects([str(name)]) if name else ()
     if len(found) != 1:
         raise InputError(Problem(message=f"expected a file with one object, found {len(found)}", file=str(name or "")))
     return found[0]

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from webhook import yamlfile
 from webhook.admission import cases
 from webhook.admission.fixtures import attributes_of_object
 from webhook.attributes import JSON, Operation, UserInfo
-from webhook.commands import assembly
 from webhook.commands.envelope import review
 from webhook.commands.suites.case import Case
+from webhook.commands.suites.files import Suite
 from webhook.errors import CallError, InputError, Problem
 from webhook.paths import get
 from webhook.policy.load import Options
@@ -35,7 +34,7 @@ _NATIVE = {
 class _Files:
     """What the files named by one test hold."""
 
-    folder: Path
+    suite: Suite
     policies: tuple[JSON, ...]
     resources: tuple[JSON, ...]
     context: tuple[JSON, ...]
@@ -43,30 +42,31 @@ class _Files:
     user: UserInfo
 
 
-def read(file: Path, how: Options) -> Iterator[Case]:
+def read(suite: Suite, how: Options) -> Iterator[Case]:
     """The cases of one file: one for each result and resource.
 
     Raises:
         InputError: the file, or one that it names, cannot be read.
     """
+    file = suite.file
     for document in yamlfile.read(file):
         test = document.value
         if not isinstance(test, dict) or test.get("kind") != "Test":
             raise InputError(Problem(message="expected kind `Test`", file=str(file), line=document.position()[0]))
-        files = _files(test, file.parent)
+        files = _files(test, suite)
         for result in test.get("results") or ():
             if any(result.get(flag) for flag in _NATIVE.values()):
-                yield from _cases(result, files, file, how)
+                yield from _cases(result, files, how)
 
 
-def _files(test: Mapping[str, Any], folder: Path) -> _Files:
-    values = _named(test, "variables", folder)
-    user = next((one.get("userInfo") or {} for one in _named(test, "userinfo", folder)), {})
+def _files(test: Mapping[str, Any], suite: Suite) -> _Files:
+    values = _named(test, "variables", suite)
+    user = next((one.get("userInfo") or {} for one in _named(test, "userinfo", suite)), {})
     return _Files(
-        folder=folder,
-        policies=_named(test, "policies", folder),
-        resources=_named(test, "resources", folder),
-        context=(*_named(test, "paramResources", folder), *_named(test, "clusterResources", folder)),
+        suite=suite,
+        policies=_named(test, "policies", suite),
+        resources=_named(test, "resources", suite),
+        context=(*_named(test, "paramResources", suite), *_named(test, "clusterResources", suite)),
         labels={
             one["name"]: one.get("labels") or {} for value in values for one in value.get("namespaceSelector") or ()
         },
@@ -74,17 +74,17 @@ def _files(test: Mapping[str, Any], folder: Path) -> _Files:
     )
 
 
-def _named(test: Mapping[str, Any], key: str, folder: Path) -> tuple[JSON, ...]:
+def _named(test: Mapping[str, Any], key: str, suite: Suite) -> tuple[JSON, ...]:
     names = test.get(key) or ()
-    return assembly.objects([folder / name for name in ([names] if isinstance(names, str) else names)])
+    return suite.objects([names] if isinstance(names, str) else names)
 
 
-def _cases(result: Mapping[str, Any], files: _Files, file: Path, how: Options) -> Iterator[Case]:
+def _cases(result: Mapping[str, Any], files: _Files, how: Options) -> Iterator[Case]:
     wanted = result.get("resources") or [_name(one) for one in files.resources if _is(one, result.get("kind"))]
     for name in wanted:
         yield Case(
-            id=f"{file.parent.name}/{result['policy']}/{result.get('kind', '*')}/{name}/{result['result']}",
-            suite=str(file),
+            id=f"{files.suite.folder.name}/{result['policy']}/{result.get('kind', '*')}/{name}/{result['result']}",
+            suite=str(files.suite.file),
             mismatches=partial(_mismatches, result, str(name), files, how),
         )
 
@@ -156,5 +156,5 @@ def _expect(result: Mapping[str, Any], name: str, files: _Files) -> JSON:
     expect: dict[str, Any] = {"allowed": result["result"] != "fail"}
     patched = result.get("patchedResources")
     if patched and result["result"] == "pass":
-        expect["patchedObject"] = _find(assembly.objects([files.folder / patched]), result.get("kind"), name)
+        expect["patchedObject"] = _find(files.suite.objects([patched]), result.get("kind"), name)
     return expect

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -15,10 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from webhook import yamlfile
 from webhook.admission import fixtures
 from webhook.attributes import JSON, Attributes, Operation
-from webhook.commands import assembly
 from webhook.commands.phases import PhaseName
 from webhook.commands.suites.case import Case, Request, answer
 from webhook.commands.suites.expectation import Expectation
+from webhook.commands.suites.files import Suite
 from webhook.errors import CallError, InputError, Problem
 from webhook.paths import FieldPath, render
 from webhook.policy.load import Options, load
@@ -73,17 +72,18 @@ class SuiteModel(_Model):
     cases: list[CaseModel] = Field(min_length=1)
 
 
-def read(file: Path, how: Options) -> Iterator[Case]:
+def read(suite: Suite, how: Options) -> Iterator[Case]:
     """The cases of one suite file.
 
     Raises:
         InputError: every mistake of the file, with line and column.
     """
+    file = suite.file
     documents = yamlfile.read(file)
     if len(documents) != 1:
         raise InputError(Problem(message=f"expected one document with cases, found {len(documents)}", file=str(file)))
     model = _validated(documents[0])
-    policies = cache(lambda: load([file.parent], how))
+    policies = cache(lambda: load([suite.policies()], how))
     seen: set[str] = set()
     for index, case in enumerate(model.cases):
         if case.name in seen:
@@ -94,7 +94,7 @@ def read(file: Path, how: Options) -> Iterator[Case]:
         yield Case(
             id=f"{file.parent.name}/{case.name}",
             suite=str(file),
-            mismatches=partial(_mismatches, case, file.parent, policies, how),
+            mismatches=partial(_mismatches, case, suite, policies, how),
         )
 
 
@@ -115,15 +115,15 @@ def _problem(document: yamlfile.Document, path: FieldPath, message: str) -> Prob
     return Problem(message=message, file=document.file, line=line, column=column, path=render(path))
 
 
-def _mismatches(case: CaseModel, folder: Path, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
-    outcome = answer(_request(case, folder, policies, how))
+def _mismatches(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
+    outcome = answer(_request(case, suite, policies, how))
     return Expectation(**case.expect.model_dump()).judge(outcome)
 
 
-def _request(case: CaseModel, folder: Path, policies: Callable[[], PolicySet], how: Options) -> Request:
-    context = [held for part in (*case.params, *case.context) for held in _objects(part, folder)]
+def _request(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> Request:
+    context = [held for part in (*case.params, *case.context) for held in _objects(part, suite)]
     return Request(
-        attributes=_attributes(case, folder, how),
+        attributes=_attributes(case, suite, how),
         policies=policies(),
         phase=case.phase,
         context=tuple(context),
@@ -131,24 +131,24 @@ def _request(case: CaseModel, folder: Path, policies: Callable[[], PolicySet], h
     )
 
 
-def _attributes(case: CaseModel, folder: Path, how: Options) -> Attributes:
-    value = _one(case.subject, folder)
+def _attributes(case: CaseModel, suite: Suite, how: Options) -> Attributes:
+    value = _one(case.subject, suite)
     try:
         if fixtures.is_review(value) or fixtures.is_request(value):
             return fixtures.attributes(value, how.table.row)
-        old = None if case.old_input is None else _one(case.old_input, folder)
+        old = None if case.old_input is None else _one(case.old_input, suite)
         return fixtures.attributes_of_object(value, how.table.row, operation=Operation(case.operation), old_object=old)
     except CallError as error:
         raise InputError(Problem(message=error.message, path="input")) from None
 
 
-def _one(value: JSON, folder: Path) -> JSON:
+def _one(value: JSON, suite: Suite) -> JSON:
     """The one object that stands there or in the file that is named."""
-    found = list(_objects(value, folder))
+    found = list(_objects(value, suite))
     if len(found) != 1:
         raise InputError(Problem(message=f"`{value}` holds {len(found)} objects, expected one"))
     return found[0]
 
 
-def _objects(value: JSON, folder: Path) -> tuple[JSON, ...]:
-    return assembly.objects([folder / value]) if isinstance(value, str) else (value,)
+def _objects(value: JSON, suite: Suite) -> tuple[JSON, ...]:
+    return suite.objects([value]) if isinstance(value, str) else (value,)

@@ -10,18 +10,20 @@ from pathlib import Path
 from webhook.admission import cases
 from webhook.attributes import JSON
 from webhook.commands.suites.case import Case
+from webhook.commands.suites.files import Suite
 from webhook.errors import InputError, Problem
 from webhook.policy.load import Options
 
 _NEEDED = ("id", "policies", "expect")
 
 
-def read(file: Path, how: Options) -> Iterator[Case]:
+def read(suite: Suite, how: Options) -> Iterator[Case]:
     """The cases of one file.
 
     Raises:
         InputError: a line that is no case.
     """
+    file = suite.file
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         if line.strip():
             value = _value(line, file, number)

@@ -1,0 +1,61 @@
+"""A suite file and the files that it may name: those of the folder that the command line named, and no others.
+
+A suite often comes with a change that somebody proposes, and runs where secrets are mounted. What it names must be in
+the folder of the run, wherever `..`, absolute paths and symbolic links lead; suites of kyverno and gator that share
+files with others run when the folder above is named.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from webhook import yamlfile
+from webhook.attributes import JSON
+from webhook.commands import assembly
+from webhook.errors import InputError, Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """A suite file; `root` is the folder that the command line named, or the one that the named file is in."""
+
+    file: Path
+    root: Path
+
+    @property
+    def folder(self) -> Path:
+        """What names of files are relative to."""
+        return self.file.parent
+
+    def objects(self, names: Sequence[str]) -> tuple[JSON, ...]:
+        """The objects of files and folders that the suite names.
+
+        Raises:
+            InputError: one of them is outside the root, or cannot be read.
+        """
+        return assembly.objects([file for name in names for file in self._files(self.folder / name, name)])
+
+    def policies(self) -> Path:
+        """The folder of the suite, whose policies it is about, once no file in it leads out.
+
+        Raises:
+            InputError: one does.
+        """
+        list(self._files(self.folder, str(self.folder)))
+        return self.folder
+
+    def _files(self, place: Path, name: str) -> Iterator[Path]:
+        self._check(place, name)
+        for file in yamlfile.discover([place]) if place.is_dir() else (place,):
+            self._check(file, str(file))
+            yield file
+
+    def _check(self, path: Path, name: str) -> None:
+        if "\0" not in name and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
+            return
+        reason = f"is outside `{self.root}`, so it is not read"
+        fix = "name the folder that holds both on the command line, or put a copy beside the suite"
+        raise InputError(Problem(message=f"`{name}` {reason}; {fix}", file=str(self.file)))
