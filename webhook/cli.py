@@ -15,7 +15,7 @@ from typing import Any
 import typer
 from typer.core import TyperArgument, TyperGroup
 
-from webhook import __version__
+from webhook import __version__, terminal
 from webhook.errors import ClaimgateError
 
 VERBS = {
@@ -142,7 +142,7 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         return _unread()
     except OSError as error:
-        return _complain(_system(error))
+        return _complain(terminal.one_line(_system(error)))
     return code if isinstance(code, int) else 0
 
 
@@ -160,7 +160,7 @@ def _usage(error: typer.TyperException) -> int:
         return 2
     text = error.format_message().rstrip(".").replace("Value error, ", "").replace(": Input should", ": it should")
     path = context.command_path if context is not None else "claimgate"
-    return _complain(f"{text[:1].lower()}{text[1:]} (see `{path} --help`)")
+    return _complain(terminal.one_line(f"{text[:1].lower()}{text[1:]} (see `{path} --help`)"))
 
 
 def _system(error: OSError) -> str:
@@ -171,9 +171,8 @@ def _system(error: OSError) -> str:
 
 def _complain(text: str) -> int:
     """Print an error, one `error:` per line that starts a problem, and give exit code 2."""
-    for line in text.splitlines() or [""]:
-        is_excerpt = line.startswith((" ", "\t"))
-        sys.stderr.write(f"{line}\n" if is_excerpt else f"error: {line}\n")
+    lines = text.split("\n")
+    sys.stderr.write(terminal.lines(line if line.startswith((" ", "\t")) else f"error: {line}" for line in lines))
     return 2
 
 
@@ -184,6 +183,6 @@ def guarded(start: Callable[[], int]) -> int:
     except Exception:  # noqa: BLE001 - the last frame: whatever comes here is a bug, and its traceback is the report
         import traceback
 
-        traceback.print_exc()
-        sys.stderr.write("error: this is a fault of claimgate itself; the lines above say where\n")
+        told = "error: this is a fault of claimgate itself; the lines above say where"
+        sys.stderr.write(terminal.lines([*traceback.format_exc().rstrip("\n").split("\n"), told]))
         return _UNDECIDED

@@ -22,6 +22,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from webhook.terminal import message_lines
+
 
 class ClaimgateError(Exception):
     """The root: everything this project raises on purpose."""
@@ -42,8 +44,9 @@ class Problem:
     excerpt: str = ""
 
     def __str__(self) -> str:
+        """The problem on one line, whatever names are in it, and the excerpt below."""
         place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
-        text = ": ".join(part for part in (place, self.path, self.message) if part)
+        text = "\n".join(message_lines(": ".join(part for part in (place, self.path, self.message) if part)))
         return f"{text}\n{self.excerpt}" if self.excerpt else text
 
 

@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
+_EXCERPT: Final = re.compile(r"\n(?= \| )")
 _SHORT: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _COMMAND: Final = re.compile(r"^\s*:(?=:)|#(?=#(?:\[|vso\[|teamcity\[))")
 """What CI systems obey: `::error` at the start of a line, after blanks too, and `##[error]` anywhere (actions/runner
@@ -26,6 +27,11 @@ def one_line(text: str) -> str:
     return _COMMAND.sub(_disarmed, text) if "::" in text or "##" in text else text
 
 
+def message_lines(text: str) -> list[str]:
+    """A message on one line, and below it the lines of source it shows, as cel-go does: they begin with ` | `."""
+    return [one_line(part) for part in _EXCERPT.split(text)]
+
+
 def lines(texts: Iterable[str]) -> str:
     """Each text on a line of its own."""
     return "".join(f"{one_line(text)}\n" for text in texts)
@@ -37,9 +43,16 @@ def exact_json(text: str) -> str:
     Args:
         text: as json.dumps writes it, so that control characters below U+0020 are escaped already.
     """
+    if "##" in text:
+        text = _COMMAND.sub(lambda found: rf"\u{ord(found[0]):04x}" if found[0] == "#" else found[0], text)
     if text.isascii() and "\x7f" not in text:
         return text
     return "".join(character if character in " \n" else _in_json(character) for character in text)
+
+
+def is_graphic(text: str) -> bool:
+    """Whether every character is a graphic one or a blank."""
+    return text.isprintable() or all(map(_is_graphic, text))
 
 
 def _shown(character: str) -> str:

@@ -17,6 +17,7 @@ import yaml
 from webhook import paths, yamlscalar
 from webhook.attributes import JSON
 from webhook.paths import FieldPath
+from webhook.terminal import is_graphic
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -36,8 +37,16 @@ class YamlError(Exception):
 
 
 def dump(value: JSON) -> str:
-    """The YAML of a value: keys in order, no aliases, and quoted whatever kubectl would not read as text."""
-    return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
+    """The YAML of a value: keys in order, no aliases, and quoted whatever kubectl would not read as text.
+
+    One that holds characters which a terminal obeys, or nobody sees, has escapes for all that is not ASCII.
+    """
+    text = _dumped(value, is_ascii=False)
+    return text if is_graphic(text.replace("\n", "")) else _dumped(value, is_ascii=True)
+
+
+def _dumped(value: JSON, *, is_ascii: bool) -> str:
+    return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=not is_ascii, width=120))
 
 
 class _Dumper(_DUMPER):  # type: ignore[misc]  # the base is C or Python, whichever is there

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from webhook import config, yamlfile
+from webhook import config, terminal, yamlfile
 from webhook.attributes import JSON
 from webhook.cel import Engine, Environment, Meter, celpy_engine, compiled_engine, corpus, typed_json
 from webhook.cel.types import DYN
@@ -116,8 +116,9 @@ def _plain(value: Any) -> JSON:
 
 def _text(answer: Mapping[str, JSON]) -> str:
     if answer.get("phase") == "compile":
-        return str(answer["error"])
-    first = f"error: {answer['error']}" if "error" in answer else json.dumps(answer["value"], ensure_ascii=False)
+        return "\n".join(map(terminal.one_line, str(answer["error"]).split("\n")))
+    value = json.dumps(answer.get("value"), ensure_ascii=False)
+    first = terminal.one_line(f"error: {answer['error']}") if "error" in answer else terminal.exact_json(value)
     return f"{first}\ntype: {answer['type']}\ncost: {answer['cost']}"
 
 
@@ -132,15 +133,17 @@ def _run_cases(file: Path, engine: Engine, outputs: tuple[output.Output, ...]) -
 
 def _report(tally: corpus.Tally) -> str:
     lines = [
-        f"{each.id}: {each.expression}\n  expected {each.expected}\n  found    {_indented(each.found)}"
+        line
         for each in tally.failed
+        for line in (f"{each.id}: {each.expression}", f"  expected {each.expected}", *_found(each.found))
     ]
     lines.append(f"{tally.passed} of {tally.total} passed, {tally.cost_equal} of {tally.cost_rows} costs equal")
-    return "\n".join(lines) + "\n"
+    return terminal.lines(lines)
 
 
-def _indented(text: str) -> str:
-    return text.replace("\n", "\n           ")
+def _found(text: str) -> list[str]:
+    first, *rest = text.split("\n")
+    return [f"  found    {first}", *(f"           {line}" for line in rest)]
 
 
 def _prompt(evaluate: Callable[[str], Mapping[str, JSON]]) -> int:

@@ -14,6 +14,7 @@ import typer
 
 from certs.errors import CertificateError
 from webhook.errors import ConfigurationError
+from webhook.terminal import one_line
 
 if TYPE_CHECKING:
     from certs.issue import Facts
@@ -121,7 +122,7 @@ def rotate(
         lives = keep.Days(serving=days, authority=ca_days)
         plan, bundle = keep.rotate(store, _names(name, service), now=datetime.now(UTC), days=lives, pretend=dry_run)
         for reason in plan.reasons or ("nothing is due",):
-            typer.echo(reason)
+            typer.echo(one_line(reason))
         if not dry_run:
             _inject(inject, bundle, kubeconfig)
     return 0
@@ -202,7 +203,8 @@ def _inject(names: list[str] | None, bundle: bytes, kubeconfig: str | None) -> N
 
     for done in inject(client(kubeconfig), names, bundle):
         typer.echo(
-            f"{done.kind.replace('_', ' ')} {done.name}: bundle put into {done.changed} webhooks", file=sys.stderr
+            one_line(f"{done.kind.replace('_', ' ')} {done.name}: bundle put into {done.changed} webhooks"),
+            file=sys.stderr,
         )
 
 
@@ -232,4 +234,4 @@ def _text(store: Store) -> str:
     for file, facts in _facts(store):
         names = f"  for {', '.join(facts.names)}" if facts.names else ""
         lines.append(f"{file}  {facts.subject}  until {facts.not_after.date().isoformat()}{names}")
-    return "\n".join(lines)
+    return "\n".join(map(one_line, lines))

@@ -26,6 +26,7 @@ from webhook.commands.phases import Door, run
 from webhook.commands.remote import Remote
 from webhook.errors import ConfigurationError
 from webhook.report.answer import operation
+from webhook.terminal import one_line
 from webhook.workloads import table
 
 if TYPE_CHECKING:
@@ -142,11 +143,11 @@ def _row(found: documents.Input, door: Door, row: fixtures.RowOf) -> Sequence[st
     said = [denied.message] if denied else []
     said += [f"warning: {text}" for text in verdict.warnings]
     return (
-        Path(found.source).stem,
-        f"denied {denied.reason}" if denied else "allowed",
+        one_line(Path(found.source).stem),
+        one_line(f"denied {denied.reason}" if denied else "allowed"),
         str(denied.code) if denied else "200",
-        "\n".join(said),
-        "\n".join(operation({**change, "path": _short(change["path"])}) for change in verdict.patch),
+        "\n".join(map(one_line, said)),
+        "\n".join(one_line(operation({**change, "path": _short(change["path"])})) for change in verdict.patch),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from webhook import shipped, yamlfile
+from webhook import shipped, terminal, yamlfile
 from webhook.attributes import Phase
 from webhook.commands import assembly, options, output
 from webhook.config import Settings
@@ -96,7 +96,7 @@ def export(
     settings = _settings(folder, workloads=workloads, cel_engine=None, kubernetes_version=kubernetes_version)
     made = collect(_load_with(settings), assembly.options(settings).version)
     sys.stdout.write("---\n".join(yamlfile.dump(value) for value in made.manifests))
-    sys.stderr.writelines(f"{line}\n" for line in made.lacking)
+    sys.stderr.write(terminal.lines(made.lacking))
     return 0
 
 
@@ -168,11 +168,17 @@ def _covers(policy: Policy, found: PolicySet) -> Iterator[str]:
 
 
 def _table(described: Sequence[dict[str, Any]]) -> str:
-    rows = [
-        (one["name"], one["kind"], ",".join(one["actions"]) or "-", one["severity"] or "-", one["file"])
+    rows = [("NAME", "KIND", "ACTIONS", "SEVERITY", "FILE")]
+    rows += [
+        (
+            one["name"],
+            one["kind"],
+            ",".join(one["actions"]) or "-",
+            one["severity"] or "-",
+            terminal.one_line(one["file"]),
+        )
         for one in described
     ]
-    rows.insert(0, ("NAME", "KIND", "ACTIONS", "SEVERITY", "FILE"))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
     return "".join(f"{line}\n" for line in lines)
@@ -194,7 +200,7 @@ def _checked(described: Sequence[dict[str, Any]]) -> str:
     after = f", {rewritten} more after export" if rewritten else ""
     compiled = "1 policy compiles" if len(described) == 1 else f"{len(described)} policies compile"
     lines.append(f"{compiled}, {portable} portable{after}")
-    return "".join(f"{line}\n" for line in lines)
+    return terminal.lines(lines)
 
 
 def _portability(one: dict[str, Any]) -> str:
@@ -226,4 +232,4 @@ def _cost(worst: WorstCase) -> str:
 
 
 def _json(described: Iterable[dict[str, Any]]) -> str:
-    return json.dumps(list(described), indent=2, ensure_ascii=False) + "\n"
+    return terminal.exact_json(json.dumps(list(described), indent=2, ensure_ascii=False)) + "\n"

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from webhook import terminal
 from webhook.admission import fixtures, respond
 from webhook.attributes import Attributes, Phase
 from webhook.commands import assembly, documents, options, output
@@ -141,7 +142,7 @@ def _answer(found: documents.Input, attributes: Attributes, phase: PhaseName, do
 def _exit_code(given: list[Answer], problems: list[Problem], undecided: list[Problem]) -> int:
     """Complain about what could not be read or asked, and weigh: unreadable, denied, undecided, clean."""
     for problem in undecided:
-        sys.stderr.write(f"error: {problem}\n")
+        sys.stderr.write(terminal.lines([f"error: {problem}"]))
     if problems:
         raise InputError(*problems)
     if any(not answer.verdict.allowed for answer in given):

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from webhook import shipped
+from webhook import shipped, terminal
 from webhook.commands import assembly, options, output
 from webhook.commands.suites import find
 from webhook.commands.suites.case import Result, check
@@ -57,7 +57,8 @@ def command(
         raise InputError(*problems)
     if not results:
         where = " ".join(map(str, folder or ()))
-        sys.stderr.write(f"{'error: --require-tests: ' if require_tests else ''}{where}: {_NONE}\n")
+        told = f"{'error: --require-tests: ' if require_tests else ''}{where}: {_NONE}"
+        sys.stderr.write(terminal.lines([told]))
         return int(require_tests)
     return 1 if any(result.why for result in results) else 0
 
@@ -80,15 +81,15 @@ def text(results: Sequence[Result]) -> str:
         lines.append(f"{suite}: {len(own) - len(failed)} of {len(own)} passed")
         for result in failed:
             lines.append(f"  failed: {result.id}")
-            lines.extend(f"    {line}" for line in result.why.splitlines())
+            lines.extend(f"    {line}" for line in result.why.split("\n"))
     failures = sum(bool(result.why) for result in results)
     cases = "1 case" if len(results) == 1 else f"{len(results)} cases"
     lines.append(f"{cases}: {len(results) - failures} passed, {failures} failed")
-    return "".join(f"{line}\n" for line in lines)
+    return terminal.lines(lines)
 
 
 def document(results: Sequence[Result]) -> str:
     """`{"total", "passed", "failed": [{"id", "why"}]}`."""
     failed = [{"id": result.id, "why": result.why} for result in results if result.why]
     sums: dict[str, Any] = {"total": len(results), "passed": len(results) - len(failed), "failed": failed}
-    return json.dumps(sums, indent=2, ensure_ascii=False) + "\n"
+    return terminal.exact_json(json.dumps(sums, indent=2, ensure_ascii=False)) + "\n"

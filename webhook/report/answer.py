@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from webhook import terminal
 from webhook.attributes import JSON, Phase
 from webhook.decisions import Decision, ValidationAction, Verdict
 from webhook.report.finding import Place, Subject
@@ -52,12 +53,16 @@ class Answer:
 
 def ndjson(answers: Iterable[Answer]) -> str:
     """One compact JSON object per line."""
-    return "".join(json.dumps(record(answer), ensure_ascii=False, separators=(",", ":")) + "\n" for answer in answers)
+    return "".join(f"{_json(record(answer), separators=(',', ':'))}\n" for answer in answers)
 
 
 def document(answers: Iterable[Answer]) -> str:
     """The same records as one JSON list."""
-    return json.dumps([record(answer) for answer in answers], ensure_ascii=False, indent=2) + "\n"
+    return _json([record(answer) for answer in answers], indent=2) + "\n"
+
+
+def _json(value: JSON, **options: Any) -> str:
+    return terminal.exact_json(json.dumps(value, ensure_ascii=False, **options))
 
 
 def record(answer: Answer) -> dict[str, Any]:
@@ -86,7 +91,7 @@ def text(answers: Sequence[Answer]) -> str:
     denied = sum(not answer.verdict.allowed for answer in answers)
     many = "review" if len(answers) == 1 else "reviews"
     lines.append(f"{len(answers)} {many}: {len(answers) - denied} allowed, {denied} denied")
-    return "".join(f"{line}\n" for line in lines)
+    return terminal.lines(lines)
 
 
 def _lines(answer: Answer) -> Iterator[str]:
@@ -94,7 +99,7 @@ def _lines(answer: Answer) -> Iterator[str]:
     said = "allowed" if verdict.allowed or status is None else f"denied {status.code} {status.reason}"
     yield f"{answer.place}: {said}: {answer.operation} {answer.subject}"
     if not verdict.allowed and status is not None:
-        yield from (f"    {line}" for line in status.message.splitlines())
+        yield from (f"    {line}" for line in terminal.message_lines(status.message))
     yield from (f"    warning: {warning}" for warning in verdict.warnings)
     yield from (f"    {unknown}" for unknown in answer.unknown)
     yield from (f"    patch: {operation(change)}" for change in verdict.patch)
@@ -107,5 +112,5 @@ def operation(change: Mapping[str, JSON]) -> str:
         return f"{shown} from {change['from']}"
     if "value" not in change:
         return shown
-    value = json.dumps(change["value"], ensure_ascii=False, separators=(",", ":"))
+    value = _json(change["value"], separators=(",", ":"))
     return f"{shown} = {value if len(value) <= _VALUE_WIDTH else value[: _VALUE_WIDTH - 1] + '…'}"

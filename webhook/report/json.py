@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from webhook import terminal
 from webhook.attributes import JSON
 from webhook.decisions import Decision
 from webhook.report.finding import Finding, Place, Report
@@ -12,7 +13,7 @@ from webhook.report.finding import Finding, Place, Report
 
 def write(report: Report) -> str:
     """Findings (passes included), documents that are no objects, unreadable files and the summary."""
-    return json.dumps(document(report), indent=2, ensure_ascii=False) + "\n"
+    return terminal.exact_json(json.dumps(document(report), indent=2, ensure_ascii=False)) + "\n"
 
 
 def document(report: Report) -> JSON:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from webhook import terminal
 from webhook.report.finding import Finding, Report, Result
 
 _UNKNOWN = "not evaluated: "
@@ -15,7 +16,7 @@ def write(report: Report) -> str:
     What is missing is said once, where it is missed first: a folder without its cluster misses the same few objects
     hundreds of times. The other formats have every line.
     """
-    return "".join(f"{line}\n" for line in _lines(report))
+    return terminal.lines(_lines(report))
 
 
 def _lines(report: Report) -> Iterator[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from webhook import paths, yamlfile
 from webhook.attributes import JSON
 from webhook.commands.phases import Outcome
+from webhook.terminal import one_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +41,15 @@ class Expectation:
 
     def _verdict(self, outcome: Outcome) -> Iterator[str]:
         verdict, status = outcome.verdict, outcome.verdict.status
-        found = f"{status.code} {status.reason}: {status.message}" if status and not verdict.allowed else "allowed"
+        said = one_line(status.message) if status else ""
+        found = f"{status.code} {status.reason}: {said}" if status and not verdict.allowed else "allowed"
         if self.allowed is not None and verdict.allowed is not self.allowed:
             yield f"verdict: expected {'allowed' if self.allowed else 'denied'}, found {found}"
         elif not verdict.allowed and status is not None:
             yield from _unequal("code", self.code, status.code)
             yield from _unequal("reason", self.reason, status.reason)
             if self.message is not None and self.message not in status.message:
-                yield f"message: expected a text with\n  - {self.message}\nfound\n  + {status.message}"
+                yield f"message: expected a text with\n  - {one_line(self.message)}\nfound\n  + {said}"
         is_matched = bool(outcome.decisions)
         if self.matched is not None and is_matched is not self.matched:
             spoke = ", ".join(sorted({decision.policy for _, decision in outcome.decisions})) or "none"
@@ -116,8 +118,8 @@ def _unlike(name: str, expected: Sequence[str] | None, found: Sequence[str]) -> 
     """Texts that are not one for one what is expected, each expected part in a text of its own."""
     if expected is None or _pairs(list(expected), list(found)):
         return
-    shown = [f"  - {text}" for text in expected] or ["  - none"]
-    shown += [f"  + {text}" for text in found] or ["  + none"]
+    shown = [f"  - {one_line(text)}" for text in expected] or ["  - none"]
+    shown += [f"  + {one_line(text)}" for text in found] or ["  + none"]
     yield f"{name}: expected texts with (-), found (+)\n" + "\n".join(shown)
 
 

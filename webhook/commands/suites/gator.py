@@ -22,6 +22,7 @@ from webhook.commands.suites.constraint import policy_and_binding
 from webhook.commands.suites.files import Suite
 from webhook.errors import CallError, ClaimgateError, InputError, Problem
 from webhook.policy.load import Options
+from webhook.terminal import one_line
 
 
 def read(suite: Suite, how: Options) -> Iterator[Case]:
@@ -100,7 +101,7 @@ def _judge(assertions: Sequence[Mapping[str, Any]], outcome: Outcome) -> tuple[s
     said = [made.message for _, made in outcome.decisions if made.evaluation == "deny"]
     failed = [made.message for _, made in outcome.decisions if made.evaluation == "error"]
     return tuple(
-        [f"evaluation failed: {message}" for message in failed]
+        [f"evaluation failed: {one_line(message)}" for message in failed]
         + [text for assertion in assertions for text in _differs(assertion, said)]
     )
 
@@ -112,5 +113,5 @@ def _differs(assertion: Mapping[str, Any], said: Sequence[str]) -> Iterator[str]
     is_met = {"yes": count > 0, "no": count == 0}.get(str(wanted), str(wanted) == str(count))
     if not is_met:
         about = f" with a message like `{pattern}`" if pattern else ""
-        shown = "".join(f"\n  + {message}" for message in said) or " none"
+        shown = "".join(f"\n  + {one_line(message)}" for message in said) or " none"
         yield f"violations{about}: expected {wanted}, found {count} of:{shown}"

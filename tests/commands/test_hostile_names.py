@@ -1,0 +1,213 @@
+"""No name of an object, policy, suite or file is obeyed by a terminal or a CI system, whatever it holds and wherever it is shown.
+
+Every text door is asked, with a name that would clear the screen, turn the line around, and forge an error line.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from webhook import yamlfile
+from webhook.cli import guarded, run
+from webhook.commands import demo
+
+HOSTILE = "a\x1b[2J\x9b1m\u202e\u2028\u200b\n::error file=x::y\r\n  ::error::z\n##[error]w [bold]b[/]\ud800"
+IN_FILE = HOSTILE.replace("\ud800", "")  # a file name may hold all but this, "/" and null
+POLICY = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: named}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  validations:
+  - expression: "false"
+    messageExpression: string(object.metadata.labels.said)
+  - expression: object.metadata.labels.none == "x"
+  variables:
+  - {name: x, expression: "1"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: named}
+spec: {policyName: named, validationActions: [Deny]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: warned}
+spec: {policyName: named, validationActions: [Warn]}
+"""
+MUTATION = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: labels}
+spec:
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  mutations:
+  - patchType: JSONPatch
+    jsonPatch: {expression: '[JSONPatch{op: "add", path: "/metadata/labels/copy", value: object.metadata.name}]'}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: labels}
+spec: {policyName: labels}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Policies, and a Pod and a suite that hold the name wherever one can stand; JSON takes a lone surrogate."""
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "policy.yaml").write_text(POLICY)
+    (tmp_path / "policies" / "mutation.yaml").write_text(MUTATION)
+    (tmp_path / "objects").mkdir()
+    (tmp_path / "objects" / "pod.json").write_text(json.dumps(pod()))
+    (tmp_path / "objects" / f"{IN_FILE.replace('/', '')}.json").write_text(json.dumps([pod(), {"none": 1}]))
+    return tmp_path
+
+
+def pod() -> dict[str, Any]:
+    labels = {"said": "::error::" + HOSTILE.replace("\n", "\r")}
+    metadata = {"name": HOSTILE, "namespace": HOSTILE, "labels": labels, HOSTILE: HOSTILE}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {HOSTILE: 1}}
+
+
+def assert_harmless(text: str) -> None:
+    """Nothing unseen; no command that starts a line, nor one that stands anywhere but in YAML, which has no escape for #."""
+    assert {each for each in text if unicodedata.category(each)[0] == "C" or each in "\u2028\u2029"} <= {"\n"}
+    lines = text.split("\n")
+    assert [line for line in lines if line.lstrip().startswith("::")] == []
+    assert "##[" not in text.replace(r"\x23#[", "") or text.startswith("apiVersion: ")
+
+
+def door(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """The exit code and everything that was printed, once it is found to be harmless."""
+    code = guarded(lambda: run(arguments))
+    captured = capsys.readouterr()
+    assert_harmless(captured.out + captured.err)
+    return code, captured.out + captured.err
+
+
+@pytest.mark.parametrize("format_", ["text", "json", "policyreport"])
+def test_audit(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["audit", str(folder / "objects"), "--policies", str(folder / "policies"), "-o", format_]
+    code, said = door(arguments, capsys)
+    assert code == 1
+    if format_ == "text":
+        assert r"a\x1b[2J\x9b1m\u202e\u2028\u200b\n::error file=x::y" in said
+        assert len(said.splitlines()) == len(said.split("\n")) - 1
+    if format_ == "json":
+        assert {each["object"]["name"] for each in json.loads(said)["findings"]} == {
+            HOSTILE.replace("\ud800", "\ufffd")
+        }
+
+
+@pytest.mark.parametrize("format_", ["text", "json", "ndjson"])
+def test_replay(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    objects = [str(path) for path in sorted((folder / "objects").iterdir())]
+    code, said = door(["replay", *objects, "--policies", str(folder / "policies"), "-o", format_], capsys)
+    assert code == 2  # for what is no object
+    if format_ == "text":
+        assert r"warning: ::error::a" in said
+        assert r"\x3a:error::a\x1b[2J" in said
+
+
+@pytest.mark.parametrize("format_", ["text", "json", "junit"])
+def test_test(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    value = pod() | {"metadata": {**pod()["metadata"], "name": IN_FILE}}
+    expectations: list[dict[str, Any]] = [
+        {"allowed": True},
+        {"allowed": False, "message": IN_FILE, "warnings": [IN_FILE]},
+        {"allowed": False, "patched": {"metadata": {"name": IN_FILE + "x"}}, "patch": [IN_FILE]},
+    ]
+    value = json.loads(json.dumps(value).replace("\\ud800", ""))
+    cases = [{"name": f"{IN_FILE}{n}", "input": value, "expect": each} for n, each in enumerate(expectations)]
+    cases.append({"name": "lost", "input": IN_FILE.replace("/", ""), "expect": {"allowed": True}})
+    (folder / "policies" / "suite.yaml").write_text(yamlfile.dump({"cases": cases}))
+    code, said = door(["test", str(folder / "policies"), "-o", format_], capsys)
+    assert code == 1
+    if format_ == "junit":
+        assert len(ET.fromstring(said).findall(".//failure")) == 4
+    if format_ == "text":
+        assert r"\x1b[2J" in said
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["policies", "list"], ["policies", "check"], ["policies", "check", "-o", "json"], ["policies", "export"]],
+)
+def test_policies(arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = folder / IN_FILE.replace("/", "")
+    (folder / "policies").rename(place)
+    assert door([*arguments, str(place)], capsys)[0] == 0
+    described = POLICY.replace(
+        "{name: named}", json.dumps({"name": "named", "annotations": {"kubernetes.io/description": IN_FILE}}), 1
+    )
+    (place / "policy.yaml").write_text(described)
+    assert door([*arguments, str(place)], capsys)[0] == 0
+    (place / "policy.yaml").write_text(
+        described.replace('"false"', json.dumps(f"1 +\n'{IN_FILE}'").replace("\\n", "\\\\n"))
+    )
+    code, said = door([*arguments, str(place)], capsys)
+    assert code == 2
+    assert "\n | " in said  # the place in the expression is still shown below
+
+
+REFUSED = {
+    "a file that is not there": ["audit", IN_FILE],
+    "a verb that is none": [IN_FILE],
+    "an option that is none": ["audit", f"--{IN_FILE}"],
+    "a format that is none": ["audit", "x", "-o", IN_FILE],
+    "a suite that is not there": ["test", IN_FILE],
+    "an expression": ["cel", IN_FILE],
+    "an expression that fails": ["cel", f"{{'a': 1}}[{json.dumps(IN_FILE)}]"],
+    "a certificate secret": ["certs", "show", "--secret", IN_FILE.replace("/", "")],
+    "a server": ["replay", "x", "--server", IN_FILE],
+    "a configuration": ["webhook-config", "--name", IN_FILE, "--service", "a/b"],
+}
+
+
+@pytest.mark.parametrize("arguments", REFUSED.values(), ids=REFUSED.keys())
+def test_errors(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, said = door(arguments, capsys)
+    assert code >= 2
+    assert "\\x1b[2J" in said or arguments[0] == "cel"
+
+
+def test_a_file_that_cannot_be_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / f"{IN_FILE.replace('/', '')}.yaml").write_text("a: [\n::error::x\n")
+    code, said = door(["audit", str(folder)], capsys)
+    assert code == 2
+    assert all(line.startswith("error: ") for line in said.splitlines() if "not YAML" in line)
+
+
+def test_a_value_of_cel(capsys: pytest.CaptureFixture[str]) -> None:
+    value = json.dumps(IN_FILE).replace("\\u202e", "\u202e")
+    assert json.loads(door(["cel", value], capsys)[1].splitlines()[0]) == IN_FILE
+
+
+def test_a_fault_of_our_own(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> int:
+        raise ValueError(HOSTILE)
+
+    assert guarded(fail) == 3
+    assert_harmless(capsys.readouterr().err)
+
+
+def test_the_table_of_the_demo_reads_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    demo._print(demo._table([("[bold]x[/]", "denied", "400", "[/nothing]", "")]))
+    said = capsys.readouterr().out
+    assert "[bold]x[/]" in said
+    assert "[/nothing]" in said
