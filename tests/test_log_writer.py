@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -134,6 +135,18 @@ def test_a_child_does_not_write_what_its_parent_has_waiting(pipe: tuple[int, int
     assert made._thread.is_alive()
     made._process = os.getpid()
     assert made.stop()
+
+
+def test_it_writes_to_stderr_and_a_missing_one_is_a_closed_one(capfd: pytest.CaptureFixture[str]) -> None:
+    made = LogWriter.to_stderr()
+    made.write("line\n")
+    assert made.stop()
+    assert capfd.readouterr().err == "line\n"
+    with contextlib.redirect_stderr(None):
+        made = LogWriter.to_stderr()
+    made.write("line\n")
+    assert made.stop()
+    assert made.dropped == 1
 
 
 ENDINGS = {"normal": "", "a crash": "raise KeyError('x')"}
