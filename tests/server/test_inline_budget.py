@@ -7,7 +7,7 @@ from itertools import repeat
 import pytest
 
 from webhook.errors import InlineBudgetSpent
-from webhook.server.inline_budget import LEAST_S, MOST_S, SHARE, InlineBudget, InlineDeadline
+from webhook.server.inline_budget import LEAST_S, MOST_S, SHARE, WARMING_S, InlineBudget, InlineDeadline
 
 
 def test_slow_reviews_share_a_part_of_the_loops_time():
@@ -45,3 +45,9 @@ def test_work_is():
 def test_nothing_runs_past_the_deadline():
     with pytest.raises(InlineBudgetSpent):
         InlineDeadline(time.monotonic() - 6, 5.0, time.monotonic() - 1).look()
+
+
+def test_a_server_that_has_just_started_takes_its_time():
+    budget = InlineBudget()
+    budget.is_warming = True
+    assert budget.allowance(time.monotonic()) == WARMING_S

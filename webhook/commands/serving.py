@@ -146,7 +146,11 @@ def serve(
 
     async def prepare() -> None:
         """Make the functions of all expressions beside the first reviews; one that is asked earlier is made then."""
-        await asyncio.to_thread(held.policies.current.prepare)
+        made.budget.is_warming = True
+        try:
+            await asyncio.to_thread(held.policies.current.prepare)
+        finally:
+            made.budget.is_warming = False
 
     work = {"warm-up": made.warm, "prepare": prepare, **watching.background(reload_s)}
     background = tuple(supervisor.over(name, each) for name, each in work.items())

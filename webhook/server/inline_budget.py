@@ -20,16 +20,23 @@ MOST_S: Final = 0.020
 """A reader of the answer does not notice it, and a probe or another caller waits no longer than for a slow network."""
 LEAST_S: Final = 0.003
 SHARE: Final = 0.1
+WARMING_S: Final = 1.0
+"""A worker would have to make the same functions, and throw them away."""
 _SAVED_S: Final = 5 * MOST_S
 """What a quiet time saves up: five slow reviews in a row."""
 
 
 class InlineBudget:
-    """The seconds that slow reviews may take from the loop now; used by the loop's thread alone."""
+    """The seconds that slow reviews may take from the loop now; used by the loop's thread alone.
 
-    __slots__ = ("_counted_at", "_left_s")
+    Attributes:
+        is_warming: the server has just started, and the first review of a policy also makes its functions.
+    """
+
+    __slots__ = ("_counted_at", "_left_s", "is_warming")
 
     def __init__(self) -> None:
+        self.is_warming = False
         self._left_s = _SAVED_S
         self._counted_at = monotonic()
 
@@ -37,6 +44,8 @@ class InlineBudget:
         """Seconds that the next review may take, at a moment of the monotonic clock."""
         self._left_s = min(_SAVED_S, self._left_s + (now - self._counted_at) * SHARE)
         self._counted_at = now
+        if self.is_warming:
+            return WARMING_S
         return max(LEAST_S, min(MOST_S, self._left_s))
 
     def took(self, elapsed_s: float) -> None:

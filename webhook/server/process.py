@@ -14,6 +14,7 @@ from typing import Any
 from webhook import __version__
 from webhook.logs import Log
 from webhook.server.door import Application, Door, Limits, Receive, Scope, Send
+from webhook.server.inline_budget import InlineBudget
 from webhook.server.metrics import Exposition, Gauges
 from webhook.server.readiness import Readiness
 from webhook.server.review_handler import Reviewer, ReviewHandler
@@ -23,9 +24,13 @@ from webhook.server.worker_lane import WorkerLane, WorkerLimits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """What is served (`door`, an ASGI application), what it counts, whether it is ready, and its background work."""
+    """What is served (`door`, an ASGI application), what it counts, whether it is ready, and its background work.
+
+    `budget` is what single reviews may take of the event loop.
+    """
 
     door: Door
+    budget: InlineBudget
     tally: Tally
     readiness: Readiness
     warm: Callable[[], Coroutine[Any, Any, None]]
@@ -99,5 +104,6 @@ def process(
     async def warm() -> None:
         await application.make()
 
-    door = Door(application, ReviewHandler(reviewer, lane, tally, log), readiness, limits)
-    return Process(door=door, tally=tally, readiness=readiness, warm=warm)
+    handler = ReviewHandler(reviewer, lane, tally, log)
+    door = Door(application, handler, readiness, limits)
+    return Process(door=door, budget=handler.budget, tally=tally, readiness=readiness, warm=warm)

@@ -45,14 +45,18 @@ class Reviewer(Protocol):
 
 
 class ReviewHandler:
-    """Answers reviews with a reviewer, in one of two lanes, and keeps the counts."""
+    """Answers reviews with a reviewer, in one of two lanes, and keeps the counts.
+
+    Attributes:
+        budget: what reviews may take of the event loop.
+    """
 
     def __init__(self, reviewer: Reviewer, lane: WorkerLane, tally: Tally, log: Log) -> None:
         self._reviewer = reviewer
         self._lane = lane
         self._tally = tally
         self._log = log
-        self._budget = InlineBudget()
+        self.budget = InlineBudget()
 
     async def answer(self, body: bytes, phase: Phase, deadline: float) -> bytes:
         """The AdmissionReview that answers this one, before a moment of the monotonic clock.
@@ -80,7 +84,7 @@ class ReviewHandler:
 
     def _inline(self, body: bytes, phase: Phase, started: float, deadline: float) -> bytes | None:
         """The answer, or None when it would take too long here."""
-        allowance = self._budget.allowance(started)
+        allowance = self.budget.allowance(started)
         until = InlineDeadline(started, allowance, _soft(started, deadline))
         try:
             reply = self._reply(body, phase, until, self._tally)
@@ -89,7 +93,7 @@ class ReviewHandler:
             return None
         finally:
             if monotonic() - started > LEAST_S:
-                self._budget.took(until.used(allowance))
+                self.budget.took(until.used(allowance))
         self._tally.lanes["inline",] += 1
         self._note("info", "review", reply.fields)
         return reply.body
