@@ -33,7 +33,7 @@ class Unsynced:
     def get(self, gvk, namespace, name):
         raise LookupFailed("not synced yet")
 
-    def list(self, gvk, namespace):
+    def list(self, gvk, namespace, labels=""):
         raise LookupFailed("not synced yet")
 
     def synced(self, gvk):

@@ -10,6 +10,7 @@ from tests.cluster.server import ApiServer
 from webhook.attributes import GroupVersionKind
 from webhook.cluster import connection
 from webhook.cluster.connection import connect
+from webhook.cluster.interest import Interest
 from webhook.cluster.watch import WatchCluster
 from webhook.errors import ConfigurationError, LookupFailed
 from webhook.logs import Log
@@ -54,7 +55,8 @@ def started(server, tmp_path):
 
     def start(*kinds, log=None):
         link = connect(server.kubeconfig(tmp_path))
-        views.append(WatchCluster(link, kinds, log or Log(stream=io.StringIO()), backoff_s=(0.01, 0.05)))
+        interests = [each if isinstance(each, Interest) else Interest(each) for each in kinds]
+        views.append(WatchCluster(link, interests, log or Log(stream=io.StringIO()), backoff_s=(0.01, 0.05)))
         views[-1].start()
         return views[-1]
 
@@ -78,7 +80,7 @@ def test_a_kind_is_listed_page_by_page_and_then_followed(server, started):
     assert view.synced(CONFIG)
     assert view.failures() == {}
     assert [found["metadata"]["name"] for found in view.list(CONFIG, "n")] == ["a", "b"]
-    assert view.list(CONFIG, "other") == []
+    assert view.list(CONFIG, "other") == ()
     assert "managedFields" not in view.get(CONFIG, "n", "a")["metadata"]
     server.send(CONFIGS, event("ADDED", config("c", "11")), event("MODIFIED", config("a", "12", x="1")))
     server.send(CONFIGS, event("DELETED", config("b", "13")), event("BOOKMARK", config("", "20")))
@@ -129,7 +131,7 @@ def test_a_kind_of_another_version_is_found_by_the_preferred_one(server, started
     assert view.wait(5)
     found = view.get(RUNTIME, "ignored", "torch")
     assert (found["apiVersion"], found["kind"]) == ("trainer.kubeflow.org/v2", "ClusterTrainingRuntime")
-    assert view.list(RUNTIME, "ignored") == [found]
+    assert view.list(RUNTIME, "ignored") == (found,)
 
 
 def test_a_kind_that_is_not_served_fails_until_it_is(server, started):
@@ -187,16 +189,16 @@ def test_only_watched_kinds_are_answered_and_they_may_change(server, started):
     with pytest.raises(LookupFailed, match="ConfigMap: not watched"):
         view.get(CONFIG, "n", "a")
     assert not view.synced(CONFIG)
-    view.watch([CONFIG])
+    view.watch([Interest(CONFIG)])
     assert view.wait(5)
-    view.watch([CONFIG])
+    view.watch([Interest(CONFIG)])
     assert view.get(CONFIG, "n", "a")
     view.watch([])
     assert not view.synced(CONFIG)
 
 
 def test_nothing_is_asked_before_the_start(server, tmp_path):
-    view = WatchCluster(connect(server.kubeconfig(tmp_path)), [CONFIG], Log())
+    view = WatchCluster(connect(server.kubeconfig(tmp_path)), [Interest(CONFIG)], Log())
     assert not view.wait(0)
     with pytest.raises(LookupFailed, match="not synced yet"):
         view.get(CONFIG, "n", "a")

@@ -206,7 +206,16 @@ def test_rules_come_from_the_loaded_set_only() -> None:
     assert assembly.assemble(Settings()).policies.policies
 
 
-def test_the_role_has_what_policies_look_up_under_its_own_name(tmp_path: Path, capsys: Capture) -> None:
+@pytest.mark.parametrize(
+    ("reference", "narrowed"),
+    [
+        pytest.param({"name": "limits"}, {"resourceNames": ["limits"]}, id="a name"),
+        pytest.param({"selector": {"matchLabels": {"a": "b"}}}, {}, id="a selector"),
+    ],
+)
+def test_the_role_has_what_policies_look_up_under_its_own_name(
+    tmp_path: Path, capsys: Capture, reference: Any, narrowed: Any
+) -> None:
     rows = "- {group: example.org, versions: [v1], kind: Fish, resource: fish, templates: mutable}\n"
     (tmp_path / "rows.yaml").write_text(rows)
     policy = {
@@ -219,7 +228,13 @@ def test_the_role_has_what_policies_look_up_under_its_own_name(tmp_path: Path, c
             "validations": [{"expression": "podSets.size() > 0"}],
         },
     }  # fmt: skip
-    (tmp_path / "p.yaml").write_text(dump(policy))
+    chosen = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "b"},
+        "spec": {"policyName": "p", "validationActions": ["Deny"], "paramRef": {"parameterNotFoundAction": "Allow", **reference}},
+    }  # fmt: skip
+    (tmp_path / "p.yaml").write_text(f"{dump(policy)}---\n{dump(chosen)}")
     named = ["--policies", str(tmp_path / "p.yaml"), "--workloads", str(tmp_path / "rows.yaml"), "--name", "own"]
     assert run(["webhook-config", "--rbac", *named]) == 0
     role = yaml.safe_load(capsys.readouterr().out)
@@ -227,7 +242,7 @@ def test_the_role_has_what_policies_look_up_under_its_own_name(tmp_path: Path, c
     verbs = ["get", "list", "watch"]
     assert role["rules"] == [
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": verbs},
-        {"apiGroups": ["example.org"], "resources": ["fish"], "verbs": verbs},
+        {"apiGroups": ["example.org"], "resources": ["fish"], "verbs": verbs, **narrowed},
         {
             "apiGroups": ["trainer.kubeflow.org"],
             "resources": ["clustertrainingruntimes", "trainingruntimes"],

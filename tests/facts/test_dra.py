@@ -224,7 +224,7 @@ def test_a_view_that_cannot_say_is_missing_too() -> None:
         def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> dict | None:
             raise LookupFailed("watch not synced")
 
-        def list(self, gvk: GroupVersionKind, namespace: str | None) -> list:
+        def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> list:
             raise LookupFailed("watch not synced")
 
         def synced(self, gvk: GroupVersionKind) -> bool:

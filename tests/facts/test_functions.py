@@ -13,7 +13,7 @@ from webhook.admission import fixtures
 from webhook.attributes import Attributes
 from webhook.cel.types import BOOL, DYN, INT, STRING, Structure, Type
 from webhook.cluster.files import FilesCluster
-from webhook.facts.functions import NAMES, compute, declared, kinds
+from webhook.facts.functions import NAMES, compute, declared, lookups
 from webhook.workloads.table import load
 
 TABLE = load()
@@ -99,11 +99,11 @@ def test_an_unknown_fact_is_an_error() -> None:
 
 def test_kinds_that_facts_look_up() -> None:
     claims = {"ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "ComputeDomain", "Namespace"}
-    assert claims <= {each.kind for each in kinds("dra")}
+    assert claims <= {each.gvk.kind for each in lookups("dra")}
     assert {"ClusterTrainingRuntime", "TrainingRuntime", "ResourceClaimTemplate"} <= {
-        each.kind for each in kinds("trainer")
+        each.gvk.kind for each in lookups("trainer")
     }
-    assert kinds("training") == ()
+    assert lookups("training") == ()
 
 
 def test_a_train_job_has_its_runtimes_pods() -> None:

@@ -7,6 +7,7 @@ import pytest
 from tests.policy.support import CONFIG_MAPS, OPTIONS, PODS, TABLE, mutating, pod, policies, request, validating
 from webhook.attributes import GroupVersionKind, Phase
 from webhook.cel import celpy_engine
+from webhook.cluster.interest import reading
 from webhook.errors import PolicyError
 from webhook.policy.load import Options, load, load_documents, refusal
 from webhook.policy.webhookrules import rules
@@ -47,9 +48,9 @@ def test_the_kinds_that_a_view_must_hold():
     found = policies(
         validating("true", paramKind=kind, binding=chosen),
         validating("true", name="f", annotations={"facts": "dra, gpu"}),
-    ).kinds()
-    assert {kind.kind for kind in found} >= {"Namespace", "Limit", "ResourceClaimTemplate"}
-    assert policies().kinds() == {GroupVersionKind("", "v1", "Namespace")}
+    ).interests()
+    assert {each.gvk.kind for each in found} >= {"Namespace", "Limit", "ResourceClaimTemplate"}
+    assert policies().interests() == (reading(GroupVersionKind("", "v1", "Namespace"), "metadata.labels"),)
 
 
 def test_every_expression_can_be_prepared():

@@ -24,7 +24,7 @@ class Unknowing:
     def get(self, gvk, namespace, name):
         raise LookupFailed(f"{gvk.kind} is not synced")
 
-    def list(self, gvk, namespace):
+    def list(self, gvk, namespace, labels=""):
         raise LookupFailed(f"{gvk.kind} is not synced")
 
     def synced(self, gvk):

@@ -1,4 +1,4 @@
-"""Reading from an API server: where it is, who we are, one GET, one stream of lines.
+"""Reading from an API server: where it is, who we are, one GET, one list, one stream of lines.
 
 The `kubernetes` package is imported here and only when a connection is made: it costs half a second. It finds the
 server, the credentials and the pool of connections; requests are plain GETs, for objects stay plain JSON here.
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from webhook.attributes import JSON
+from webhook.cluster.decoding import LARGEST, Listed, decoded
 from webhook.errors import ConfigurationError, LookupFailed
 
 CONNECT_S = 5.0
@@ -24,6 +25,11 @@ READ_S = 60.0
 
 POOL = 64
 """Connections kept: one for each watched kind, with room for lists."""
+WHOLE = "application/json"
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=1,application/json"
+"""Objects without all but their metadata, or whole where a server cannot (meta/v1 PartialObjectMetadata)."""
+_CHUNK = 65536
 _TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
@@ -33,6 +39,17 @@ class ServerRefused(LookupFailed):
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+class Page(Protocol):
+    """One answer to a list, while it comes: its items, and after the last one `metadata` of the list."""
+
+    @property
+    def metadata(self) -> JSON:
+        """Where to watch from, and where the next page begins."""
+        ...
+
+    def __iter__(self) -> Iterator[JSON]: ...
 
 
 class Lines(Protocol):
@@ -52,7 +69,11 @@ class Connection(Protocol):
         """One answer. Raises LookupFailed."""
         ...
 
-    def stream(self, path: str, query: Mapping[str, str], read_s: float) -> Lines:
+    def page(self, path: str, query: Mapping[str, str], accept: str = WHOLE) -> Page:
+        """One answer to a list, object by object. Raises LookupFailed."""
+        ...
+
+    def stream(self, path: str, query: Mapping[str, str], read_s: float, accept: str = WHOLE) -> Lines:
         """One answer, line by line. Raises LookupFailed."""
         ...
 
@@ -93,14 +114,17 @@ class _HttpConnection:
         finally:
             response.release_conn()
 
-    def stream(self, path: str, query: Mapping[str, str], read_s: float) -> Lines:
-        return _HttpLines(self._request(path, query, read_s), path)
+    def page(self, path: str, query: Mapping[str, str], accept: str = WHOLE) -> Page:
+        return _HttpPage(self._request(path, query, READ_S, accept), path)
 
-    def _request(self, path: str, query: Mapping[str, str], read_s: float) -> Any:
+    def stream(self, path: str, query: Mapping[str, str], read_s: float, accept: str = WHOLE) -> Lines:
+        return _HttpLines(self._request(path, query, read_s, accept), path)
+
+    def _request(self, path: str, query: Mapping[str, str], read_s: float, accept: str = WHOLE) -> Any:
         import urllib3
 
         url = f"{self.configuration.host}{path}?{urlencode(query)}"
-        headers = {"accept": "application/json", "user-agent": "claimgate"}
+        headers = {"accept": accept, "user-agent": "claimgate"}
         headers |= {setting["key"]: setting["value"] for setting in self.configuration.auth_settings().values()}
         timeout = urllib3.Timeout(connect=CONNECT_S, read=read_s)
         try:
@@ -122,20 +146,51 @@ def _refusal(response: Any) -> str:
         return f"HTTP {response.status}"
 
 
+@dataclass(slots=True)
+class _HttpPage:
+    response: Any
+    path: str
+    metadata: JSON = None
+
+    def __iter__(self) -> Iterator[JSON]:
+        listed = Listed(_chunks(self.response, self.path))
+        try:
+            yield from listed
+        except ValueError as error:
+            raise LookupFailed(f"{self.path}: the answer is not JSON: {error}") from None
+        finally:
+            self.response.close()
+        self.metadata = listed.fields["metadata"]
+
+
+def _chunks(response: Any, path: str) -> Iterator[bytes]:
+    import urllib3
+
+    try:
+        yield from response.stream(amt=_CHUNK, decode_content=True)
+    except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+        raise LookupFailed(f"{path}: the stream broke: {error}") from None
+
+
 @dataclass(frozen=True, slots=True)
 class _HttpLines:
     response: Any
     path: str
 
     def __iter__(self) -> Iterator[JSON]:
-        import urllib3
-
-        rest = b""
+        rest = bytearray()
         try:
-            for chunk in self.response.stream(amt=65536, decode_content=True):
-                *lines, rest = (rest + chunk).split(b"\n")
-                yield from (json.loads(line) for line in lines if line)
-        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            for chunk in _chunks(self.response, self.path):
+                *lines, last = chunk.split(b"\n")
+                for line in lines:
+                    rest += line
+                    if rest:
+                        yield decoded(bytes(rest))
+                    rest = bytearray()
+                rest += last
+                if len(rest) > LARGEST:
+                    raise LookupFailed(f"{self.path}: the stream broke: an event is larger than {LARGEST} bytes")
+        except ValueError as error:
             raise LookupFailed(f"{self.path}: the stream broke: {error}") from None
         finally:
             self.response.close()

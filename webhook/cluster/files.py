@@ -29,13 +29,18 @@ class FilesCluster:
         """The object, or None: files hold everything there is."""
         return self._objects.get((gvk.group, gvk.kind), {}).get((_namespace(namespace), name))
 
-    def list(self, gvk: GroupVersionKind, namespace: str | None) -> Sequence[JSON]:
-        """The objects of a kind, by namespace and name."""
+    def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:  # noqa: ARG002
+        """The objects of a kind, by namespace and name, whatever their labels."""
         objects = self._objects.get((gvk.group, gvk.kind), {})
         wanted = None if namespace is None else _namespace(namespace)
         return [
             found for place, found in sorted(objects.items(), key=lambda item: item[0]) if wanted in (None, place[0])
         ]
+
+    def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
+        """Whether any object of the kind says its namespace."""
+        objects = self._objects.get((gvk.group, gvk.kind), {}).values()
+        return any(at(found, ("metadata", "namespace")) for found in objects) if objects else None
 
     def synced(self, gvk: GroupVersionKind) -> bool:  # noqa: ARG002 - files hold every kind
         """True: files hold everything there is."""

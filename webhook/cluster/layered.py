@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webhook.attributes import JSON, GroupVersionKind
-from webhook.cluster.lookup import Cluster
-from webhook.paths import get as at
+from webhook.cluster.lookup import Cluster, place_of
 
 
 class LayeredCluster:
@@ -25,20 +24,27 @@ class LayeredCluster:
         found = self._first.get(gvk, namespace, name)
         return self._then.get(gvk, namespace, name) if found is None else found
 
-    def list(self, gvk: GroupVersionKind, namespace: str | None) -> Sequence[JSON]:
+    def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
         """The objects of both views, by namespace and name.
 
         Raises:
             LookupFailed: one of the views cannot say.
         """
-        below = {_place(found): found for found in self._then.list(gvk, namespace)}
-        merged = below | {_place(found): found for found in self._first.list(gvk, namespace)}
+        below, above = self._then.list(gvk, namespace, labels), self._first.list(gvk, namespace, labels)
+        if not below or not above:  # mostly: then nothing is walked
+            return above or below
+        merged = {place_of(found): found for found in (*below, *above)}
         return [found for _, found in sorted(merged.items(), key=lambda item: item[0])]
+
+    def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
+        """What either view knows; one with a namespace is enough.
+
+        Raises:
+            LookupFailed: one of the views cannot say.
+        """
+        known = self._then.is_namespaced(gvk), self._first.is_namespaced(gvk)
+        return None if known == (None, None) else True in known
 
     def synced(self, gvk: GroupVersionKind) -> bool:
         """Whether both views answer."""
         return self._first.synced(gvk) and self._then.synced(gvk)
-
-
-def _place(found: JSON) -> tuple[str, str]:
-    return at(found, ("metadata", "namespace"), ""), at(found, ("metadata", "name"), "")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.paths import get as at
 
 
 class Cluster(Protocol):
@@ -23,8 +24,19 @@ class Cluster(Protocol):
         """
         ...
 
-    def list(self, gvk: GroupVersionKind, namespace: str | None) -> Sequence[JSON]:
+    def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
         """The objects of a namespace, or of all with None, by namespace and name.
+
+        labels is a labelSelector as the API server reads it: the caller needs those that it selects and picks them out
+        itself, for a view may give more.
+
+        Raises:
+            LookupFailed: nobody can say.
+        """
+        ...
+
+    def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
+        """Whether objects of a kind have namespaces; None where none of them is known.
 
         Raises:
             LookupFailed: nobody can say.
@@ -34,6 +46,11 @@ class Cluster(Protocol):
     def synced(self, gvk: GroupVersionKind) -> bool:
         """Whether lookups of this kind are answered."""
         ...
+
+
+def place_of(found: JSON) -> tuple[str, str]:
+    """Namespace and name of an object, each "" where it has none."""
+    return at(found, ("metadata", "namespace"), ""), at(found, ("metadata", "name"), "")
 
 
 def describe(gvk: GroupVersionKind, namespace: str, name: str) -> str:

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from webhook.attributes import JSON, GroupVersionKind
-from webhook.cluster.lookup import Cluster, describe
+from webhook.cluster.lookup import Cluster, describe, place_of
 from webhook.errors import LookupFailed
+
+_Question: TypeAlias = tuple[GroupVersionKind, str | None, str | None, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
     """One question and its answer. name is None for a list; namespace is None for a list of all namespaces.
+
+    labels: the labelSelector of a list.
 
     answer: the object, None for absent, or a tuple of objects. failure: why nobody could say, else "".
     """
@@ -23,8 +28,14 @@ class Lookup:
     gvk: GroupVersionKind
     namespace: str | None
     name: str | None
+    labels: str = ""
     answer: JSON = None
     failure: str = ""
+
+    @property
+    def question(self) -> _Question:
+        """What was asked."""
+        return self.gvk, self.namespace, self.name, self.labels
 
     @property
     def is_absent(self) -> bool:
@@ -44,7 +55,7 @@ class Recorder:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._lookups: dict[tuple[GroupVersionKind, str | None, str | None], Lookup] = {}
+        self._lookups: dict[_Question, Lookup] = {}
 
     @property
     def lookups(self) -> tuple[Lookup, ...]:
@@ -65,33 +76,37 @@ class Recorder:
         self._note(Lookup(gvk=gvk, namespace=namespace, name=name, answer=answer))
         return answer
 
-    def list(self, gvk: GroupVersionKind, namespace: str | None) -> Sequence[JSON]:
+    def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
         """The answer of the view behind, recorded.
 
         Raises:
             LookupFailed: the view behind cannot say; recorded too.
         """
         try:
-            answer = tuple(self._cluster.list(gvk, namespace))
+            answer = tuple(self._cluster.list(gvk, namespace, labels))
         except LookupFailed as error:
-            self._note(Lookup(gvk=gvk, namespace=namespace, name=None, failure=str(error)))
+            self._note(Lookup(gvk=gvk, namespace=namespace, name=None, labels=labels, failure=str(error)))
             raise
-        self._note(Lookup(gvk=gvk, namespace=namespace, name=None, answer=answer))
+        self._note(Lookup(gvk=gvk, namespace=namespace, name=None, labels=labels, answer=answer))
         return answer
+
+    def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
+        """What the view behind says, which is no lookup."""
+        return self._cluster.is_namespaced(gvk)
 
     def synced(self, gvk: GroupVersionKind) -> bool:
         """Whether the view behind answers."""
         return self._cluster.synced(gvk)
 
     def _note(self, lookup: Lookup) -> None:
-        self._lookups[lookup.gvk, lookup.namespace, lookup.name] = lookup
+        self._lookups[lookup.question] = lookup
 
 
 class Recorded:
     """The view that a record replays: the same answers to the same questions, and no others."""
 
     def __init__(self, lookups: Iterable[Lookup]) -> None:
-        self._lookups = {(lookup.gvk, lookup.namespace, lookup.name): lookup for lookup in lookups}
+        self._lookups = {lookup.question: lookup for lookup in lookups}
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
         """The recorded answer.
@@ -99,23 +114,29 @@ class Recorded:
         Raises:
             LookupFailed: it failed then, or was never asked.
         """
-        return self._answer(gvk, namespace, name, describe(gvk, namespace, name))
+        return self._answer((gvk, namespace, name, ""), describe(gvk, namespace, name))
 
-    def list(self, gvk: GroupVersionKind, namespace: str | None) -> Sequence[JSON]:
+    def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
         """The recorded answer.
 
         Raises:
             LookupFailed: it failed then, or was never asked.
         """
-        answer: Sequence[JSON] = self._answer(gvk, namespace, None, f"{gvk.kind} list")
+        answer: Sequence[JSON] = self._answer((gvk, namespace, None, labels), f"{gvk.kind} list")
         return answer
+
+    def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
+        """Whether any recorded object of the kind has a namespace."""
+        answers = [each.answer for each in self._lookups.values() if each.gvk == gvk and each.answer]
+        found = [each for answer in answers for each in (answer if isinstance(answer, tuple) else (answer,))]
+        return any(place_of(each)[0] for each in found) if found else None
 
     def synced(self, gvk: GroupVersionKind) -> bool:
         """Whether any lookup of this kind was answered."""
         return any(lookup.gvk == gvk and not lookup.failure for lookup in self._lookups.values())
 
-    def _answer(self, gvk: GroupVersionKind, namespace: str | None, name: str | None, asked: str) -> JSON:
-        lookup = self._lookups.get((gvk, namespace, name))
+    def _answer(self, question: _Question, asked: str) -> JSON:
+        lookup = self._lookups.get(question)
         if lookup is None:
             raise LookupFailed(f"{asked}: not in the record")
         if lookup.failure:

@@ -30,9 +30,13 @@ class AssumedNamespaces:
             return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
         return found
 
-    def list(self, gvk: GroupVersionKind, namespace: str | None) -> Sequence[JSON]:
+    def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
         """What the view has: nobody can list what is assumed."""
-        return self._view.list(gvk, namespace)
+        return self._view.list(gvk, namespace, labels)
+
+    def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
+        """As the view has it."""
+        return self._view.is_namespaced(gvk)
 
     def synced(self, gvk: GroupVersionKind) -> bool:
         """As the view has it."""

@@ -1,4 +1,4 @@
-"""A live cluster behind a server: watch caches of the kinds that the loaded policies ask for."""
+"""A live cluster behind a server: watches of the objects that the loaded policies ask for."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from webhook.attributes import GroupVersionKind
 from webhook.cluster.connection import connect
+from webhook.cluster.interest import Interest
 from webhook.cluster.watch import WatchCluster
 from webhook.logs import Log
 
@@ -23,21 +23,21 @@ class Watched:
     cluster: WatchCluster
 
     @classmethod
-    def start(cls, kubeconfig: Path | None, kinds: Iterable[GroupVersionKind], log: Log) -> Watched:
+    def start(cls, kubeconfig: Path | None, interests: Iterable[Interest], log: Log) -> Watched:
         """Connect, and wait for the first lists.
 
         Raises:
             ConfigurationError: no server or credentials are configured.
         """
-        cluster = WatchCluster(connect(kubeconfig), kinds, log)
+        cluster = WatchCluster(connect(kubeconfig), interests, log)
         cluster.start()
         if not cluster.wait(WAIT_S):
             log.warning("not synced yet", kinds=sorted(gvk.kind for gvk in cluster.failures()))
         return cls(cluster)
 
-    def hold(self, kinds: Iterable[GroupVersionKind]) -> None:
-        """Hold exactly these kinds from now on."""
-        self.cluster.watch(kinds)
+    def hold(self, interests: Iterable[Interest]) -> None:
+        """Hold exactly these objects from now on."""
+        self.cluster.watch(interests)
 
     def unsettled(self) -> str:
         """Why reviews cannot be answered yet: kinds of which nothing is known, not even that they are not served."""

@@ -1,7 +1,8 @@
-"""What the webhook must be allowed to read: a ClusterRole for exactly the kinds that the loaded policies look up.
+"""What the webhook must be allowed to read: a ClusterRole for exactly what the loaded policies look up.
 
-Knows rbac.authorization.k8s.io/v1; which kinds those are is the policies' business, and what a kind's resource is
-called the workload table's, or the rule of plurals.
+Knows rbac.authorization.k8s.io/v1; what is looked up is the policies' business, and what a kind's resource is called
+the workload table's, or the rule of plurals. A list or watch with the field selector `metadata.name` is one of that
+name for authorization (k8s.io/apiserver v0.36 pkg/endpoints/request/requestinfo.go), so `resourceNames` allow it.
 """
 
 from __future__ import annotations
@@ -10,31 +11,41 @@ from collections.abc import Iterable
 from typing import Any
 
 from webhook.admission.fixtures import plural
-from webhook.attributes import GroupVersionKind
+from webhook.cluster.interest import Interest
 from webhook.workloads.table import Table
 
 _VERBS = ("get", "list", "watch")
 """What a watch cache needs."""
 
 
-def cluster_role(name: str, kinds: Iterable[GroupVersionKind], table: Table) -> dict[str, Any]:
-    """The role, with one rule for each group.
+def cluster_role(name: str, interests: Iterable[Interest], table: Table) -> dict[str, Any]:
+    """The role: for each group one rule for what is read whole, and one for each resource of which names are read.
 
     Args:
         name: of the role.
-        kinds: what is looked up.
+        interests: what is looked up.
         table: knows resources that no rule of plurals gives.
     """
-    groups: dict[str, set[str]] = {}
-    for kind in kinds:
-        row = table.row(kind.group, kind.kind)
-        groups.setdefault(kind.group, set()).add(row.resource if row else plural(kind.kind))
+    whole: dict[str, set[str]] = {}
+    named: dict[tuple[str, str], set[str]] = {}
+    for each in interests:
+        row = table.row(*each.kind)
+        group, resource = each.gvk.group, row.resource if row else plural(each.gvk.kind)
+        if each.scope.name:
+            named.setdefault((group, resource), set()).add(each.scope.name)
+        else:
+            whole.setdefault(group, set()).add(resource)
+    rules = {(group, ""): _rule(group, resources) for group, resources in whole.items()}
+    for (group, resource), names in named.items():
+        if resource not in whole.get(group, ()):
+            rules[group, resource] = {**_rule(group, {resource}), "resourceNames": sorted(names)}
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
         "metadata": {"name": name},
-        "rules": [
-            {"apiGroups": [group], "resources": sorted(resources), "verbs": list(_VERBS)}
-            for group, resources in sorted(groups.items())
-        ],
+        "rules": [rule for _, rule in sorted(rules.items())],
     }
+
+
+def _rule(group: str, resources: Iterable[str]) -> dict[str, Any]:
+    return {"apiGroups": [group], "resources": sorted(resources), "verbs": list(_VERBS)}

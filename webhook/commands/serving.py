@@ -64,7 +64,7 @@ class Held:
         context = Reloaded(
             lambda: FilesCluster(assembly.objects(chosen.context)), marks(lambda: discover(chosen.context))
         )
-        watched = live.Watched.start(kubeconfig, policies.current.kinds(), log) if is_live else None
+        watched = live.Watched.start(kubeconfig, policies.current.interests(), log) if is_live else None
         return cls(policies, context, watched, chosen)
 
     def cluster(self) -> Cluster:
@@ -203,7 +203,7 @@ class Watching:
 
     def _policies_tried(self, tried: Reloaded[PolicySet]) -> None:
         if self._held.watched and not tried.error:
-            self._held.watched.hold(tried.current.kinds())
+            self._held.watched.hold(tried.current.interests())
         self._tell("policies", tried.error)
 
     async def _watch_certificates(self, period_s: float) -> None:

@@ -106,7 +106,7 @@ def command(
     )
     loaded = assembly.assemble(chosen).policies
     if rbac:
-        sys.stdout.write(dump(cluster_role(name, loaded.kinds(), loaded.table)))
+        sys.stdout.write(dump(cluster_role(name, loaded.interests(), loaded.table)))
         return 0
     manifests = configurations({phase: rules(loaded, phase) for phase in Phase}, registration)
     if not manifests:

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from webhook import paths
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.interest import reading
 from webhook.facts import devices
 from webhook.facts.claims import notes
 from webhook.facts.configs import configs
@@ -21,7 +22,7 @@ from webhook.facts.containers import Container, containers, items, text
 from webhook.facts.nearest import nearest
 from webhook.facts.requests import constraints, requests, selectors, version_of
 from webhook.facts.resolved import CLASS, Classes, resolved
-from webhook.facts.view import NAMESPACE, View
+from webhook.facts.view import NAMESPACE, NAMESPACES, View
 from webhook.paths import FieldPath
 from webhook.workloads.podsets import PodSet, group_kind
 
@@ -29,7 +30,13 @@ GROUP = "resource.k8s.io"
 CLAIM = GroupVersionKind(GROUP, "v1", "ResourceClaim")
 TEMPLATE = GroupVersionKind(GROUP, "v1", "ResourceClaimTemplate")
 DOMAIN = GroupVersionKind("resource.nvidia.com", "v1beta1", "ComputeDomain")
-KINDS = (CLAIM, TEMPLATE, CLASS, DOMAIN, NAMESPACE)
+LOOKUPS = (
+    reading(CLAIM, "spec.devices.requests"),
+    reading(TEMPLATE, "spec.spec.devices.requests"),
+    reading(CLASS, "spec.extendedResourceName"),
+    reading(DOMAIN, "spec.channel.resourceClaimTemplate.name"),
+    NAMESPACES,
+)
 _DEFAULT = "default"
 IMPLICIT = "deviceclass.resource.kubernetes.io/"
 

@@ -1,4 +1,4 @@
-"""The CEL names of the facts: their types, the kinds they look up, and the one function that computes them.
+"""The CEL names of the facts: their types, the objects they look up, and the one function that computes them.
 
 A policy asks for them with the annotation `claimgate.dev/facts: gpu,dra`. A fact is computed when an expression first
 reads it, once per object.
@@ -26,9 +26,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from webhook import paths
-from webhook.attributes import JSON, Attributes, GroupVersionKind
+from webhook.attributes import JSON, Attributes
 from webhook.cel.types import Structure, Type
 from webhook.cluster import Cluster
+from webhook.cluster.interest import Interest
 from webhook.deadline import Deadline
 from webhook.facts import dra, inventory, podgroup, priorities, running, sandbox, structures, trainer, training
 from webhook.facts.assumptions import Assumptions
@@ -46,22 +47,22 @@ NAMES = (
     *("priorities", "running"),
 )
 
-_KINDS: Mapping[str, tuple[GroupVersionKind, ...]] = {
-    "podSets": trainer.KINDS,
-    "gpu": trainer.KINDS,
-    "dra": (*dra.KINDS, *trainer.KINDS),
-    "podGroup": (podgroup.GROUP, *trainer.KINDS),
-    "inventory": inventory.KINDS,
-    "trainer": (*trainer.KINDS, *dra.KINDS),
-    "sandbox": sandbox.KINDS,
-    "priorities": (priorities.PRIORITY_CLASS, *trainer.KINDS),
-    "running": running.KINDS,
+_LOOKUPS: Mapping[str, tuple[Interest, ...]] = {
+    "podSets": trainer.LOOKUPS,
+    "gpu": trainer.LOOKUPS,
+    "dra": (*dra.LOOKUPS, *trainer.LOOKUPS),
+    "podGroup": (podgroup.LOOKUP, *trainer.LOOKUPS),
+    "inventory": inventory.LOOKUPS,
+    "trainer": (*trainer.LOOKUPS, *dra.LOOKUPS),
+    "sandbox": sandbox.LOOKUPS,
+    "priorities": (priorities.LOOKUP, *trainer.LOOKUPS),
+    "running": running.LOOKUPS,
 }
 
 
-def kinds(name: str) -> tuple[GroupVersionKind, ...]:
-    """The kinds of objects that a fact looks up in the cluster."""
-    return _KINDS.get(name, ())
+def lookups(name: str) -> tuple[Interest, ...]:
+    """The objects that a fact looks up in the cluster, and what it reads of them."""
+    return _LOOKUPS.get(name, ())
 
 
 def declared(name: str) -> tuple[Type, tuple[Structure, ...]]:

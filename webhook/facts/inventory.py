@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cel import Meter, Program
+from webhook.cluster.interest import reading
 from webhook.errors import CompileError, EvaluationError
 from webhook.facts.containers import items, text
 from webhook.facts.requests import requests, version_of
@@ -24,7 +25,10 @@ from webhook.workloads.podsets import group_kind
 
 SLICE = GroupVersionKind("resource.k8s.io", "v1", "ResourceSlice")
 _CLASS = GroupVersionKind("resource.k8s.io", "v1", "DeviceClass")
-KINDS = (SLICE, _CLASS)
+LOOKUPS = (
+    reading(SLICE, "spec.driver", "spec.pool", "spec.devices"),
+    reading(_CLASS, "spec.selectors"),
+)
 _SPECS: Mapping[str, FieldPath] = {
     "ResourceClaim": ("spec",),
     "ResourceClaimTemplate": ("spec", "spec"),

@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 
 from webhook import paths
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.interest import reading
 from webhook.facts.containers import items, text
 from webhook.facts.names import is_placeholder
 from webhook.facts.view import View
 from webhook.workloads.podsets import PodSet
 
 GROUP = GroupVersionKind("scheduling.k8s.io", "v1alpha2", "PodGroup")
+LOOKUP = reading(GROUP, "spec.resourceClaims")
 _FIELDS = {"resourceClaimName": "ResourceClaim", "resourceClaimTemplateName": "ResourceClaimTemplate"}
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.interest import reading
 from webhook.facts.containers import mapping, text
 from webhook.facts.names import is_placeholder
 from webhook.facts.nearest import nearest
@@ -18,6 +19,7 @@ from webhook.paths import get, render
 from webhook.workloads.podsets import PodSet
 
 PRIORITY_CLASS: Final = GroupVersionKind("scheduling.k8s.io", "v1", "PriorityClass")
+LOOKUP: Final = reading(PRIORITY_CLASS)
 _ALWAYS: Final = ("system-cluster-critical", "system-node-critical")
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.interest import reading
 from webhook.facts.containers import items, text, whole
-from webhook.facts.view import NAMESPACE, View
+from webhook.facts.view import NAMESPACES, View
 from webhook.paths import get
 
 JOB_SET: Final = GroupVersionKind("jobset.x-k8s.io", "v1alpha2", "JobSet")
-KINDS: Final = (JOB_SET, NAMESPACE)
+LOOKUPS: Final = (reading(JOB_SET, *(f"status.replicatedJobsStatus.{each}" for each in ("name", "active"))), NAMESPACES)
 
 
 def running(obj: JSON, view: View) -> JSON:

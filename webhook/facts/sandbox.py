@@ -12,17 +12,30 @@ from collections.abc import Iterator, Mapping
 
 from webhook import quantity
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.interest import reading
 from webhook.facts import shards
 from webhook.facts.containers import items, text
 from webhook.facts.nearest import nearest
-from webhook.facts.view import NAMESPACE, View
+from webhook.facts.view import NAMESPACES, View
 from webhook.paths import get, parse
 from webhook.workloads.podsets import group_kind
 
 POOL = GroupVersionKind("sandbox.opensandbox.io", "v1alpha1", "Pool")
 TEMPLATE = GroupVersionKind("extensions.agents.x-k8s.io", "v1beta1", "SandboxTemplate")
 WARM_POOL = GroupVersionKind("extensions.agents.x-k8s.io", "v1beta1", "SandboxWarmPool")
-KINDS = (POOL, TEMPLATE, WARM_POOL, NAMESPACE)
+LOOKUPS = (
+    reading(
+        POOL,
+        "metadata.labels",
+        "spec.capacitySpec.poolMax",
+        "spec.template.spec.containers.image",
+        "spec.template.spec.containers.resources.requests",
+        "spec.template.spec.nodeSelector",
+    ),
+    reading(TEMPLATE),
+    reading(WARM_POOL),
+    NAMESPACES,
+)
 
 _REFERENCES: Mapping[str, tuple[tuple[str, GroupVersionKind], ...]] = {
     "BatchSandbox": (("spec.poolRef", POOL),),

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.interest import reading
 from webhook.facts import jobsetnames, overlays, steps, torchtune
 from webhook.facts.containers import containers, items, mapping, text
 from webhook.facts.dra import dra
@@ -22,14 +23,14 @@ from webhook.facts.processes import Processes, plugin, predict
 from webhook.facts.releases import KEEPS_CLAIMS, Release, minor
 from webhook.facts.runtime import Merged, merge
 from webhook.facts.shaped import shaped
-from webhook.facts.view import NAMESPACE, View
+from webhook.facts.view import NAMESPACES, View
 from webhook.paths import get
 from webhook.workloads.podsets import PodSet, group_kind
 
 GROUP = "trainer.kubeflow.org"
 CLUSTER_RUNTIME = GroupVersionKind(GROUP, "v1alpha1", "ClusterTrainingRuntime")
 RUNTIME = GroupVersionKind(GROUP, "v1alpha1", "TrainingRuntime")
-KINDS = (CLUSTER_RUNTIME, RUNTIME, NAMESPACE)
+LOOKUPS = (*(reading(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)), NAMESPACES)
 
 _DEPRECATED = "trainer.kubeflow.org/support"
 _POD = ("template", "spec", "template")

@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster import Cluster
+from webhook.cluster.interest import reading
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")
+NAMESPACES = reading(NAMESPACE, "metadata.labels")
+"""What facts read of namespaces."""
 
 
 @dataclass(slots=True)

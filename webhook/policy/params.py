@@ -31,7 +31,7 @@ CLUSTER_SCOPED = frozenset(
         ("networking.k8s.io", "IngressClass"),
     )
 )
-"""Native kinds without a namespace. A custom kind is known by its objects: those with a namespace are namespaced."""
+"""Native kinds without a namespace. Of a custom kind the view of the cluster says it."""
 
 
 def collect(kind: GroupVersionKind | None, binding: Binding, around: Surroundings) -> Sequence[JSON]:
@@ -80,8 +80,7 @@ def is_cluster_scoped(kind: GroupVersionKind, cluster: Cluster) -> bool:
         return True
     if not kind.group or kind.group.endswith(".k8s.io"):
         return False
-    known = cluster.list(kind, None)
-    return bool(known) and not any(_metadata(param).get("namespace") for param in known)
+    return cluster.is_namespaced(kind) is False
 
 
 def _by_name(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:
@@ -91,7 +90,10 @@ def _by_name(kind: GroupVersionKind, source: ParamSource, namespace: str, cluste
 
 def _selected(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:
     chosen = source.selector
-    found = [param for param in cluster.list(kind, namespace or None) if chosen and chosen.matches(labels_of(param))]
+    if chosen is None:
+        return ()
+    listed = cluster.list(kind, namespace or None, chosen.text)
+    found = [param for param in listed if chosen.matches(labels_of(param))]
     return sorted(
         found, key=lambda param: (_metadata(param).get("namespace") or "", _metadata(param).get("name") or "")
     )

@@ -11,15 +11,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from webhook.attributes import JSON, Attributes, GroupVersionKind, Operation, Phase
+from webhook.attributes import JSON, Attributes, Operation, Phase
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.interest import Interest
 from webhook.cluster.layered import LayeredCluster
 from webhook.deadline import Deadline
 from webhook.policy.compiled import Policy
 from webhook.policy.equivalents import Equivalents, equivalents
+from webhook.policy.interests import interests
 from webhook.policy.matching import Rule
-from webhook.policy.variables import NAMESPACE, FactSource, Surroundings, fact_source
+from webhook.policy.variables import FactSource, Surroundings, fact_source
 from webhook.workloads import embedded
 from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
@@ -120,16 +122,9 @@ class PolicySet:
                 if expression.program is not None:
                     expression.program.prepare()
 
-    def kinds(self) -> frozenset[GroupVersionKind]:
-        """The kinds that the view of the cluster must hold: namespaces, parameters, and what facts look up."""
-        found = {NAMESPACE}
-        found.update(policy.param_kind for policy in self.policies if policy.param_kind)
-        names = {name for policy in self.policies for name in policy.facts}
-        if names:
-            from webhook.facts import functions
-
-            found.update(kind for name in names for kind in functions.kinds(name))
-        return frozenset(found)
+    def interests(self) -> tuple[Interest, ...]:
+        """What the view of the cluster must hold: namespaces, parameters, and what facts look up."""
+        return interests(self.policies, self.params)
 
 
 def _index(policies: tuple[Policy, ...], table: Table, equal: Equivalents) -> _Index:

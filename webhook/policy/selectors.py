@@ -33,6 +33,13 @@ class Requirement:
             return value is None or value not in self.values
         return (value is not None) == (self.operator == "Exists")
 
+    @property
+    def text(self) -> str:
+        """The condition as the API server reads it (k8s.io/apimachinery v0.36 pkg/labels/selector.go String)."""
+        if self.operator in ("Exists", "DoesNotExist"):
+            return self.key if self.operator == "Exists" else f"!{self.key}"
+        return f"{self.key} {self.operator.lower()} ({','.join(sorted(self.values))})"
+
 
 @dataclass(frozen=True, slots=True)
 class Selector:
@@ -44,6 +51,11 @@ class Selector:
     def keys(self) -> frozenset[str]:
         """The labels that the selector reads."""
         return frozenset(requirement.key for requirement in self.requirements)
+
+    @property
+    def text(self) -> str:
+        """The selector as the API server reads it, the same for all that require the same."""
+        return ",".join(sorted(requirement.text for requirement in self.requirements))
 
     def matches(self, labels: Labels) -> bool:
         """Say whether the labels meet every requirement."""

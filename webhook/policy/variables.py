@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
 
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")
-_SHOWN = frozenset(
+SHOWN = frozenset(
     (
         *("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp"),
         *("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "finalizers"),
@@ -246,7 +246,7 @@ def namespace_object(namespace: JSON) -> JSON:
     """A Namespace with the fields that expressions may see."""
     metadata = namespace.get("metadata") or {}
     return {
-        "metadata": {key: value for key, value in metadata.items() if key in _SHOWN and value is not None},
+        "metadata": {key: value for key, value in metadata.items() if key in SHOWN and value is not None},
         "spec": namespace.get("spec") or {},
         "status": namespace.get("status") or {},
     }

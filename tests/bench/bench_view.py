@@ -1,0 +1,216 @@
+"""What the live view of a large cluster costs in memory: `python -m tests.bench.bench_view` prints a table.
+
+One process plays an API server that makes every object when it sends it and holds none; another holds the view of the
+shipped policies and says how far its resident set grew: at most, from before the first list until all is synced and
+followed, and in the end. Linux alone says this (`/proc`, `VmHWM`).
+
+    python -m tests.bench.bench_view --check    exits 1 when a goal is missed
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from webhook.cluster.connection import connect
+from webhook.cluster.watch import WatchCluster
+from webhook.commands import assembly
+from webhook.config import Settings
+from webhook.logs import Log
+
+MEGABYTE, TEN_KB = 1 << 20, 10_000
+KINDS = {
+    "ConfigMap": ("/api/v1", "configmaps", True),
+    "Namespace": ("/api/v1", "namespaces", False),
+    "JobSet": ("/apis/jobset.x-k8s.io/v1alpha2", "jobsets", True),
+    "ResourceClaim": ("/apis/resource.k8s.io/v1", "resourceclaims", True),
+    "ResourceClaimTemplate": ("/apis/resource.k8s.io/v1", "resourceclaimtemplates", True),
+    "DeviceClass": ("/apis/resource.k8s.io/v1", "deviceclasses", False),
+    "ResourceSlice": ("/apis/resource.k8s.io/v1", "resourceslices", False),
+}
+CLUSTERS: dict[str, tuple[dict[str, int], float | None]] = {
+    "an empty cluster": ({}, None),
+    "1,000 ConfigMaps of 1 MB": ({"ConfigMap": 1000}, 20.0),
+    "5,000 ResourceClaims of 10 KB": ({"ResourceClaim": 5000}, None),
+    "5,000 JobSets of 10 KB": ({"JobSet": 5000}, None),
+    "5,000 Namespaces of 10 KB": ({"Namespace": 5000}, None),
+}
+"""How many objects of which kind there are, and by how many MB they may let the resident set grow."""
+
+
+def made(kind: str, number: int) -> Any:
+    """One object, as large as they are in its cluster."""
+    metadata = {"name": f"{kind.lower()}-{number:05}", "uid": f"{number:036}", "resourceVersion": str(number + 1)}
+    if KINDS[kind][2]:
+        metadata["namespace"] = f"team-{number % 50}"
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": 1}}
+    filled = "x" * (MEGABYTE if kind == "ConfigMap" else TEN_KB)
+    jobs = [{"name": "node", "active": 1, "ready": 1, "failed": 0}]
+    body: dict[str, Any] = {
+        "ConfigMap": {"data": {"blob": filled}},
+        "ResourceClaim": {"spec": {"devices": {"requests": [request]}}, "status": {"allocation": _many(filled)}},
+        "JobSet": {"spec": _many(filled), "status": {"replicatedJobsStatus": jobs}},
+    }.get(kind, {"spec": _many(filled)})
+    labels = {"team": f"team-{number % 50}", "kubernetes.io/metadata.name": metadata["name"]}
+    return {"metadata": {**metadata, "labels": labels}, **body}
+
+
+def _many(text: str) -> Any:
+    """A structure of about as many bytes: many small fields, as objects have them."""
+    return {"items": [{"name": f"field-{at}", "value": text[at : at + 32]} for at in range(0, len(text), 64)]}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Discovery, lists in pages and watches that say nothing; `counts` says how many objects of a kind there are."""
+
+    protocol_version = "HTTP/1.1"
+    counts: dict[str, int]
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        query = {key: values[0] for key, values in parse_qs(parts.query).items()}
+        kind = next((kind for kind, (_, plural, _) in KINDS.items() if parts.path.endswith(f"/{plural}")), "")
+        if not kind:
+            rows = [
+                {"name": plural, "kind": kind, "namespaced": scope}
+                for kind, (root, plural, scope) in KINDS.items()
+                if root == parts.path
+            ]
+            self._chunks(iter([json.dumps({"resources": rows}).encode()]))
+        elif query.get("watch"):
+            self._chunks(_silence())
+        else:
+            self._chunks(self._list(kind, query))
+
+    def _list(self, kind: str, query: dict[str, str]) -> Iterator[bytes]:
+        start, limit = int(query.get("continue", 0)), int(query.get("limit", 1 << 30))
+        count = 0 if "fieldSelector" in query else self.counts.get(kind, 0)  # no object here has one of the names
+        end = min(start + limit, count)
+        metadata = {"resourceVersion": "9000000", "continue": str(end) if end < count else ""}
+        yield f'{{"apiVersion":"v1","kind":"List","metadata":{json.dumps(metadata)},"items":['.encode()
+        for number in range(start, end):
+            found = made(kind, number)
+            if "PartialObjectMetadata" in self.headers["accept"]:
+                found = {"metadata": found["metadata"]}
+            yield (b"," if number > start else b"") + json.dumps(found).encode()
+        yield b"]}"
+
+    def _chunks(self, parts: Iterator[bytes]) -> None:
+        self.send_response(200)
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        try:
+            for part in parts:
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
+            self.wfile.write(b"0\r\n\r\n")
+        except OSError:
+            return
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def _silence() -> Iterator[bytes]:
+    while True:
+        time.sleep(600)
+        yield b"\n"
+
+
+def api_server(counts: dict[str, int], port: Any) -> None:
+    """Serve until killed."""
+    Handler.counts = counts
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    port.send(server.server_port)
+    server.serve_forever()
+
+
+def memory(name: str) -> float:
+    """MB of this process: `VmRSS` now, `VmHWM` at most."""
+    found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return int(found[1]) / 1024 if found else 0.0
+
+
+def client(kubeconfig: Path) -> None:
+    """Hold the view of the shipped policies and print how far the resident set grew."""
+    policies = assembly.assemble(Settings()).policies
+    policies.prepare()
+    view = WatchCluster(connect(kubeconfig), policies.interests(), Log(level="error"))
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    before, began = memory("VmRSS"), time.perf_counter()
+    view.start()
+    if not view.wait(600):
+        raise SystemExit(f"not synced: {view.failures()}")
+    elapsed_s = time.perf_counter() - began
+    held = sum(
+        len(view.list(each.gvk, None)) for each in policies.interests() if view.synced(each.gvk) and not each.scope.name
+    )
+    print(
+        json.dumps(
+            {"peak": memory("VmHWM") - before, "after": memory("VmRSS") - before, "elapsed_s": elapsed_s, "held": held}
+        )
+    )
+
+
+def measured(counts: dict[str, int]) -> Any:
+    """One cluster in a process of its own, its view in another."""
+    mine, theirs = multiprocessing.Pipe()
+    server = multiprocessing.Process(target=api_server, args=(counts, theirs), daemon=True)
+    server.start()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            kubeconfig = Path(folder) / "kubeconfig"
+            kubeconfig.write_text(json.dumps(_kubeconfig(mine.recv())))
+            command = [sys.executable, "-m", "tests.bench.bench_view", "--client", str(kubeconfig)]
+            return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    finally:
+        server.kill()
+
+
+def _kubeconfig(port: int) -> Any:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+        "users": [{"name": "u", "user": {"token": "none"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+
+
+def main() -> int:
+    """Print the table, or be the process that holds the view."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="exit 1 when a goal is missed")
+    parser.add_argument("--client", type=Path, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.client:
+        client(chosen.client)
+        return 0
+    print(f"{'cluster':<34} {'peak':>10} {'after':>10} {'objects':>8} {'synced':>8}   goal")
+    missed, empty = 0, 0.0
+    for name, (counts, goal_mb) in CLUSTERS.items():
+        found = measured(counts)
+        empty = empty or found["peak"]
+        missed += goal_mb is not None and found["peak"] - empty > goal_mb
+        goal = f"adds at most {goal_mb:.0f} MB" if goal_mb is not None else ""
+        print(
+            f"{name:<34} {found['peak']:>+7.1f} MB {found['after']:>+7.1f} MB {found['held']:>8}"
+            f" {found['elapsed_s']:>6.1f} s   {goal}"
+        )
+    return 1 if chosen.check and missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

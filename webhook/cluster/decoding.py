@@ -1,0 +1,147 @@
+"""JSON of an API server, decoded object by object: a list of any length needs the memory of its largest object.
+
+Lists come as one text, `{"kind", "apiVersion", "metadata", "items"}` of built-in kinds and, sorted, `{"apiVersion",
+"items", "kind", "metadata"}` of custom ones. An object may be nested deeper than Python decodes, for the API server
+allows 10,000 levels and `opaque.parameters` of a claim may have any: what is below DEEPEST is then null.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from webhook.attributes import JSON
+
+LARGEST: Final = 16 << 20
+"""Bytes of one object: etcd takes 1.5 MiB by default (--max-request-bytes), and few sites ask for more."""
+DEEPEST: Final = 100
+_DIGITS: Final = 18
+"""Of a number that is certainly an int64; Python refuses to read one of 4,301."""
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]"]', re.DOTALL)
+
+
+def _number(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _DIGITS else float(digits)
+
+
+_READ: Final = json.JSONDecoder(parse_int=_number).raw_decode
+
+
+@dataclass(slots=True)
+class Listed:
+    """The items of a list while it arrives; `fields` are the others, all there after the last item.
+
+    Raises ValueError where the text is no such list.
+    """
+
+    chunks: Iterator[bytes]
+    fields: dict[str, JSON] = field(default_factory=dict)
+    _text: str = ""
+    _at: int = 0
+    _decoder: codecs.IncrementalDecoder = field(
+        default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
+    )
+
+    def __iter__(self) -> Iterator[JSON]:
+        self._take("{")
+        while self._next() != "}":
+            key = self._value()
+            self._take(":")
+            if key == "items" and self._next() == "[":
+                yield from self._items()
+            else:
+                self.fields[key] = self._value()
+            if self._next() == ",":
+                self._take(",")
+
+    def _items(self) -> Iterator[JSON]:
+        self._take("[")
+        while self._next() != "]":
+            yield self._value()
+            if self._next() == ",":
+                self._take(",")
+        self._take("]")
+
+    def _next(self) -> str:
+        """The next character that is not blank."""
+        while True:
+            blank = _SPACE.match(self._text, self._at)
+            self._at = blank.end() if blank else self._at
+            if self._at < len(self._text):
+                return self._text[self._at]
+            self._more()
+
+    def _take(self, wanted: str) -> None:
+        if self._next() != wanted:
+            raise ValueError(f"expected {wanted}, found {self._text[self._at]}")
+        self._at += 1
+
+    def _value(self) -> JSON:
+        self._next()
+        while True:
+            read = _read(self._text, self._at)
+            if read is not None and read[1] < len(self._text):  # or a number may go on
+                value, self._at = read
+                return value
+            self._more()
+
+    def _more(self) -> None:
+        """Read at least as much again as there is: an object is then tried a few times, however small the chunks."""
+        rest = self._text[self._at :]
+        if len(rest) > LARGEST:
+            raise ValueError(f"an object is larger than {LARGEST} bytes, or not JSON")
+        parts, length = [rest], 0
+        while length <= len(rest):
+            chunk = next(self.chunks, None)
+            if chunk is None:
+                if length:
+                    break
+                raise ValueError("the list is cut off")
+            parts.append(self._decoder.decode(chunk))
+            length += len(parts[-1])
+        self._text, self._at = "".join(parts), 0
+
+
+def decoded(text: bytes) -> JSON:
+    """One value. Raises ValueError where it is none."""
+    whole = text.decode(errors="replace")
+    read = _read(whole, 0)
+    if read is None:
+        raise ValueError("not JSON")
+    return read[0]
+
+
+def _read(text: str, at: int) -> tuple[JSON, int] | None:
+    """A value and where it ends; None where it is cut off, or none."""
+    try:
+        return _READ(text, at)
+    except RecursionError:
+        shallow, end = _shallow(text, at)
+        return (_READ(shallow)[0], end) if end else None
+    except ValueError:
+        return None
+
+
+def _shallow(text: str, at: int) -> tuple[str, int]:
+    """The text of a value with null for what is too deep, and where the value ends, 0 where it is cut off."""
+    parts: list[str] = []
+    depth, since = 0, at
+    for token in _TOKEN.finditer(text, at):
+        if token[0] == '"':  # a text that is cut off
+            break
+        if token[0] in ("{", "["):
+            depth += 1
+            if depth == DEEPEST + 1:
+                parts += [text[since : token.start()], "null"]
+        elif token[0] in ("}", "]"):
+            if depth == DEEPEST + 1:
+                since = token.end()
+            depth -= 1
+            if not depth:
+                return "".join([*parts, text[since : token.end()]]), token.end()
+    return "", 0

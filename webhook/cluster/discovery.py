@@ -1,0 +1,71 @@
+"""Where the objects of a kind are served: in its version, else in the version that the server prefers.
+
+Source of the paths and documents: the API server's discovery (meta/v1 APIResourceList, APIGroup).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import quote
+
+from webhook.attributes import GroupVersionKind
+from webhook.cluster.connection import Connection, ServerRefused
+from webhook.errors import LookupFailed
+
+
+class NotServed(LookupFailed):
+    """The API server knows no such kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind as it is served: the path of its group and version, its plural, and the version that objects have."""
+
+    root: str
+    plural: str
+    api_version: str
+    is_namespaced: bool
+
+    def path(self, namespace: str) -> str:
+        """The path of the collection in a namespace, or in all with ""."""
+        if namespace and self.is_namespaced:
+            return f"{self.root}/namespaces/{quote(namespace, safe='')}/{self.plural}"
+        return f"{self.root}/{self.plural}"
+
+
+def discover(connection: Connection, gvk: GroupVersionKind) -> Resource:
+    """Ask where a kind is served.
+
+    Raises:
+        NotServed: nowhere.
+        LookupFailed: nobody can say.
+    """
+    versions = [gvk.version]
+    if gvk.group:
+        versions += _versions(connection, gvk.group)
+    for version in versions:
+        api_version = f"{gvk.group}/{version}" if gvk.group else version
+        root = f"/apis/{api_version}" if gvk.group else f"/api/{version}"
+        try:
+            resources = connection.get(root, {}).get("resources") or []
+        except ServerRefused as error:
+            if error.code != HTTPStatus.NOT_FOUND:
+                raise
+            continue
+        for resource in resources:
+            if resource["kind"] == gvk.kind and "/" not in resource["name"]:
+                return Resource(root, resource["name"], api_version, bool(resource["namespaced"]))
+    raise NotServed(f"{gvk.kind} is not served by the API server; install its CustomResourceDefinition")
+
+
+def _versions(connection: Connection, group: str) -> list[str]:
+    """The versions of the group, the preferred one first."""
+    try:
+        found = connection.get(f"/apis/{group}", {})
+    except ServerRefused as error:
+        if error.code != HTTPStatus.NOT_FOUND:
+            raise
+        return []
+    preferred = found.get("preferredVersion") or {}
+    return [entry["version"] for entry in (preferred, *(found.get("versions") or [])) if "version" in entry]

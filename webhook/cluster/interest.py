@@ -1,0 +1,140 @@
+"""What a view of the cluster must hold: which objects of which kinds, and which of their fields.
+
+Policies and facts say what they look up; a live view asks the API server for that alone, and a ClusterRole allows
+nothing else. Knows objects by kind, namespace, name and labels, and nothing of what they mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from webhook.attributes import GroupVersionKind
+
+Fields: TypeAlias = frozenset[str] | None
+"""Paths such as `spec.devices.requests`, with all that is below them and in each item of a list; None is everything."""
+
+MOST_NAMED: Final = 16
+"""Names of one kind that have a watch each, on a connection of its own; more are picked out of a namespace."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Scope:
+    """Objects of a namespace, or of every one with ""; of one name, or of all; that a labelSelector selects, or all."""
+
+    namespace: str = ""
+    name: str = ""
+    labels: str = ""
+
+    def includes(self, namespace: str, name: str) -> bool:
+        """Whether the object is certainly among these: labels are not known."""
+        return not self.labels and self.namespace in ("", namespace) and self.name in ("", name)
+
+    def covers(self, other: Scope) -> bool:
+        """Whether everything of the other is among these."""
+        pairs = ((self.namespace, other.namespace), (self.name, other.name), (self.labels, other.labels))
+        return all(mine in ("", theirs) for mine, theirs in pairs)
+
+
+EVERY: Final = Scope()
+
+
+@dataclass(frozen=True, slots=True)
+class Interest:
+    """Objects of a kind and what is read of them. `only`: of the scope, no others than these are kept."""
+
+    gvk: GroupVersionKind
+    fields: Fields = None
+    scope: Scope = field(default=EVERY, kw_only=True)
+    only: frozenset[Scope] = field(default=frozenset(), kw_only=True)
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """Group and kind: no view holds one kind in two versions."""
+        return self.gvk.group, self.gvk.kind
+
+    @property
+    def is_metadata(self) -> bool:
+        """Whether nothing but metadata is read."""
+        return self.fields is not None and all(path.partition(".")[0] == "metadata" for path in self.fields)
+
+    def includes(self, namespace: str, name: str) -> bool:
+        """Whether the object is among these, if there is one."""
+        if not self.scope.includes(namespace, name):
+            return False
+        return not self.only or any(each.includes(namespace, name) for each in self.only)
+
+    def covers(self, other: Interest) -> bool:
+        """Whether whoever holds this holds all of the other, with all of its fields."""
+        return (
+            self.kind == other.kind
+            and not self.only
+            and self.scope.covers(other.scope)
+            and reads(self.fields, other.fields)
+        )
+
+
+def reading(gvk: GroupVersionKind, *fields: str) -> Interest:
+    """Every object of a kind, of which these fields are read; name and namespace always are."""
+    return Interest(gvk, frozenset(fields))
+
+
+def reads(fields: Fields, wanted: Fields) -> bool:
+    """Whether the first have all that is in the second."""
+    if fields is None or wanted is None:
+        return fields is None
+    return all(_has(fields, path) for path in wanted)
+
+
+def _has(fields: Iterable[str], path: str) -> bool:
+    return any(path == each or path.startswith(f"{each}.") for each in fields)
+
+
+def combined(interests: Iterable[Interest]) -> tuple[Interest, ...]:
+    """The same interests with nothing held twice, in a stable order, the narrowest of a kind first."""
+    joined: dict[tuple[tuple[str, str], Scope, frozenset[Scope]], Interest] = {}
+    for each in sorted(interests, key=_order):
+        key = each.kind, each.scope, each.only
+        known = joined.get(key)
+        joined[key] = replace(known, fields=_union(known.fields, each.fields)) if known else each
+    kinds: dict[tuple[str, str], list[Interest]] = {}
+    for each in joined.values():
+        kinds.setdefault(each.kind, []).append(each)
+    return tuple(each for of_kind in kinds.values() for each in _bounded(_outer(of_kind)))
+
+
+def _order(interest: Interest) -> tuple[object, ...]:
+    """Kind by kind and version by version; in each by name, then labels, then namespaces, then everything."""
+    scope = interest.scope
+    place = not scope.name, not scope.namespace, not scope.labels, scope
+    return (*interest.kind, interest.gvk.version, *place)
+
+
+def _outer(interests: Sequence[Interest]) -> list[Interest]:
+    return [each for each in interests if not any(other is not each and other.covers(each) for other in interests)]
+
+
+def _union(one: Fields, other: Fields) -> Fields:
+    if one is None or other is None:
+        return None
+    both = one | other
+    return frozenset(path for path in both if not _has(both - {path}, path))
+
+
+def _bounded(interests: Sequence[Interest]) -> Iterator[Interest]:
+    """Many names become one watch of each of their namespaces, or of all, that keeps only these names."""
+    named = [each for each in interests if each.scope.name]
+    if len(named) > MOST_NAMED:
+        namespaces = {each.scope.namespace for each in named}
+        if len(namespaces) > MOST_NAMED or "" in namespaces:
+            namespaces = {""}
+        for namespace in sorted(namespaces):
+            inside = [each for each in named if namespace in ("", each.scope.namespace)]
+            fields = inside[0].fields
+            for each in inside:
+                fields = _union(fields, each.fields)
+            only = frozenset(each.scope for each in inside)
+            yield Interest(inside[0].gvk, fields, scope=Scope(namespace=namespace), only=only)
+        interests = [each for each in interests if not each.scope.name]
+    yield from interests

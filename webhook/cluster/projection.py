@@ -1,0 +1,67 @@
+"""The part of an object that is read: what a view keeps of it.
+
+Most of an object is never read by any rule: of a Pod's 10 KB a name, of a JobSet a number of active pods. Kept as
+decoded, each object would also bring its own copy of every key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from sys import intern
+from typing import Any, Final, TypeAlias
+
+from webhook.attributes import JSON
+from webhook.cluster.interest import Fields
+
+Tree: TypeAlias = Mapping[str, "Tree"]
+"""Fields by their names; one without any below it is kept whole."""
+
+_ALWAYS: Final = frozenset(("apiVersion", "kind", "metadata.name", "metadata.namespace"))
+_UNREAD: Final = "managedFields"
+"""Half of an object's size; no rule asks who set which field."""
+_DEEPEST: Final = 64
+"""Keys below are left as they came: objects of people are less deep, and a walk must end."""
+
+
+def projection(fields: Fields) -> Callable[[JSON], JSON]:
+    """The function that gives of an object these fields, name and namespace, or everything but field managers."""
+    if fields is None:
+        return _whole
+    tree = _tree(fields | _ALWAYS)
+    return lambda found: _kept(found, tree)
+
+
+def _tree(fields: frozenset[str]) -> Tree:
+    tree: dict[str, Any] = {}
+    for path in sorted(fields, key=len, reverse=True):  # a field is cut where a shorter path keeps all of it
+        *above, last = map(intern, path.split("."))
+        place = tree
+        for name in above:
+            place = place.setdefault(name, {})
+        place[last] = {}
+    return tree
+
+
+def _kept(value: JSON, tree: Tree) -> JSON:
+    if not tree:
+        return _lean(value, 0)
+    if isinstance(value, dict):
+        return {name: _kept(value[name], below) for name, below in tree.items() if name in value}
+    if isinstance(value, list):
+        return [_kept(each, tree) for each in value]
+    return value
+
+
+def _whole(found: JSON) -> JSON:
+    metadata = {key: value for key, value in found["metadata"].items() if key != _UNREAD}
+    return _lean({**found, "metadata": metadata}, 0)
+
+
+def _lean(value: JSON, depth: int) -> JSON:
+    """The same value, whose keys are one text for all objects that have them."""
+    if depth < _DEEPEST:
+        if isinstance(value, dict):
+            return {intern(key): _lean(below, depth + 1) for key, below in value.items()}
+        if isinstance(value, list):
+            return [_lean(each, depth + 1) for each in value]
+    return value

@@ -1,0 +1,226 @@
+"""One watch: a thread that lists what an interest says, follows its changes, and never ends unseen.
+
+As client-go's reflector does (k8s.io/client-go v0.36.1 tools/cache/reflector.go): resume at the last resourceVersion,
+list anew on 410, back off on errors. Each object is cut to what is read as soon as it is decoded.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.cluster.connection import METADATA, METADATA_LIST, WHOLE, Connection, Lines, ServerRefused
+from webhook.cluster.discovery import NotServed, Resource, discover
+from webhook.cluster.interest import Interest
+from webhook.cluster.projection import projection
+from webhook.cluster.store import Place, Store
+from webhook.errors import LookupFailed
+from webhook.logs import Log
+
+PAGE: Final = "500"
+"""Objects of one page of a list: client-go's default. They are decoded one by one, so a page may have any size."""
+WATCH_S: Final = 300
+"""A watch is asked to end after this many seconds, so that half-open connections do not stay."""
+
+
+@dataclass(eq=False, slots=True)
+class Reflector:
+    """The objects of one interest, and the thread that keeps them.
+
+    `before` is a reflector of an earlier interest in the same objects, asked until the first list of this one is there.
+    """
+
+    interest: Interest
+    connection: Connection
+    log: Log
+    backoff_s: tuple[float, float]
+    before: Reflector | None = None
+    failure: str = "not synced yet"
+    failed: int = 0
+    resource: Resource | None = None
+    settled: threading.Event = field(default_factory=threading.Event)
+    _store: Store = field(default_factory=Store)
+    _project: Callable[[JSON], JSON] = field(init=False)
+    _stopped: threading.Event = field(default_factory=threading.Event)
+    _lines: Lines | None = None
+    _wait_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._project = projection(self.interest.fields)
+
+    def start(self) -> None:
+        """Begin to list and watch."""
+        threading.Thread(target=self._run, name=f"watch-{self.interest.gvk.kind}", daemon=True).start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopped.set()
+        self.settled.set()
+        if (lines := self._lines) is not None:
+            lines.stop()
+        if (before := self.before) is not None:
+            before.stop()
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether lookups are answered."""
+        return self._answering._store.objects is not None  # noqa: SLF001 - of the same class
+
+    @property
+    def _answering(self) -> Reflector:
+        before = self.before
+        return before._answering if before is not None and self._store.objects is None else self  # noqa: SLF001
+
+    def get(self, namespace: str, name: str) -> JSON | None:
+        """The object, or None when there is none. Raises LookupFailed."""
+        answering = self._answering
+        objects = answering._store.objects  # noqa: SLF001 - of the same class
+        if objects is None:
+            raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
+        return objects.get((namespace if answering.is_namespaced else "", name))
+
+    def list(self, namespace: str | None) -> Sequence[JSON]:
+        """The objects of a namespace or of all. Raises LookupFailed."""
+        answering = self._answering
+        if answering._store.objects is None:  # noqa: SLF001 - of the same class
+            raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
+        return answering._store.list(namespace if answering.is_namespaced else None)  # noqa: SLF001 - of the same class
+
+    @property
+    def is_namespaced(self) -> bool:
+        """Whether objects of the kind have namespaces; they have as long as nobody has asked."""
+        return self.resource is None or self.resource.is_namespaced
+
+    def _run(self) -> None:
+        """List and watch until stopped; every failure is noted, waited out and tried again."""
+        while not self._stopped.is_set():
+            try:
+                self.resource = discover(self.connection, self.interest.gvk)
+                version = self._replace(self.resource)
+                self._wait_s = 0.0
+                self._follow(self.resource, version)
+            except LookupFailed as error:
+                self._back_off(error)
+            except Exception as error:  # noqa: BLE001 - a thread that ends would leave a view that nobody updates
+                self._back_off(LookupFailed(f"the API server answered something else than expected: {error!r}"))
+
+    def _back_off(self, error: LookupFailed) -> None:
+        """Note a failure and wait."""
+        if not self._stopped.is_set():
+            self._note(error)
+            self._pause()
+
+    def _pause(self) -> None:
+        """Wait, each time twice as long, until something succeeds."""
+        first, longest = self.backoff_s
+        self._wait_s = min(self._wait_s * 2, longest) or first
+        self._stopped.wait(self._wait_s * random.uniform(1, 2))  # noqa: S311 - spreads load, hides nothing
+
+    def _note(self, error: LookupFailed) -> None:
+        """Remember why; a kind that is not served or not allowed is settled, and holds nothing any more if gone."""
+        self.failure, self.failed = str(error), self.failed + 1
+        if isinstance(error, NotServed):
+            self._store.replace(None)
+            self._hand_over()
+        if isinstance(error, NotServed | ServerRefused):
+            self.settled.set()
+        gvk = self.interest.gvk
+        with suppress(OSError, ValueError):  # a log that nobody can write to is not this thread's to mend
+            self.log.warning("watch failed", group=gvk.group, kind=gvk.kind, error=str(error))
+
+    def _hand_over(self) -> None:
+        """Answer alone from now on."""
+        before, self.before = self.before, None
+        if before is not None:
+            before.stop()
+
+    def _query(self) -> dict[str, str]:
+        """What makes the API server send the objects of the scope alone."""
+        scope = self.interest.scope
+        by_name = {"fieldSelector": f"metadata.name={scope.name}"} if scope.name else {}
+        return by_name | ({"labelSelector": scope.labels} if scope.labels else {})
+
+    def _replace(self, resource: Resource) -> str:
+        """List everything, page by page, and swap it in whole; the resourceVersion to watch from."""
+        objects: dict[Place, JSON] = {}
+        path, selectors = resource.path(self.interest.scope.namespace), {**self._query(), "limit": PAGE}
+        accept = METADATA_LIST if self.interest.is_metadata else WHOLE
+        query = selectors
+        while True:
+            page = self.connection.page(path, query, accept)
+            for item in page:
+                if self._is_kept(place := _place(item)):
+                    objects[place] = self._store.known(place, self._cut(item, resource))
+            version, more = page.metadata["resourceVersion"], page.metadata.get("continue")
+            if not more:
+                break
+            query = {**selectors, "continue": more}
+        self._store.replace(objects)
+        self.failure = ""
+        self.settled.set()
+        self._hand_over()
+        return str(version)
+
+    def _cut(self, found: JSON, resource: Resource) -> JSON:
+        """What is read of an object, which says its kind: in lists it does not, and as metadata it says another."""
+        return self._project({**found, "apiVersion": resource.api_version, "kind": self.interest.gvk.kind})
+
+    def _is_kept(self, place: Place) -> bool:
+        return not self.interest.only or self.interest.includes(*place)
+
+    def _follow(self, resource: Resource, version: str) -> None:
+        """Watch from a resourceVersion on; a broken stream is resumed, one too old (410) means listing anew."""
+        while not self._stopped.is_set():
+            try:
+                for event in self._events(resource, version):
+                    version = self._take(event, resource)
+                    self._wait_s = 0.0
+            except ServerRefused as error:
+                if error.code == HTTPStatus.GONE:
+                    return
+                raise
+            except LookupFailed as error:
+                self._back_off(error)
+
+    def _events(self, resource: Resource, version: str) -> Iterator[JSON]:
+        """The events of one watch."""
+        query = {
+            **self._query(),
+            "watch": "true",
+            "resourceVersion": version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(random.randint(WATCH_S, 2 * WATCH_S)),  # noqa: S311 - spreads load
+        }
+        accept = METADATA if self.interest.is_metadata else WHOLE
+        path = resource.path(self.interest.scope.namespace)
+        self._lines = self.connection.stream(path, query, 2.0 * WATCH_S + 30, accept)
+        count = -1
+        try:
+            for count, event in enumerate(self._lines):  # noqa: B007 - the last count says whether there was any
+                if event["type"] == "ERROR":
+                    raise ServerRefused(event["object"].get("code", 500), str(event["object"].get("message")))
+                yield event
+        finally:
+            self._lines = None
+        if count < 0:  # or a server that ends every watch at once would be asked without end
+            self._pause()
+
+    def _take(self, event: JSON, resource: Resource) -> str:
+        """One event; the resourceVersion that it brings us to."""
+        changed = event["object"]
+        if event["type"] in ("ADDED", "MODIFIED", "DELETED") and self._is_kept(place := _place(changed)):
+            if event["type"] == "DELETED":
+                self._store.drop(place)
+            else:
+                self._store.put(place, self._cut(changed, resource))
+        return str(changed["metadata"]["resourceVersion"])
+
+
+def _place(found: JSON) -> Place:
+    return found["metadata"].get("namespace", ""), found["metadata"]["name"]

@@ -1,0 +1,71 @@
+"""What policies look up in a cluster: namespaces, parameters by name or label, and what facts need.
+
+Knows bindings and facts; who holds it is the cluster view's business. A parameter is held whole, for its policy may
+read any of it; other objects with the fields that are read alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.interest import Interest, Scope, combined, reading
+from webhook.cluster.lookup import place_of
+from webhook.paths import get
+from webhook.policy.compiled import Policy
+from webhook.policy.variables import NAMESPACE, SHOWN
+
+_USE: Final = re.compile(
+    r"\bnamespaceObject\b(?:\s*[!=]=\s*null\b|\s*\.\s*\??\s*(?:metadata\s*\.\s*\??\s*(\w+)|(spec|status)\b))?"
+)
+"""One use of `namespaceObject`, and which field it reads, if that is written out."""
+
+
+def interests(policies: Sequence[Policy], params: Iterable[JSON] = ()) -> tuple[Interest, ...]:
+    """What a view of the cluster must hold for these policies; params are the objects shipped beside them."""
+    found = [reading(NAMESPACE, *_namespace_fields(policies))]
+    for policy in policies:
+        if policy.param_kind is not None:
+            found += _params(policy.param_kind, policy, params)
+    names = sorted({name for policy in policies for name in policy.facts})
+    if names:
+        from webhook.facts import functions
+
+        found += [each for name in names for each in functions.lookups(name)]
+    return combined(found)
+
+
+def _params(kind: GroupVersionKind, policy: Policy, params: Iterable[JSON]) -> Iterator[Interest]:
+    """What the bindings refer to; without a namespace it is in that of each request, so in any."""
+    for source in (binding.param_source for binding in policy.bindings):
+        if source is None:
+            continue
+        if source.name:
+            yield Interest(kind, scope=Scope(namespace=source.namespace, name=source.name))
+        elif source.selector is not None:
+            yield Interest(kind, scope=Scope(namespace=source.namespace, labels=source.selector.text))
+            yield from _shipped(kind, params)
+
+
+def _shipped(kind: GroupVersionKind, params: Iterable[JSON]) -> Iterator[Interest]:
+    """The names of shipped parameters: one that a selector takes is hidden by the cluster's own of that name."""
+    for param in params:
+        group, slash, _ = str(get(param, ("apiVersion",)) or "").partition("/")
+        namespace, name = place_of(param)
+        if (group if slash else "", get(param, ("kind",))) == (kind.group, kind.kind) and name:
+            yield Interest(kind, scope=Scope(namespace=namespace, name=name))
+
+
+def _namespace_fields(policies: Iterable[Policy]) -> set[str]:
+    """Labels, which decide where policies apply, and what expressions read of `namespaceObject`."""
+    fields = {"metadata.labels"}
+    for policy in policies:
+        for expression in policy.expressions():
+            for use in _USE.finditer(expression.source):
+                if use[1] or use[2]:
+                    fields.add(f"metadata.{use[1]}" if use[1] else use[2])
+                elif not use[0].endswith("null"):
+                    return {"spec", "status", *(f"metadata.{name}" for name in SHOWN)}
+    return fields
