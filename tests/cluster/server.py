@@ -3,14 +3,48 @@
 import json
 import queue
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
+
+from webhook.attributes import GroupVersionKind
+
+CONFIG = GroupVersionKind("", "v1", "ConfigMap")
+RUNTIME = GroupVersionKind("trainer.kubeflow.org", "v1alpha1", "ClusterTrainingRuntime")
+CONFIGS = "/api/v1/configmaps"
+RUNTIMES = "/apis/trainer.kubeflow.org/v2/clustertrainingruntimes"
+
+
+def config(name, version="1", **data):
+    metadata = {"name": name, "namespace": "n", "resourceVersion": version, "managedFields": [{}]}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def event(kind, value):
+    return {"type": kind, "object": value}
+
+
+def page(*items, version="10", more=None, api="v1"):
+    return 200, {"apiVersion": api, "items": list(items), "metadata": {"resourceVersion": version, "continue": more}}
+
+
+def resources(*rows):
+    return 200, {"resources": [{"name": name, "kind": kind, "namespaced": scope} for name, kind, scope in rows]}
+
+
+def eventually(claim):
+    end = time.monotonic() + 5
+    while not claim():
+        assert time.monotonic() < end
+        time.sleep(0.005)
 
 
 class ApiServer(ThreadingHTTPServer):
     """Answers by path. `answers` maps a path to (code, body); `watches` maps a collection's path to queues of lines.
 
-    A queued None ends the watch; a queued bytes object is sent as it is.
+    A queued None ends the watch; a queued bytes object is sent as it is. `objects` maps a collection's path to all of
+    its objects: lists of it, or of one of its namespaces, heed limit, continue, both selectors and PartialObjectMetadata,
+    and each of its watches, by path and selectors, has a queue of its own.
     """
 
     daemon_threads = True
@@ -18,6 +52,7 @@ class ApiServer(ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answers = {}
+        self.objects = {}
         self.watches = {}
         self.asked = []
         self.new_watch = threading.Event()
@@ -52,11 +87,39 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         query = {key: values[0] for key, values in parse_qs(parts.query).items()}
         self.server.asked.append((parts.path, query, dict(self.headers)))
+        selectors = [query[key] for key in ("fieldSelector", "labelSelector") if key in query]
         if query.get("watch"):
-            self.watch(parts.path)
+            self.watch("?".join([parts.path, *selectors]))
+            return
+        if (found := self.listed(parts.path, query)) is not None:
+            self.answer(200, found)
             return
         key = f"{parts.path}?{query['continue']}" if "continue" in query else parts.path
         code, body = self.server.answers.get(key, (404, {"kind": "Status", "message": "the server could not find it"}))
+        self.answer(code, body)
+
+    def listed(self, path, query):
+        """A page of what is selected, None where the collection is answered otherwise."""
+        before, _, inside = path.partition("/namespaces/")
+        namespace, _, plural = inside.partition("/")
+        items = self.server.objects.get(f"{before}/{plural}" if plural else path)
+        if items is None:
+            return None
+        items = [each for each in items if not plural or each["metadata"]["namespace"] == namespace]
+        if name := query.get("fieldSelector", "").removeprefix("metadata.name="):
+            items = [each for each in items if each["metadata"]["name"] == name]
+        if selector := query.get("labelSelector"):
+            key, values = selector.removesuffix(")").split(" in (")
+            items = [each for each in items if each["metadata"].get("labels", {}).get(key) in values.split(",")]
+        start = int(query.get("continue", 0))
+        end = start + int(query["limit"])
+        if "PartialObjectMetadataList" in self.headers["accept"]:
+            partial = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}
+            items = [{**partial, "metadata": each["metadata"]} for each in items]
+        more = str(end) if end < len(items) else ""
+        return {"items": items[start:end], "metadata": {"resourceVersion": "10", "continue": more}}
+
+    def answer(self, code, body):
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(code)
         self.send_header("content-length", str(len(data)))

@@ -36,6 +36,9 @@ class Unsynced:
     def list(self, gvk, namespace, labels=""):
         raise LookupFailed("not synced yet")
 
+    def is_namespaced(self, gvk):
+        raise LookupFailed("not synced yet")
+
     def synced(self, gvk):
         return False
 
@@ -149,3 +152,35 @@ def test_only_a_named_object_can_be_absent():
     assert Lookup(gvk=POD, namespace="n", name="a").is_absent
     assert not Lookup(gvk=POD, namespace="n", name=None, answer=()).is_absent
     assert describe(RUNTIME, "", "torch") == "ClusterTrainingRuntime torch"
+
+
+@pytest.mark.parametrize(
+    "objects, expected",
+    [
+        pytest.param([], None, id="nothing known"),
+        pytest.param([pod("a", "team"), pod("b")], True, id="one with a namespace"),
+        pytest.param([pod("a")], False, id="none with a namespace"),
+    ],
+)
+def test_whether_a_kind_has_namespaces_is_told_by_its_objects(objects, expected):
+    files = FilesCluster(objects)
+    recorder = Recorder(files)
+    recorder.list(POD, None)
+    views = [files, recorder, LayeredCluster(files, FilesCluster()), LayeredCluster(FilesCluster(), files)]
+    assert [view.is_namespaced(POD) for view in (*views, Recorded(recorder.lookups))] == [expected] * 5
+
+
+def test_lists_of_two_selectors_are_two_questions():
+    recorder = Recorder(FilesCluster([pod("a")]))
+    recorder.list(POD, None, "a in (b)")
+    assert Recorded(recorder.lookups).list(POD, None, "a in (b)") == (pod("a"),)
+    with pytest.raises(LookupFailed, match="not in the record"):
+        Recorded(recorder.lookups).list(POD, None)
+
+
+def test_a_layer_over_nothing_walks_nothing():
+    files = FilesCluster([pod("a")])
+    below = Recorder(files)
+    below.list(POD, None)
+    recorded = Recorded(below.lookups)
+    assert LayeredCluster(FilesCluster(), recorded).list(POD, None) is recorded.list(POD, None)

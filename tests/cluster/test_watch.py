@@ -2,74 +2,16 @@
 
 import io
 import json
-import time
 
 import pytest
 
-from tests.cluster.server import ApiServer
-from webhook.attributes import GroupVersionKind
+from tests.cluster.server import CONFIG, CONFIGS, RUNTIME, RUNTIMES, config, event, eventually, page, resources
 from webhook.cluster import connection
 from webhook.cluster.connection import connect
 from webhook.cluster.interest import Interest
 from webhook.cluster.watch import WatchCluster
 from webhook.errors import ConfigurationError, LookupFailed
 from webhook.logs import Log
-
-CONFIG = GroupVersionKind("", "v1", "ConfigMap")
-RUNTIME = GroupVersionKind("trainer.kubeflow.org", "v1alpha1", "ClusterTrainingRuntime")
-CONFIGS = "/api/v1/configmaps"
-RUNTIMES = "/apis/trainer.kubeflow.org/v2/clustertrainingruntimes"
-
-
-def config(name, version="1", **data):
-    metadata = {"name": name, "namespace": "n", "resourceVersion": version, "managedFields": [{}]}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-
-
-def event(kind, value):
-    return {"type": kind, "object": value}
-
-
-def page(*items, version="10", more=None, api="v1"):
-    return 200, {"apiVersion": api, "items": list(items), "metadata": {"resourceVersion": version, "continue": more}}
-
-
-def resources(*rows):
-    return 200, {"resources": [{"name": name, "kind": kind, "namespaced": scope} for name, kind, scope in rows]}
-
-
-@pytest.fixture
-def server():
-    server = ApiServer()
-    server.answers["/api/v1"] = resources(("configmaps/status", "ConfigMap", True), ("configmaps", "ConfigMap", True))
-    server.answers[CONFIGS] = page(config("a"))
-    yield server
-    server.shutdown()
-    server.server_close()
-
-
-@pytest.fixture
-def started(server, tmp_path):
-    """Starts a view of kinds; ends its threads after the test."""
-    views = []
-
-    def start(*kinds, log=None):
-        link = connect(server.kubeconfig(tmp_path))
-        interests = [each if isinstance(each, Interest) else Interest(each) for each in kinds]
-        views.append(WatchCluster(link, interests, log or Log(stream=io.StringIO()), backoff_s=(0.01, 0.05)))
-        views[-1].start()
-        return views[-1]
-
-    yield start
-    for view in views:
-        view.close()
-
-
-def eventually(claim):
-    end = time.monotonic() + 5
-    while not claim():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def test_a_kind_is_listed_page_by_page_and_then_followed(server, started):
@@ -223,3 +165,56 @@ def test_a_pod_uses_its_service_account(tmp_path, monkeypatch):
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(ConfigurationError, match="Service host/port is not set"):
         connect()
+
+
+class Failing:
+    """A connection that fails in ways nobody foresaw."""
+
+    def __init__(self, *errors):
+        self.errors = list(errors)
+
+    def get(self, path, query):
+        raise self.errors.pop(0) if len(self.errors) > 1 else self.errors[0]
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RecursionError("deep"), RuntimeError("what"), OSError(5, "disk")])
+def test_a_watch_outlives_every_exception(error):
+    stream = io.StringIO()
+    view = WatchCluster(Failing(error, LookupFailed("again")), [Interest(CONFIG)], Log(stream=stream), (0.01, 0.02))
+    view.start()
+    eventually(lambda: view.failures()[CONFIG] == "again")
+    eventually(lambda: view.failed > 3)
+    assert "something else than expected" in json.loads(stream.getvalue().splitlines()[0])["error"]
+    failed = view.failed
+    view.watch([])
+    assert view.failed >= failed
+    view.close()
+
+
+def test_a_watch_outlives_a_log_that_nobody_can_write_to():
+    stream = io.StringIO()
+    stream.close()
+    view = WatchCluster(Failing(LookupFailed("again")), [Interest(CONFIG)], Log(stream=stream), (0.01, 0.02))
+    view.start()
+    eventually(lambda: view.failed > 3)
+    view.close()
+
+
+def test_an_event_in_pieces_is_read_and_one_without_end_is_not(server, started, monkeypatch):
+    view = started(CONFIG)
+    assert view.wait(5)
+    text = json.dumps(event("ADDED", config("b", "11"))).encode()
+    server.send(CONFIGS, text[:20], text[20:50], text[50:] + b"\n\n")
+    eventually(lambda: view.get(CONFIG, "n", "b"))
+    monkeypatch.setattr(connection, "LARGEST", 100)
+    server.send(CONFIGS, b"x" * 200, None, event("ADDED", config("c", "12")))
+    eventually(lambda: view.failed)
+    eventually(lambda: view.get(CONFIG, "n", "c"))
+
+
+def test_a_list_that_is_cut_off_is_asked_for_anew(server, started):
+    server.answers[CONFIGS] = 200, b'{"apiVersion":"v1","items":[{"metadata":{"name":"a","namespace":"n"}},{"meta'
+    view = started(CONFIG)
+    eventually(lambda: "the list is cut off" in view.failures().get(CONFIG, ""))
+    server.answers[CONFIGS] = page(config("a"))
+    eventually(lambda: view.synced(CONFIG))

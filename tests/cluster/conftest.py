@@ -1,0 +1,38 @@
+"""An API server of the tests' own, and views of it."""
+
+import io
+
+import pytest
+
+from tests.cluster.server import CONFIGS, ApiServer, config, page, resources
+from webhook.cluster.connection import connect
+from webhook.cluster.interest import Interest
+from webhook.cluster.watch import WatchCluster
+from webhook.logs import Log
+
+
+@pytest.fixture
+def server():
+    server = ApiServer()
+    server.answers["/api/v1"] = resources(("configmaps/status", "ConfigMap", True), ("configmaps", "ConfigMap", True))
+    server.answers[CONFIGS] = page(config("a"))
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def started(server, tmp_path):
+    """Starts a view of kinds; ends its threads after the test."""
+    views = []
+
+    def start(*kinds, log=None):
+        link = connect(server.kubeconfig(tmp_path))
+        interests = [each if isinstance(each, Interest) else Interest(each) for each in kinds]
+        views.append(WatchCluster(link, interests, log or Log(stream=io.StringIO()), backoff_s=(0.01, 0.05)))
+        views[-1].start()
+        return views[-1]
+
+    yield start
+    for view in views:
+        view.close()

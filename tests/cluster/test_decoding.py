@@ -1,0 +1,142 @@
+"""JSON of an API server is decoded object by object, whatever it holds and however it comes in pieces."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.cluster import decoding
+from webhook.cluster.decoding import DEEPEST, Listed, decoded
+from webhook.cluster.store import Store
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**17), 10**17) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def pieces(text, size):
+    return iter([text[at : at + size] for at in range(0, len(text), size)])
+
+
+@given(
+    items=st.lists(st.dictionaries(st.text(), VALUES, max_size=3), max_size=4),
+    size=st.integers(1, 40),
+    indent=st.sampled_from([None, 1]),
+    is_last=st.booleans(),
+)
+def test_a_list_comes_item_by_item(items, size, indent, is_last):
+    fields = {"metadata": {"resourceVersion": "1"}, "number": 12}
+    body = {**fields, "items": items} if is_last else {"items": items, **fields}
+    listed = Listed(pieces(json.dumps(body, ensure_ascii=False, indent=indent).encode("utf-8", "replace"), size))
+    assert list(listed) == json.loads(json.dumps(items, ensure_ascii=False).encode("utf-8", "replace"))
+    assert listed.fields == fields
+
+
+def test_a_list_without_items_has_fields_alone():
+    listed = Listed(iter([b'{"items":null,"metadata":{}}']))
+    assert list(listed) == []
+    assert listed.fields == {"items": None, "metadata": {}}
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"[]", b"{", b'{"items":[{"a":', b'{"items":[{}', b'{"items" 1}', b'{"items":[oops]}']
+)
+def test_what_is_no_list_is_an_error(text):
+    with pytest.raises(ValueError, match=r"expected|cut off"):
+        list(Listed(iter([text])))
+
+
+def test_an_object_without_end_is_not_read_without_end(monkeypatch):
+    monkeypatch.setattr(decoding, "LARGEST", 1000)
+    taken = []
+
+    def chunks():
+        yield b'{"items":[{"a":"'
+        while True:
+            taken.append(1)
+            yield b"x" * 100
+
+    with pytest.raises(ValueError, match="larger than 1000 bytes"):
+        list(Listed(chunks()))
+    assert len(taken) < 50
+
+
+def nested(depth):
+    return '{"metadata":{"name":"a]}"},"spec":' + '{"x":[' * depth + '"}"' + "]}" * depth + ',"after":1}'
+
+
+def test_an_object_that_is_too_deep_for_python_is_cut():
+    text = nested(3000)
+    with pytest.raises(RecursionError):
+        json.loads(text)
+    found = decoded(text.encode())
+    assert (found["metadata"], found["after"]) == ({"name": "a]}"}, 1)
+    depth, value = 0, found["spec"]
+    while value:
+        depth, value = depth + 1, value[0] if isinstance(value, list) else value["x"]
+    assert depth == DEEPEST - 1
+    whole = f'{{"items":[{text},{{"b":1}}],"metadata":{{}}}}'.encode()
+    for size in (100, 5000, len(whole)):
+        assert list(Listed(pieces(whole, size))) == [found, {"b": 1}]
+
+
+def test_numbers_and_bytes_that_python_refuses_are_read():
+    found = decoded(b'{"a":' + b"9" * 5000 + b',"b":"\xff","c":-12}')
+    assert (found["a"], found["b"], found["c"]) == (float("inf"), "\ufffd", -12)
+    with pytest.raises(ValueError, match="not JSON"):
+        decoded(b"{not")
+
+
+def test_a_list_is_the_same_until_something_changes():
+    store = Store()
+    store.replace({("b", "x"): {"n": 1}, ("a", "y"): {"n": 2}})
+    listed = store.list(None)
+    assert listed == ({"n": 2}, {"n": 1})
+    store.put(("b", "x"), {"n": 1})
+    store.drop(("c", "z"))
+    assert store.list(None) is listed
+    assert store.list("b") == ({"n": 1},)
+    assert store.list("c") == ()
+    store.put(("b", "x"), {"n": 3})
+    assert store.list("b") == ({"n": 3},)
+    assert store.list(None)[0] is listed[0]
+    assert store.known(("a", "y"), {"n": 2}) is listed[0]
+
+
+FORKING = """
+import os, threading
+from webhook.cluster.store import Store
+
+store, stopped = Store(), threading.Event()
+store.replace({("n", str(number)): {"n": number} for number in range(500)})
+
+def write():
+    number = 0
+    while not stopped.is_set():
+        number += 1
+        store.put(("n", str(number % 700)), {"n": number})
+        store.drop(("n", str((number + 350) % 700)))
+
+writer = threading.Thread(target=write)
+writer.start()
+codes = []
+for _ in range(20):
+    child = os.fork()
+    if not child:
+        os._exit(0 if len(store.list("n")) == len(store.list(None)) > 0 else 1)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+stopped.set()
+writer.join()
+raise SystemExit(any(codes))
+"""
+
+
+def test_a_forked_child_reads_whatever_the_writer_was_doing():
+    """In a process of its own: one that measures coverage has locks that a fork leaves taken."""
+    done = subprocess.run([sys.executable, "-c", FORKING], timeout=120, check=False)
+    assert done.returncode == 0

@@ -1,0 +1,240 @@
+"""A view holds what is of interest alone: by name, by label, by field."""
+
+import pytest
+
+from tests.cluster.server import CONFIG, CONFIGS, event, eventually, resources
+from webhook.attributes import GroupVersionKind
+from webhook.cluster import interest
+from webhook.cluster.interest import Interest, Scope, combined, reading
+from webhook.cluster.projection import projection
+from webhook.errors import LookupFailed
+
+NODE = GroupVersionKind("", "v1", "Node")
+
+
+def named(name, namespace=""):
+    return Interest(CONFIG, scope=Scope(namespace=namespace, name=name))
+
+
+def labelled(labels, namespace=""):
+    return Interest(CONFIG, scope=Scope(namespace=namespace, labels=labels))
+
+
+def held(name, namespace, **labels):
+    metadata = {"name": name, "namespace": namespace, "resourceVersion": "1", "labels": labels}
+    return {"metadata": metadata, "data": {"of": namespace}}
+
+
+@pytest.fixture
+def filled(server):
+    server.answers["/api/v1"] = resources(("configmaps", "ConfigMap", True), ("nodes", "Node", False))
+    del server.answers[CONFIGS]
+    server.objects[CONFIGS] = [
+        held("limits", "a", tier="x"),
+        held("limits", "b"),
+        held("other", "a", tier="x"),
+        held("other", "b", tier="y"),
+    ]
+    server.objects["/api/v1/nodes"] = [
+        {
+            "metadata": {"name": "n1", "resourceVersion": "1", "labels": {"a": "b"}, "managedFields": [{}]},
+            "spec": {"x": 1},
+        }
+    ]
+    return server
+
+
+def lists(server):
+    return [(path, query) for path, query, _ in server.asked if "limit" in query]
+
+
+def test_a_name_in_one_namespace_is_asked_for_alone(filled, started):
+    view = started(named("limits", "a"))
+    assert view.wait(5)
+    path = "/api/v1/namespaces/a/configmaps"
+    assert lists(filled) == [(path, {"fieldSelector": "metadata.name=limits", "limit": "500"})]
+    assert view.get(CONFIG, "a", "limits")["data"] == {"of": "a"}
+    filled.send(f"{path}?metadata.name=limits", event("DELETED", held("limits", "a")))
+    eventually(lambda: view.get(CONFIG, "a", "limits") is None)
+
+
+def test_what_is_not_of_interest_is_not_known_to_be_absent(filled, started):
+    view = started(named("limits", "a"), labelled("tier in (x)", "b"))
+    assert view.wait(5)
+    for namespace, name in (("b", "limits"), ("a", "other"), ("a", "nothing")):
+        with pytest.raises(LookupFailed, match=f"ConfigMap {namespace}/{name}: not watched: no policy"):
+            view.get(CONFIG, namespace, name)
+    for namespace, labels in ((None, ""), ("a", ""), ("a", "tier in (x)"), (None, "tier in (x)"), ("b", "tier in (y)")):
+        with pytest.raises(LookupFailed, match="ConfigMap list: not watched"):
+            view.list(CONFIG, namespace, labels)
+
+
+def test_a_name_in_every_namespace_is_known_in_each(filled, started):
+    view = started(named("limits"))
+    assert view.wait(5)
+    assert [view.get(CONFIG, namespace, "limits") is not None for namespace in "abc"] == [True, True, False]
+    assert view.is_namespaced(CONFIG)
+
+
+def test_a_selector_gives_what_it_selects_and_what_is_held_by_name(filled, started):
+    view = started(labelled("tier in (x)"), named("limits", "b"))
+    assert view.wait(5)
+    places = [
+        (each["metadata"]["namespace"], each["metadata"]["name"]) for each in view.list(CONFIG, None, "tier in (x)")
+    ]
+    assert places == [("a", "limits"), ("a", "other"), ("b", "limits")]
+    assert view.get(CONFIG, "a", "other") is not None  # selected, so it is known
+    assert len(view.list(CONFIG, "a", "tier in (x)")) == 2
+
+
+def test_a_list_that_a_fact_needs_answers_a_selector_too(filled, started):
+    view = started(Interest(CONFIG))
+    assert view.wait(5)
+    assert len(view.list(CONFIG, "a", "tier in (x)")) == 2
+
+
+def test_metadata_alone_is_asked_for_and_told_as_the_kind_that_it_is(filled, started):
+    view = started(reading(NODE, "metadata.labels"))
+    assert view.wait(5)
+    metadata = {"name": "n1", "labels": {"a": "b"}}
+    assert view.get(NODE, "ignored", "n1") == {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
+    assert view.is_namespaced(NODE) is False
+    (accept,) = [headers["accept"] for _, query, headers in filled.asked if "limit" in query]
+    assert "PartialObjectMetadataList" in accept
+
+
+def test_pages_are_followed_with_the_same_selectors(filled, started, monkeypatch):
+    monkeypatch.setattr("webhook.cluster.reflector.PAGE", "1")
+    view = started(named("limits"))
+    assert view.wait(5)
+    assert [query.get("continue") for _, query in lists(filled)] == [None, "1"]
+    assert {query["fieldSelector"] for _, query in lists(filled)} == {"metadata.name=limits"}
+    assert view.get(CONFIG, "b", "limits") is not None
+
+
+def test_many_names_are_picked_out_of_their_namespaces(filled, started, monkeypatch):
+    monkeypatch.setattr(interest, "MOST_NAMED", 1)
+    view = started(named("limits", "a"), named("other", "a"))
+    assert view.wait(5)
+    assert lists(filled) == [("/api/v1/namespaces/a/configmaps", {"limit": "500"})]
+    assert view.get(CONFIG, "a", "limits")
+    assert view.get(CONFIG, "a", "other")
+    with pytest.raises(LookupFailed, match="not watched"):
+        view.get(CONFIG, "a", "third")
+    with pytest.raises(LookupFailed, match="not watched"):
+        view.list(CONFIG, "a")
+    filled.send(
+        "/api/v1/namespaces/a/configmaps", event("ADDED", held("third", "a")), event("ADDED", held("other", "a", n="1"))
+    )
+    eventually(lambda: view.get(CONFIG, "a", "other")["metadata"]["labels"])
+
+
+def test_a_reload_keeps_what_is_held_and_ends_the_rest(filled, started):
+    view = started(named("limits", "a"), named("other", "a"))
+    assert view.wait(5)
+    view.watch([named("limits", "a"), named("limits", "b")])
+    assert view.get(CONFIG, "a", "limits")
+    assert view.wait(5)
+    assert view.get(CONFIG, "b", "limits")
+    with pytest.raises(LookupFailed, match="not watched"):
+        view.get(CONFIG, "a", "other")
+    assert len(lists(filled)) == 3
+
+
+def test_more_fields_answer_until_fewer_are_there(filled, started):
+    view = started(Interest(CONFIG))
+    assert view.wait(5)
+    del filled.objects[CONFIGS]
+    filled.answers[CONFIGS] = 500, {"message": "busy"}
+    for fields in (("data.of", "metadata.labels"), ("data.of",)):
+        view.watch([reading(CONFIG, *fields)])
+        assert view.get(CONFIG, "a", "limits")["data"] == {"of": "a"}
+        assert view.synced(CONFIG)
+        assert len(view.list(CONFIG, "a")) == 2
+    eventually(lambda: view.failed)
+    filled.objects[CONFIGS] = [held("limits", "a")]
+    eventually(lambda: view.get(CONFIG, "b", "limits") is None)
+    eventually(lambda: "labels" not in view.get(CONFIG, "a", "limits")["metadata"])
+
+
+def test_fewer_fields_do_not_answer_for_more(filled, started):
+    view = started(reading(CONFIG, "metadata.labels"))
+    assert view.wait(5)
+    filled.answers["/api/v1"] = 500, {"message": "busy"}
+    view.watch([reading(CONFIG, "data")])
+    with pytest.raises(LookupFailed, match=r"busy|not synced yet"):
+        view.get(CONFIG, "a", "limits")
+    view.watch([])
+    view.watch([Interest(CONFIG)])
+    with pytest.raises(LookupFailed, match=r"busy|not synced yet"):
+        view.is_namespaced(CONFIG)
+
+
+@pytest.mark.parametrize(
+    "given, wanted",
+    [
+        pytest.param([named("x", "a"), named("x", "a")], [named("x", "a")], id="twice the same"),
+        pytest.param([named("x", "a"), named("x")], [named("x")], id="one namespace of all"),
+        pytest.param([named("x", "a"), Interest(CONFIG)], [Interest(CONFIG)], id="one of all"),
+        pytest.param([labelled("k in (v)", "a"), labelled("k in (v)")], [labelled("k in (v)")], id="a selector"),
+        pytest.param(
+            [reading(CONFIG, "data"), named("x")], [named("x"), reading(CONFIG, "data")], id="whole by name beside all"
+        ),
+        pytest.param(
+            [reading(CONFIG, "spec.a"), reading(CONFIG, "spec", "metadata.labels")],
+            [reading(CONFIG, "spec", "metadata.labels")],
+            id="the fields of both",
+        ),
+        pytest.param([reading(CONFIG, "spec"), Interest(CONFIG)], [Interest(CONFIG)], id="whole and a field"),
+    ],
+)
+def test_nothing_is_held_twice(given, wanted):
+    assert list(combined(given)) == wanted == list(combined(reversed(given)))
+
+
+@pytest.mark.parametrize(
+    "places, wanted",
+    [
+        pytest.param([("a", 20)], ["a"], id="of one namespace"),
+        pytest.param([("a", 9), ("b", 9)], ["a", "b"], id="of two"),
+        pytest.param([("a", 9), ("", 9)], [""], id="of any"),
+        pytest.param([(f"n{number}", 1) for number in range(17)], [""], id="of too many"),
+    ],
+)
+def test_the_number_of_watches_is_bounded(places, wanted):
+    given = [named(f"x{number}-{namespace}", namespace) for namespace, count in places for number in range(count)]
+    made = combined([*given, Interest(NODE)])
+    assert [each.scope for each in made if each.gvk == CONFIG] == [Scope(namespace=namespace) for namespace in wanted]
+    for each in given:
+        assert any(other.includes(each.scope.namespace or "any", each.scope.name) for other in made)
+    assert not any(other.includes("a", "y") for other in made if other.gvk == CONFIG)
+    assert not any(each.covers(named("x0-a", "a")) for each in made)
+
+
+def test_fields_are_kept_with_what_is_below_them():
+    found = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n", "namespace": "a", "labels": {"x": "y"}, "uid": "u"},
+        "spec": {"items": [{"name": "i", "size": 1, "deep": {"a": [{"b": 1}]}}, "text"], "other": 1},
+        "status": "text",
+    }
+    cut = projection(frozenset(("metadata.labels", "spec.items.name", "spec.items.deep", "status.none", "absent")))(
+        found
+    )
+    assert cut == {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n", "namespace": "a", "labels": {"x": "y"}},
+        "spec": {"items": [{"name": "i", "deep": {"a": [{"b": 1}]}}, "text"]},
+        "status": "text",
+    }
+    assert projection(frozenset(("spec", "spec.other")))(found)["spec"] == found["spec"]
+    assert projection(None)({"metadata": {"managedFields": [], "uid": "u"}}) == {"metadata": {"uid": "u"}}
+
+
+def test_a_deep_value_is_kept_as_it_came():
+    deep = value = {}
+    for _ in range(500):
+        value["a"] = value = {}
+    assert projection(frozenset(("spec",)))({"spec": deep}) == {"spec": deep}

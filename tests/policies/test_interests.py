@@ -1,0 +1,37 @@
+"""The shipped policies say all that they read: a view that holds nothing else gives the same verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from tests.policies.test_suites import CASES
+from webhook.attributes import JSON
+from webhook.cluster.files import unlisted
+from webhook.cluster.interest import Interest
+from webhook.cluster.lookup import place_of
+from webhook.cluster.projection import projection
+from webhook.commands.suites import own
+from webhook.commands.suites.case import Case, answer
+from webhook.commands.suites.expectation import Expectation
+
+
+def cut(objects: Iterable[JSON], interests: Iterable[Interest]) -> Iterator[JSON]:
+    """What a live view would hold of these objects."""
+    for found in (each for value in objects for each in unlisted(value)):
+        group, slash, _ = found["apiVersion"].partition("/")
+        kind, (namespace, name) = (group if slash else "", found["kind"]), place_of(found)
+        for interest in interests:
+            if interest.kind == kind and interest.includes(namespace or "default", name):
+                yield projection(interest.fields)(found)
+                break
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_verdict_needs_only_what_is_of_interest(case: Case) -> None:
+    asked = own._request(*case.mismatches.args)
+    held = tuple(cut(asked.context, asked.policies.interests()))
+    expected = case.mismatches.args[0].expect
+    assert Expectation(**expected.model_dump()).judge(answer(replace(asked, context=held))) == ()

@@ -1,0 +1,108 @@
+"""What policies ask a view of the cluster to hold."""
+
+import pytest
+
+from tests.policy.support import namespace, pod, policies, request, validating
+from webhook.admission.review import review
+from webhook.attributes import GroupVersionKind, Phase
+from webhook.cluster.files import FilesCluster
+from webhook.cluster.interest import Interest, Scope
+from webhook.policy.manifests import LabelSelector
+from webhook.policy.policyset import PolicySet
+from webhook.policy.selectors import selector
+
+CONFIG = GroupVersionKind("", "v1", "ConfigMap")
+KIND = {"apiVersion": "v1", "kind": "ConfigMap"}
+
+
+def bound(**reference):
+    return validating("true", paramKind=KIND, binding={"paramRef": {"parameterNotFoundAction": "Deny", **reference}})
+
+
+def of_params(found):
+    return [each for each in found.interests() if each.gvk == CONFIG]
+
+
+@pytest.mark.parametrize(
+    "reference, scope",
+    [
+        pytest.param({"name": "x", "namespace": "n"}, Scope(name="x", namespace="n"), id="a name in a namespace"),
+        pytest.param({"name": "x"}, Scope(name="x"), id="a name in the namespace of the request"),
+        pytest.param({"selector": {"matchLabels": {"a": "b"}}}, Scope(labels="a in (b)"), id="a selector"),
+        pytest.param({"selector": {}, "namespace": "n"}, Scope(namespace="n"), id="everything in a namespace"),
+    ],
+)
+def test_parameters_are_held_whole_and_by_reference(reference, scope):
+    assert of_params(policies(bound(**reference))) == [Interest(CONFIG, scope=scope)]
+
+
+def test_without_a_binding_no_parameter_is_asked_for():
+    assert of_params(policies(validating("true", paramKind=KIND))) == []
+
+
+def test_a_shipped_parameter_is_hidden_by_the_clusters_own_though_not_selected():
+    found = policies(bound(selector={"matchLabels": {"a": "b"}}, namespace="n"))
+    shipped = {**KIND, "metadata": {"name": "s", "namespace": "n", "labels": {"a": "b"}}}
+    other = {"apiVersion": "example.com/v1", "kind": "ConfigMap", "metadata": {"name": "t"}}
+    held = PolicySet(validating=found.validating, mutating=(), params=(shipped, other), table=found.table)
+    assert [each.scope for each in of_params(held)] == [
+        Scope(name="s", namespace="n"),
+        Scope(namespace="n", labels="a in (b)"),
+    ]
+
+
+def test_a_selector_is_written_as_the_api_server_reads_it():
+    # k8s.io/apimachinery v0.36 pkg/labels/selector.go: Parse
+    expressions = [
+        {"key": "b", "operator": "NotIn", "values": ["y", "x"]},
+        {"key": "c", "operator": "Exists"},
+        {"key": "d", "operator": "DoesNotExist"},
+    ]
+    found = selector(LabelSelector.model_validate({"matchLabels": {"a": "z"}, "matchExpressions": expressions}))
+    assert found.text == "!d,a in (z),b notin (x,y),c"
+
+
+@pytest.mark.parametrize(
+    "expression, fields",
+    [
+        pytest.param("true", {"metadata.labels"}, id="none"),
+        pytest.param("namespaceObject == null", {"metadata.labels"}, id="whether there is one"),
+        pytest.param("namespaceObject.metadata.name != ''", {"metadata.labels", "metadata.name"}, id="a name"),
+        pytest.param(
+            "has(namespaceObject.metadata.annotations)", {"metadata.labels", "metadata.annotations"}, id="annotations"
+        ),
+        pytest.param(
+            "namespaceObject.?metadata.?generateName.hasValue()",
+            {"metadata.labels", "metadata.generateName"},
+            id="optional",
+        ),
+        pytest.param("has(namespaceObject.status.phase)", {"metadata.labels", "status"}, id="status"),
+    ],
+)
+def test_namespaces_are_held_with_what_expressions_read(expression, fields):
+    (found,) = policies(validating(expression)).interests()
+    assert found.fields == fields
+
+
+@pytest.mark.parametrize(
+    "expression", ["[namespaceObject].size() > 0", "namespaceObject.metadata == namespaceObject.metadata"]
+)
+def test_a_namespace_that_is_read_otherwise_is_held_whole(expression):
+    (found,) = policies(validating(expression)).interests()
+    assert {"spec", "status", "metadata.annotations", "metadata.labels"} <= found.fields
+
+
+@pytest.mark.parametrize(
+    "metadata, expected",
+    [
+        pytest.param({"name": "x"}, True, id="cluster-scoped"),
+        pytest.param({"name": "x", "namespace": "team"}, True, id="in the namespace of the request"),
+        pytest.param({"name": "x", "namespace": "other"}, False, id="in another"),
+    ],
+)
+def test_whether_a_custom_parameter_has_a_namespace_is_the_views_to_say(metadata, expected):
+    kind = {"apiVersion": "example.com/v1", "kind": "Limit"}
+    chosen = {"paramRef": {"name": "x", "parameterNotFoundAction": "Deny"}}
+    found = policies(validating("params.metadata.name == 'x'", paramKind=kind, binding=chosen))
+    view = FilesCluster([{**kind, "metadata": metadata}, namespace("team")])
+    assert review(request(pod()), found, view, phase=Phase.VALIDATE).allowed is expected
