@@ -4,7 +4,7 @@ import pytest
 
 from tests.cluster.server import CONFIG, CONFIGS, event, eventually, resources
 from webhook.attributes import GroupVersionKind
-from webhook.cluster import interest
+from webhook.cluster import interest, reflector
 from webhook.cluster.interest import Interest, Scope, combined, reading
 from webhook.cluster.projection import projection
 from webhook.errors import LookupFailed
@@ -238,3 +238,24 @@ def test_a_deep_value_is_kept_as_it_came():
     for _ in range(500):
         value["a"] = value = {}
     assert projection(frozenset(("spec",)))({"spec": deep}) == {"spec": deep}
+
+
+def test_what_anybody_may_write_is_not_held_without_bound(filled, started):
+    large = {**held("limits", "a", tier="x"), "data": {"of": "x" * reflector.LARGEST_WHOLE}}
+    filled.objects[CONFIGS] = [large, held("limits", "b")]
+    view = started(named("limits"), labelled("tier in (x)"))
+    assert view.wait(5)
+    assert view.get(CONFIG, "b", "limits")
+    assert view.get(CONFIG, "d", "limits") is None
+    with pytest.raises(LookupFailed, match=r"ConfigMap a/limits: it has \d+ bytes and more than 131072 are not held"):
+        view.get(CONFIG, "a", "limits")
+    with pytest.raises(LookupFailed, match="ConfigMap in a: it has"):
+        view.list(CONFIG, "a", "tier in (x)")
+
+
+def test_what_one_namespace_holds_is_its_owners_to_fill(filled, started):
+    large = {**held("limits", "a"), "data": {"of": "x" * reflector.LARGEST_WHOLE}}
+    filled.objects[CONFIGS] = [large]
+    view = started(named("limits", "a"))
+    assert view.wait(5)
+    assert view.get(CONFIG, "a", "limits")["data"] == large["data"]

@@ -6,6 +6,7 @@ list anew on 410, back off on errors. Each object is cut to what is read as soon
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -25,8 +26,18 @@ from webhook.logs import Log
 
 PAGE: Final = "500"
 """Objects of one page of a list: client-go's default. They are decoded one by one, so a page may have any size."""
+LARGEST_WHOLE: Final = 128 << 10
+"""Bytes of JSON of an object that is held whole and may be in any namespace: whoever may write to one could otherwise
+fill the memory of the server. Parameters that people write have some KB; etcd takes 1.5 MB."""
 WATCH_S: Final = 300
 """A watch is asked to end after this many seconds, so that half-open connections do not stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TooLarge:
+    """Stands for an object that is there and not held."""
+
+    size_bytes: int
 
 
 @dataclass(eq=False, slots=True)
@@ -83,14 +94,29 @@ class Reflector:
         objects = answering._store.objects  # noqa: SLF001 - of the same class
         if objects is None:
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
-        return objects.get((namespace if answering.is_namespaced else "", name))
+        return self._told(objects.get((namespace if answering.is_namespaced else "", name)), f"{namespace}/{name}")
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
         """The objects of a namespace or of all. Raises LookupFailed."""
         answering = self._answering
         if answering._store.objects is None:  # noqa: SLF001 - of the same class
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
-        return answering._store.list(namespace if answering.is_namespaced else None)  # noqa: SLF001 - of the same class
+        listed = answering._store.list(namespace if answering.is_namespaced else None)  # noqa: SLF001 - of the same class
+        if self._is_anywhere:
+            for found in listed:
+                self._told(found, f"in {namespace}")
+        return listed
+
+    def _told(self, found: JSON, where: str) -> JSON:
+        if isinstance(found, _TooLarge):
+            told = f"it has {found.size_bytes} bytes and more than {LARGEST_WHOLE} are not held: make it smaller"
+            raise LookupFailed(f"{self.interest.gvk.kind} {where}: {told}")
+        return found
+
+    @property
+    def _is_anywhere(self) -> bool:
+        """Whether objects are held whole, whoever may have written them."""
+        return self.interest.fields is None and not self.interest.scope.namespace
 
     @property
     def is_namespaced(self) -> bool:
@@ -169,7 +195,11 @@ class Reflector:
 
     def _cut(self, found: JSON, resource: Resource) -> JSON:
         """What is read of an object, which says its kind: in lists it does not, and as metadata it says another."""
-        return self._project({**found, "apiVersion": resource.api_version, "kind": self.interest.gvk.kind})
+        kept = self._project({**found, "apiVersion": resource.api_version, "kind": self.interest.gvk.kind})
+        if self._is_anywhere and resource.is_namespaced:
+            size_bytes = len(json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
+            return _TooLarge(size_bytes) if size_bytes > LARGEST_WHOLE else kept
+        return kept
 
     def _is_kept(self, place: Place) -> bool:
         return not self.interest.only or self.interest.includes(*place)

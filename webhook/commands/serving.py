@@ -132,6 +132,10 @@ def serve(
             "policies": ("Policies in service.", lambda: len(held.policies.current.policies)),
             "certificate_expiry_seconds": ("When the serving certificate ends, Unix time.", watching.certificate_ends),
             "log_lines_dropped_total": ("Log lines that nobody read in time.", lambda: log.dropped),
+            "watch_failures": (
+                "Failed lists and watches of the cluster since the start.",
+                watching.watch_failures,
+            ),
         },
         about={"kubernetes": version, "engine": held.settings.cel_engine},
         workers=workers,
@@ -187,6 +191,10 @@ class Watching:
     def certificate_ends(self) -> float:
         """When the certificate that is shown expires, in seconds since 1970."""
         return _ends(self._certificates.shown)
+
+    def watch_failures(self) -> float:
+        """How many lists and watches of the cluster have failed."""
+        return self._held.watched.cluster.failed if self._held.watched else 0
 
     def _expired(self) -> str:
         return "it has expired" if self.certificate_ends() < time.time() else ""
