@@ -41,12 +41,12 @@ KINDS = {
     "DeviceClass": ("/apis/resource.k8s.io/v1", "deviceclasses", False),
     "ResourceSlice": ("/apis/resource.k8s.io/v1", "resourceslices", False),
 }
-LISTED = "the same, one field of each held"
+LISTED = "200 of 1 MB, one field of each held"
 """Beside what the shipped policies ask for: shows that a list is decoded object by object."""
 CLUSTERS: dict[str, tuple[dict[str, int], float | None]] = {
     "an empty cluster": ({}, None),
     "1,000 ConfigMaps of 1 MB": ({"ConfigMap": 1000}, 20.0),
-    LISTED: ({"ConfigMap": 1000}, 40.0),
+    LISTED: ({"ConfigMap": 200}, 40.0),
     "5,000 ResourceClaims of 10 KB": ({"ResourceClaim": 5000}, None),
     "5,000 JobSets of 10 KB": ({"JobSet": 5000}, None),
     "5,000 Namespaces of 10 KB": ({"Namespace": 5000}, None),
@@ -59,14 +59,16 @@ def made(kind: str, number: int) -> Any:
     metadata = {"name": f"{kind.lower()}-{number:05}", "uid": f"{number:036}", "resourceVersion": str(number + 1)}
     if KINDS[kind][2]:
         metadata["namespace"] = f"team-{number % 50}"
-    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": 1}}
-    filled = "x" * (MEGABYTE if kind == "ConfigMap" else TEN_KB)
-    jobs = [{"name": "node", "active": 1, "ready": 1, "failed": 0}]
-    body: dict[str, Any] = {
-        "ConfigMap": {"data": {"blob": filled}},
-        "ResourceClaim": {"spec": {"devices": {"requests": [request]}}, "status": {"allocation": _many(filled)}},
-        "JobSet": {"spec": _many(filled), "status": {"replicatedJobsStatus": jobs}},
-    }.get(kind, {"spec": _many(filled)})
+    if kind == "ConfigMap":
+        body: dict[str, Any] = {"data": {"blob": "x" * MEGABYTE}}
+    elif kind == "ResourceClaim":
+        request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": 1}}
+        body = {"spec": {"devices": {"requests": [request]}}, "status": {"allocation": _many("x" * TEN_KB)}}
+    elif kind == "JobSet":
+        jobs = [{"name": "node", "active": 1, "ready": 1, "failed": 0}]
+        body = {"spec": _many("x" * TEN_KB), "status": {"replicatedJobsStatus": jobs}}
+    else:
+        body = {"spec": _many("x" * TEN_KB)}
     labels = {"team": f"team-{number % 50}", "kubernetes.io/metadata.name": metadata["name"]}
     return {"metadata": {**metadata, "labels": labels}, **body}
 
