@@ -64,6 +64,16 @@ def test_verified_tls_of_two_versions(pki: Pki) -> None:
             assert httpx.post(f"{server.address}/validate", json=review_of(), verify=context).status_code == 200
 
 
+def test_tls_1_2_has_forward_secrecy_and_authenticated_encryption_alone(pki: Pki) -> None:
+    offered = [cipher["name"] for cipher in Certificates(pki.files).listening.get_ciphers()]
+    old = [name for name in offered if not name.startswith("TLS_")]
+    assert {name for name in offered if name.startswith("TLS_")} == {
+        cipher["name"] for cipher in ssl.create_default_context().get_ciphers() if cipher["name"].startswith("TLS_")
+    }
+    assert old
+    assert all(name.startswith("ECDHE-") and ("-GCM-" in name or "CHACHA20" in name) for name in old)
+
+
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated:DeprecationWarning")
 def test_older_tls_is_refused(pki: Pki) -> None:
     with listening(Running(), pki.files) as server, pytest.raises((ssl.SSLError, ConnectionError)):

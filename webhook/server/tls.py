@@ -9,7 +9,9 @@ and the listening context hands every handshake over to the newest proven one.
 
 from __future__ import annotations
 
+import os
 import ssl
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -21,6 +23,8 @@ Mark: TypeAlias = tuple[tuple[int, int, int], ...]
 
 _ALPN: Final = ["http/1.1"]
 """An API server offers only this to Services, and uvicorn's httptools speaks nothing else."""
+_TLS_1_2_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
+"""Forward secrecy and authenticated encryption; OpenSSL would also offer CBC suites. TLS 1.3 has no others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +54,7 @@ def context(files: Files) -> ssl.SSLContext:
     """
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.set_ciphers(_TLS_1_2_CIPHERS)
     made.set_alpn_protocols(_ALPN)
     try:
         made.load_cert_chain(files.certificate, files.key, password=_no_password)
@@ -102,6 +107,22 @@ class Certificates:
 
     def _hand_over(self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _old: ssl.SSLContext) -> None:
         connection.context = self._newest
+
+
+def key_warning(key: Path) -> str:
+    """Why others than the server may read the private key and what to do about it, or "".
+
+    A Secret volume with fsGroup gives the file to root and to a group of the Pod, through which alone the server can
+    read it: a file of somebody else that is readable by one of our groups is as it must be.
+    """
+    state = key.stat()
+    is_foreign = state.st_uid != os.geteuid() and state.st_gid in {os.getegid(), *os.getgroups()}
+    forbidden = stat.S_IRWXO | (stat.S_IWGRP if is_foreign else stat.S_IRWXG)
+    if not state.st_mode & forbidden:
+        return ""
+    mode = f"{stat.S_IMODE(state.st_mode):04o}"
+    fix = f"chmod 600 {key}, or in a Secret volume defaultMode: 0440 with fsGroup"
+    return f"`{key}` has mode {mode}: others than the server may use the private key; {fix}"
 
 
 def _no_password() -> str:
