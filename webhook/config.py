@@ -26,7 +26,8 @@ class Settings:
 
     policies: folders and files; empty means the shipped ones. workloads: further rows of the workload table. context:
     folders of objects that the cluster holds. max_body_bytes: 20 MiB, since an UPDATE of a 2.9 MB object was seen at
-    17.4 MB, HTML-escaped twice. api_server_text: denials in the API server's words instead of ours.
+    17.4 MB, HTML-escaped twice. max_inflight_body_bytes: 64 MiB, three of those.
+    api_server_text: denials in the API server's words instead of ours.
     """
 
     policies: tuple[Path, ...] = ()
@@ -35,6 +36,7 @@ class Settings:
     workloads: tuple[Path, ...] = ()
     context: tuple[Path, ...] = ()
     max_body_bytes: int = 20 * 1024 * 1024
+    max_inflight_body_bytes: int = 64 * 1024 * 1024
     log_level: Level = "info"
     api_server_text: bool = False
 
@@ -128,6 +130,7 @@ _READERS: Final[dict[str, Callable[[str], Any]]] = {
     "workloads": _paths,
     "context": _paths,
     "max_body_bytes": _bytes,
+    "max_inflight_body_bytes": _bytes,
     "log_level": _one_of(*LEVELS),
     "api_server_text": _flag,
 }

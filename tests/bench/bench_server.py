@@ -189,13 +189,13 @@ def serve(folder: Path) -> None:
     from webhook.commands import serving
     from webhook.config import Settings
     from webhook.logs import Log
-    from webhook.server.connections import Patience
+    from webhook.server.connections import ConnectionTimeouts
     from webhook.server.door import Limits
     from webhook.server.listen import Place
     from webhook.server.tls import Certificates, Files
 
     certificates = Certificates(Files(certificate=folder / SERVING, key=folder / SERVING_KEY))
-    place = Place(host="127.0.0.1", port=0, tls=certificates.listening, patience=Patience(), drain_s=0)
+    place = Place(host="127.0.0.1", port=0, tls=certificates.listening, timeouts=ConnectionTimeouts(), drain_s=0)
     log, settings = Log(), Settings()
     held = serving.Held.make(settings, is_live=False, kubeconfig=None, log=log)
     serving.serve(held, certificates, place, Limits(), log=log, reload_s=2.0, started=perf_counter(), before=_noop)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import ssl
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,8 @@ class Served:
 
 @contextmanager
 def served(folder: Path, *flags: str, **environment: str) -> Iterator[Served]:
-    issue(Folder(folder), ["localhost"], now=datetime.now(UTC), days=Days())
+    if not (folder / "tls.crt").exists():
+        issue(Folder(folder), ["localhost"], now=datetime.now(UTC), days=Days())
     log = folder / "log"
     command = [*BASE, "--tls-cert", str(folder / "tls.crt"), "--tls-key", str(folder / "tls.key"), *flags]
     with log.open("wb") as stream:
@@ -198,6 +200,56 @@ def test_the_environment_says_what_flags_do_not(tmp_path: Path) -> None:
         assert client.post("/validate", json=review_of()).status_code == 413
 
 
+def test_probes_have_a_port_of_their_own_that_asks_for_no_certificate(tmp_path: Path) -> None:
+    with served(tmp_path, "--client-ca", str(tmp_path / "ca.crt"), WEBHOOK_PROBE_PORT="0") as server:
+        ready = server.wait("ready")
+        assert ready["probe_port"] != ready["port"]
+        assert httpx.get(f"http://127.0.0.1:{ready['probe_port']}/readyz").status_code == 200
+        assert server.lines("probes need a port of their own") == []
+        with server.client() as client, pytest.raises(httpx.TransportError):
+            client.get("/healthz")
+        assert server.wait("TLS handshake failed")["reason"] == "no_certificate"
+
+
+def test_what_is_probably_not_meant_is_a_warning(tmp_path: Path) -> None:
+    issue(Folder(tmp_path), ["localhost"], now=datetime.now(UTC), days=Days())
+    (tmp_path / "open.key").write_bytes((tmp_path / "tls.key").read_bytes())
+    (tmp_path / "open.key").chmod(0o644)
+    environment = {"WEBHOOK_CLIENT_NAME": "api, other name"}
+    flags = ["--client-ca", str(tmp_path / "ca.crt"), "--tls-key", str(tmp_path / "open.key")]
+    with served(tmp_path, *flags, **environment) as server:
+        server.wait("ready")
+        assert "set --probe-port" in server.wait("probes need a port of their own")["fix"]
+        assert "open.key` has mode 0644" in server.wait("the private key is readable by others")["reason"]
+
+
+def test_a_hangup_drains_too(tmp_path: Path) -> None:
+    with served(tmp_path, "--drain", "1") as server, server.client() as client:
+        assert client.get("/readyz").status_code == 200
+        server.process.send_signal(signal.SIGHUP)
+        while client.get("/readyz").status_code == 200:
+            time.sleep(0.01)
+        assert client.post("/validate", json=review_of()).status_code == 200
+        assert server.process.wait(20) == 0
+
+
+def test_nohup_keeps_the_server(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with served(tmp_path) as server, server.client() as client:
+            server.process.send_signal(signal.SIGHUP)
+            assert client.get("/readyz").status_code == 200
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_certificate_of_tomorrow_is_not_ready(tmp_path: Path) -> None:
+    issue(Folder(tmp_path), ["localhost"], now=datetime.now(UTC) + timedelta(days=1), days=Days())
+    with served(tmp_path, "--probe-port", "0") as server:
+        answer = httpx.get(f"http://127.0.0.1:{server.wait('ready')['probe_port']}/readyz")
+        assert (answer.status_code, "[-]certificate failed: it is not valid before " in answer.text) == (503, True)
+
+
 def test_nothing_slow_is_imported_before_it_is_needed() -> None:
     slow = {"kubernetes", "fastapi", "prometheus_client", "cryptography", "celpy", "httpx", "rich"}
     code = "import sys, webhook.cli, webhook.commands.serve; print(*{name.partition('.')[0] for name in sys.modules})"
@@ -212,6 +264,11 @@ REFUSED = {
     "a broken policy": (["PAIR", "--policies", "broken.yaml"], "broken.yaml:2:1: not YAML"),
     "context that is not there": (["PAIR", "--context", "nowhere"], "nowhere: no such file or folder"),
     "a size that is none": (["PAIR", "--max-body-bytes", "big"], "--max-body-bytes: `big` is not a size"),
+    "less memory for bodies than one may have": (
+        ["PAIR", "--max-inflight-body-bytes", "1Mi"],
+        "--max-inflight-body-bytes: 1048576 bytes are less than one body of --max-body-bytes (20971520)",
+    ),
+    "names of clients that show none": (["PAIR", "--client-name", "api"], "name the authority of the clients with"),
     "a level that is none": (["PAIR", "--log-level", "loud"], "--log-level: `loud`"),
     "a port that is none": (["PAIR", "--port", "70000"], "--port"),
     "an address that is not ours": (["PAIR", "--host", "192.0.2.1"], "cannot listen on 192.0.2.1:8443"),

@@ -63,9 +63,10 @@ class Running:
     stream: io.StringIO = field(default_factory=io.StringIO)
 
     def __post_init__(self) -> None:
+        self.log = Log(stream=self.stream, clock=lambda: 0.0)
         made = process(
             Given(self.reviewer),
-            Log(stream=self.stream, clock=lambda: 0.0),
+            self.log,
             self.limits,
             tally=self.tally,
             readiness=self.readiness,
@@ -77,6 +78,7 @@ class Running:
             workers=self.workers,
         )
         self.app = made.door
+        self.probes = made.probes
 
     def call(self, method: str, path: str, **options: Any) -> httpx.Response:
         """One call."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from certs.issue import authority, serving
 from tests.server.asgi import Running
-from webhook.server.connections import Patience
+from webhook.server.connections import ConnectionTimeouts
 from webhook.server.listen import Listener, Place
 from webhook.server.tls import Certificates, Files
 
@@ -53,6 +53,7 @@ class Server:
     port: int
     running: Running
     certificates: Certificates | None
+    probe_port: int | None = None
 
     @property
     def address(self) -> str:
@@ -61,30 +62,40 @@ class Server:
 
 @contextmanager
 def listening(
-    running: Running, files: Files | None = None, *, patience: Patience | None = None, **place: Any
+    running: Running, files: Files | None = None, *, timeouts: ConnectionTimeouts | None = None, **place: Any
 ) -> Iterator[Server]:
     """Serve in a thread; at the end the server has stopped by itself."""
     started = threading.Event()
-    ports: list[int] = []
+    ports: list[int | None] = []
     certificates = Certificates(files) if files else None
 
-    def on_start(_host: str, port: int) -> None:
-        ports.append(port)
+    def on_start(_host: str, port: int, probe_port: int | None) -> None:
+        ports.extend((port, probe_port))
         started.set()
 
     where = Place(
         host="127.0.0.1",
         port=0,
         tls=certificates.listening if certificates else None,
-        patience=patience or Patience(),
+        timeouts=timeouts or ConnectionTimeouts(),
         **place,
     )
-    listener = Listener(running.app, where, running.readiness, on_start=on_start)
+    listener = Listener(
+        running.app,
+        where,
+        running.readiness,
+        probes=running.probes,
+        log=running.log,
+        tally=running.tally,
+        on_start=on_start,
+    )
     thread = threading.Thread(target=listener.listen, daemon=True)
     thread.start()
     assert started.wait(10)
     try:
-        yield Server(listener, ports[0], running, certificates)
+        port, probe_port = ports
+        assert port is not None
+        yield Server(listener, port, running, certificates, probe_port)
     finally:
         listener.should_exit = True
         thread.join(15)

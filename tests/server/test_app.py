@@ -78,7 +78,16 @@ def test_unknown_paths_and_methods_fail_in_the_form_of_the_api() -> None:
 def test_openapi_has_the_paths_of_the_door_and_resolves() -> None:
     document = Running().call("GET", "/openapi.json").json()
     assert {"/validate", "/mutate", "/healthz", "/readyz", "/metrics", "/version"} <= document["paths"].keys()
-    assert set(document["paths"]["/validate"]["post"]["responses"]) == {"200", "400", "405", "413", "415", "500"}
+    assert set(document["paths"]["/validate"]["post"]["responses"]) == {
+        "200",
+        "400",
+        "405",
+        "408",
+        "413",
+        "415",
+        "429",
+        "500",
+    }
     references = [part.split('"')[0] for part in str(document).replace("'", '"').split("#/components/schemas/")[1:]]
     assert set(references) <= document["components"]["schemas"].keys()
 

@@ -14,11 +14,11 @@ import pytest
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.errors import ConfigurationError
-from webhook.server.connections import MAX_HEADER_BYTES, Patience
+from webhook.server.connections import MAX_HEADER_BYTES, ConnectionTimeouts
 from webhook.server.door import Limits
-from webhook.server.listen import KEEP_ALIVE_S, Place, bind
+from webhook.server.listen import bind
 
-HURRIED = Patience(first_byte_s=0.3, headers_s=0.3, body_s=0.3)
+HURRIED = ConnectionTimeouts(first_byte_s=0.3, headers_s=0.3, body_s=0.3)
 HEAD = b"POST /validate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 BODY = json.dumps(review_of()).encode()
 
@@ -52,7 +52,7 @@ SLOW = {
 
 @pytest.mark.parametrize("said", SLOW.values(), ids=SLOW.keys())
 def test_slow_clients_are_closed(said: tuple[bytes, ...]) -> None:
-    with listening(Running(), patience=HURRIED) as server:
+    with listening(Running(), timeouts=HURRIED) as server:
         started = time.monotonic()
         assert converse(server, *said) == b""
         assert 0.2 < time.monotonic() - started < 5
@@ -60,13 +60,13 @@ def test_slow_clients_are_closed(said: tuple[bytes, ...]) -> None:
 
 
 def test_a_client_that_drips_headers_is_closed_too() -> None:
-    with listening(Running(), patience=HURRIED) as server:
+    with listening(Running(), timeouts=HURRIED) as server:
         converse(server, HEAD, *[b"x-a: b\r\n"] * 12, pause_s=0.1)
         assert server.listener.server_state.connections == set()
 
 
 def test_an_idle_connection_stays_and_is_used_again() -> None:
-    with listening(Running(), patience=HURRIED) as server, httpx.Client() as client:
+    with listening(Running(), timeouts=HURRIED) as server, httpx.Client() as client:
         for _ in range(2):
             assert client.post(f"{server.address}/validate", json=review_of()).status_code == 200
             time.sleep(0.9)
@@ -74,9 +74,9 @@ def test_an_idle_connection_stays_and_is_used_again() -> None:
 
 
 def test_keep_alive_outlasts_the_api_servers_90_seconds() -> None:
-    assert KEEP_ALIVE_S > 90
+    assert ConnectionTimeouts().idle_s > 90
     with listening(Running()) as server:
-        assert server.listener.config.timeout_keep_alive == KEEP_ALIVE_S
+        assert server.listener.config.timeout_keep_alive == ConnectionTimeouts().idle_s
 
 
 def test_headers_without_end_are_refused() -> None:
@@ -145,15 +145,15 @@ def test_an_idle_client_does_not_hold_up_the_stop(tmp_path: Path) -> None:
 
 
 def test_an_address_that_is_taken_or_none_is_refused() -> None:
-    with bind(Place(host="127.0.0.1", port=0)) as taken:
+    with bind("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigurationError, match=rf"cannot listen on 127\.0\.0\.1:{port}: address already in use"):
-            bind(Place(host="127.0.0.1", port=port))
+            bind("127.0.0.1", port)
     with pytest.raises(ConfigurationError, match=r"cannot listen on 192\.0\.2\.1:0"):
-        bind(Place(host="192.0.2.1", port=0))
+        bind("192.0.2.1", 0)
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
 def test_ipv6_takes_both() -> None:
-    with bind(Place(host="::", port=0)) as both:
+    with bind("::", 0) as both:
         socket.create_connection(("127.0.0.1", both.getsockname()[1])).close()

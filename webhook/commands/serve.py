@@ -6,6 +6,7 @@ kubernetes package are imported when they are first needed: an API server that w
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -15,14 +16,13 @@ import typer
 from webhook import logs
 from webhook.commands import assembly, options
 from webhook.commands.serving import Held, serve
-from webhook.config import PREFIX, size
+from webhook.config import PREFIX, Settings, size
 from webhook.errors import ConfigurationError
 from webhook.log_writer import LogWriter
 from webhook.logs import Log
-from webhook.server.connections import Patience
 from webhook.server.door import Limits
 from webhook.server.listen import Place
-from webhook.server.tls import Certificates, Files
+from webhook.server.tls import Certificates, Files, key_warning
 from webhook.server.worker_lane import WorkerLimits
 
 
@@ -49,6 +49,39 @@ ClientCa: TypeAlias = Annotated[
     Path | None,
     typer.Option(envvar=_variable("CLIENT_CA"), metavar="FILE", help="Take calls only from clients it signed."),
 ]
+ClientName: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="With --client-ca: let in only clients whose certificate has this common name or this DNS, URI or email "
+        "name; repeatable, or WEBHOOK_CLIENT_NAME with commas. Default: whomever it signed.",
+    ),
+]
+ProbePort: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        envvar=_variable("PROBE_PORT"),
+        min=0,
+        max=65535,
+        metavar="PORT",
+        help="Serve /healthz, /readyz, /metrics and /version here, too, in plain HTTP; 0 takes any free port. Needed "
+        "with --client-ca, since a kubelet has no client certificate. Off unless given: a port without TLS is opened "
+        "only on purpose.",
+    ),
+]
+ProbeHost: TypeAlias = Annotated[
+    str | None,
+    typer.Option(envvar=_variable("PROBE_HOST"), metavar="ADDRESS", help="Address of --probe-port. Default: --host."),
+]
+MaxConnections: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        envvar=_variable("MAX_CONNECTIONS"),
+        min=1,
+        metavar="COUNT",
+        help="Open connections for reviews; one more ends the one that has been idle longest.",
+    ),
+]
 Live: TypeAlias = Annotated[
     bool, typer.Option("--live", envvar=_variable("LIVE"), help="Look objects up in the cluster this runs in.")
 ]
@@ -66,6 +99,13 @@ Timeout: TypeAlias = Annotated[
 ]
 MaxBodyBytes: TypeAlias = Annotated[
     str | None, typer.Option(metavar="SIZE", help="Largest body, such as 20Mi (the default).")
+]
+MaxInflightBodyBytes: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Memory for bodies above 64Ki of all calls together, such as 64Mi (the default); further ones wait.",
+    ),
 ]
 Drain: TypeAlias = Annotated[
     float,
@@ -110,6 +150,10 @@ def command(
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
     client_ca: ClientCa = None,
+    client_name: ClientName = None,
+    probe_port: ProbePort = None,
+    probe_host: ProbeHost = None,
+    max_connections: MaxConnections = 1000,
     policies: options.Policies = None,
     context: options.Context = None,
     use_live: Live = False,
@@ -118,6 +162,7 @@ def command(
     max_body_bytes: MaxBodyBytes = None,
     workers: Workers = 2,
     worker_memory: WorkerMemory = "96Mi",
+    max_inflight_body_bytes: MaxInflightBodyBytes = None,
     drain: Drain = 5.0,
     reload: Reload = 2.0,
     api_server_text: ApiServerText = None,
@@ -126,7 +171,7 @@ def command(
     cel_engine: options.Engine = None,
     kubernetes_version: options.Version = None,
 ) -> int:
-    """Answer AdmissionReviews of an API server over HTTPS, until SIGTERM or SIGINT.
+    """Answer AdmissionReviews of an API server over HTTPS, until SIGTERM, SIGHUP or SIGINT.
 
     Flags win over WEBHOOK_* of the environment. Changed policies, context and certificates are taken up while it runs;
     broken ones leave the last good ones in service, and /readyz?verbose says so.
@@ -139,19 +184,59 @@ def command(
         cel_engine=cel_engine,
         kubernetes_version=kubernetes_version,
         max_body_bytes=max_body_bytes,
+        max_inflight_body_bytes=max_inflight_body_bytes,
         api_server_text=api_server_text,
         log_level=log_level,
     )
+    limits = _limits(chosen, timeout)
+    names = _client_names(client_name, client_ca)
     writer = LogWriter.to_stderr()
     log = Log(chosen.log_level, writer=writer)
     logs.capture(log)
-    certificates = Certificates(_files(tls_cert, tls_key, client_ca))
+    files = _files(tls_cert, tls_key, client_ca)
+    certificates = Certificates(files)
     held = Held.make(chosen, use_live or kubeconfig is not None, kubeconfig, log)
-    place = Place(host=host, port=port, tls=certificates.listening, patience=Patience(), drain_s=drain)
-    limits = Limits(body_bytes=chosen.max_body_bytes, timeout_s=timeout)
+    place = Place(
+        host=host,
+        port=port,
+        tls=certificates.listening,
+        client_names=names,
+        probe_host=probe_host or host,
+        probe_port=probe_port,
+        max_connections=max_connections,
+        drain_s=drain,
+    )
+    _warn(log, files, probe_port)
     lane = WorkerLimits(workers=workers, memory_bytes=size("--worker-memory", worker_memory))
     serve(held, certificates, place, limits, log=log, reload_s=reload, started=started, workers=lane)
     return 0
+
+
+def _limits(chosen: Settings, timeout: float) -> Limits:
+    body, inflight = chosen.max_body_bytes, chosen.max_inflight_body_bytes
+    if inflight < body:
+        found = f"--max-inflight-body-bytes: {inflight} bytes are less than one body of --max-body-bytes ({body})"
+        raise ConfigurationError(f"{found}; raise the first or lower the second")
+    return Limits(body_bytes=body, inflight_body_bytes=inflight, timeout_s=timeout)
+
+
+def _client_names(given: list[str] | None, client_ca: Path | None) -> tuple[str, ...]:
+    """The names of --client-name, or of the environment."""
+    found = given or os.environ.get(_variable("CLIENT_NAME"), "").split(",")
+    names = tuple(name.strip() for name in found if name.strip())
+    if names and client_ca is None:
+        problem = "--client-name: without --client-ca no client shows a certificate, so nobody's name is known"
+        raise ConfigurationError(f"{problem}; name the authority of the clients with --client-ca")
+    return names
+
+
+def _warn(log: Log, files: Files, probe_port: int | None) -> None:
+    """Say what is allowed but probably not meant."""
+    if files.client_ca and probe_port is None:
+        problem = "--client-ca asks kubelets for a certificate, too, and they have none: probes of this port fail"
+        log.warning("probes need a port of their own", reason=problem, fix="set --probe-port, such as 8081")
+    if warning := key_warning(files.key):
+        log.warning("the private key is readable by others", reason=warning)
 
 
 def _files(certificate: Path | None, key: Path | None, client_ca: Path | None) -> Files:

@@ -11,6 +11,7 @@ import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 
@@ -141,12 +142,13 @@ def serve(
         workers=workers,
     )
 
-    def ready(host: str, port: int) -> None:
+    def ready(host: str, port: int, probe_port: int | None) -> None:
         gc.collect()
         gc.freeze()  # policies live until the next reload: no collection walks them again
         elapsed_ms = round((time.perf_counter() - started) * 1000)
         names = [policy.name for policy in held.policies.current.policies]
-        log.write("info", "ready", {"host": host, "port": port, "policies": names, "elapsed_ms": elapsed_ms})
+        ports = {"host": host, "port": port, "probe_port": probe_port}
+        log.write("info", "ready", {**ports, "policies": names, "elapsed_ms": elapsed_ms})
 
     async def prepare() -> None:
         """Make the functions of all expressions beside the first reviews; one that is asked earlier is made then."""
@@ -158,7 +160,16 @@ def serve(
 
     work = {"warm-up": made.warm, "prepare": prepare, **watching.background(reload_s)}
     background = tuple(supervisor.over(name, each) for name, each in work.items())
-    Listener(before(made.door), place, readiness, background=background, on_start=ready).listen()
+    Listener(
+        before(made.door),
+        place,
+        readiness,
+        probes=made.probes,
+        log=log,
+        tally=tally,
+        background=background,
+        on_start=ready,
+    ).listen()
 
 
 class Watching:
@@ -173,7 +184,7 @@ class Watching:
 
     def checks(self) -> dict[str, Check]:
         """What must hold for reviews to be answered."""
-        checks: dict[str, Check] = {"policies": lambda: "", "certificate": self._expired}
+        checks: dict[str, Check] = {"policies": lambda: "", "certificate": self._out_of_time}
         if self._held.watched:
             checks["cluster"] = self._held.watched.unsettled
         return checks
@@ -190,14 +201,17 @@ class Watching:
 
     def certificate_ends(self) -> float:
         """When the certificate that is shown expires, in seconds since 1970."""
-        return _ends(self._certificates.shown)
+        return _validity(self._certificates.shown)[1].timestamp()
 
     def watch_failures(self) -> float:
         """How many lists and watches of the cluster have failed."""
         return self._held.watched.cluster.failed if self._held.watched else 0
 
-    def _expired(self) -> str:
-        return "it has expired" if self.certificate_ends() < time.time() else ""
+    def _out_of_time(self) -> str:
+        begins, ends = _validity(self._certificates.shown)
+        if time.time() < begins.timestamp():
+            return f"it is not valid before {begins:%Y-%m-%dT%H:%M:%SZ}; set the clock right or issue it anew"
+        return "it has expired" if ends.timestamp() < time.time() else ""
 
     def background(self, period_s: float) -> dict[str, Work]:
         """What runs beside the server, by name."""
@@ -238,7 +252,8 @@ class Watching:
 
 
 @lru_cache(maxsize=2)
-def _ends(certificate: bytes) -> float:
+def _validity(certificate: bytes) -> tuple[datetime, datetime]:
     from certs.issue import read
 
-    return read(certificate)[0].not_after.timestamp()
+    found = read(certificate)[0]
+    return found.not_before, found.not_after

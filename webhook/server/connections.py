@@ -1,103 +1,273 @@
-"""The bounds of one connection: how slowly, and with how many headers, a client may speak.
+"""One connection of a client: what it waits for and since when, how slowly and with how many headers it may be used.
 
 Knows uvicorn's httptools protocol and the clock, nothing of reviews. uvicorn by itself keeps a connection open for
-minutes that sends nothing, half its headers or half a body, and reads 19 MB of headers.
+minutes that sends nothing, half its headers or half a body, and reads 19 MB of headers. Overdue connections are ended
+with `transport.abort()`: `close()` waits until the client has read everything and said goodbye, which an attacker
+never does.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from webhook.admission.respond import status_body
 from webhook.decisions import Status
+from webhook.server import system
 
 MAX_HEADER_BYTES: Final = 64 * 1024
 """kube-apiserver sends seven short headers; a client certificate or a token in them stays below 16 KB."""
+MAX_PIPELINED: Final = 8
+"""Requests that may follow one another before the first is answered. Go never does that; 256 KB of them, read at one
+time, would be 14,000, and cost 40 MB."""
+_UNREAD_BYTES: Final = 8 * 1024
+"""An answer is usually 200 bytes; what is on its way is no fault."""
+CLOCK: Final = "claimgate.client_clock"
+"""The name in a scope's `extensions` under which an application finds the connection's clock."""
+
+Awaited: TypeAlias = Literal["first_byte_s", "headers_s", "body_s", "idle_s", ""]
+"""What the client owes, as a field of ConnectionTimeouts; "" while the server computes the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """Seconds for the first byte after the handshake, for the headers, and for the body. Idle keep-alive is exempt."""
+class ConnectionTimeouts:
+    """How many seconds a client may take.
 
+    handshake_s: for the TLS handshake. first_byte_s: from then to the first byte of a request. headers_s, body_s: for
+    each whole. held_s, held_bytes_per_s: for a large body, for which memory is held, the first seconds are free and
+    then this pace is due; 20 MiB may take 7 s, so that a call behind it in the queue still has time for its own.
+    answer_s: to read what was sent. goodbye_s: to close its side. idle_s: between requests; an API server reuses idle
+    connections for 90 s, and does not retry a POST that meets a closed one.
+    """
+
+    handshake_s: float = 5.0
     first_byte_s: float = 5.0
     headers_s: float = 5.0
     body_s: float = 10.0
+    held_s: float = 2.0
+    held_bytes_per_s: float = 4 * 1024 * 1024
+    answer_s: float = 10.0
+    goodbye_s: float = 1.0
+    idle_s: int = 120
+
+
+class Register(Protocol):
+    """Who wants to know what becomes of a connection."""
+
+    def completed(self, connection: BoundedConnection) -> None:
+        """It was answered for the first time."""
+        ...
+
+    def grew(self, connection: BoundedConnection, grown: int) -> None:
+        """Its largest read is now larger by so many bytes."""
+        ...
+
+    def forget(self, connection: BoundedConnection) -> None:
+        """It is gone, or never came to be."""
+        ...
 
 
 class BoundedConnection(HttpToolsProtocol):
-    """uvicorn's HTTP/1.1 connection that remembers what it waits for, so that `overdue` can tell."""
+    """uvicorn's HTTP/1.1 connection that knows what its client owes, so that `abort_overdue` can tell.
 
-    waits_for: str = "first_byte_s"
-    since: float = 0.0
-    header_bytes: int = 0
+    Attributes:
+        register: told when the first request is completed, when buffers grow and when the connection is gone.
+        admits: asked once after the handshake; a connection that it refuses is aborted before any HTTP is read.
+        handshake: the task that connects it, until that is done.
+        is_proven: a request was answered.
+        waits_for, since: what the client owes, and since when on the loop's clock.
+        largest_read: bytes that came at one time; the TLS layer keeps 2 to 3 times as much until the connection ends.
+    """
+
+    register: Register | None = None
+    admits: Callable[[asyncio.Transport], bool] | None = None
+    handshake: asyncio.Task[None] | None = None
+    is_refused = False
+    is_proven = False
+    largest_read = 0
+    waits_for: Awaited = ""
+    since = 0.0
+    _paused_at: float | None = None
+    _is_held = False
+    _received = 0
+    _header_bytes = 0
+    _begun = 0
+    _unread_since = 0.0
+    _is_undrained = False
+    _closing_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start waiting for the first byte."""
+        self._extensions: dict[str, Any] = {CLOCK: self}
+        if self.admits is not None and not self.admits(transport):
+            self.is_refused = True
+            self.transport = transport
+            transport.abort()
+            return
         super().connection_made(transport)
         self._wait("first_byte_s")
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Leave nothing behind that would keep the connection in memory: uvicorn forgets its timer after an error."""
+        if self.register is not None:
+            self.register.forget(self)
+        self._unset_keepalive_if_required()
+        self._extensions.clear()
+        if not self.is_refused:
+            super().connection_lost(exc)
+
     def data_received(self, data: bytes) -> None:
         """Feed the parser, and refuse headers that do not end."""
-        super().data_received(data)
-        if self.waits_for != "headers_s":
-            self.header_bytes = 0
+        if self.is_refused:
             return
-        self.header_bytes += len(data)
-        if self.header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
+        if len(data) > self.largest_read:
+            self._grow(len(data))
+        if self._is_held:
+            self._received += len(data)
+        self._begun = 0
+        super().data_received(data)
+        if self.waits_for != "headers_s" or self._begun > 1:  # of several requests nobody knows where the last began
+            self._header_bytes = 0
+            return
+        self._header_bytes += len(data)
+        if self._header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
             self.refuse(431, "RequestHeaderFieldsTooLarge", f"the headers are longer than {MAX_HEADER_BYTES} bytes")
 
     def on_message_begin(self) -> None:
         """Start waiting for the end of the headers."""
         super().on_message_begin()
+        self.scope["extensions"] = self._extensions
+        self._begun += 1
         self._wait("headers_s")
 
     def on_headers_complete(self) -> None:
-        """Start waiting for the end of the body."""
+        """Start waiting for the end of the body, unless the request has to wait for the one before it."""
         self._wait("body_s")
         super().on_headers_complete()
+        if self.pipeline:
+            self.pause_clock()
+            if len(self.pipeline) > MAX_PIPELINED:
+                raise ValueError("too many requests before the first answer")  # uvicorn answers 400 and closes
 
     def on_message_complete(self) -> None:
-        """Wait for nothing: the answer and idle time are the server's own."""
-        self.waits_for = ""
+        """Now the server owes an answer, unless it was given early."""
+        self._wait("idle_s" if self.cycle.response_complete else "")
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, or for the rest of one that was answered early or stood in line."""
+        super().on_response_complete()
+        self._is_undrained = True
+        self.resume_clock()
+        if not self.waits_for and self.cycle.response_complete:
+            self._wait("idle_s")
+        if not self.is_proven:
+            self.is_proven = True
+            if self.register is not None:
+                self.register.completed(self)
+
+    def pause_clock(self) -> None:
+        """From now on it is the server that makes the client wait."""
+        if self._paused_at is None:
+            self._paused_at = self.loop.time()
+
+    def resume_clock(self) -> None:
+        """From now on the client is waited for; the time since `pause_clock` is not charged to it."""
+        if self._paused_at is not None:
+            self.since += self.loop.time() - self._paused_at
+            self._paused_at = None
+
+    def hold(self) -> None:
+        """Memory is held for the body from now on: what is missing of it must come at the pace of such bodies."""
+        if self.waits_for == "body_s":
+            self._wait("body_s")
+            self._is_held, self._received = True, 0
 
     def send_400_response(self, msg: str) -> None:
         """What does not parse as HTTP is answered with a Status too."""
         self.refuse(400, "BadRequest", msg.rstrip(".").lower())
 
     def refuse(self, code: int, reason: str, message: str) -> None:
-        """Answer with a metav1.Status outside of any request, and close."""
+        """Answer with a metav1.Status outside of any request, and close; `abort_overdue` ends what does not read it."""
         body = status_body(Status(code=code, reason=reason, message=message))
         head = f"HTTP/1.1 {code} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
         self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)
         self.transport.close()
 
-    def _wait(self, what: str) -> None:
+    def is_waited_for(self, now: float, least_s: float = 0.0) -> bool:
+        """Whether the client has owed something for so long, and neither is answered nor made to wait."""
+        owes = self.waits_for != "" or self.transport is None
+        return owes and self._paused_at is None and now - self.since >= least_s
+
+    def abort(self) -> None:
+        """End the connection at once, whatever state it is in."""
+        if self.transport is not None:
+            self.transport.abort()
+        elif self.handshake is not None:
+            self.handshake.cancel()
+
+    def overdue(self, timeouts: ConnectionTimeouts, now: float) -> str:
+        """What the client should have done by now, or "": a field of `timeouts`.
+
+        Called regularly: this is also where it is noticed since when the client does not read or does not part.
+        """
+        if self.transport.is_closing():
+            self._closing_since = self._closing_since or now
+            return "goodbye_s" if now - self._closing_since > timeouts.goodbye_s else ""
+        if not self._leaves_unread():
+            self._unread_since = 0.0
+        else:
+            self._unread_since = self._unread_since or now
+            if now - self._unread_since > timeouts.answer_s:
+                return "answer_s"
+        if not self.waits_for or self._paused_at is not None:
+            return ""
+        return self.waits_for if now - self.since > self._bound(timeouts) else ""
+
+    def _leaves_unread(self) -> bool:
+        """Whether much of what was sent is still here or in the system's buffers."""
+        if self.transport.get_write_buffer_size():
+            return True
+        if self._is_undrained:  # TLS hides what the transport below it holds; the system's buffer is full, too, then
+            self._is_undrained = system.unsent_bytes(self.transport.get_extra_info("socket")) >= _UNREAD_BYTES
+        return self._is_undrained
+
+    def _bound(self, timeouts: ConnectionTimeouts) -> float:
+        bound: float = getattr(timeouts, self.waits_for)
+        if self._is_held:
+            bound = min(bound, timeouts.held_s + self._received / timeouts.held_bytes_per_s)
+        return bound
+
+    def _grow(self, size: int) -> None:
+        grown, self.largest_read = size - self.largest_read, size
+        if self.register is not None:
+            self.register.grew(self, grown)
+
+    def _wait(self, what: Awaited) -> None:
         self.waits_for = what
         self.since = self.loop.time()
+        self._paused_at = None
+        self._is_held = False
 
 
-def close_overdue(connections: Iterable[Any], patience: Patience, now: float) -> int:
-    """Close every connection whose client took too long, and say how many there were.
+def abort_overdue(connections: Iterable[Any], timeouts: ConnectionTimeouts, now: float) -> Counter[str]:
+    """Abort every connection whose client took too long.
 
     Args:
         connections: uvicorn's; those of other protocols are left alone.
-        patience: the bounds.
+        timeouts: the bounds.
         now: the event loop's time.
+
+    Returns:
+        How many there were, by the bound that they broke.
     """
-    overdue = [one for one in connections if isinstance(one, BoundedConnection) and _is_overdue(one, patience, now)]
-    for connection in overdue:
-        connection.transport.close()
-    return len(overdue)
-
-
-def _is_overdue(connection: BoundedConnection, patience: Patience, now: float) -> bool:
-    if not connection.waits_for or connection.transport.is_closing():
-        return False
-    bound: float = getattr(patience, connection.waits_for)
-    return now - connection.since > bound
+    known = [one for one in connections if isinstance(one, BoundedConnection)]
+    overdue = [(one, broken) for one in known if (broken := one.overdue(timeouts, now))]
+    for connection, _ in overdue:
+        connection.abort()
+    return Counter(broken for _, broken in overdue)

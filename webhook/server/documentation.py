@@ -83,8 +83,10 @@ SCHEMAS: Final[dict[str, Any]] = {
 _ERRORS: Final = {
     "400": "not JSON, not an AdmissionReview, no uid, or an unknown version",
     "405": "not a POST",
+    "408": "the body was not whole before the call's deadline",
     "413": "the body is too large",
     "415": "the body is not application/json",
+    "429": "other calls fill the memory for large bodies; try again",
     "500": "a fault of the webhook itself; the webhook configuration's failurePolicy decides",
 }
 

@@ -19,24 +19,24 @@ from webhook.admission.respond import status_body
 from webhook.attributes import Phase
 from webhook.decisions import Status
 from webhook.errors import CallError
+from webhook.server.bodies import Body, BodyBudget, ClientGone, Receive, Scope
 from webhook.server.readiness import Readiness
 
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PATHS: Final = {"/validate": Phase.VALIDATE, "/mutate": Phase.MUTATE}
-DRAINED_FACTOR: Final = 4
-"""A body declared up to this many times the limit is read and thrown away before 413 is sent, because a client that is
-still writing would see a reset connection instead of the answer; beyond that the connection just closes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one call may take. 20 MiB: an UPDATE of a 2.9 MB object was seen at 17.4 MB, HTML-escaped twice."""
+    """What one call may take, and the bodies above 64 KiB of all calls together.
+
+    20 MiB: an UPDATE of a 2.9 MB object was seen at 17.4 MB, HTML-escaped twice. 64 MiB: three of those at a time.
+    """
 
     body_bytes: int = 20 * 1024 * 1024
+    inflight_body_bytes: int = 64 * 1024 * 1024
     timeout_s: float = 10.0
 
 
@@ -64,6 +64,7 @@ class Door:
         self._handler = handler
         self._readiness = readiness
         self._limits = limits
+        self.bodies = BodyBudget(limits.inflight_body_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI scope."""
@@ -74,11 +75,13 @@ class Door:
         arrived = monotonic()
         try:
             code, body = await self._review(scope, receive, phase, arrived)
-        except _Gone:
+        except ClientGone:
             return
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         if code == 405:
             headers.append((b"allow", b"POST"))
+        if code == 429:
+            headers.append((b"retry-after", b"1"))
         if self._readiness.draining or code == 413:
             headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": code, "headers": headers})
@@ -89,20 +92,17 @@ class Door:
         try:
             length = _check_headers(scope)
             deadline = arrived + _timeout(scope["query_string"], self._limits.timeout_s)
-            body = await _read(receive, length, self._limits.body_bytes)
-            return 200, await self._handler.answer(body, phase, deadline)
+            limit = self._limits.body_bytes
+            async with Body(self.bodies, scope, receive, length=length, limit=limit, deadline=deadline) as body:
+                return 200, await self._handler.answer(body, phase, deadline)
         except CallError as error:
             self._handler.refused(phase, error)
             return error.code, status_body(Status(code=error.code, reason=error.reason, message=error.message))
-        except _Gone:
+        except ClientGone:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: HTTP 500 leaves it to the failurePolicy
             status = self._handler.failed(phase, error)
             return status.code, status_body(status)
-
-
-class _Gone(Exception):
-    """The client went away before its body was whole."""
 
 
 def _check_headers(scope: Scope) -> int | None:
@@ -129,45 +129,6 @@ def _length(value: bytes) -> int:
     if not value.isdigit():
         raise CallError(400, "BadRequest", f"content-length: expected a number, found `{value.decode('latin-1')}`")
     return int(value)
-
-
-async def _read(receive: Receive, length: int | None, limit: int) -> bytes:
-    """The body, whole.
-
-    Raises:
-        CallError: 413 when it is longer than the limit, declared or not.
-        _Gone: the client went away.
-    """
-    if length is not None and length > DRAINED_FACTOR * limit:
-        raise _too_large(length, limit)
-    message = await _next(receive)
-    body: bytes = message.get("body", b"")
-    if not message.get("more_body") and len(body) <= limit:
-        return body
-    chunks, size = [body], len(body)
-    while message.get("more_body"):
-        message = await _next(receive)
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size <= limit:
-            chunks.append(chunk)
-        elif size > DRAINED_FACTOR * limit:
-            break
-    if size > limit:
-        raise _too_large(size, limit)
-    return b"".join(chunks)
-
-
-async def _next(receive: Receive) -> MutableMapping[str, Any]:
-    message = await receive()
-    if message["type"] == "http.disconnect":
-        raise _Gone
-    return message
-
-
-def _too_large(size: int, limit: int) -> CallError:
-    text = f"the body is larger than {limit} bytes (found {size}); raise --max-body-bytes to take it"
-    return CallError(413, "RequestEntityTooLarge", text)
 
 
 _UNITS_S: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}

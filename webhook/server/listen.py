@@ -1,6 +1,7 @@
 """The listening process: uvicorn with our connections, a drain before it stops, and background work beside it.
 
-Knows uvicorn, signals and the event loop; knows nothing of what the application answers.
+Knows uvicorn, signals and the event loop; knows nothing of what the applications answer. There may be two ports: one
+for reviews, over TLS, and one for probes and metrics, in plain HTTP, since a kubelet has no client certificate to show.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ import asyncio
 import signal
 import socket
 import ssl
+import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Final, TypeAlias
@@ -18,15 +21,24 @@ from typing import Any, Final, TypeAlias
 import uvicorn
 
 from webhook.errors import ConfigurationError
-from webhook.server.connections import BoundedConnection, Patience, close_overdue
+from webhook.logs import Log
+from webhook.server import system
+from webhook.server.accept import Acceptor
+from webhook.server.connection_limit import ConnectionLimit
+from webhook.server.connections import BoundedConnection, ConnectionTimeouts, abort_overdue
+from webhook.server.handshakes import HandshakeLog
 from webhook.server.readiness import Readiness
+from webhook.server.tally import Tally
 
-KEEP_ALIVE_S: Final = 120
-"""An API server reuses idle connections for 90 s and does not retry a POST that meets a closed one."""
+MAX_PROBE_CONNECTIONS: Final = 64
+"""A kubelet opens one for each probe, Prometheus keeps one."""
+_OTHER_FILES: Final = 200
+"""Descriptors for everything but clients: watches of the cluster, policies that are read, the log."""
 _STOP_S: Final = 10
 _GOODBYE_S: Final = 0.3
 _BACKLOG: Final = 2048
-_SWEEP_TICKS: Final = 5
+_SWEEP_TICKS: Final = 2
+_TRIM_TICKS: Final = 30
 
 Background: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 """A coroutine that runs beside the server until it stops, such as the watch over policy files."""
@@ -34,21 +46,31 @@ Background: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where to listen and how to part: port 0 takes any free port; without tls it is plain HTTP, for tests only."""
+    """Where to listen and how to part: port 0 takes any free port; without tls it is plain HTTP, for tests only.
+
+    probe_port: of probes and metrics; None serves them with the reviews alone. client_names: with a client authority,
+    the only clients that are let in; empty lets in whomever it signed. max_connections: on the port of the reviews. An
+    API server opens a connection for each call in flight; three of them with 600 calls each, half of which call a
+    webhook at once, need 900.
+    """
 
     host: str = "0.0.0.0"  # noqa: S104 - a Pod answers on every address it has
     port: int = 8443
     tls: ssl.SSLContext | None = None
-    patience: Patience = field(default_factory=Patience)
+    client_names: tuple[str, ...] = ()
+    probe_host: str = ""
+    probe_port: int | None = None
+    max_connections: int = 1000
+    timeouts: ConnectionTimeouts = field(default_factory=ConnectionTimeouts)
     drain_s: float = 5.0
 
 
 class Listener(uvicorn.Server):
     """One server. `listen()` blocks until SIGTERM or SIGINT and then returns: stopping when told to is no failure.
 
-    On SIGTERM readiness is withdrawn first and connections are closed after their next answer, for `drain_s`; uvicorn
-    alone closes idle connections at once and loses requests that are on their way. A second signal, or SIGINT, stops
-    without draining.
+    On SIGTERM and SIGHUP readiness is withdrawn first and connections are closed after their next answer, for
+    `drain_s`; uvicorn alone closes idle connections at once and loses requests that are on their way. A second signal,
+    or SIGINT, stops without draining.
     """
 
     def __init__(
@@ -57,14 +79,35 @@ class Listener(uvicorn.Server):
         place: Place,
         readiness: Readiness,
         *,
+        probes: Any = None,
+        log: Log | None = None,
+        tally: Tally | None = None,
         background: tuple[Background, ...] = (),
-        on_start: Callable[[str, int], None] = lambda _host, _port: None,
+        on_start: Callable[[str, int, int | None], None] = lambda _host, _port, _probe_port: None,
     ) -> None:
+        """Describe a server.
+
+        Args:
+            app: answers on the port of the reviews.
+            place: where to listen.
+            readiness: its `draining` is set when the server is about to stop.
+            probes: answers on the port of the probes.
+            log: where failed handshakes are noted.
+            tally: where connections are counted.
+            background: runs beside the server.
+            on_start: called with host, port and port of the probes once clients are taken.
+        """
         super().__init__(_configuration(app, place))
         self._place = place
         self._readiness = readiness
+        self._probes = probes
+        self._log = log or Log()
+        self._tally = tally or Tally()
+        self._handshakes = HandshakeLog(self._log, self._tally)
         self._background = background
         self._on_start = on_start
+        self._trimmer = system.MemoryTrimmer()
+        self._acceptors: list[Acceptor] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_at: float | None = None
 
@@ -72,26 +115,74 @@ class Listener(uvicorn.Server):
         """Bind, serve, and return when told to stop.
 
         Raises:
-            ConfigurationError: the address cannot be listened on.
+            ConfigurationError: an address cannot be listened on.
         """
-        self.run(sockets=[bind(self._place)])
+        place = self._place
+        sockets = [bind(place.host, place.port)]
+        if place.probe_port is not None:
+            sockets.append(bind(place.probe_host or place.host, place.probe_port))
+        system.give_memory_back()
+        system.allow_files(place.max_connections + MAX_PROBE_CONNECTIONS + _OTHER_FILES)
+        self.run(sockets=sockets)
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
-        """Listen, start the background work, and say so with the port that was taken."""
-        await super().startup(sockets=sockets)
+        """Take clients, start the background work, and say so with the ports that were taken."""
+        place = self._place
+        reviews, *probes = sockets or []
+        limit = ConnectionLimit(place.max_connections, "reviews", self._tally)
+        self._acceptors = [self._acceptor(reviews, self.config, limit, place.tls, place.client_names)]
+        for listening in probes:
+            limit = ConnectionLimit(MAX_PROBE_CONNECTIONS, "probes", self._tally)
+            self._acceptors.append(self._acceptor(listening, _configuration(self._probes, place), limit, None, ()))
+        for acceptor in self._acceptors:
+            acceptor.start()
+        self.servers = []  # uvicorn's own; it has none to close
+        self.started = True
         self._tasks = [asyncio.create_task(work()) for work in self._background]
-        self._on_start(self._place.host, self.servers[0].sockets[0].getsockname()[1])
+        ports = [acceptor.port for acceptor in self._acceptors]
+        self._on_start(place.host, ports[0], ports[1] if probes else None)
+
+    def _acceptor(
+        self,
+        listening: socket.socket,
+        config: uvicorn.Config,
+        limit: ConnectionLimit,
+        tls: ssl.SSLContext | None,
+        names: tuple[str, ...],
+    ) -> Acceptor:
+        if not config.loaded:
+            config.load()
+        loop = asyncio.get_running_loop()
+        return Acceptor(
+            listening,
+            lambda: BoundedConnection(config, self.server_state, {}, loop),
+            limit,
+            tls=tls,
+            timeouts=self._place.timeouts,
+            client_names=names,
+            handshakes=self._handshakes,
+            log=self._log,
+        )
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second: close slow clients, end a drain that lasted long enough."""
+        """Ten times a second: end slow clients, and a drain that lasted long enough."""
         if counter % _SWEEP_TICKS == 0:
-            close_overdue(self.server_state.connections, self._place.patience, asyncio.get_running_loop().time())
+            now = asyncio.get_running_loop().time()
+            for broken, count in abort_overdue(self.server_state.connections, self._place.timeouts, now).items():
+                self._tally.connections_aborted[broken.removesuffix("_s"),] += count
+            for acceptor in self._acceptors:
+                acceptor.limit.shed(now)
+            self._handshakes.flush()
+        if counter % _TRIM_TICKS == 0:
+            self._trimmer.look()
         if self._stop_at is not None and time.monotonic() >= self._stop_at:
             self.should_exit = True
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[Any] | None = None) -> None:
-        """Stop the background work, then let requests in flight finish."""
+        """Stop the background work and the taking of clients, then let requests in flight finish."""
+        for acceptor in self._acceptors:
+            acceptor.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -100,7 +191,7 @@ class Listener(uvicorn.Server):
         closer.cancel()
 
     async def _cut_off_closing(self) -> None:
-        """End connections that are closed but whose client does not say goodbye: TLS would wait for it for 30 s."""
+        """End connections that are closed but whose client does not say goodbye."""
         while True:
             await asyncio.sleep(_GOODBYE_S)
             for connection in list(self.server_state.connections):
@@ -108,9 +199,28 @@ class Listener(uvicorn.Server):
                 if transport is not None and transport.is_closing() and not transport.get_write_buffer_size():
                     transport.abort()
 
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle uvicorn's signals and SIGHUP: a terminal that closes ends the server as gently as SIGTERM does.
+
+        Where SIGHUP is ignored, as under nohup, it stays so.
+        """
+        hangup = getattr(signal, "SIGHUP", None)
+        is_main = threading.current_thread() is threading.main_thread()
+        if hangup is None or not is_main or signal.getsignal(hangup) == signal.SIG_IGN:
+            with super().capture_signals():
+                yield
+            return
+        before = signal.signal(hangup, self.handle_exit)
+        try:
+            with super().capture_signals():
+                yield
+        finally:
+            signal.signal(hangup, before)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature is a handler's
-        """Drain on the first SIGTERM, stop on anything else."""
-        if sig == signal.SIGTERM and not self._readiness.draining and self._place.drain_s > 0:
+        """Drain on the first SIGTERM or SIGHUP, stop on anything else."""
+        if sig != signal.SIGINT and not self._readiness.draining and self._place.drain_s > 0:
             self._stop_at = time.monotonic() + self._place.drain_s
         elif self.should_exit:
             self.force_exit = True
@@ -119,23 +229,22 @@ class Listener(uvicorn.Server):
         self._readiness.draining = True
 
 
-def bind(place: Place) -> socket.socket:
-    """A listening socket at the place; an IPv6 host also takes IPv4 where the system can.
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; an IPv6 host also takes IPv4 where the system can.
 
     Raises:
         ConfigurationError: the address is not ours, taken or forbidden.
     """
-    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
-    dual = family == socket.AF_INET6 and place.host == "::" and socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    dual = family == socket.AF_INET6 and host == "::" and socket.has_dualstack_ipv6()
     try:
-        return socket.create_server((place.host, place.port), family=family, backlog=_BACKLOG, dualstack_ipv6=dual)
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=dual)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigurationError(f"cannot listen on {place.host}:{place.port}: {reason.lower()}") from None
+        raise ConfigurationError(f"cannot listen on {host}:{port}: {reason.lower()}") from None
 
 
 def _configuration(app: Any, place: Place) -> uvicorn.Config:
-    tls = place.tls
     return uvicorn.Config(
         app,
         host=place.host,
@@ -149,7 +258,6 @@ def _configuration(app: Any, place: Place) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         backlog=_BACKLOG,
-        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_keep_alive=place.timeouts.idle_s,
         timeout_graceful_shutdown=_STOP_S,
-        ssl_context_factory=None if tls is None else (lambda _config, _default: tls),
     )

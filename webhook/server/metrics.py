@@ -60,6 +60,12 @@ class Exposition:
         yield _counter("workers_ended", "Worker processes, by how they ended.", ("outcome",), tally.workers)
         yield _counter("uncaught_faults", "Faults of our own, by type.", ("type",), tally.uncaught)
         yield _counter("background_failures", "Failures of background tasks.", ("task",), tally.background)
+        yield _counter("connections_aborted", "Connections ended early.", ("reason",), tally.connections_aborted)
+        yield _counter("tls_handshakes_failed", "TLS handshakes that failed.", ("reason",), tally.handshakes_failed)
+        connections = GaugeMetricFamily("claimgate_connections", "Open connections.", labels=("port",))
+        for labels, count in tally.connections.items():
+            connections.add_metric(labels, count)
+        yield connections
         for gauge, (documentation, read) in self._gauges.items():
             family = CounterMetricFamily if gauge.endswith("_total") else GaugeMetricFamily
             yield family(f"claimgate_{gauge}", documentation, value=read())

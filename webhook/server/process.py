@@ -13,7 +13,8 @@ from typing import Any
 
 from webhook import __version__
 from webhook.logs import Log
-from webhook.server.door import Application, Door, Limits, Receive, Scope, Send
+from webhook.server.bodies import BodyBudget, Receive, Scope
+from webhook.server.door import Application, Door, Limits, Send
 from webhook.server.inline_budget import InlineBudget
 from webhook.server.metrics import Exposition, Gauges
 from webhook.server.readiness import Readiness
@@ -24,12 +25,14 @@ from webhook.server.worker_lane import WorkerLane, WorkerLimits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """What is served (`door`, an ASGI application), what it counts, whether it is ready, and its background work.
+    """What is served, what it counts, whether it is ready, and its background work.
 
+    `door` is the ASGI application of the reviews' port, `probes` that of the probes' port: the same without reviews.
     `budget` is what single reviews may take of the event loop.
     """
 
     door: Door
+    probes: Application
     budget: InlineBudget
     tally: Tally
     readiness: Readiness
@@ -89,7 +92,7 @@ def process(
 
     def metrics() -> tuple[bytes, str]:
         if not exposition:
-            exposition.append(Exposition(tally, gauges, version=__version__))
+            exposition.append(Exposition(tally, {**gauges, **_body_gauges(door.bodies)}, version=__version__))
         return exposition[0].text()
 
     version = {"name": "claimgate", "version": __version__, "python": platform.python_version(), **about}
@@ -106,4 +109,11 @@ def process(
 
     handler = ReviewHandler(reviewer, lane, tally, log)
     door = Door(application, handler, readiness, limits)
-    return Process(door=door, budget=handler.budget, tally=tally, readiness=readiness, warm=warm)
+    return Process(door=door, probes=application, budget=handler.budget, tally=tally, readiness=readiness, warm=warm)
+
+
+def _body_gauges(bodies: BodyBudget) -> Gauges:
+    return {
+        "inflight_body_bytes": ("Bytes reserved for bodies above 64 KiB.", lambda: bodies.reserved),
+        "waiting_bodies": ("Calls that wait until their body may be read.", lambda: bodies.waiting),
+    }

@@ -71,6 +71,9 @@ class Tally:
         workers: worker processes by how they ended: answered, killed (at the deadline), died; not_started are reviews
             for which none was free in time.
         background: failures of background tasks, by task.
+        connections: how many are open now, by port.
+        connections_aborted: by the bound that was broken.
+        handshakes_failed: TLS handshakes, by reason.
     """
 
     requests: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
@@ -82,6 +85,9 @@ class Tally:
     lanes: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     workers: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     background: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
+    connections: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
+    connections_aborted: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
+    handshakes_failed: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
 
     def reviewed(self, attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float) -> None:
         """Count one answered review and what each policy said of it."""

@@ -1,0 +1,229 @@
+"""Slow clients are ended on time, by real sockets; what waits for the server is not."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.server.asgi import Running, review_of
+from tests.server.serving import Pki, Server, listening
+from webhook.decisions import Verdict
+from webhook.server.connections import BoundedConnection, ConnectionTimeouts
+from webhook.server.door import Limits
+
+HEAD = b"POST /validate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+BODY = json.dumps(review_of()).encode()
+SMALL = HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY
+HURRIED = ConnectionTimeouts(
+    handshake_s=0.3, first_byte_s=0.3, headers_s=0.3, body_s=0.6, held_s=0.3, answer_s=0.3, goodbye_s=0.3
+)
+
+
+def until(claim: object, *, within_s: float = 10) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + within_s
+    while not claim():  # type: ignore[operator]
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def connect(server: Server, pki: Pki) -> ssl.SSLSocket:
+    raw = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    return pki.trust().wrap_socket(raw, server_hostname="localhost", suppress_ragged_eofs=True)
+
+
+def answer(client: ssl.SSLSocket) -> bytes:
+    """One answer, whole."""
+    heard = b""
+    while not heard.endswith(b"}"):
+        piece = client.recv(65536)
+        assert piece
+        heard += piece
+    return heard
+
+
+SLOW = {
+    "the first byte": ((), "first_byte"),
+    "the headers": ((HEAD,), "headers"),
+    "the body": ((HEAD + b"content-length: 100\r\n\r\n{",), "body"),
+    "a large body": ((HEAD + b"content-length: 1000000\r\n\r\n{",), "body"),
+}
+
+
+@pytest.mark.parametrize(("said", "reason"), SLOW.values(), ids=SLOW.keys())
+def test_a_client_that_never_says_goodbye_is_gone_all_the_same(
+    said: tuple[bytes, ...], reason: str, tmp_path: Path
+) -> None:
+    pki = Pki(tmp_path)
+    with listening(Running(), pki.files, timeouts=HURRIED) as server:
+        client = connect(server, pki)
+        for piece in said:
+            client.sendall(piece)
+        until(lambda: server.running.tally.connections_aborted[reason,] == 1)
+        until(lambda: not server.listener.server_state.connections)
+        assert server.running.tally.connections["reviews",] == 0
+        client.close()
+
+
+def test_a_refusal_reaches_the_client_and_the_connection_ends_without_its_goodbye(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    with listening(Running(), pki.files, timeouts=HURRIED) as server:
+        client = connect(server, pki)
+        client.sendall(HEAD + b"x: " + b"a" * 300_000)
+        heard = b""
+        while piece := client.recv(65536):
+            heard += piece
+        assert heard.startswith(b"HTTP/1.1 431 ")
+        until(lambda: not server.listener.server_state.connections)
+        client.close()
+
+
+def test_a_handshake_that_stands_still_is_ended_and_noted(tmp_path: Path) -> None:
+    with listening(Running(), Pki(tmp_path).files, timeouts=HURRIED) as server:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+            until(lambda: server.running.tally.connections["reviews",] == 1)
+            assert client.recv(1) == b""
+        assert server.running.tally.handshakes_failed["timeout",] == 1
+        until(lambda: server.running.tally.connections["reviews",] == 0)
+        (line,) = server.running.lines()
+        assert (line["message"], line["reason"]) == ("TLS handshake failed", "timeout")
+        assert line["peer"].startswith("127.0.0.1:")
+
+
+def test_a_client_that_does_not_read_its_answer_is_ended(tmp_path: Path) -> None:
+    patch = ({"op": "add", "path": "/x", "value": "x" * 20_000_000},)  # more than the system buffers
+    running, pki = Running(lambda *_: Verdict(allowed=True, patch=patch)), Pki(tmp_path)
+    with listening(running, pki.files, timeouts=HURRIED) as server:
+        client = connect(server, pki)
+        client.sendall(SMALL.replace(b"/validate", b"/mutate"))
+        until(lambda: running.tally.connections_aborted["answer",] == 1)
+        client.close()
+
+
+def test_many_requests_before_the_first_answer_are_refused(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    with listening(Running(), pki.files) as server:
+        client = connect(server, pki)
+        client.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n" * 1000)
+        heard = b""
+        try:
+            while piece := client.recv(65536):
+                heard += piece
+        except OSError:
+            pass
+        assert heard.count(b"HTTP/1.1 ") < 20
+        until(lambda: not server.listener.server_state.connections)
+        client.close()
+
+
+def test_large_bodies_in_line_are_not_charged_for_the_wait(tmp_path: Path) -> None:
+    """One holds the whole budget until it is ended; the one behind it waits longer than a body may take."""
+    pki = Pki(tmp_path)
+    size = 200_000
+    timeouts = ConnectionTimeouts(body_s=1.0, held_s=0.9, held_bytes_per_s=1e9)
+    limits = Limits(body_bytes=size, inflight_body_bytes=size)
+    with listening(Running(limits=limits), pki.files, timeouts=timeouts) as server:
+        holders = [connect(server, pki) for _ in range(2)]
+        for holder in holders:
+            holder.sendall(HEAD + b"content-length: %d\r\n\r\n{" % size)
+        until(lambda: server.running.app.bodies.waiting == 1)
+        client = connect(server, pki)
+        client.sendall(HEAD + b"content-length: %d\r\n\r\n" % size + BODY + b" " * (size - len(BODY)))
+        assert client.recv(100).startswith(b"HTTP/1.1 200 ")
+        assert server.running.tally.connections_aborted["body",] == 2
+        until(lambda: server.running.app.bodies.reserved == 0)
+        for one in (*holders, client):
+            one.close()
+
+
+def test_who_is_sent_away_from_the_queue_may_use_the_connection_again(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    size = 200_000
+    limits = Limits(body_bytes=size, inflight_body_bytes=size)
+    with listening(Running(limits=limits), pki.files) as server:
+        holder, client = connect(server, pki), connect(server, pki)
+        holder.sendall(HEAD + b"content-length: %d\r\n\r\n{" % size)
+        until(lambda: server.running.app.bodies.reserved == size)
+        late = HEAD.replace(b"/validate", b"/validate?timeout=300ms") + b"content-length: %d\r\n\r\n" % size
+        client.sendall(late + b" " * size)
+        assert (heard := answer(client)).startswith(b"HTTP/1.1 429 ")
+        assert b"retry-after: 1\r\n" in heard
+        client.sendall(SMALL)
+        assert answer(client).startswith(b"HTTP/1.1 200 ")
+        holder.close()
+        client.close()
+
+
+def test_requests_in_a_row_are_answered_in_a_row(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    with listening(Running(), pki.files, timeouts=HURRIED) as server:
+        client = connect(server, pki)
+        client.sendall(SMALL * 3)
+        heard = b""
+        while heard.count(b"HTTP/1.1 200 ") < 3 or not heard.endswith(b"}"):
+            heard += client.recv(65536)
+        time.sleep(0.7)  # idle is no fault
+        client.sendall(SMALL)
+        assert answer(client).startswith(b"HTTP/1.1 200 ")
+        client.close()
+
+
+class Transport:
+    """As much of a transport as a connection's clock asks for."""
+
+    def __init__(self) -> None:
+        self.closing, self.unsent = False, 0
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def get_extra_info(self, _name: str) -> None:
+        return None
+
+
+def _connection(**state: object) -> BoundedConnection:
+    made = BoundedConnection.__new__(BoundedConnection)
+    made.transport = Transport()  # type: ignore[assignment]
+    for name, value in state.items():
+        setattr(made, name, value)
+    return made
+
+
+OVERDUE = {
+    "on time": ({"waits_for": "body_s", "since": 95.0}, ""),
+    "late": ({"waits_for": "body_s", "since": 89.0}, "body_s"),
+    "the server's turn": ({"waits_for": "", "since": 0.0}, ""),
+    "made to wait": ({"waits_for": "body_s", "since": 0.0, "_paused_at": 1.0}, ""),
+    "memory held, nothing came": ({"waits_for": "body_s", "since": 97.0, "_is_held": True}, "body_s"),
+    "memory held, at pace": ({"waits_for": "body_s", "since": 97.0, "_is_held": True, "_received": 2**23}, ""),
+    "memory held, all but done": (
+        {"waits_for": "body_s", "since": 89.0, "_is_held": True, "_received": 2**30},
+        "body_s",
+    ),
+    "idle too long": ({"waits_for": "idle_s", "since": -21.0}, "idle_s"),
+}
+
+
+@pytest.mark.parametrize(("state", "broken"), OVERDUE.values(), ids=OVERDUE.keys())
+def test_what_is_overdue(state: dict[str, object], broken: str) -> None:
+    assert _connection(**state).overdue(ConnectionTimeouts(), 100.0) == broken
+
+
+def test_parting_and_reading_are_measured_from_when_they_began() -> None:
+    one, timeouts = _connection(), ConnectionTimeouts()
+    one.transport.unsent = 1  # type: ignore[attr-defined]
+    assert (one.overdue(timeouts, 100.0), one.overdue(timeouts, 109.0)) == ("", "")
+    one.transport.unsent = 0  # type: ignore[attr-defined]
+    assert one.overdue(timeouts, 110.5) == ""
+    one.transport.unsent = 1  # type: ignore[attr-defined]
+    assert [one.overdue(timeouts, now) for now in (111.0, 121.5)] == ["", "answer_s"]
+    one.transport.closing = True  # type: ignore[attr-defined]
+    assert [one.overdue(timeouts, now) for now in (200.0, 200.9, 201.1)] == ["", "", "goodbye_s"]

@@ -1,0 +1,265 @@
+"""The body of one call, read whole: bounded in length, and together with all others in memory.
+
+Knows ASGI messages, lengths and deadlines, nothing of reviews. Bodies of up to FREE_BYTES are read as they come: the
+number of connections bounds them. For a larger one its declared length, or the limit when it is streamed, is reserved
+before reading goes on. While the budget does not cover it nothing is read, so TCP makes the client wait, and nothing is
+lost. A call whose turn does not come is answered as kube-apiserver answers what its priority and fairness queued too
+long: 429, reason TooManyRequests, `Retry-After: 1`. An API server that calls a webhook tries again while it has time
+(client-go rest/with_retry.go), and applies its failurePolicy then.
+
+Chunks are joined once, in one go: at any time at most one body is in memory twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, MutableMapping
+from time import monotonic
+from types import TracebackType
+from typing import Any, Final, Protocol, TypeAlias
+
+from webhook.errors import CallError
+from webhook.server.connections import CLOCK
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+FREE_BYTES: Final = 64 * 1024
+"""uvicorn buffers as much of each request before anybody reads it; most reviews are a tenth of it."""
+DRAINED_FACTOR: Final = 4
+"""A body declared up to this many times the limit is read and thrown away before 413 is sent, because a client that is
+still writing would see a reset connection instead of the answer; beyond that the connection just closes."""
+MAX_WAITING: Final = 128
+"""Calls in the queue; each holds up to 600 KB that TLS had read before it could be stopped. More are sent away."""
+
+
+class ClientGone(Exception):
+    """The client went away before its body was whole."""
+
+
+class ClientClock(Protocol):
+    """The connection's measure of how long its client takes."""
+
+    def pause_clock(self) -> None:
+        """The server makes the client wait."""
+        ...
+
+    def resume_clock(self) -> None:
+        """The client is waited for again."""
+        ...
+
+    def hold(self) -> None:
+        """Memory is held for the body: it must come at the pace of such bodies."""
+        ...
+
+
+class _NoClock:
+    """For a call that came without a connection of ours."""
+
+    def pause_clock(self) -> None:
+        pass
+
+    resume_clock = hold = pause_clock
+
+
+_NO_CLOCK: Final = _NoClock()
+
+
+class BodyBudget:
+    """Bytes for large bodies in flight, and the queue for them.
+
+    The queue is fair between clients: addresses take turns, and within one the first come is the first served. Nobody
+    is overtaken because the body is smaller. Event loop only.
+
+    Attributes:
+        reserved: bytes given out now.
+    """
+
+    def __init__(self, total_bytes: int) -> None:
+        self.total_bytes = total_bytes
+        self.reserved = 0
+        self._queues: dict[str, deque[tuple[int, asyncio.Future[None]]]] = {}
+
+    @property
+    def waiting(self) -> int:
+        """How many calls stand in line."""
+        return sum(map(len, self._queues.values()))
+
+    async def reserve(self, size: int, address: str) -> None:
+        """Return when the bytes are given; the caller must `release` them.
+
+        Raises:
+            CallError: 429 when too many wait already.
+        """
+        if not self._queues and self._fits(size):
+            self.reserved += size
+            return
+        if self.waiting >= MAX_WAITING:
+            raise self.full()
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(address, deque()).append((size, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            self._leave(size, turn, address)
+            raise
+
+    def release(self, size: int) -> None:
+        """Give bytes back."""
+        self.reserved -= size
+        self._grant()
+
+    def full(self) -> CallError:
+        """What is said to a call whose turn does not come."""
+        text = f"other calls fill the {self.total_bytes} bytes for large bodies; try again"
+        return CallError(429, "TooManyRequests", f"{text}, or raise --max-inflight-body-bytes if this happens often")
+
+    def _fits(self, size: int) -> bool:
+        """Whether it can be given now; a body above the whole budget is read alone."""
+        return self.reserved + size <= self.total_bytes or not self.reserved
+
+    def _grant(self) -> None:
+        """Serve whose turn it is while there is room; the address that was served goes to the end."""
+        while self._queues:
+            address, queue = next(iter(self._queues.items()))
+            size, turn = queue[0]
+            if not turn.cancelled():
+                if not self._fits(size):
+                    return
+                self.reserved += size
+                turn.set_result(None)
+            queue.popleft()
+            del self._queues[address]
+            if queue:
+                self._queues[address] = queue
+
+    def _leave(self, size: int, turn: asyncio.Future[None], address: str) -> None:
+        if turn.done() and not turn.cancelled():  # it was given in the same moment
+            self.release(size)
+            return
+        queue = self._queues.get(address, deque())
+        if (size, turn) in queue:
+            queue.remove((size, turn))
+            if not queue:
+                del self._queues[address]
+        self._grant()  # a smaller one may stand behind it
+
+
+class Body:
+    """One body: `async with Body(…) as body`, which holds what it reserved until the answer was computed."""
+
+    __slots__ = ("_budget", "_deadline", "_length", "_limit", "_receive", "_reserved", "_scope")
+
+    def __init__(
+        self, budget: BodyBudget, scope: Scope, receive: Receive, *, length: int | None, limit: int, deadline: float
+    ) -> None:
+        """Describe a body that was not read yet.
+
+        Args:
+            budget: what large bodies are reserved in.
+            scope: of the call; tells of the client and its clock.
+            receive: gives the pieces.
+            length: as declared, None when it is streamed.
+            limit: the most bytes to take.
+            deadline: on the monotonic clock, when the answer is of no more use.
+        """
+        self._budget = budget
+        self._scope = scope
+        self._receive = receive
+        self._length = length
+        self._limit = limit
+        self._deadline = deadline
+        self._reserved = 0
+
+    async def __aenter__(self) -> bytes:
+        """The body, whole.
+
+        Raises:
+            CallError: 413 when it is longer than the limit, declared or not; 429 when its turn did not come before
+                the deadline; 408 when it was not whole by then.
+            ClientGone: the client went away.
+        """
+        try:
+            return await self._read()
+        except BaseException:
+            self._release()
+            raise
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self._release()
+
+    async def _read(self) -> bytes:
+        length = self._length
+        if length is not None and length > self._limit:
+            raise await self._discarded(length)
+        if length is not None and length > FREE_BYTES:
+            return await self._read_reserved(length, [])
+        chunks, size, more = await self._collect([], FREE_BYTES)
+        if size > self._limit:
+            raise await self._discarded(size, more=more)
+        if not more:
+            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        return await self._read_reserved(self._limit, chunks)
+
+    async def _read_reserved(self, size: int, chunks: list[bytes]) -> bytes:
+        """The same after its bytes were reserved; both are bounded by the call's deadline."""
+        clock: ClientClock = self._scope.get("extensions", {}).get(CLOCK, _NO_CLOCK)
+        clock.pause_clock()
+        try:
+            async with asyncio.timeout(self._deadline - monotonic()):
+                await self._budget.reserve(size, (self._scope.get("client") or ("",))[0])
+                self._reserved = size
+                clock.hold()
+                chunks, found, more = await self._collect(chunks, self._limit)
+        except TimeoutError:
+            raise self._late() from None
+        finally:
+            clock.resume_clock()
+        if found > self._limit:
+            self._release()
+            chunks.clear()
+            raise await self._discarded(found, more=more)
+        return b"".join(chunks)
+
+    async def _collect(self, chunks: list[bytes], most: int) -> tuple[list[bytes], int, bool]:
+        """Append what comes until the end or until there is more than `most`.
+
+        Returns:
+            The chunks, their bytes, and whether there is more to come.
+        """
+        size, more = sum(map(len, chunks)), True
+        while more and size <= most:
+            message = await self._next()
+            chunk: bytes = message.get("body", b"")
+            more = message.get("more_body", False)
+            size += len(chunk)
+            chunks.append(chunk)
+        return chunks, size, more
+
+    async def _discarded(self, size: int, *, more: bool = True) -> CallError:
+        """Read the rest of a body that is too long, keep nothing of it, and say so. It needs no budget."""
+        found = 0 if self._length is not None else size
+        most = DRAINED_FACTOR * self._limit
+        while more and size <= most and found <= most:
+            message = await self._next()
+            found += len(message.get("body", b""))
+            more = message.get("more_body", False)
+        text = f"the body is larger than {self._limit} bytes (found {max(size, found)})"
+        return CallError(413, "RequestEntityTooLarge", f"{text}; raise --max-body-bytes to take it")
+
+    async def _next(self) -> MutableMapping[str, Any]:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        return message
+
+    def _late(self) -> CallError:
+        if not self._reserved:
+            return self._budget.full()
+        return CallError(408, "RequestTimeout", "the body was not whole before the call's deadline; see ?timeout=")
+
+    def _release(self) -> None:
+        if self._reserved:
+            self._budget.release(self._reserved)
+            self._reserved = 0

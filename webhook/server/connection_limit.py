@@ -1,0 +1,119 @@
+"""How many connections a port has at most, and which one makes room for the next.
+
+Knows connections by what they tell of themselves; nothing of sockets and TLS. The newcomer is always let in: whoever
+fills the port with connections, idle or half open, cannot lock the API server out, only end older ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Final
+
+from webhook.server.connections import BoundedConnection
+from webhook.server.tally import Tally
+
+MAX_READ_BYTES: Final = 32 * 1024 * 1024
+"""Of the largest reads of all connections. The TLS layer keeps 2 to 3 times as much until a connection ends, which a
+thousand connections with half a body of 60 KB would make 190 MB. A thousand reviews of usual size make 6 MB."""
+_LARGE_READ: Final = 16 * 1024
+_PATIENCE_S: Final = 1.0
+"""A connection that is in the middle of a request is only ended for its buffers when its client made us wait so long:
+the body of an API server is there within milliseconds."""
+_UNPROVEN_SHARE: Final = 4
+"""A quarter of the places stays with connections that were not answered yet. Otherwise somebody who had every place
+answered once could end each newcomer, an API server's among them, by opening another."""
+
+
+class ConnectionLimit:
+    """The connections of one port, counted from the accept on, and what they keep in memory. Event loop only.
+
+    A connection is unproven until its first request was answered; those are kept in the order in which they came.
+    """
+
+    def __init__(self, most: int, port: str, tally: Tally) -> None:
+        """Count for a port.
+
+        Args:
+            most: how many there may be.
+            port: its name in metrics.
+            tally: the counts.
+        """
+        self._most = most
+        self._port = port
+        self._tally = tally
+        self._unproven: dict[BoundedConnection, None] = {}
+        self._proven: dict[BoundedConnection, None] = {}
+        self.read_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._unproven) + len(self._proven)
+
+    def admit(self, connection: BoundedConnection) -> None:
+        """Count a newcomer; when there is no place, the one that can best be spared is aborted."""
+        while len(self) >= self._most:
+            self.make_room()
+        connection.register = self
+        connection.since = connection.loop.time()
+        self._unproven[connection] = None
+        self._show()
+
+    def completed(self, connection: BoundedConnection) -> None:
+        """A connection was answered for the first time."""
+        if connection in self._unproven:  # not aborted while its answer was computed
+            del self._unproven[connection]
+            self._proven[connection] = None
+
+    def grew(self, connection: BoundedConnection, grown: int) -> None:
+        """The buffers of a connection grew."""
+        if connection in self._unproven or connection in self._proven:
+            self.read_bytes += grown
+
+    def forget(self, connection: BoundedConnection) -> None:
+        """A connection is gone."""
+        if connection in self._unproven or connection in self._proven:
+            self._unproven.pop(connection, None)
+            self._proven.pop(connection, None)
+            self.read_bytes -= connection.largest_read
+            self._show()
+
+    def make_room(self) -> None:
+        """Abort the connection that can best be spared, if there is any."""
+        victim = self._spared()
+        if victim is not None:
+            self._end(victim, "limit")
+
+    def shed(self, now: float) -> None:
+        """Abort connections with large buffers until the others are within bounds: idle ones, then slow ones."""
+        if self.read_bytes <= MAX_READ_BYTES:
+            return
+        large = [one for one in (*self._proven, *self._unproven) if one.largest_read >= _LARGE_READ]
+        slow = [one for one in large if _is_idle(one) or one.is_waited_for(now, _PATIENCE_S)]
+        for one in sorted(slow, key=lambda one: (not _is_idle(one), one.since)):
+            if self.read_bytes <= MAX_READ_BYTES:
+                return
+            self._end(one, "buffers")
+
+    def _spared(self) -> BoundedConnection | None:
+        """The unproven one that waits longest; while those are few, the longest idle; at last whatever is oldest."""
+        unproven = next((one for one in self._unproven if one.is_waited_for(one.loop.time())), None)
+        if unproven is not None and len(self._unproven) * _UNPROVEN_SHARE > self._most:
+            return unproven
+        idle = min(filter(_is_idle, self._proven), key=attrgetter("since"), default=None)
+        return idle or unproven or _first(self._proven) or _first(self._unproven)
+
+    def _end(self, connection: BoundedConnection, reason: str) -> None:
+        self.forget(connection)
+        connection.abort()
+        self._tally.connections_aborted[reason,] += 1
+
+    def _show(self) -> None:
+        self._tally.connections[self._port,] = len(self)
+
+
+def _first(connections: Iterable[BoundedConnection]) -> BoundedConnection | None:
+    return next(iter(connections), None)
+
+
+def _is_idle(connection: BoundedConnection) -> bool:
+    return connection.waits_for == "idle_s"

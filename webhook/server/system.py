@@ -1,0 +1,95 @@
+"""What the server asks of the operating system: memory back, and enough file descriptors.
+
+Knows glibc and POSIX, nothing of the server. Elsewhere (musl, Windows) nothing is asked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
+_LARGE_BYTES: Final = 1024 * 1024
+"""glibc raises its own 128 KB to the largest block that was freed, up to 32 MB, and takes such blocks from the heap
+from then on, where one small object above them keeps all below from being given back: 24 bodies of 20 MB left the
+process at 530 MB for good. Set by hand, it stays. Below the 256 KB that each read of TLS asks for and gives back it
+would cost 45 us a request."""
+_TRIM_BYTES: Final = 8 * 1024 * 1024
+_GROWN_BYTES: Final = 16 * 1024 * 1024
+_HELPED_BYTES: Final = 1024 * 1024
+_MAX_PAUSE: Final = 4
+
+
+def give_memory_back() -> bool:
+    """Have large blocks of memory returned to the system when they are freed; whether that was possible."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        return False
+    return bool(mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES) and mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES))
+
+
+class MemoryTrimmer:
+    """Gives back what many small blocks leave on the heap; `look` is called every few seconds.
+
+    A crowd of connections with half a body each leaves pages that are free but not at the end of the heap. Giving them
+    back takes a few milliseconds, so it is done only while the process is larger than it was, and less and less often
+    while it does not help: then the memory is in use.
+    """
+
+    def __init__(self) -> None:
+        self._least = 0
+        self._pause = self._looks = 1
+
+    def look(self) -> bool:
+        """Give memory back if the process has grown by 16 MiB over its least size; whether it was tried."""
+        resident = resident_bytes()
+        self._least = min(self._least or resident, resident)
+        self._looks += 1
+        if resident - self._least < _GROWN_BYTES or self._looks < self._pause:
+            return False
+        self._looks = 0
+        try:
+            ctypes.CDLL(None).malloc_trim(0)
+        except (AttributeError, OSError, TypeError):
+            return False
+        has_helped = resident - resident_bytes() > _HELPED_BYTES
+        self._pause = 1 if has_helped else min(self._pause * 2, _MAX_PAUSE)
+        return True
+
+
+def unsent_bytes(connected: Any) -> int:
+    """What the system holds of a connected socket that the other end did not take yet; 0 where it does not tell."""
+    try:
+        import fcntl
+        import termios
+
+        found = fcntl.ioctl(connected.fileno(), termios.TIOCOUTQ, bytes(4))
+    except (ImportError, OSError, AttributeError):
+        return 0
+    return int.from_bytes(found, sys.byteorder)
+
+
+def resident_bytes() -> int:
+    """The resident set of this process; 0 where /proc does not tell."""
+    try:
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    except OSError:
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def allow_files(count: int) -> None:
+    """Raise the soft limit of open files to `count`, as far as the hard limit goes; it is never lowered."""
+    try:
+        import resource
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
