@@ -17,6 +17,6 @@ FROM python:3.13-slim
 COPY --from=build /opt/claimgate /opt/claimgate
 ENV PATH=/opt/claimgate/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 USER 65532:65532
-EXPOSE 8443
+EXPOSE 8443 8081
 ENTRYPOINT ["claimgate"]
 CMD ["serve"]
