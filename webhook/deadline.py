@@ -9,9 +9,9 @@ pkg/apis/cel/config.go CheckFrequency, cel-go v0.26.0 interpreter evalFold). Cos
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
+from time import monotonic
 from typing import Final, TypeVar
 
 from webhook.errors import BudgetExceeded
@@ -20,6 +20,10 @@ STEP: Final = 100
 """Units of work between two looks at the clock. A unit is about one iteration of a loop: 0.1 to 1 microseconds."""
 CHARACTERS: Final = 1000
 """Characters of text that count as one unit for what CPython does in C: find, replace, compare, decode."""
+PIECE: Final = 1000
+"""Characters of text that are looked at one by one between two looks at the clock …"""
+PIECE_WORK: Final = STEP + 1
+"""… which is work enough to look."""
 OVER_TIME: Final = "operation interrupted"
 """cel-go v0.26.0 interpreter/interpretable.go, InterruptError."""
 
@@ -66,8 +70,21 @@ class Deadline:
             Exception: `overrun`, when it is too late.
         """
         self.left = STEP
-        if time.monotonic() > self.at:
+        if monotonic() > self.at:
             raise self.overrun(OVER_TIME)
+
+    def each(self, items: Collection[Item]) -> Iterable[Item]:
+        """The items of a collection, all charged: as they are when they are few, otherwise paced."""
+        if len(items) > STEP:
+            return self.paced(items)
+        self.spend(len(items))
+        return items
+
+    def pieces(self, text: str) -> Iterator[str]:
+        """A text in pieces, with the clock read at least at every one: for a walk in Python or over a table."""
+        for start in range(0, len(text), PIECE):
+            self.spend(PIECE_WORK)
+            yield text[start : start + PIECE]
 
     def paced(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items, with the clock read at least every STEP of them."""

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from webhook.cel.cost import OVER_BUDGET, OVER_LIMIT, Meter, Overrun
+from webhook.cel.cost import OVER_BUDGET, OVER_LIMIT, STEP, Meter, Overrun
 from webhook.deadline import OVER_TIME, Deadline
 from webhook.errors import BudgetExceeded
 
@@ -12,12 +12,12 @@ from webhook.errors import BudgetExceeded
 def test_a_meter_starts_with_the_api_servers_limits():
     meter = Meter()
     assert (meter.limit, meter.budget, meter.deadline, meter.spent) == (1_000_000, 10_000_000, None, 0)
-    assert meter.start() == 1_000_000
+    assert meter.start(STEP) == 1_000_000
 
 
 def test_the_smaller_of_limit_and_budget_bounds_a_run():
-    assert Meter(limit=5, budget=100).start() == 5
-    assert Meter(limit=100, budget=5).start() == 5
+    assert Meter(limit=5, budget=100).start(STEP) == 5
+    assert Meter(limit=100, budget=5).start(STEP) == 5
 
 
 def test_a_cost_over_the_limit_is_booked_and_refused():
@@ -35,34 +35,34 @@ def test_an_overspent_budget_refuses_everything_after():
         meter.settle()
     assert meter.exhausted
     with pytest.raises(BudgetExceeded, match=OVER_BUDGET):
-        meter.start()
+        meter.start(STEP)
 
 
 @pytest.mark.parametrize(("limit", "budget", "text"), [(5, 100, OVER_LIMIT), (100, 5, OVER_BUDGET)])
 def test_a_check_says_which_bound_was_reached(limit, budget, text):
     meter = Meter(limit=limit, budget=budget)
-    assert meter.check(5) == 5
+    assert meter.check(5, STEP) == 5
     with pytest.raises(BudgetExceeded, match=text):
-        meter.check(6)
+        meter.check(6, STEP)
     assert meter.cost == 6
 
 
 def test_a_cost_counted_ahead_asks_for_exact_counting():
     with pytest.raises(Overrun):
-        Meter(limit=5).probe(6)
-    assert Meter(limit=5).probe(5) == 5
+        Meter(limit=5).probe(6, STEP)
+    assert Meter(limit=5).probe(5, STEP) == 5
 
 
 def test_a_deadline_is_looked_at_in_steps():
     meter = Meter(deadline=Deadline(time.monotonic() + 60))
-    assert meter.start() == 25_000
-    assert meter.check(25_001) == 50_001
-    assert Meter(limit=7, deadline=Deadline(time.monotonic() + 60)).start() == 7
+    assert meter.start(STEP) == 1_000
+    assert meter.check(1_001, STEP) == 2_001
+    assert Meter(limit=7, deadline=Deadline(time.monotonic() + 60)).start(STEP) == 7
     meter.deadline = Deadline(time.monotonic() - 1)
-    assert meter.start() == 25_000  # the clock was read when the first expression began
-    meter.cost = 25_000
+    assert meter.start(STEP) == 1_000  # the clock was read when the first expression began
+    meter.cost = 1_000
     meter.settle()
     with pytest.raises(BudgetExceeded, match=OVER_TIME):
-        meter.start()
+        meter.start(STEP)
     with pytest.raises(BudgetExceeded, match=OVER_TIME):
-        meter.check(1)
+        meter.check(1, STEP)

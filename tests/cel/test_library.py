@@ -12,6 +12,7 @@ from webhook.cel.library import authorizer, extended_lists, functions_of, lists,
 from webhook.cel.library.membership import Members
 from webhook.cel.types import DYN
 from webhook.cel.values import UInt, equal
+from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, CompileError, EvaluationError
 
 DATA = Path(__file__).parents[1] / "data" / "cel"
@@ -123,8 +124,8 @@ def test_hostile_patterns_take_linear_time() -> None:
 
 def test_find_all_stops_where_each_match_looks_at_the_whole_text() -> None:
     with pytest.raises(BudgetExceeded):
-        regex.find_all("a" * 200_000, "a.*b|a")
-    assert len(regex.find_all("a1" * 50_000, "[0-9]+")) == 50_000
+        regex.find_all(Deadline(), "a" * 200_000, "a.*b|a")
+    assert len(regex.find_all(Deadline(), "a1" * 50_000, "[0-9]+")) == 50_000
 
 
 def test_compiled_patterns_are_kept_within_bounds() -> None:
@@ -149,7 +150,7 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3), max_le
 
 @given(TEXT, st.sampled_from([",", "a", "é", "ab", ""]))
 def test_join_undoes_split(text: str, separator: str) -> None:
-    assert strings.join(strings.split(text, separator), separator) == text
+    assert strings.join(Deadline(), strings.split(Deadline(), text, separator), separator) == text
 
 
 @given(TEXT, TEXT)
@@ -161,30 +162,30 @@ def test_a_part_is_where_index_of_says(text: str, part: str) -> None:
 
 @given(st.lists(VALUES, max_size=8))
 def test_distinct_keeps_one_of_each(values: list[object]) -> None:
-    kept = extended_lists.distinct(values)
-    assert extended_lists.distinct(kept) == kept
+    kept = extended_lists.distinct(Deadline(), values)
+    assert extended_lists.distinct(Deadline(), kept) == kept
     assert all(any(equal(value, other) for other in kept) for value in values)
 
 
 @given(st.lists(VALUES, max_size=8), VALUES)
 def test_members_are_what_equality_says(values: list[object], value: object) -> None:
-    assert (value in Members(values)) is any(equal(value, other) for other in values)
+    assert (value in Members(Deadline(), values)) is any(equal(value, other) for other in values)
 
 
 @given(st.lists(st.floats(), max_size=10))
 def test_sorting_is_idempotent_without_nan(values: list[float]) -> None:
     if not any(value != value for value in values):
-        once = extended_lists.sort(values)
-        assert extended_lists.sort(once) == once
-        assert lists.is_sorted(once)
+        once = extended_lists.sort(Deadline(), values)
+        assert extended_lists.sort(Deadline(), once) == once
+        assert lists.is_sorted(Deadline(), once)
 
 
 @settings(max_examples=200)
 @given(TEXT, st.sampled_from(["a", "a*", "[^a]", "", ".", "é|b", "\\b", "(?i)A+"]))
 def test_find_is_the_first_of_find_all(text: str, pattern: str) -> None:
-    found = regex.find_all(text, pattern)
-    assert regex.find(text, pattern) == (found[0] if found else "")
-    assert regex.find_all(text, pattern, 1) == found[:1]
+    found = regex.find_all(Deadline(), text, pattern)
+    assert regex.find(Deadline(), text, pattern) == (found[0] if found else "")
+    assert regex.find_all(Deadline(), text, pattern, 1) == found[:1]
 
 
 # ---- authorizer

@@ -4,7 +4,8 @@ An expression becomes one flat function over the activation that works on plain 
 compiler_* modules, one per kind of construct; here is what holds them together: the dispatch, scopes, nesting and the
 frame of the function. Shape of the result:
 
-    def f(A, L, M):                     activation, cost limit, meter
+    def f(A, L, M):                     activation, cost up to which it may run without asking, meter
+        S = 300                         cost of a hundred iterations, between two looks at the clock
         C = 5                           cost of the first block
         try:
             …
@@ -25,7 +26,7 @@ import ast
 import threading
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from webhook.cel import (
     compiler_access,
@@ -43,17 +44,34 @@ from webhook.cel.folding import fold
 from webhook.cel.library.declaration import Overload
 from webhook.cel.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode, children
 from webhook.cel.types import Type
+from webhook.deadline import STEP as ITERATIONS
+from webhook.deadline import Deadline
 from webhook.errors import CompileError, Issue
 
 if TYPE_CHECKING:
     from webhook.cel.checker import Checked
     from webhook.cel.cost import Meter
 
-Function: TypeAlias = "Callable[[Mapping[str, Any], int, Meter], Any]"
 Handler: TypeAlias = "Callable[[Compiler, Any], Term]"
 
+LEAST_STEP = 1_000
+"""Cost between two looks at the clock, at least: a hundred iterations that do something, or some hundreds that do next
+to nothing. Below it the looks would take more than a hundredth of the time of a short loop in a short loop.
+"""
+NO_LOOP = 2**63
+"""The step of an expression without loops, which asks nowhere."""
 NESTED_BLOCKS = 13
 """CPython allows 20 blocks inside each other in one function; a construct opens up to two at once, and handlers two."""
+
+
+class Function(Protocol):
+    """A compiled expression, with the cost that lies at most between two looks at the clock."""
+
+    step: int
+
+    def __call__(self, activation: Mapping[str, Any], limit: int, meter: Meter, /) -> Any:
+        """The value."""
+        ...
 
 
 def compile_tree(checked: Checked, source: str, *, exact: bool = False) -> Function:
@@ -94,6 +112,7 @@ class Compiler:
         self.constants = fold(checked, source)
         self.writer = Writer(exact=exact)
         self.scope: dict[str, Term] = {}
+        self.never = Deadline()
         failures = Failures(self.writer.places)
         self.lost, self.failure = failures.lost, failures.failure
 
@@ -160,6 +179,11 @@ class Compiler:
         line = 1 if place is None else self.writer.line(place)
         return code.call(self.writer.bind(function), *arguments, line=line)
 
+    def deadline(self) -> ast.expr:
+        """The Deadline of the evaluation; one that never comes where there is none."""
+        given = code.attribute(code.name(code.METER), "deadline")
+        return code.disjunction(given, self.bind(self.never))
+
     def overloads(self, node: Node) -> tuple[Overload, ...]:
         """The signatures that a call may come to."""
         return self.checked.overloads.get(id(node), ())
@@ -183,10 +207,18 @@ class Compiler:
             book,
             code.fail(code.call(self.bind(self.failure), code.name("x"))),
         ]
-        start = code.assign(code.COST, code.literal(writer.total))
-        body: list[ast.stmt] = [start, code.attempt(attempted, self.bind(ERRORS), handler)]
+        body: list[ast.stmt] = [
+            code.assign(code.COST, code.literal(writer.total)),
+            code.attempt(attempted, self.bind(ERRORS), handler),
+        ]
+        step = NO_LOOP
+        if writer.lightest is not None:
+            step = max(ITERATIONS * writer.lightest, LEAST_STEP)
+            body.insert(0, code.assign(code.STEP, code.literal(step)))
         inner = code.function("f", [code.ACTIVATION, code.LIMIT, code.METER], body)
-        return _build(inner, writer.constants)
+        built = _build(inner, writer.constants)
+        built.step = step
+        return built
 
 
 @lru_cache(maxsize=1024)

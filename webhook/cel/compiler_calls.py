@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.cel import compiler_code as code
 from webhook.cel import compiler_optional, runtime
 from webhook.cel.compiler_code import Place, Term
-from webhook.cel.dispatch import Dispatch, Unary, fitting
+from webhook.cel.dispatch import Dispatch, Unary, fitting, is_metered
 from webhook.cel.failure import failed_cost
 from webhook.cel.folding import is_set
 from webhook.cel.library import conversions, costs, regex, standard
@@ -23,6 +23,7 @@ from webhook.cel.library.declaration import Cost, Overload
 from webhook.cel.tree import Call, Node
 from webhook.cel.types import BOOL, INT, Type
 from webhook.cel.values import INT_MAX, INT_MIN
+from webhook.deadline import STEP as ITERATIONS
 from webhook.errors import EvaluationError
 
 if TYPE_CHECKING:
@@ -131,7 +132,10 @@ def apply(compiler: Compiler, overloads: tuple[Overload, ...], terms: list[Term]
     found = Term(_target(compiler, overloads, values, place, direct=direct), static, sure=sure)
     if cost is not None and cost not in _BEFORE:
         found = compiler.kept(found)
-        extra = compiler.call(cost, found.code, *values)
+        if cost is costs.traverse_target:
+            extra = compiler.call(costs.traversal, values[0], compiler.deadline())
+        else:
+            extra = compiler.call(cost, found.code, *values)
         writer.charge_value(code.binary(extra, ast.Sub(), code.literal(1)))
     return found
 
@@ -139,20 +143,21 @@ def apply(compiler: Compiler, overloads: tuple[Overload, ...], terms: list[Term]
 def _target(
     compiler: Compiler, overloads: tuple[Overload, ...], values: list[ast.expr], place: Place, *, direct: bool
 ) -> ast.expr:
+    metered = [compiler.deadline()] if is_metered(overloads) else []
     if direct:
-        return compiler.call(overloads[0].implementation, *values, place=place)
+        return compiler.call(overloads[0].implementation, *metered, *values, place=place)
     classes: list[ast.expr] = [code.call(compiler.bind(type), value) for value in values]
     if len(values) == 1:
         table = compiler.table(overloads, Unary)
         chosen = code.subscript(compiler.bind(table), classes[0])
-        called = code.call(chosen, values[0], line=compiler.writer.line(place))
+        called = code.call(chosen, *metered, values[0], line=compiler.writer.line(place))
         same = [each.parameters[0].name for each in overloads if each.implementation is conversions.identity]
         if len(same) == 1 and same[0] in _CLASSES:  # such as string(text)
             return code.either(code.identical(classes[0], compiler.bind(_CLASSES[same[0]])), values[0], called)
         return called
     table = compiler.table(overloads, Dispatch)
     chosen = code.subscript(compiler.bind(table), ast.Tuple(classes, ast.Load(), lineno=1, col_offset=0))
-    return code.call(chosen, *values, line=compiler.writer.line(place))
+    return code.call(chosen, *metered, *values, line=compiler.writer.line(place))
 
 
 def _fits(parameter: Type, term: Term) -> bool:
@@ -275,7 +280,8 @@ def membership(compiler: Compiler, node: Call) -> Term:
     container = compiler.value(right)
     overloads = compiler.overloads(node)
     compiler.writer.charge(1)  # also when the container fails, which then counts as one of size 1
-    if len(overloads) == 1 and overloads[0].id == "in_list":
+    is_counted = len(overloads) == 1 and overloads[0].id == "in_list"
+    if is_counted:
         container = compiler.kept(container)
         length = code.call(compiler.bind(len), container.code, line=compiler.writer.line(Place("call")))
         compiler.writer.charge_value(code.binary(length, ast.Sub(), code.literal(1)))
@@ -285,13 +291,20 @@ def membership(compiler: Compiler, node: Call) -> Term:
         kind = code.call(compiler.bind(type), container.code)
         classes: tuple[type, ...] = _CONTAINERS.get(container.type.name, (dict, list))
         checks = [code.identical(kind, compiler.bind(each)) for each in classes]
+        if list in classes and not is_counted:
+            checks[-1] = code.conjunction(checks[-1], _is_short(compiler, container.code))
         known = checks[0] if len(checks) == 1 else code.disjunction(*checks)
         term = compiler.kept(term)
         quick = code.compare(term.code, ast.In(), container.code)
-        slow = compiler.call(standard.contains, term.code, container.code, place=Place("call"))
+        slow = compiler.call(standard.contains, compiler.deadline(), term.code, container.code, place=Place("call"))
         return Term(code.either(known, quick, slow), BOOL, sure=True)
-    found = compiler.call(standard.contains, term.code, container.code, place=Place("call"))
+    found = compiler.call(standard.contains, compiler.deadline(), term.code, container.code, place=Place("call"))
     return Term(found, BOOL, sure=True)
+
+
+def _is_short(compiler: Compiler, container: ast.expr) -> ast.expr:
+    """Whether a list is so short that a look through it at the speed of C needs no charge."""
+    return code.compare(code.call(compiler.bind(len), container), ast.LtE(), code.literal(ITERATIONS))
 
 
 def _in_set(compiler: Compiler, term: Term, values: list[Any]) -> Term:
@@ -303,7 +316,7 @@ def _in_set(compiler: Compiler, term: Term, values: list[Any]) -> Term:
             return Term(code.compare(first, ast.In(), members), BOOL, raises=raises, sure=True)
         is_text = code.identical(code.call(compiler.bind(type), first), compiler.bind(str))
         return Term(code.conjunction(is_text, code.compare(again, ast.In(), members)), BOOL, raises=raises, sure=True)
-    found = compiler.call(standard.contains_element, term.code, compiler.bind(values))
+    found = compiler.call(standard.contains_element, compiler.deadline(), term.code, compiler.bind(values))
     return Term(found, BOOL, raises=raises, sure=True)
 
 

@@ -22,7 +22,7 @@ LIGHT = 20
 """A loop may count this much too little before it asks again: each of its rounds was counted with 1 to 12 at least."""
 _IMMUTABLE = (str, int, float, bool, bytes, type(None), frozenset)
 
-COST, LIMIT, METER, ACTIVATION = "C", "L", "M", "A"
+COST, LIMIT, METER, ACTIVATION, STEP = "C", "L", "M", "A", "S"
 
 
 @dataclass(slots=True)
@@ -226,11 +226,13 @@ class Writer:
 
     exact: loops count each iteration as it runs; otherwise all of them before the first, which is cheaper and may count
     too much before a loop ends early, so that it is only done where the limit is far enough (cost.Overrun).
+    lightest: what an iteration costs at least, of all loops; None without any.
     moves: how many statements so far change the cost at run time; heavy: how many of them by much. depth: blocks that
     Python counts as nested. level: handlers of errors around the code.
     """
 
     exact: bool = False
+    lightest: int | None = None
     body: list[ast.stmt] = field(default_factory=list)
     total: int = 0
     moves: int = 0
@@ -294,6 +296,10 @@ class Writer:
             for place in self.places[first:after]:
                 if place.level == self.level:
                     place.refund += end - total
+
+    def loop_of(self, each: int) -> None:
+        """Note what an iteration of one more loop costs."""
+        self.lightest = each if self.lightest is None else min(self.lightest, each)
 
     def charge_value(self, value: ast.expr) -> None:
         """Count a cost that is known when it runs."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from webhook.cel.compiler import Compiler
 
 _SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any", "optional_type"))
-Equals: TypeAlias = "Callable[[Any, Any], bool]"
+Equals: TypeAlias = "Callable[..., bool]"
 _EXACT = 2**53
 """Up to here every int is a double, so that Python's exact comparison and cel-go's agree."""
 
@@ -321,5 +321,5 @@ def _with_value(compiler: Compiler, left: Term, right: Term, equals: Equals) -> 
     left, right = compiler.kept(left), compiler.kept(right)
     is_text = code.identical(code.call(compiler.bind(type), left.code), compiler.bind(str))
     quick = code.compare(left.code, ast.Eq(), right.code)
-    slow = compiler.call(equals, left.code, right.code, place=Place("call"))
+    slow = compiler.call(equals, left.code, right.code, compiler.deadline(), place=Place("call"))
     return Term(code.either(is_text, quick, slow), BOOL, raises=raises, sure=True)

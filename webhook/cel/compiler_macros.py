@@ -8,7 +8,8 @@ expansions (parser/macro.go, ext/comprehensions.go v0.26.0), where the accumulat
     exists_one  2 each found, 2 at the end  transformMap  3 each, transformMapEntry 2 each, 1 at the end
 
 A loop's cost is counted before it starts, as if it ran through, and corrected when it ends early (compiler_code.Writer
-on `exact`).
+on `exact`). A loop of many rounds so goes beyond the bound that stands for the next look at the clock (cost.py),
+asks, and runs over a paced range; the bound is drawn near again when it ends early.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from webhook.cel.library import extended_lists
 from webhook.cel.tree import Macro, Node
 from webhook.cel.types import BOOL, DYN, INT, Type, list_of
 from webhook.cel.values import make_map, no_such_overload
+from webhook.deadline import STEP as ITERATIONS
 
 if TYPE_CHECKING:
     from webhook.cel.compiler import Compiler
@@ -102,19 +104,24 @@ class _Loop:
         """Place the loop, with the cost of one run of its body, and of its result."""
         writer, compiler = self.writer, self.compiler
         writer.moves += 1
-        iterable: ast.expr = self.iterable
+        elements: ast.expr = self.iterable
         if self.ends_early:
-            iterable = code.name(self.remaining)
-            writer.emit(code.assign(self.remaining, code.call(compiler.bind(iter), self.iterable)))
-        if writer.exact:
-            writer.emit(code.add_cost(code.literal(result)))
-            body[:0] = [code.add_cost(code.literal(each)), self.ask("check")]
-        elif each:
+            elements = code.call(compiler.bind(iter), elements)
+        writer.emit(code.assign(self.remaining, elements))
+        paced = code.call(code.attribute(code.name(code.METER), "paced"), code.name(self.remaining))
+        pace = code.assign(self.remaining, paced)
+        if each and not writer.exact:
+            writer.loop_of(each)
             writer.emit(code.add_cost(self._whole(each, result)))
-            writer.emit(self.ask("probe"))
+            is_long = code.compare(code.call(compiler.bind(len), self.range), ast.Gt(), code.literal(ITERATIONS))
+            writer.emit(self.ask("probe", code.branch(is_long, [pace])))
         else:
             writer.emit(code.add_cost(code.literal(result)))
-        writer.emit(code.loop(self.names, iterable, body))
+            writer.emit(pace)
+            if each:
+                writer.loop_of(each)
+                body[:0] = [code.add_cost(code.literal(each)), self.ask("check")]
+        writer.emit(code.loop(self.names, code.name(self.remaining), body))
 
     def _whole(self, each: int, result: int) -> ast.expr:
         """The cost of all runs of the body and of the result."""
@@ -124,23 +131,27 @@ class _Loop:
         count = code.call(self.compiler.bind(len), self.range)
         return code.binary(code.binary(count, ast.Mult(), code.literal(each)), ast.Add(), code.literal(result))
 
-    def ask(self, method: str) -> ast.stmt:
-        """Go on only if the cost so far allows it."""
+    def ask(self, method: str, *more: ast.stmt) -> ast.stmt:
+        """Go on only if the cost so far allows it, and do more then."""
         over = code.compare(code.name(code.COST), ast.Gt(), code.name(code.LIMIT))
-        bound = code.call(code.attribute(code.name(code.METER), method), code.name(code.COST))
-        return code.branch(over, [code.assign(code.LIMIT, bound)])
+        arguments = code.name(code.COST), code.name(code.STEP)
+        bound = code.call(code.attribute(code.name(code.METER), method), *arguments)
+        return code.branch(over, [code.assign(code.LIMIT, bound), *more])
 
-    def end_early(self, each: int, condition: int) -> ast.stmt:
+    def end_early(self, each: int, condition: int) -> list[ast.stmt]:
         """Correct the cost of a loop that is left: only the next element's condition is still evaluated."""
         remaining = code.name(self.remaining)
         if self.writer.exact:
-            return code.add_cost(self.compiler.call(runtime.pending, remaining, code.literal(condition)))
+            return [code.add_cost(self.compiler.call(runtime.pending, remaining, code.literal(condition)))]
         # the elements left, each of which was counted, less the next one's condition
         left = self.writer.temporary()
         hint = code.call(code.attribute(remaining, "__length_hint__"))
         counted = code.binary(code.name(left), ast.Mult(), code.literal(each))
         rest = code.binary(counted, ast.Sub(), code.literal(condition))
-        return code.subtract_cost(code.conjunction(code.walrus(left, hint), rest))
+        near = code.binary(code.name(code.COST), ast.Add(), code.name(code.STEP))
+        is_far = code.compare(code.name(code.LIMIT), ast.Gt(), near)
+        draw_near = code.branch(is_far, [code.assign(code.LIMIT, near)])
+        return [code.branch(code.walrus(left, hint), [code.subtract_cost(rest), draw_near])]
 
     def body(self) -> _Body:
         """Begin the body."""
@@ -186,7 +197,7 @@ def _quantifier(compiler: Compiler, node: Macro, *, decides: bool, condition: in
         raises = bool(body.statements) or term.raises or not is_bool(term)
         value = term.code if is_bool(term) else compiler.kept(term).code
     each = body.each
-    leave = [code.assign(result, code.literal(decides)), loop.end_early(each, condition), code.leave()]
+    leave = [code.assign(result, code.literal(decides)), *loop.end_early(each, condition), code.leave()]
     tests: list[ast.stmt]
     if is_bool(term):
         tests = [code.branch(value if decides else code.negation(value), leave)]

@@ -1,12 +1,31 @@
 """What an evaluation may cost: the API server's limits and a deadline. Knows no expressions.
 
-Cost is counted in cel-go's units, exactly along the path that was evaluated (cel-go v0.26.0 interpreter/runtimecost.go
-with k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go); the compiler writes the counting into each program. Sizes of
-limits: k8s.io/apiserver pkg/apis/cel/config.go. Nothing in an expression can absorb BudgetExceeded.
+Two things are counted, and neither stands for the other:
+
+cost    in cel-go's units, exactly along the path that was evaluated (cel-go v0.26.0 interpreter/runtimecost.go with
+        k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go); the compiler writes the counting into each program. The same
+        on every machine. Sizes of limits: k8s.io/apiserver pkg/apis/cel/config.go.
+work    what is really walked, charged to the Deadline of the review (webhook/deadline.py), which reads the clock. Some
+        calls cost next to nothing and walk far: `indexOf` over short texts, `isURL` of a long one, `==` of two objects.
+
+Programs look at the clock where it costs ordinary evaluations nothing, at the bound that they compare their cost with
+anyway. With a deadline, that bound is never further away than a program's `step`, about a hundred iterations of its
+loops however they are nested (compiler.LEAST_STEP), and a loop that alone goes beyond it runs over chunks of a hundred
+(pacing.py). A walk inside one call is charged by the function itself, which takes the Deadline
+(library/declaration.py, `metered`). Between expressions the clock is read after every STEP of cost.
+
+Nothing in an expression can absorb BudgetExceeded, nor what else a Deadline may raise: generated code takes over
+failure.ERRORS alone. What is interrupted has kept nothing: costs are booked and caches filled behind an evaluation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from operator import length_hint
+from typing import Any
+
+from webhook.cel.pacing import Paced
+from webhook.deadline import STEP as ITERATIONS
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 
@@ -20,8 +39,8 @@ MATCH_CONDITIONS_BUDGET = 2_500_000
 OVER_LIMIT = "operation cancelled: actual cost limit exceeded"
 OVER_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 
-STEP = 25_000
-"""With a deadline, the clock is read after this much cost, of one expression or of many: some milliseconds of work."""
+STEP = 1_000
+"""The clock is read after so much cost of several expressions: about a hundred iterations that do something."""
 
 
 class Overrun(Exception):
@@ -56,8 +75,8 @@ class Meter:
         """Whether the budget of all expressions together was overspent."""
         return self.budget < 0
 
-    def start(self) -> int:
-        """The cost up to which an expression may run before it asks again.
+    def start(self, step: int) -> int:
+        """The cost up to which an expression may run before it asks again; `step` is the cost between two looks.
 
         Raises:
             BudgetExceeded: nothing is left, or it is too late.
@@ -65,42 +84,56 @@ class Meter:
         budget = self.budget
         if budget < 0:
             raise BudgetExceeded(OVER_BUDGET)
-        most = min(self.limit, budget)
+        most = min(budget, self.limit)
         if self.deadline is None:
             return most
         if budget <= self.due:
             self.deadline.look()
             self.due = budget - STEP
-        return min(STEP, most)
+        return min(most, step)
 
-    def check(self, cost: int) -> int:
+    def check(self, cost: int, step: int) -> int:
         """Ask to go on beyond the last bound; gives the next one.
 
         Raises:
             BudgetExceeded: the limit, the budget or the deadline has been reached.
         """
-        if cost > self.limit:
+        limit, budget, deadline = self.limit, self.budget, self.deadline
+        if cost > limit:
             self.cost = cost
             raise BudgetExceeded(OVER_LIMIT)
-        if cost > self.budget:
+        if cost > budget:
             self.cost = cost
             raise BudgetExceeded(OVER_BUDGET)
-        if self.deadline is not None:
-            self.cost = cost
-            self.deadline.look()
-        most = min(self.limit, self.budget)
-        return most if self.deadline is None else min(most, cost + STEP)
+        most = min(budget, limit)
+        if deadline is None:
+            return most
+        self.cost = cost
+        deadline.look()
+        return min(most, cost + step)
 
-    def probe(self, cost: int) -> int:
+    def probe(self, cost: int, step: int) -> int:
         """As check, for a cost that counts a loop's iterations before they ran, which may end early.
 
         Raises:
             Overrun: the loop's full cost is over the limit or the budget.
             BudgetExceeded: the deadline has passed.
         """
-        if cost > self.limit or cost > self.budget:
+        limit, budget, deadline = self.limit, self.budget, self.deadline
+        if cost > limit or cost > budget:
             raise Overrun
-        return self.check(cost)
+        most = min(budget, limit)
+        if deadline is None:
+            return most
+        self.cost = cost
+        deadline.look()
+        return min(most, cost + step)
+
+    def paced(self, elements: Iterable[Any]) -> Iterable[Any]:
+        """What a loop runs over, so that the clock is read after every hundred elements, if there are as many."""
+        if self.deadline is None or length_hint(elements, ITERATIONS + 1) <= ITERATIONS:
+            return elements
+        return Paced(elements, self.deadline)
 
     def settle(self) -> None:
         """Book the cost of the expression that has just run.

@@ -1,16 +1,19 @@
 """Choosing the implementation of a call by the classes of its values, where their types are not known before.
 
-A Dispatch is one dictionary per called function, filled as classes turn up: `table[type(a), type(b)](a, b)`.
+A Dispatch is one dictionary per called function, filled as classes turn up: `table[type(a), type(b)](a, b)`. Where one
+of the signatures is metered, every implementation in its table takes the Deadline first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from webhook.cel.library.declaration import Overload
 from webhook.cel.types import Type
 from webhook.cel.values import Duration, Map, Optional, Struct, Timestamp, TypeValue, UInt, no_such_overload
+from webhook.deadline import Deadline
 
 _CLASSES: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
@@ -46,14 +49,35 @@ def accepts(parameter: Type, kind: type) -> bool:
 def find(overloads: Iterable[Overload], kinds: tuple[type, ...]) -> Callable[..., Any]:
     """The first implementation for values of these classes; one that raises `no such overload` if there is none."""
     for overload in overloads:
-        if len(overload.parameters) == len(kinds) and all(map(accepts, overload.parameters, kinds)):
+        if _takes(overload, kinds):
             return overload.implementation
     return no_such_overload
 
 
+def _takes(overload: Overload, kinds: tuple[type, ...]) -> bool:
+    return len(overload.parameters) == len(kinds) and all(map(accepts, overload.parameters, kinds))
+
+
+def is_metered(overloads: Iterable[Overload]) -> bool:
+    """Whether a call of one of these takes the Deadline before the values."""
+    return any(overload.metered for overload in overloads)
+
+
+def find_metered(overloads: Iterable[Overload], kinds: tuple[type, ...]) -> Callable[..., Any]:
+    """The same for a table whose implementations take the Deadline first, whether they use it or not."""
+    chosen = next((each for each in overloads if _takes(each, kinds)), None)
+    if chosen is None:
+        return no_such_overload
+    implementation = chosen.implementation
+    return implementation if chosen.metered else lambda _, *values: implementation(*values)
+
+
 def fitting(overloads: Iterable[Overload], values: tuple[Any, ...]) -> Callable[..., Any]:
-    """The implementation for these values."""
-    return find(overloads, tuple(map(type, values)))
+    """The implementation for these values, without a deadline."""
+    kinds = tuple(map(type, values))
+    if is_metered(overloads):
+        return partial(find_metered(overloads, kinds), Deadline())
+    return find(overloads, kinds)
 
 
 class Unary(dict[type, Callable[..., Any]]):
@@ -62,9 +86,10 @@ class Unary(dict[type, Callable[..., Any]]):
     def __init__(self, overloads: tuple[Overload, ...]) -> None:
         super().__init__()
         self.overloads = overloads
+        self.find = find_metered if is_metered(overloads) else find
 
     def __missing__(self, kind: type) -> Callable[..., Any]:
-        found = self[kind] = find(self.overloads, (kind,))
+        found = self[kind] = self.find(self.overloads, (kind,))
         return found
 
 
@@ -74,7 +99,8 @@ class Dispatch(dict[tuple[type, ...], Callable[..., Any]]):
     def __init__(self, overloads: tuple[Overload, ...]) -> None:
         super().__init__()
         self.overloads = overloads
+        self.find = find_metered if is_metered(overloads) else find
 
     def __missing__(self, kinds: tuple[type, ...]) -> Callable[..., Any]:
-        found = self[kinds] = find(self.overloads, kinds)
+        found = self[kinds] = self.find(self.overloads, kinds)
         return found

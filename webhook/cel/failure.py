@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from webhook.cel.library import costs
 from webhook.cel.library.conversions import show
 from webhook.cel.values import Key
+from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, EvaluationError, NoSuchOverload
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ class Failures:
         error.__traceback__ = None
         if place.cost is None or trace is None:
             return place.refund
-        return place.refund - _failed_call(place.cost, place.arguments, trace.tb_frame.f_locals)
+        return place.refund - _failed_call(place, trace.tb_frame.f_locals)
 
     def failure(self, error: Exception) -> EvaluationError:
         """The CEL error of a failure."""
@@ -77,13 +79,16 @@ def failed_cost(cost: Callable[..., int], values: Sequence[Any]) -> int:
         return 0
 
 
-def _failed_call(cost: Callable[..., int], arguments: Sequence[ast.expr], variables: Mapping[str, Any]) -> int:
+def _failed_call(place: Place, variables: Mapping[str, Any]) -> int:
     """What a call costs that failed, beyond the 1 that was counted."""
+    assert place.cost is not None
     values = [
         argument.value if isinstance(argument, ast.Constant) else variables.get(getattr(argument, "id", ""))
-        for argument in arguments
+        for argument in place.arguments
     ]
-    return failed_cost(cost, values)
+    if place.cost is costs.traverse_target:
+        return costs.traversal(values[0], variables["M"].deadline or Deadline()) - 1
+    return failed_cost(place.cost, values)
 
 
 def _no_overload(error: Exception, subject: Any) -> EvaluationError:

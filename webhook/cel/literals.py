@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.cel.dispatch import fitting
 from webhook.cel.inference import is_optional, show
 from webhook.cel.library.format_string import REFUSALS, FormatProblem, clauses
 from webhook.cel.library.regex import matcher
@@ -95,7 +96,7 @@ def _check_call(checker: Checker, node: Call) -> None:
 def _is_good(checker: Checker, node: Call, value: object) -> bool:
     try:
         if node.function != "matches":
-            checker.overloads[id(node)][0].implementation(value)
+            fitting(checker.overloads[id(node)][:1], (value,))(value)
         elif isinstance(value, str):
             matcher(value)
     except (EvaluationError, ValueError):

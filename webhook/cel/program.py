@@ -121,12 +121,13 @@ class CompiledProgram:
         Raises:
             EvaluationError: the expression failed; BudgetExceeded when the meter stopped it.
         """
+        run = self._run or self._compile()
         limit = meter.limit
         if meter.deadline is not None or meter.budget < limit:
-            limit = meter.start()
+            limit = meter.start(run.step)
         try:
             try:
-                value = (self._run or self._compile())(activation, limit, meter)
+                value = run(activation, limit, meter)
             except Overrun:
                 value = self._evaluate_exactly(activation, limit, meter)
         except EvaluationError:

@@ -11,7 +11,9 @@ types (so that both engines refuse the same policies), the API server's costs, a
 
 Only its interpreted runner is used: the transpiling one keeps the variables of one evaluation in module globals, where
 another thread finds them. Environments are not thread-safe either: each thread has its own. `duration` is ours, since
-the released one takes exponential time on hostile text. A deadline is looked at before an evaluation, not within.
+the released one takes exponential time on hostile text. A deadline is looked at before an evaluation and, by the
+compiled engine that counts its cost, within that; nothing can look at it inside cel-python. A server ends what is stuck
+there by killing the worker process that is stuck in it.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ from webhook.cel.values import (
     map_items,
     type_name,
 )
-from webhook.errors import BudgetExceeded, CompileError, EvaluationError, Issue
+from webhook.errors import BudgetExceeded, CompileError, EvaluationError, InlineBudgetSpent, Issue
 
 MACROS = frozenset(("all", "exists", "exists_one", "map", "filter"))
 """Macros that cel-python has, with one variable and one expression."""
@@ -145,7 +147,7 @@ class CelpyProgram:
         variables = {name: to_celpy(activation[name]) for name in self.names if name in activation}
         try:
             return from_celpy(self._runner().evaluate(variables))
-        except EvaluationError:
+        except (EvaluationError, InlineBudgetSpent):
             raise
         except RecursionError:
             raise EvaluationError("the object is nested too deeply") from None

@@ -128,6 +128,8 @@ class Variables(dict[str, Any]):
             raise self._failed(name, f'composited variable "{name}" fails to evaluate: {error}') from error
         finally:
             spent = meter.spent
+            if purse.deadline is not None and spent > STEP:
+                purse.due += spent  # the clock is read before the next expression, though the purse has not paid yet
             purse.owed += spent
             purse.variables += spent
             purse.computed += 1

@@ -27,6 +27,7 @@ from webhook.cel.library import costs
 from webhook.cel.library.declaration import Cost, Overload
 from webhook.cel.types import BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, A, Type, list_of
 from webhook.cel.values import INT_MAX, INT_MIN, NANOSECONDS, UINT_MAX, Duration, Timestamp, UInt
+from webhook.deadline import CHARACTERS, Deadline
 from webhook.errors import EvaluationError
 
 
@@ -59,14 +60,16 @@ def add_plain(left: Any, right: Any) -> Any:
     return left + right
 
 
-def add_text(left: Any, right: Any) -> Any:
+def add_text(deadline: Deadline, left: Any, right: Any) -> Any:
     """String + string, bytes + bytes; a text that no budget could pay to read is not made."""
+    deadline.spend((len(left) + len(right)) // CHARACTERS)
     costs.bounded(len(left) + len(right), costs.MAX_CHARACTERS)
     return left + right
 
 
-def add_list(left: list[Any], right: list[Any]) -> list[Any]:
+def add_list(deadline: Deadline, left: list[Any], right: list[Any]) -> list[Any]:
     """List + list. cel-go counts 1 for any lists, so their size is bounded here."""
+    deadline.spend((len(left) + len(right)) // 8)  # copied by C
     costs.bounded(len(left) + len(right), costs.MAX_ELEMENTS)
     return left + right
 
@@ -193,7 +196,8 @@ def _binary(
     sign: str, name: str, types: tuple[Type, Type], result: Type, implementation: Callable[..., Any]
 ) -> Overload:
     resolved: Cost | None = add_text_cost if name in ("add_string", "add_bytes") else None
-    return Overload(f"_{sign}_", name, types, result, implementation, resolved_cost=resolved)
+    metered = implementation in (add_text, add_list)
+    return Overload(f"_{sign}_", name, types, result, implementation, resolved_cost=resolved, metered=metered)
 
 
 FUNCTIONS = (

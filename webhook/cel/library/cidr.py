@@ -62,9 +62,10 @@ from typing import Any, ClassVar
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Cost, Overload
 from webhook.cel.library.go_text import quote
-from webhook.cel.library.ip import IP, IP_TYPE, Address, parse_address
+from webhook.cel.library.ip import IP, IP_TYPE, LONGEST, Address, parse_address
 from webhook.cel.library.ip import parse as parse_ip
 from webhook.cel.types import BOOL, INT, STRING, Type, opaque
+from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
 
 CIDR_TYPE = opaque("net.CIDR")
@@ -104,7 +105,12 @@ class CIDR:
         return f"CIDR({self})"
 
 
-def parse(text: str) -> CIDR:
+def cidr(deadline: Deadline, text: str) -> CIDR:
+    """Read a range; the error names the text, however long it is."""
+    return parse(text, deadline)
+
+
+def parse(text: str, deadline: Deadline | None = None) -> CIDR:
     """Read an address with a prefix length.
 
     Raises:
@@ -112,15 +118,15 @@ def parse(text: str) -> CIDR:
 
     """
     try:
-        address, bits = _parse_prefix(text)
+        address, bits = _parse_prefix(text, deadline)
     except ValueError as error:
-        raise EvaluationError(f"{_PREFIX}{_PREFIX}netip.ParsePrefix({quote(text)}): {error}") from None
+        raise EvaluationError(f"{_PREFIX}{_PREFIX}netip.ParsePrefix({quote(text, deadline)}): {error}") from None
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         raise EvaluationError(f"{_PREFIX}IPv4-mapped IPv6 address {quote(text)} is not allowed")
     return CIDR(address, bits)
 
 
-def _parse_prefix(text: str) -> tuple[Address, int]:
+def _parse_prefix(text: str, deadline: Deadline | None) -> tuple[Address, int]:
     front, slash, length = text.rpartition("/")
     if not slash:
         raise ValueError("no '/'")
@@ -128,7 +134,7 @@ def _parse_prefix(text: str) -> tuple[Address, int]:
         raise ValueError("IPv6 zones cannot be present in a prefix")
     address = parse_address(front)
     if not _BITS.fullmatch(length):
-        raise ValueError(f"bad bits after slash: {quote(length)}")
+        raise ValueError(f"bad bits after slash: {quote(length, deadline)}")
     if len(length) > 3 or int(length) > address.max_prefixlen:
         raise ValueError("prefix length out of range")
     return address, int(length)
@@ -136,6 +142,8 @@ def _parse_prefix(text: str) -> tuple[Address, int]:
 
 def is_cidr(text: str) -> bool:
     """The text is a range that cidr takes."""
+    if len(text) > LONGEST + len("/128"):
+        return False
     try:
         parse(text)
     except EvaluationError:
@@ -215,7 +223,7 @@ def _asks(name: str, id_: str, result: Type, implementation: Callable[[CIDR], An
 
 
 FUNCTIONS = (
-    Overload("cidr", "string_to_cidr", (STRING,), CIDR_TYPE, parse, since=(1, 30), cost=costs.walk_target),
+    Overload("cidr", "string_to_cidr", (STRING,), CIDR_TYPE, cidr, since=(1, 30), cost=costs.walk_target, metered=True),
     Overload("isCIDR", "is_cidr", (STRING,), BOOL, is_cidr, since=(1, 30), cost=costs.walk_target),
     Overload("string", "cidr_to_string", (CIDR_TYPE,), STRING, str, since=(1, 30)),
     _contains("containsIP", "cidr_contains_ip_string", STRING, contains_ip_text, (_cost_ip, _reading(_cost_ip))),

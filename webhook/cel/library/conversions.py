@@ -29,7 +29,7 @@ from typing import Any
 from webhook.cel.library import costs
 from webhook.cel.library.arithmetic import to_uint64
 from webhook.cel.library.declaration import Overload
-from webhook.cel.library.moments import parse_duration, parse_timestamp
+from webhook.cel.library.moments import duration, parse_timestamp
 from webhook.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, UINT, A, Type, type_of
 from webhook.cel.values import (
     INT_MAX,
@@ -219,7 +219,7 @@ FUNCTIONS = (
     _conversion("double", "uint64_to_double", UINT, DOUBLE, float),
     _conversion("duration", "duration_to_duration", DURATION, DURATION, identity),
     _conversion("duration", "int64_to_duration", INT, DURATION, int_to_duration),
-    _conversion("duration", "string_to_duration", STRING, DURATION, parse_duration),
+    Overload("duration", "string_to_duration", (STRING,), DURATION, duration, metered=True),
     _conversion("int", "int64_to_int64", INT, INT, identity),
     _conversion("int", "double_to_int64", DOUBLE, INT, double_to_int),
     _conversion("int", "duration_to_int64", DURATION, INT, duration_to_int),

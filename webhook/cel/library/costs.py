@@ -10,6 +10,7 @@ from math import ceil
 from typing import Any
 
 from webhook.cel.values import Map, map_keys
+from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 
 STRING = 0.1
@@ -45,17 +46,18 @@ def walk(value: Any, times: float = STRING) -> int:
     return ceil(size(value) * times)
 
 
-def traversal(value: Any) -> int:
-    """The cost of walking over a value and everything inside it."""
+def traversal(value: Any, deadline: Deadline) -> int:
+    """The cost of walking over a value and everything inside it, which is a walk itself."""
     kind = type(value)
     if kind is str:
         return int((len(value) if value.isascii() else len(value.encode(errors="replace"))) * STRING)
     if kind is bytes:
         return int(len(value) * STRING)
     if kind is list:
-        return sum(map(traversal, value))
+        return sum([traversal(each, deadline) for each in deadline.each(value)])
     if kind in _MAPS:
-        return sum(map(traversal, map_keys(value))) + sum(map(traversal, value.values()))
+        keys = sum([traversal(each, deadline) for each in deadline.each(map_keys(value))])
+        return keys + sum([traversal(each, deadline) for each in deadline.each(value.values())])
     return 1
 
 
@@ -95,7 +97,7 @@ def walk_target_twice(_: Any, target: Any, *__: Any) -> int:
 
 def traverse_target(_: Any, target: Any, *__: Any) -> int:
     """Walking over the target with everything inside."""
-    return traversal(target)
+    return traversal(target, Deadline())
 
 
 def apply_pattern(_: Any, text: Any, pattern: Any, *__: Any) -> int:

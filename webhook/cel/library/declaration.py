@@ -33,6 +33,9 @@ class Overload:
     values whose Python classes fit the parameters (see values.py for the classes); list and map element types are not
     checked. since: first Kubernetes version whose environment has it; until: first version that lacks it.
 
+    metered: the implementation walks something of a length that a user chooses, in Python or in more than a millisecond
+    of C. It takes the Deadline before the values and charges what it really walks (webhook/deadline.py).
+
     resolved_cost takes the place of cost where the checker left this overload as the only candidate: cel-go knows some
     costs by overload, and a call on dyn values that several overloads could take has no overload before it runs.
     """
@@ -47,3 +50,4 @@ class Overload:
     until: Version | None = None
     cost: Cost | None = None
     resolved_cost: Cost | None = None
+    metered: bool = False

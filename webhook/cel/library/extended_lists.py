@@ -59,7 +59,7 @@ lists.range(int) -> list(int)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
 from math import isnan
 from typing import Any
 
@@ -67,6 +67,7 @@ from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload
 from webhook.cel.library.lists import COMPARABLE, COMPARABLE_CLASSES
 from webhook.cel.library.membership import Members
+from webhook.cel.library.sorting import ascending
 from webhook.cel.types import (
     INT,
     LIST_DYN,
@@ -74,12 +75,16 @@ from webhook.cel.types import (
     list_of,
 )
 from webhook.cel.values import Duration, Timestamp
+from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
+
+COPIED = 8
+"""Elements of a list that C copies in one unit of work."""
 
 # ---- ext.Lists
 
 
-def slice_list(values: list[Any], start: int, end: int) -> list[Any]:
+def slice_list(deadline: Deadline, values: list[Any], start: int, end: int) -> list[Any]:
     """The elements from start up to end."""
     if start < 0 or end < 0:
         raise EvaluationError(f"cannot slice({start}, {end}), negative indexes not supported")
@@ -87,33 +92,36 @@ def slice_list(values: list[Any], start: int, end: int) -> list[Any]:
         raise EvaluationError(f"cannot slice({start}, {end}), start index must be less than or equal to end index")
     if len(values) < end:
         raise EvaluationError(f"cannot slice({start}, {end}), list is length {len(values)}")
+    deadline.spend((end - start) // COPIED)
     return values[start:end]
 
 
-def flatten(values: list[Any], depth: int = 1) -> list[Any]:
-    """The elements of nested lists, down to a depth."""
+def flatten(deadline: Deadline, values: list[Any], depth: int = 1) -> list[Any]:
+    """The elements of nested lists, down to a depth, in one walk over them: a list inside waits on the stack."""
     if depth < 0:
         raise EvaluationError("level must be non-negative")
-    flat = values
-    for _ in range(depth):
-        if list not in map(type, flat):
-            break
-        before, flat = flat, []
-        for value in before:
-            if type(value) is list:
-                costs.bounded(len(flat) + len(value), costs.MAX_ELEMENTS)
-                flat += value
-            else:
-                flat.append(value)
-    return list(values) if flat is values else flat
+    flat: list[Any] = []
+    visited: Counter[int] = Counter()
+    stack = [iter(deadline.each(values))]
+    while stack:
+        for value in stack[-1]:
+            if type(value) is list and len(stack) <= depth:
+                visited[len(stack)] += len(value)
+                costs.bounded(max(visited[len(stack)], len(flat) + len(value)), costs.MAX_ELEMENTS)
+                stack.append(iter(deadline.each(value)))
+                break
+            flat.append(value)
+        else:
+            stack.pop()
+    return flat
 
 
-def sort(values: list[Any]) -> list[Any]:
+def sort(deadline: Deadline, values: list[Any]) -> list[Any]:
     """The elements in ascending order."""
-    return sort_by_keys(values, values)
+    return sort_by_keys(deadline, values, values)
 
 
-def sort_by_keys(values: list[Any], keys: list[Any]) -> list[Any]:
+def sort_by_keys(deadline: Deadline, values: list[Any], keys: list[Any]) -> list[Any]:
     """The elements in ascending order of their keys, which are in the second list: what sortBy calls."""
     if len(values) != len(keys):
         raise EvaluationError(
@@ -124,27 +132,23 @@ def sort_by_keys(values: list[Any], keys: list[Any]) -> list[Any]:
         return values
     if type(keys[0]) not in COMPARABLE_CLASSES:
         raise EvaluationError("list elements must be comparable")
-    if any(type(key) is not type(keys[0]) for key in keys):
+    kind = type(keys[0])
+    if any(type(key) is not kind for key in deadline.each(keys)):
         raise EvaluationError("list elements must have the same type")
-    if type(keys[0]) is float and any(map(isnan, keys)):
-        order = _insertion_order(keys)
+    if kind is Duration or kind is Timestamp:
+        order = ascending(deadline, [key.nanoseconds for key in deadline.each(keys)])
+    elif kind is float and any(map(isnan, deadline.each(keys))):
+        order = _insertion_order(deadline, keys)
     else:
-        order = sorted(range(len(keys)), key=_sort_key(keys))
-    return [values[place] for place in order]
+        order = ascending(deadline, keys)
+    return [values[place] for place in deadline.each(order)]
 
 
-def _sort_key(keys: list[Any]) -> Callable[[int], Any]:
-    if type(keys[0]) in (Duration, Timestamp):
-        return lambda place: keys[place].nanoseconds
-    return keys.__getitem__
-
-
-def _insertion_order(keys: list[float]) -> list[int]:
+def _insertion_order(deadline: Deadline, keys: list[float]) -> list[int]:
     """The order that Go makes of up to 12 numbers of which some are NaN, less than none; some order of more."""
-    order = sorted(range(len(keys)), key=lambda place: (keys[place] != keys[place], keys[place]))
     if len(keys) > 12:
-        return order
-    order.sort()
+        return ascending(deadline, [(isnan(key), 0.0 if isnan(key) else key) for key in deadline.each(keys)])
+    order = list(range(len(keys)))
     for end in range(1, len(order)):
         place = end
         while place > 0 and keys[order[place]] < keys[order[place - 1]]:
@@ -153,25 +157,27 @@ def _insertion_order(keys: list[float]) -> list[int]:
     return order
 
 
-def distinct(values: list[Any]) -> list[Any]:
+def distinct(deadline: Deadline, values: list[Any]) -> list[Any]:
     """The first of each group of equal elements."""
-    seen = Members(most=costs.MAX_ELEMENTS // 4)  # upstream counts 2n² where n²/2 comparisons are made
+    seen = Members(deadline, most=costs.MAX_ELEMENTS // 4)  # upstream counts 2n² where n²/2 comparisons are made
     kept = []
-    for value in values:
+    for value in deadline.each(values):
         if value not in seen:
             seen.add(value)
             kept.append(value)
     return kept
 
 
-def reverse(values: list[Any]) -> list[Any]:
+def reverse(deadline: Deadline, values: list[Any]) -> list[Any]:
     """The elements, last first."""
+    deadline.spend(len(values) // COPIED)
     return values[::-1]
 
 
-def count_up(number: int) -> list[int]:
+def count_up(deadline: Deadline, number: int) -> list[int]:
     """0 up to a number."""
     costs.bounded(number, costs.MAX_ELEMENTS)
+    deadline.spend(max(number, 0) // COPIED)
     return list(range(number))
 
 
@@ -207,6 +213,7 @@ def _sorts() -> list[Overload]:
             member=True,
             since=(1, 34),
             resolved_cost=_cost_of_comparing,
+            metered=True,
         )
         for element in COMPARABLE.values()
     ]
@@ -220,6 +227,7 @@ def _sorts() -> list[Overload]:
             member=True,
             since=(1, 34),
             resolved_cost=_cost_of_comparing,
+            metered=True,
         )
         for element in COMPARABLE.values()
     ]
@@ -239,8 +247,19 @@ FUNCTIONS = (
         member=True,
         since=(1, 34),
         cost=_cost_of_result,
+        metered=True,
     ),
-    Overload("flatten", "list_flatten", (_LISTS,), _LIST, flatten, member=True, since=(1, 34), cost=_cost_of_flatten),
+    Overload(
+        "flatten",
+        "list_flatten",
+        (_LISTS,),
+        _LIST,
+        flatten,
+        member=True,
+        since=(1, 34),
+        cost=_cost_of_flatten,
+        metered=True,
+    ),
     Overload(
         "flatten",
         "list_flatten_int",
@@ -250,10 +269,23 @@ FUNCTIONS = (
         member=True,
         since=(1, 34),
         cost=_cost_of_flatten,
+        metered=True,
     ),
     *_sorts(),
-    Overload("lists.range", "lists_range", (INT,), list_of(INT), count_up, since=(1, 34), cost=_cost_of_result),
-    Overload("reverse", "list_reverse", (_LIST,), _LIST, reverse, member=True, since=(1, 34), cost=_cost_of_result),
+    Overload(
+        "lists.range", "lists_range", (INT,), list_of(INT), count_up, since=(1, 34), cost=_cost_of_result, metered=True
+    ),
+    Overload(
+        "reverse",
+        "list_reverse",
+        (_LIST,),
+        _LIST,
+        reverse,
+        member=True,
+        since=(1, 34),
+        cost=_cost_of_result,
+        metered=True,
+    ),
     Overload(
         "distinct",
         "list_distinct",
@@ -263,5 +295,6 @@ FUNCTIONS = (
         member=True,
         since=(1, 34),
         cost=_cost_of_comparing,
+        metered=True,
     ),
 )

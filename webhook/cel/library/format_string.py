@@ -24,6 +24,7 @@ string.format(list(dyn)) -> string
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -33,9 +34,11 @@ from webhook.cel.library.conversions import bytes_to_string, show
 from webhook.cel.library.declaration import Overload
 from webhook.cel.types import LIST_DYN, STRING
 from webhook.cel.values import MAPS, Duration, Timestamp, TypeValue, UInt, map_items, plain_double, type_name
+from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 
 DEFAULT_PRECISION = 6
+_DIGITS = re.compile("[0-9]*")
 _CLAUSES = frozenset("sdfebxXo")
 _SPECIAL_DOUBLES = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
@@ -105,9 +108,7 @@ def _clause(text: str, place: int) -> tuple[Clause, int]:
 def _precision(text: str, place: int) -> tuple[int | None, int]:
     if text[place] != ".":
         return None, place
-    end = place + 1
-    while end < len(text) and text[end] in "0123456789":
-        end += 1
+    end = _DIGITS.match(text, place + 1).end()  # type: ignore[union-attr]  # it matches nothing as well
     prefix = "could not parse formatting clause: error while parsing precision: "
     if end == len(text):
         raise FormatProblem(f"{prefix}could not find end of precision specifier")
@@ -120,14 +121,16 @@ def _precision(text: str, place: int) -> tuple[int | None, int]:
     return int(digits), end
 
 
-def format_string(text: str, arguments: list[Any]) -> str:
+def format_string(deadline: Deadline, text: str, arguments: list[Any]) -> str:
     """Fill the clauses of a text with the arguments; arguments without a clause are ignored."""
     values = iter(arguments)
     result: list[str] = []
     length = 0
     try:
         for part in clauses(text, len(arguments)):
-            piece = part if isinstance(part, str) else _WRITERS[part.letter](next(values), part)
+            deadline.spend(2)
+            piece = part if isinstance(part, str) else _WRITERS[part.letter](next(values), part, deadline)
+            deadline.spend_text(piece)
             length += len(piece)
             costs.bounded(length, costs.MAX_CHARACTERS)
             result.append(piece)
@@ -140,20 +143,20 @@ def _refused(letter: str, value: Any) -> EvaluationError:
     return EvaluationError(f"error during formatting: {REFUSALS[letter].format(type_name(value))}")
 
 
-def _string(value: Any, _: Clause) -> str:
+def _string(value: Any, _: Clause, deadline: Deadline) -> str:
     kind = type(value)
     if kind is str:
         return value  # type: ignore[no-any-return]
     if kind is list:
-        return _list(value)
+        return _list(value, deadline)
     if kind in MAPS and type_name(value) == "map":
-        return _map(value)
+        return _map(value, deadline)
     if kind in _SHOWN:
         return _text(value)
     raise _refused("s", value)
 
 
-def _decimal(value: Any, _: Clause) -> str:
+def _decimal(value: Any, _: Clause, __: Deadline) -> str:
     if type(value) not in _INTEGERS:
         raise _refused("d", value)
     return str(int(value))
@@ -167,23 +170,23 @@ def _double(value: Any, letter: str) -> float:
     return _SPECIAL_DOUBLES[value]
 
 
-def _fixed(value: Any, clause: Clause) -> str:
+def _fixed(value: Any, clause: Clause, _: Deadline) -> str:
     precision = DEFAULT_PRECISION if clause.precision is None else clause.precision
     return go_text.fixed(_double(value, "f"), precision)
 
 
-def _scientific(value: Any, clause: Clause) -> str:
+def _scientific(value: Any, clause: Clause, _: Deadline) -> str:
     width = DEFAULT_PRECISION if clause.precision is None else clause.precision
     return go_text.scientific(_double(value, "e"), width)
 
 
-def _binary(value: Any, _: Clause) -> str:
+def _binary(value: Any, _: Clause, __: Deadline) -> str:
     if type(value) is not bool and type(value) not in _INTEGERS:
         raise _refused("b", value)
     return f"{int(value):b}"
 
 
-def _hexadecimal(value: Any, clause: Clause) -> str:
+def _hexadecimal(value: Any, clause: Clause, _: Deadline) -> str:
     kind = type(value)
     if kind in _INTEGERS:
         text = f"{int(value):x}"
@@ -196,7 +199,7 @@ def _hexadecimal(value: Any, clause: Clause) -> str:
     return text.upper() if clause.upper else text
 
 
-def _octal(value: Any, _: Clause) -> str:
+def _octal(value: Any, _: Clause, __: Deadline) -> str:
     if type(value) not in _INTEGERS:
         raise _refused("o", value)
     return f"{int(value):o}"
@@ -204,7 +207,7 @@ def _octal(value: Any, _: Clause) -> str:
 
 _INTEGERS = frozenset((int, UInt))
 _SHOWN = frozenset((int, UInt, float, bool, bytes, type(None), Timestamp, Duration, TypeValue))
-_WRITERS: dict[str, Callable[[Any, Clause], str]] = {
+_WRITERS: dict[str, Callable[[Any, Clause, Deadline], str]] = {
     "s": _string,
     "d": _decimal,
     "f": _fixed,
@@ -230,30 +233,30 @@ def _text(value: Any) -> str:
         ) from None
 
 
-def _list(values: list[Any]) -> str:
-    return f"[{', '.join(map(_literal, values))}]"
+def _list(values: list[Any], deadline: Deadline) -> str:
+    return f"[{', '.join([_literal(each, deadline) for each in deadline.each(values)])}]"
 
 
-def _map(value: dict[Any, Any]) -> str:
-    entries = [(_key(key), _literal(item)) for key, item in map_items(value)]
+def _map(value: dict[Any, Any], deadline: Deadline) -> str:
+    entries = [(_key(key, deadline), _literal(item, deadline)) for key, item in deadline.paced(map_items(value))]
     entries.sort(key=lambda entry: entry[0])
     return f"{{{', '.join(f'{key}:{item}' for key, item in entries)}}}"
 
 
-def _key(key: Any) -> str:
+def _key(key: Any, deadline: Deadline) -> str:
     if type(key) not in (str, bool, int, UInt):
         raise EvaluationError(f"error during formatting: no formatting function for map key of type {type_name(key)}")
-    return _literal(key)
+    return _literal(key, deadline)
 
 
-def _literal(value: Any) -> str:
+def _literal(value: Any, deadline: Deadline) -> str:
     kind = type(value)
     if kind is str:
-        return go_text.quote(value)
+        return go_text.quote(value, deadline)
     if kind is list:
-        return _list(value)
+        return _list(value, deadline)
     if kind in MAPS and type_name(value) == "map":
-        return _map(value)
+        return _map(value, deadline)
     if kind is float:
         return f"{value:.6f}" if value - value == 0 else f'"{plain_double(value)}"'
     if kind not in _SHOWN:
@@ -276,5 +279,6 @@ FUNCTIONS = (
         member=True,
         since=(1, 29),
         cost=costs.walk_target,
+        metered=True,
     ),
 )

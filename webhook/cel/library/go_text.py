@@ -8,6 +8,9 @@ x/text v0.33), for which the bits are part of what an expression may rely on.
 from __future__ import annotations
 
 import math
+import re
+
+from webhook.deadline import Deadline
 
 ESCAPES = {
     "\a": "\\a",
@@ -22,6 +25,7 @@ ESCAPES = {
 }
 """The characters that Go and CEL write with a backslash of their own in quoted text."""
 
+_SPECIAL = re.compile(r'["\\\x00-\x1f\x7f]|[^\x00-\x7f]+')
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _NO_VERB = "%!(NOVERB)"
 _LARGEST_PARSED = 10_000_009
@@ -31,9 +35,16 @@ _MOST_DIGITS = 1100
 """No double has more digits behind the point than 1074."""
 
 
-def quote(text: str) -> str:
-    """A text as Go's %q writes it."""
-    return '"' + "".join(map(_quoted, text)) + '"'
+def quote(text: str, deadline: Deadline | None = None) -> str:
+    """A text as Go's %q writes it; mostly as it stands."""
+    pieces = [text] if deadline is None else deadline.pieces(text)
+    return f'"{"".join([_SPECIAL.sub(_run, piece) for piece in pieces])}"'
+
+
+def _run(found: re.Match[str]) -> str:
+    """Characters outside printable ASCII, or special ones, as %q writes them."""
+    text = found[0]
+    return text if text.isprintable() and text not in ESCAPES else "".join(map(_quoted, text))
 
 
 def _quoted(character: str) -> str:

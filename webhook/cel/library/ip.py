@@ -75,11 +75,14 @@ from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload
 from webhook.cel.library.go_text import quote
 from webhook.cel.types import BOOL, INT, STRING, Type, opaque
+from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 
 IP_TYPE = opaque("net.IP")
 
 Address: TypeAlias = IPv4Address | IPv6Address
+LONGEST = 45
+"""Characters of an address: six groups of IPv6 and an IPv4 address."""
 _BROADCAST = IPv4Address("255.255.255.255")
 _LINK_LOCAL_MULTICAST_4 = IPv4Network("224.0.0.0/24")
 _LINK_LOCAL_4 = IPv4Network("169.254.0.0/16")
@@ -121,13 +124,20 @@ def parse_address(text: str) -> Address:
         ValueError: not an address.
 
     """
+    if len(text) > LONGEST:
+        raise ValueError("unable to parse IP")
     try:
         return IPv6Address(text) if ":" in text.partition(".")[0] else IPv4Address(text)
     except AddressValueError:
         raise ValueError("unable to parse IP") from None
 
 
-def parse(text: str) -> IP:
+def ip(deadline: Deadline, text: str) -> IP:
+    """Read an address; the error names the text, however long it is."""
+    return parse(text, deadline)
+
+
+def parse(text: str, deadline: Deadline | None = None) -> IP:
     """Read an address as the ip function takes it.
 
     Raises:
@@ -138,11 +148,12 @@ def parse(text: str) -> IP:
     try:
         parsed = parse_address(address if zone else text)
     except ValueError as error:
+        shown = quote(text, deadline)
         raise EvaluationError(
-            f"IP Address {quote(text)} parse error during conversion from string: ParseAddr({quote(text)}): {error}"
+            f"IP Address {shown} parse error during conversion from string: ParseAddr({shown}): {error}"
         ) from None
     if percent:
-        raise EvaluationError(f"IP address {quote(text)} with zone value is not allowed")
+        raise EvaluationError(f"IP address {quote(text, deadline)} with zone value is not allowed")
     if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
         raise EvaluationError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
     return IP(parsed)
@@ -150,6 +161,8 @@ def parse(text: str) -> IP:
 
 def is_ip(text: str) -> bool:
     """The text is an address that ip takes."""
+    if len(text) > LONGEST:
+        return False
     try:
         parse(text)
     except EvaluationError:
@@ -203,7 +216,7 @@ def _asks(name: str, id_: str, implementation: Callable[[IP], bool | int], resul
 
 
 FUNCTIONS = (
-    Overload("ip", "string_to_ip", (STRING,), IP_TYPE, parse, since=(1, 30), cost=costs.walk_target),
+    Overload("ip", "string_to_ip", (STRING,), IP_TYPE, ip, since=(1, 30), cost=costs.walk_target, metered=True),
     Overload("isIP", "is_ip", (STRING,), BOOL, is_ip, since=(1, 30), cost=costs.walk_target),
     Overload(
         "ip.isCanonical", "ip_is_canonical", (STRING,), BOOL, is_canonical, since=(1, 30), cost=costs.walk_target_twice

@@ -55,7 +55,7 @@ dyn.includes(dyn) -> bool                           since 1.37
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from webhook.cel.library import costs
@@ -75,6 +75,7 @@ from webhook.cel.types import (
     list_of,
 )
 from webhook.cel.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Timestamp, UInt, compare, equal, equal_quietly
+from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
 
 COMPARABLE: dict[str, Type] = {
@@ -94,11 +95,11 @@ _ZEROS: dict[type, Any] = {int: 0, UInt: UInt(0), float: 0.0, Duration: Duration
 # ---- kubernetes.lists
 
 
-def is_sorted(values: list[Any]) -> bool:
+def is_sorted(deadline: Deadline, values: list[Any]) -> bool:
     """No element is greater than the next one; elements without an order are passed over, as upstream does."""
     _first_is_comparable(values)
     previous: Any = None
-    for place, value in enumerate(values):
+    for place, value in enumerate(deadline.each(values)):
         _comparable(value)
         if place and _order(previous, value) == 1:
             return False
@@ -106,24 +107,24 @@ def is_sorted(values: list[Any]) -> bool:
     return True
 
 
-def sum_from(zero: Any) -> Callable[[list[Any]], Any]:
+def sum_from(zero: Any) -> Callable[[Deadline, list[Any]], Any]:
     """The sum of a list of one class of numbers; an empty list's sum is the zero of the overload that was chosen."""
 
-    def total(values: list[Any]) -> Any:
+    def total(deadline: Deadline, values: list[Any]) -> Any:
         if not values:
             return zero
         kind = type(values[0])
         if kind not in _ZEROS:
             raise NoSuchOverload
-        for value in values:
+        for value in deadline.each(values):
             if type(value) is not kind:
                 raise NoSuchOverload
-        return _SUMS[kind](values)
+        return _SUMS[kind](deadline.each(values))
 
     return total
 
 
-def _sum_ints(values: list[int]) -> int:
+def _sum_ints(values: Iterable[int]) -> int:
     total = 0
     for value in values:
         total += value
@@ -132,25 +133,25 @@ def _sum_ints(values: list[int]) -> int:
     return total
 
 
-def _sum_uints(values: list[UInt]) -> UInt:
+def _sum_uints(values: Iterable[UInt]) -> UInt:
     total = sum(values)
     if total > UINT_MAX:
         raise EvaluationError("unsigned integer overflow")
     return UInt(total)
 
 
-def _sum_doubles(values: list[float]) -> float:
+def _sum_doubles(values: Iterable[float]) -> float:
     total = 0.0
     for value in values:  # not sum(): newer Pythons correct its rounding, Go does not
         total += value
     return total
 
 
-def _sum_durations(values: list[Duration]) -> Duration:
-    return Duration(_sum_ints([value.nanoseconds for value in values]))
+def _sum_durations(values: Iterable[Duration]) -> Duration:
+    return Duration(_sum_ints(value.nanoseconds for value in values))
 
 
-_SUMS: dict[type, Callable[[list[Any]], Any]] = {
+_SUMS: dict[type, Callable[[Iterable[Any]], Any]] = {
     int: _sum_ints,
     UInt: _sum_uints,
     float: _sum_doubles,
@@ -158,15 +159,15 @@ _SUMS: dict[type, Callable[[list[Any]], Any]] = {
 }
 
 
-def extreme(name: str, worse: int) -> Callable[[list[Any]], Any]:
+def extreme(name: str, worse: int) -> Callable[[Deadline, list[Any]], Any]:
     """Min or max: a candidate is given up for the next element when it compares to it as `worse`."""
 
-    def choose(values: list[Any]) -> Any:
+    def choose(deadline: Deadline, values: list[Any]) -> Any:
         if not values:
             raise EvaluationError(f"{name} called on empty list")
         _first_is_comparable(values)
         chosen = values[0]
-        for value in values:
+        for value in deadline.each(values):
             _comparable(value)
             if _order(chosen, value) == worse:
                 chosen = value
@@ -193,28 +194,33 @@ def _order(left: Any, right: Any) -> int | None:
         return None
 
 
-def index_of(values: list[Any], item: Any) -> int:
+def index_of(deadline: Deadline, values: list[Any], item: Any) -> int:
     """The first place of an equal element, or -1."""
-    return next((place for place, value in enumerate(values) if equal_quietly(value, item)), -1)
+    return next(_places(deadline, values, item, range(len(values))), -1)
 
 
-def last_index_of(values: list[Any], item: Any) -> int:
+def last_index_of(deadline: Deadline, values: list[Any], item: Any) -> int:
     """The last place of an equal element, or -1."""
-    return next((place for place in range(len(values) - 1, -1, -1) if equal_quietly(values[place], item)), -1)
+    return next(_places(deadline, values, item, range(len(values) - 1, -1, -1)), -1)
 
 
-def includes(target: Any, item: Any) -> bool:
+def _places(deadline: Deadline, values: list[Any], item: Any, order: range) -> Iterator[int]:
+    """The places of equal elements."""
+    return (place for place in deadline.each(order) if equal_quietly(values[place], item, deadline))
+
+
+def includes(deadline: Deadline, target: Any, item: Any) -> bool:
     """The list has an equal element, or the target is equal itself."""
     if type(target) is list:
-        return index_of(target, item) >= 0
-    return equal(target, item)
+        return index_of(deadline, target, item) >= 0
+    return equal(target, item, deadline)
 
 
 # ---- declarations
 
 
 def _of_comparable(
-    name: str, id_: str, implementation: Callable[[list[Any]], Any], result: Type | None = None
+    name: str, id_: str, implementation: Callable[..., Any], result: Type | None = None
 ) -> list[Overload]:
     """A kubernetes.lists function, once for each comparable element type; the result is the element where not given."""
     return [
@@ -226,6 +232,7 @@ def _of_comparable(
             implementation,
             member=True,
             cost=costs.traverse_target,
+            metered=True,
         )
         for kind, element in COMPARABLE.items()
     ]
@@ -242,13 +249,16 @@ def _sums() -> list[Overload]:
             sum_from(zero),
             member=True,
             cost=costs.traverse_target,
+            metered=True,
         )
         for kind, (element, zero) in zeros.items()
     ]
 
 
 def _search(name: str, implementation: Callable[..., int], id_: str) -> Overload:
-    return Overload(name, id_, (list_of(A), A), INT, implementation, member=True, cost=costs.traverse_target)
+    return Overload(
+        name, id_, (list_of(A), A), INT, implementation, member=True, cost=costs.traverse_target, metered=True
+    )
 
 
 FUNCTIONS = (
@@ -267,5 +277,6 @@ FUNCTIONS = (
         member=True,
         since=(1, 37),
         cost=costs.traverse_target,
+        metered=True,
     ),
 )

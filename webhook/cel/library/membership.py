@@ -6,11 +6,12 @@ maps by their length, everything else by its type. Inside a bucket CEL's own equ
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 from webhook.cel.library.costs import MAX_ELEMENTS, bounded
 from webhook.cel.values import MAPS, NUMBERS, equal_quietly
+from webhook.deadline import Deadline
 
 _PLAIN = NUMBERS | {str, bytes, bool}
 
@@ -30,16 +31,17 @@ def bucket(value: Any) -> Any:
 class Members:
     """A collection that knows what it contains, in about the order of one step per question.
 
-    Comparisons are counted: no more are made than the API server's cost limit would pay for.
+    Comparisons are charged to the Deadline, and counted: no more are made than the API server's cost limit pays for.
     """
 
-    __slots__ = ("_buckets", "_comparisons", "_most")
+    __slots__ = ("_buckets", "_comparisons", "_deadline", "_most")
 
-    def __init__(self, values: Iterable[Any] = (), most: int = MAX_ELEMENTS) -> None:
+    def __init__(self, deadline: Deadline, values: Collection[Any] = (), most: int = MAX_ELEMENTS) -> None:
+        self._deadline = deadline
         self._most = most
         self._buckets: dict[Any, list[Any]] = {}
         self._comparisons = 0
-        for value in values:
+        for value in deadline.each(values):
             self.add(value)
 
     def add(self, value: Any) -> None:
@@ -53,4 +55,5 @@ class Members:
         held = self._buckets.get(bucket(value), ())
         self._comparisons += len(held)
         bounded(self._comparisons, self._most)
-        return any(equal_quietly(value, other) for other in held)
+        deadline = self._deadline
+        return any(equal_quietly(value, other, deadline) for other in deadline.each(held))

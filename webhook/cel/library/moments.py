@@ -28,6 +28,7 @@ from zoneinfo import ZoneInfo
 from webhook.cel.library.declaration import Overload
 from webhook.cel.types import DURATION, INT, STRING, TIMESTAMP
 from webhook.cel.values import INT_MAX, NANOSECONDS, Duration, Timestamp, civil
+from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 
 _TIMESTAMP = re.compile(
@@ -68,19 +69,25 @@ def parse_timestamp(text: str) -> Timestamp:
     return Timestamp(seconds * NANOSECONDS + int((fraction or "0")[:9].ljust(9, "0")), offset)
 
 
-def parse_duration(text: str) -> Duration:
+def duration(deadline: Deadline, text: str) -> Duration:
+    """Read a duration of any number of terms."""
+    return parse_duration(text, deadline)
+
+
+def parse_duration(text: str, deadline: Deadline | None = None) -> Duration:
     """Go's durations: `1h30m`, `-1.5s`, `0`."""
     rest = text[1:] if text[:1] in ("+", "-") else text
-    total = 0 if rest == "0" else _terms(rest)
+    total = 0 if rest == "0" else _terms(rest, deadline or Deadline())
     # one more nanosecond below zero than above
     if total is None or total > INT_MAX + (text[:1] == "-"):
         raise EvaluationError(f"type conversion error from 'string' to '{DURATION.name}'")
     return Duration(-total if text[:1] == "-" else total)
 
 
-def _terms(text: str) -> int | None:
+def _terms(text: str, deadline: Deadline) -> int | None:
     total = position = 0
-    while position < len(text):
+    while position < len(text) and total <= INT_MAX + 1:
+        deadline.spend(1)
         match = _TERM.match(text, position)
         if match is None or not (match[1] or match[3]) or match[4] not in _UNITS or len(match[1]) > 40:
             return None

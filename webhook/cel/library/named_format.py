@@ -45,6 +45,7 @@ from webhook.cel.library.declaration import Overload, Version
 from webhook.cel.library.regex import matcher
 from webhook.cel.types import STRING, Type, list_of, opaque, optional_of
 from webhook.cel.values import NONE, Optional
+from webhook.deadline import Deadline
 
 FORMAT = opaque("kubernetes.NamedFormat")
 
@@ -81,13 +82,17 @@ _VALUE_RULE = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedFormat:
-    """A format: its name upstream, what it finds wrong with a text, and the length of the pattern that costs count."""
+    """A format: its name upstream, what it finds wrong with a text, and the length of the pattern that costs count.
+
+    metered: its function takes the Deadline behind the text; those of the others search for a pattern in C.
+    """
 
     cel_type: ClassVar[Type] = FORMAT
 
     name: str
-    problems: Callable[[str], list[str]]
+    problems: Callable[..., list[str]]
     pattern_length: int
+    metered: bool = False
 
     def __eq__(self, other: object) -> bool:
         return type(other) is NamedFormat and self.name == other.name
@@ -97,6 +102,11 @@ class NamedFormat:
 
     def __str__(self) -> str:
         return self.name
+
+    def wrong(self, text: str, deadline: Deadline) -> list[str]:
+        """What is wrong with a text."""
+        deadline.spend_text(text)
+        return self.problems(text, deadline) if self.metered else self.problems(text)
 
 
 def _length(text: str) -> int:
@@ -176,10 +186,10 @@ def _continued(problems: Callable[[str], list[str]]) -> Callable[[str], list[str
     return of_prefix
 
 
-def uri(text: str) -> list[str]:
+def uri(text: str, deadline: Deadline) -> list[str]:
     """What is wrong with an absolute URI or path."""
     try:
-        url_syntax.parse_request(text)
+        url_syntax.parse_request(deadline, text)
     except url_syntax.BadUrl as error:
         return [str(error)]
     return []
@@ -226,7 +236,7 @@ FORMATS = {
     "dns1123SubdomainPrefix": NamedFormat("DNS1123SubdomainPrefix", _continued(dns1123_subdomain), 60),
     "dns1035LabelPrefix": NamedFormat("DNS1035LabelPrefix", _continued(dns1035_label), 30),
     "labelValue": NamedFormat("LabelValue", label_value, 40),
-    "uri": NamedFormat("URI", uri, 1103),
+    "uri": NamedFormat("URI", uri, 1103, metered=True),
     "uuid": NamedFormat("uuid", uuid, len(_UUID)),
     "byte": NamedFormat("byte", byte, 84),
     "date": NamedFormat("date", date, len(_TIME)),
@@ -241,15 +251,15 @@ def named(name: str) -> Optional:
     return NONE if found is None else Optional(found)
 
 
-def validate(format_: NamedFormat, text: str) -> Optional:
+def validate(deadline: Deadline, format_: NamedFormat, text: str) -> Optional:
     """What is wrong with the text, absent when nothing is."""
-    problems = format_.problems(text)
+    problems = format_.wrong(text, deadline)
     return Optional(problems) if problems else NONE
 
 
-def validate_before_1_35(format_: NamedFormat, text: str) -> Optional:
+def validate_before_1_35(deadline: Deadline, format_: NamedFormat, text: str) -> Optional:
     """The same in the older wording."""
-    problems = [_older(problem) for problem in format_.problems(text)]
+    problems = [_older(problem) for problem in format_.wrong(text, deadline)]
     return Optional(problems) if problems else NONE
 
 
@@ -274,6 +284,7 @@ def _validate(implementation: Callable[..., Optional], since: Version, until: Ve
         since=since,
         until=until,
         cost=_cost,
+        metered=True,
     )
 
 

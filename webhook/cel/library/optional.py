@@ -79,6 +79,7 @@ from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload, Version
 from webhook.cel.types import BOOL, A, Type, list_of, optional_of
 from webhook.cel.values import MAPS, NONE, Duration, Optional, Struct, Timestamp, UInt, type_name
+from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
 
 _OPTIONAL = optional_of(A)
@@ -146,15 +147,15 @@ def last(values: list[Any]) -> Optional:
     return Optional(values[-1]) if values else NONE
 
 
-def unwrap(optionals: list[Any]) -> list[Any]:
+def unwrap(deadline: Deadline, optionals: list[Any]) -> list[Any]:
     """The values of those that have one."""
     if optionals and type(optionals[0]) is not Optional:
         raise NoSuchOverload
-    for item in optionals:
+    for item in deadline.each(optionals):
         if type(item) is not Optional:
             shown = item if type(item) in (int, str) else type_name(item)
             raise EvaluationError(f"value {shown} is not optional")
-    return [item.value for item in optionals if item.present]
+    return [item.value for item in deadline.each(optionals) if item.present]
 
 
 def _member(
@@ -167,7 +168,17 @@ def _member(
     until: Version | None = None,
 ) -> Overload:
     cost = costs.nothing if name.startswith("or") else None
-    return Overload(name, id_, *types, implementation, member=True, since=since, until=until, cost=cost)
+    return Overload(
+        name,
+        id_,
+        *types,
+        implementation,
+        member=True,
+        since=since,
+        until=until,
+        cost=cost,
+        metered=implementation is unwrap,
+    )
 
 
 _LIST = list_of(A)
@@ -185,6 +196,6 @@ FUNCTIONS = (
     _member("orValue", "optional_orValue_value", ((_OPTIONAL, A), A), or_value_strict, since=(1, 37)),
     _member("first", "list_first", ((_LIST,), _OPTIONAL), first, since=(1, 33)),
     _member("last", "list_last", ((_LIST,), _OPTIONAL), last, since=(1, 33)),
-    Overload("optional.unwrap", "optional_unwrap", (_OPTIONALS,), _LIST, unwrap, since=(1, 33)),
+    Overload("optional.unwrap", "optional_unwrap", (_OPTIONALS,), _LIST, unwrap, since=(1, 33), metered=True),
     _member("unwrapOpt", "optional_unwrapOpt", ((_OPTIONALS,), _LIST), unwrap, since=(1, 33)),
 )

@@ -17,6 +17,7 @@ from webhook.cel.library.format_string import DEFAULT_PRECISION, REFUSALS, Claus
 from webhook.cel.library.format_string import format_string as kubernetes_format
 from webhook.cel.types import LIST_DYN, STRING
 from webhook.cel.values import Duration, Map, Timestamp, TypeValue, UInt, map_items, plain_double, type_name
+from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 
 _NUMBERS = frozenset((int, UInt, float))
@@ -38,7 +39,7 @@ def _write(value: Any, clause: Clause) -> str:
     if letter == "s":
         return plain_text(value)
     if letter not in "def":
-        return kubernetes_format(f"%{letter.upper() if clause.upper else letter}", [value])
+        return kubernetes_format(Deadline(), f"%{letter.upper() if clause.upper else letter}", [value])
     if type(value) not in _NUMBERS:
         raise EvaluationError(f"error during formatting: {REFUSALS[letter].format(type_name(value))}")
     if letter == "d" or not math.isfinite(value):

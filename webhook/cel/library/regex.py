@@ -37,6 +37,7 @@ from typing import Any
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload
 from webhook.cel.types import INT, STRING, list_of
+from webhook.deadline import CHARACTERS, Deadline
 from webhook.errors import BudgetExceeded, EvaluationError
 
 CACHED_PATTERNS = 512
@@ -123,24 +124,24 @@ def matches(text: str, pattern: str) -> bool:
     return matched(text)
 
 
-def find(text: str, pattern: str) -> str:
+def find(deadline: Deadline, text: str, pattern: str) -> str:
     """The first match, or ''."""
-    return next(_found(text, pattern), "")
+    return next(_found(deadline, text, pattern), "")
 
 
-def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
+def find_all(deadline: Deadline, text: str, pattern: str, limit: int = -1) -> list[str]:
     """All matches that do not overlap, or the first `limit` of them."""
     results: list[str] = []
     if limit == 0:
         return results
-    for place, match in enumerate(_found(text, pattern), 1):
+    for place, match in enumerate(_found(deadline, text, pattern), 1):
         results.append(match)
         if place == limit:
             break
     return results
 
 
-def _found(text: str, pattern: str) -> Iterator[str]:
+def _found(deadline: Deadline, text: str, pattern: str) -> Iterator[str]:
     """The matches from left to right; an empty one directly after a match does not count (Go regexp.FindAll)."""
     try:
         search, unanchored = _compiled(pattern)
@@ -153,6 +154,7 @@ def _found(text: str, pattern: str) -> Iterator[str]:
     while position <= size:
         if scanned > MAX_SCANNED and time.thread_time() - begun > MAX_SECONDS:
             raise BudgetExceeded(costs.EXCEEDED)
+        deadline.spend(2 + (size - position) // CHARACTERS)
         start, end = search(unanchored, data, position, size)[0]
         if start < 0:
             return
@@ -183,6 +185,7 @@ def _function(name: str, id_: str, implementation: Callable[..., Any], *more: An
         implementation,
         member=True,
         cost=costs.apply_pattern,
+        metered=True,
     )
 
 

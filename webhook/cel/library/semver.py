@@ -70,6 +70,7 @@ from webhook.cel.library.declaration import Overload
 from webhook.cel.library.go_text import quote
 from webhook.cel.types import BOOL, INT, STRING, Type, opaque
 from webhook.cel.values import UINT_MAX
+from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 
 SEMVER = opaque("kubernetes.Semver")
@@ -80,7 +81,7 @@ _DIGITS = re.compile(r"[0-9]+")
 class Semver:
     """A version: numbers, pre-release identifiers (ints and texts), build identifiers."""
 
-    __slots__ = ("build", "numbers", "prerelease")
+    __slots__ = ("_order", "build", "numbers", "prerelease")
     cel_type: ClassVar[Type] = SEMVER
 
     def __init__(
@@ -89,11 +90,12 @@ class Semver:
         self.numbers = numbers
         self.prerelease = prerelease
         self.build = build
+        parts = tuple([(type(part) is str, part) for part in prerelease])
+        self._order = (numbers, not prerelease, parts)
 
     def order(self) -> tuple[Any, ...]:
         """A key that sorts versions: a release after its pre-releases, numbers before texts, the build apart."""
-        parts = tuple((type(part) is str, part) for part in self.prerelease)
-        return (self.numbers, not self.prerelease, parts)
+        return self._order
 
     def __eq__(self, other: object) -> bool:
         return type(other) is Semver and self.order() == other.order()
@@ -111,7 +113,7 @@ class Semver:
         return f"Semver({self})"
 
 
-def parse(text: str) -> Semver:
+def parse(text: str, deadline: Deadline | None = None) -> Semver:
     """Read a version strictly.
 
     Raises:
@@ -125,51 +127,51 @@ def parse(text: str) -> Semver:
         raise ValueError("No Major.Minor.Patch elements found")
     patch, plus, build = parts[2].partition("+")
     patch, dash, prerelease = patch.partition("-")
-    numbers = (_number("major", parts[0]), _number("minor", parts[1]), _number("patch", patch))
-    return Semver(
-        numbers,
-        tuple(map(_prerelease, prerelease.split("."))) if dash else (),
-        tuple(map(_build, build.split("."))) if plus else (),
-    )
+    deadline = deadline or Deadline()
+    texts = (("major", parts[0]), ("minor", parts[1]), ("patch", patch))
+    major, minor, patch_ = (_number(which, part, deadline) for which, part in texts)
+    identifiers = [_prerelease(each, deadline) for each in deadline.each(prerelease.split("."))] if dash else ()
+    metadata = [_build(each, deadline) for each in deadline.each(build.split("."))] if plus else ()
+    return Semver((major, minor, patch_), tuple(identifiers), tuple(metadata))
 
 
-def _number(which: str, text: str) -> int:
+def _number(which: str, text: str, deadline: Deadline) -> int:
     if text.strip("0123456789"):
-        raise ValueError(f"Invalid character(s) found in {which} number {quote(text)}")
+        raise ValueError(f"Invalid character(s) found in {which} number {quote(text, deadline)}")
     if len(text) > 1 and text.startswith("0"):
-        raise ValueError(f"{which.capitalize()} number must not contain leading zeroes {quote(text)}")
-    return _unsigned(text)
+        raise ValueError(f"{which.capitalize()} number must not contain leading zeroes {quote(text, deadline)}")
+    return _unsigned(text, deadline)
 
 
-def _unsigned(text: str) -> int:
+def _unsigned(text: str, deadline: Deadline) -> int:
     if not text:
         raise ValueError('strconv.ParseUint: parsing "": invalid syntax')
     if len(text) > 20 or int(text) > UINT_MAX:
-        raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: value out of range")
+        raise ValueError(f"strconv.ParseUint: parsing {quote(text, deadline)}: value out of range")
     return int(text)
 
 
-def _prerelease(text: str) -> int | str:
+def _prerelease(text: str, deadline: Deadline) -> int | str:
     if not text:
         raise ValueError("Prerelease is empty")
     if _DIGITS.fullmatch(text):
         if len(text) > 1 and text.startswith("0"):
-            raise ValueError(f"Numeric PreRelease version must not contain leading zeroes {quote(text)}")
-        return _unsigned(text)
+            raise ValueError(f"Numeric PreRelease version must not contain leading zeroes {quote(text, deadline)}")
+        return _unsigned(text, deadline)
     if not _IDENTIFIER.fullmatch(text):
-        raise ValueError(f"Invalid character(s) found in prerelease {quote(text)}")
+        raise ValueError(f"Invalid character(s) found in prerelease {quote(text, deadline)}")
     return text
 
 
-def _build(text: str) -> str:
+def _build(text: str, deadline: Deadline) -> str:
     if not text:
         raise ValueError("Build meta data is empty")
     if not _IDENTIFIER.fullmatch(text):
-        raise ValueError(f"Invalid character(s) found in build meta data {quote(text)}")
+        raise ValueError(f"Invalid character(s) found in build meta data {quote(text, deadline)}")
     return text
 
 
-def parse_lenient(text: str) -> Semver:
+def parse_lenient(text: str, deadline: Deadline | None = None) -> Semver:
     """Read a version after removing a leading `v` and leading zeros, and adding missing numbers.
 
     Raises:
@@ -181,7 +183,7 @@ def parse_lenient(text: str) -> Semver:
         if set("+-") & set(parts[-1]):
             raise ValueError("short version cannot contain PreRelease/Build meta data")
         parts += ["0"] * (3 - len(parts))
-    return parse(".".join(parts))
+    return parse(".".join(parts), deadline)
 
 
 def _without_zeros(part: str) -> str:
@@ -191,16 +193,16 @@ def _without_zeros(part: str) -> str:
     return rest if rest[:1] and rest[0] in "0123456789" else "0" + rest
 
 
-def _read(text: str, is_lenient: bool = False) -> Semver:
+def _read(deadline: Deadline, text: str, is_lenient: bool = False) -> Semver:
     try:
-        return parse_lenient(text) if is_lenient else parse(text)
+        return parse_lenient(text, deadline) if is_lenient else parse(text, deadline)
     except ValueError as error:
         raise EvaluationError(str(error)) from None
 
 
-def _is_semver(text: str, is_lenient: bool = False) -> bool:
+def _is_semver(deadline: Deadline, text: str, is_lenient: bool = False) -> bool:
     try:
-        _read(text, is_lenient)
+        _read(deadline, text, is_lenient)
     except EvaluationError:
         return False
     return True
@@ -217,7 +219,9 @@ def _compare(left: Semver, right: Semver) -> int:
 
 
 def _reads(name: str, id_: str, result: Type, implementation: Callable[..., Any], *more: Type) -> Overload:
-    return Overload(name, id_, (STRING, *more), result, implementation, since=(1, 33), cost=costs.walk_target)
+    return Overload(
+        name, id_, (STRING, *more), result, implementation, since=(1, 33), cost=costs.walk_target, metered=True
+    )
 
 
 def _asks(name: str, id_: str, result: Type, implementation: Callable[..., Any], *more: Type) -> Overload:

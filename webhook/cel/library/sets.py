@@ -33,23 +33,24 @@ from webhook.cel.library import costs
 from webhook.cel.library.declaration import Cost, Overload
 from webhook.cel.library.membership import Members
 from webhook.cel.types import BOOL, A, list_of
+from webhook.deadline import Deadline
 
 
-def contains(whole: list[Any], part: list[Any]) -> bool:
+def contains(deadline: Deadline, whole: list[Any], part: list[Any]) -> bool:
     """Every element of part is in whole."""
-    members = Members(whole)
-    return all(item in members for item in part)
+    members = Members(deadline, whole)
+    return all(item in members for item in deadline.each(part))
 
 
-def equivalent(left: list[Any], right: list[Any]) -> bool:
+def equivalent(deadline: Deadline, left: list[Any], right: list[Any]) -> bool:
     """Each list contains the other."""
-    return contains(left, right) and contains(right, left)
+    return contains(deadline, left, right) and contains(deadline, right, left)
 
 
-def intersects(left: list[Any], right: list[Any]) -> bool:
+def intersects(deadline: Deadline, left: list[Any], right: list[Any]) -> bool:
     """Some element is in both lists."""
-    members = Members(right)
-    return any(item in members for item in left)
+    members = Members(deadline, right)
+    return any(item in members for item in deadline.each(left))
 
 
 def _cost(times: int) -> Cost:
@@ -65,6 +66,7 @@ def _function(name: str, implementation: Callable[..., bool], times: int) -> Ove
         implementation,
         since=(1, 29),
         cost=_cost(times),
+        metered=True,
     )
 
 

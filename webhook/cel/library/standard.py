@@ -62,6 +62,7 @@ from webhook.cel.values import (
     no_such_overload,
     type_name,
 )
+from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 
 _NUMBERS = {"int64": INT, "uint64": UINT, "double": DOUBLE}
@@ -92,9 +93,9 @@ def negate(value: bool) -> bool:
     return not value
 
 
-def contains_element(value: Any, container: list[Any]) -> bool:
+def contains_element(deadline: Deadline, value: Any, container: list[Any]) -> bool:
     """Value in list."""
-    return any(equal_quietly(value, item) for item in container)
+    return any(equal_quietly(value, item, deadline) for item in deadline.each(container))
 
 
 def contains_key(value: Any, container: dict[Any, Any]) -> bool:
@@ -102,13 +103,14 @@ def contains_key(value: Any, container: dict[Any, Any]) -> bool:
     return map_find(container, value) is not ABSENT
 
 
-def contains(value: Any, container: Any) -> bool:
+def contains(deadline: Deadline, value: Any, container: Any) -> bool:
     """Value in list or map."""
     kind = type(container)
     if kind is list:
         if type(value) is str:
+            deadline.spend(len(container) // 8)
             return value in container
-        return any(equal_quietly(value, item) for item in container)
+        return contains_element(deadline, value, container)
     if kind is dict or kind is Defaulting:
         return type(value) is str and value in container
     if kind is Map:
@@ -208,7 +210,7 @@ FUNCTIONS = (
     *arithmetic.FUNCTIONS,
     Overload("_[_]", "index_list", (_LIST, INT), A, index),
     Overload("_[_]", "index_map", (_MAP, A), B, index),
-    Overload("@in", "in_list", (A, _LIST), BOOL, contains_element, resolved_cost=_in_list_cost),
+    Overload("@in", "in_list", (A, _LIST), BOOL, contains_element, resolved_cost=_in_list_cost, metered=True),
     Overload("@in", "in_map", (A, _MAP), BOOL, contains_key),
     Overload("size", "size_bytes", (BYTES,), INT, size),
     Overload("size", "bytes_size", (BYTES,), INT, size, member=True),

@@ -124,15 +124,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from webhook.cel.library import costs
+from webhook.cel.library import costs, splitting
 from webhook.cel.library.declaration import Cost, Overload, Version
 from webhook.cel.library.go_text import ESCAPES
 from webhook.cel.types import INT, STRING, Type, list_of
 from webhook.cel.values import plain_double, type_name
+from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
 
-_LOWER = {ord(upper): ord(upper) + 32 for upper in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
-_UPPER = {lower: upper for upper, lower in _LOWER.items()}
 _QUOTED = str.maketrans({**ESCAPES, **{chr(code): "\ufffd" for code in range(0xD800, 0xE000)}})
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 """Go's unicode.IsSpace; Python's strip() also takes the separators U+001C to U+001F."""
@@ -207,11 +206,11 @@ def last_index_from_clamped(text: str, part: str, last: int) -> int:
     return last_index_from(text, part, last) if part else min(last, len(text))
 
 
-def join(parts: list[Any], separator: str = "") -> str:
+def join(deadline: Deadline, parts: list[Any], separator: str = "") -> str:
     """The texts with a separator between them."""
     if parts and type(parts[0]) is not str:
         raise NoSuchOverload
-    for part in parts:
+    for part in deadline.each(parts):
         if type(part) is not str:
             raise EvaluationError(f"join: invalid input: {_shown(part)}")
     length = sum(map(len, parts)) + len(separator) * max(len(parts) - 1, 0)
@@ -228,32 +227,41 @@ def _shown(value: Any) -> str:
 
 def lower_ascii(text: str) -> str:
     """ASCII letters in lower case."""
-    return text.lower() if text.isascii() else text.translate(_LOWER)
+    return text.lower() if text.isascii() else _of_bytes(text, bytes.lower)
 
 
 def upper_ascii(text: str) -> str:
     """ASCII letters in upper case."""
-    return text.upper() if text.isascii() else text.translate(_UPPER)
+    return text.upper() if text.isascii() else _of_bytes(text, bytes.upper)
 
 
-def replace(text: str, old: str, new: str, limit: int = -1) -> str:
+def _of_bytes(text: str, change: Callable[[bytes], bytes]) -> str:
+    """A text with its ASCII letters changed: in UTF-8 they are bytes of their own, and bytes know no other letters."""
+    return change(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+
+def replace(deadline: Deadline, text: str, old: str, new: str, limit: int = -1) -> str:
     """Occurrences replaced, the first `limit` of them or all."""
-    longer = len(new) - len(old)
-    if longer > 0:
-        times = text.count(old) if limit < 0 else min(limit, text.count(old))
-        costs.bounded(len(text) + longer * times, costs.MAX_CHARACTERS)
-    return text.replace(old, new, max(limit, -1))
+    deadline.spend_text(text)
+    count = text.count(old)
+    times = count if limit < 0 else min(limit, count)
+    if len(new) > len(old):
+        costs.bounded(len(text) + (len(new) - len(old)) * times, costs.MAX_CHARACTERS)
+    if times == count:
+        return splitting.replace(deadline, text, old, new)
+    deadline.spend(times)
+    return text.replace(old, new, times)
 
 
-def split(text: str, separator: str, limit: int = -1) -> list[str]:
+def split(deadline: Deadline, text: str, separator: str, limit: int = -1) -> list[str]:
     """The parts between separators, `limit` of them at most."""
     if limit == 0:
         return []
-    if separator:
-        return text.split(separator, limit - 1 if limit > 0 else -1)
-    if 0 < limit < len(text):
-        return [*text[: limit - 1], text[limit - 1 :]]
-    return list(text)
+    deadline.spend_text(text)
+    if 0 < limit <= (text.count(separator) if separator else len(text) - 1):
+        deadline.spend(limit)
+        return text.split(separator, limit - 1) if separator else [*text[: limit - 1], text[limit - 1 :]]
+    return splitting.split(deadline, text, separator) if separator else splitting.characters(deadline, text)
 
 
 def substring(text: str, start: int) -> str:
@@ -278,9 +286,9 @@ def trim(text: str) -> str:
     return text.strip(_SPACE)
 
 
-def quote(text: str) -> str:
+def quote(deadline: Deadline, text: str) -> str:
     """The text in double quotes, special characters escaped."""
-    return f'"{text.translate(_QUOTED)}"'
+    return f'"{"".join(piece.translate(_QUOTED) for piece in deadline.pieces(text))}"'
 
 
 def _member(
@@ -292,6 +300,7 @@ def _member(
     cost: Cost | None = None,
     since: Version = (1, 0),
     until: Version | None = None,
+    metered: bool = False,
 ) -> Overload:
     return Overload(
         name,
@@ -303,6 +312,7 @@ def _member(
         cost=cost,
         since=since,
         until=until,
+        metered=metered,
     )
 
 
@@ -315,6 +325,13 @@ def _search(
         _member(name, suffix, implementation, *more, result=INT, cost=costs.traverse_target, since=since, until=until)
         for implementation, since, until in by_version
     ]
+
+
+def _rewriting(
+    name: str, suffix: str, implementation: Callable[..., Any], *more: Type, result: Type = STRING
+) -> Overload:
+    """A function that makes something of the whole text."""
+    return _member(name, suffix, implementation, *more, result=result, cost=costs.walk_target_twice, metered=True)
 
 
 def _twice_result(result: Any, *_: Any) -> int:
@@ -345,16 +362,20 @@ FUNCTIONS = (
             (last_index_from_clamped, (1, 37), None),
         ),
     ),
-    Overload("join", "list_join", (_STRINGS,), STRING, join, member=True, cost=_twice_result),
-    Overload("join", "list_join_string", (_STRINGS, STRING), STRING, join, member=True, cost=_twice_result),
+    Overload("join", "list_join", (_STRINGS,), STRING, join, member=True, cost=_twice_result, metered=True),
+    Overload(
+        "join", "list_join_string", (_STRINGS, STRING), STRING, join, member=True, cost=_twice_result, metered=True
+    ),
     _member("lowerAscii", "lower_ascii", lower_ascii, cost=costs.walk_target),
     _member("upperAscii", "upper_ascii", upper_ascii, cost=costs.walk_target),
-    _member("replace", "replace_string_string", replace, STRING, STRING, cost=costs.walk_target_twice),
-    _member("replace", "replace_string_string_int", replace, STRING, STRING, INT, cost=costs.walk_target_twice),
-    _member("split", "split_string", split, STRING, result=_STRINGS, cost=costs.walk_target_twice),
-    _member("split", "split_string_int", split, STRING, INT, result=_STRINGS, cost=costs.walk_target_twice),
+    _rewriting("replace", "replace_string_string", replace, STRING, STRING),
+    _rewriting("replace", "replace_string_string_int", replace, STRING, STRING, INT),
+    _rewriting("split", "split_string", split, STRING, result=_STRINGS),
+    _rewriting("split", "split_string_int", split, STRING, INT, result=_STRINGS),
     _member("substring", "substring_int", substring, INT, cost=costs.walk_target),
     _member("substring", "substring_int_int", substring_between, INT, INT, cost=costs.walk_target),
     _member("trim", "trim", trim, cost=costs.walk_target),
-    Overload("strings.quote", "strings_quote", (STRING,), STRING, quote, since=(1, 29), cost=costs.walk_target),
+    Overload(
+        "strings.quote", "strings_quote", (STRING,), STRING, quote, since=(1, 29), cost=costs.walk_target, metered=True
+    ),
 )

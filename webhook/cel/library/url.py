@@ -60,6 +60,7 @@ from typing import Any, ClassVar
 from webhook.cel.library import costs, url_syntax
 from webhook.cel.library.declaration import Cost, Overload
 from webhook.cel.types import BOOL, STRING, Type, list_of, map_of, opaque
+from webhook.deadline import PIECE, Deadline
 from webhook.errors import EvaluationError
 
 URL_TYPE = opaque("kubernetes.URL")
@@ -68,53 +69,65 @@ URL_TYPE = opaque("kubernetes.URL")
 class URL:
     """A URL. Two are equal when they are written the same."""
 
-    __slots__ = ("parts",)
+    __slots__ = ("_written", "parts")
     cel_type: ClassVar[Type] = URL_TYPE
 
-    def __init__(self, parts: url_syntax.Url) -> None:
+    def __init__(self, parts: url_syntax.Url, written: str | None = None) -> None:
         self.parts = parts
+        self._written = written
+
+    @property
+    def written(self) -> str:
+        """The URL as Go writes it, which is known before of a long one."""
+        return self.parts.written(Deadline()) if self._written is None else self._written
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is URL and str(self.parts) == str(other.parts)
+        return type(other) is URL and self.written == other.written
 
     def __hash__(self) -> int:
-        return hash(str(self.parts))
+        return hash(self.written)
 
     def __str__(self) -> str:
-        return url_syntax.shown(str(self.parts))
+        return url_syntax.shown(self.written)
 
     def __repr__(self) -> str:
         return f"URL({self})"
 
 
-def url(text: str) -> URL:
+def url(deadline: Deadline, text: str) -> URL:
     """Read a URL, once strictly for the form and once more for a fragment, as upstream does."""
     try:
-        url_syntax.parse_request(text)
-        return URL(url_syntax.parse(text))
+        url_syntax.parse_request(deadline, text)
+        parts = url_syntax.parse(deadline, text)
+        return URL(parts, parts.written(deadline) if len(text) > PIECE else None)
     except url_syntax.BadUrl as error:
         raise EvaluationError(f"URL parse error during conversion from string: {error}") from None
 
 
-def is_url(text: str) -> bool:
+def is_url(deadline: Deadline, text: str) -> bool:
     """The text is an absolute URI or an absolute path."""
     try:
-        url_syntax.parse_request(text)
+        url_syntax.parse_request(deadline, text)
     except url_syntax.BadUrl:
         return False
     return True
 
 
-def query(value: URL) -> dict[str, list[str]]:
+def escaped_path(deadline: Deadline, value: URL) -> str:
+    """The path with percent escapes."""
+    return url_syntax.shown(value.parts.escaped_path(deadline))
+
+
+def query(deadline: Deadline, value: URL) -> dict[str, list[str]]:
     """The query's parameters."""
     return {
         url_syntax.shown(key): [url_syntax.shown(item) for item in items]
-        for key, items in value.parts.parameters().items()
+        for key, items in value.parts.parameters(deadline).items()
     }
 
 
-def _reads(name: str, id_: str, result: Type, implementation: Callable[[str], Any], cost: Cost | None) -> Overload:
-    return Overload(name, id_, (STRING,), result, implementation, cost=cost)
+def _reads(name: str, id_: str, result: Type, implementation: Callable[..., Any], cost: Cost | None) -> Overload:
+    return Overload(name, id_, (STRING,), result, implementation, cost=cost, metered=True)
 
 
 def _part(name: str, id_: str, part: str) -> Overload:
@@ -135,6 +148,8 @@ FUNCTIONS = (
     _part("getHost", "host", "host"),
     _part("getHostname", "hostname", "hostname"),
     _part("getPort", "port", "port"),
-    _part("getEscapedPath", "escaped_path", "escaped_path"),
-    Overload("getQuery", "url_get_query", (URL_TYPE,), map_of(STRING, list_of(STRING)), query, member=True),
+    Overload("getEscapedPath", "url_get_escaped_path", (URL_TYPE,), STRING, escaped_path, member=True, metered=True),
+    Overload(
+        "getQuery", "url_get_query", (URL_TYPE,), map_of(STRING, list_of(STRING)), query, member=True, metered=True
+    ),
 )

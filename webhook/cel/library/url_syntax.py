@@ -2,18 +2,24 @@
 
 Rules: Go 1.26 net/url, with its defaults of that version: colons in a host are strict for http and https,
 at most 10,000 query parameters. Python's urllib follows other rules: it takes almost every text for a URL.
+
+Every walk over a text is one search of a regular expression or one call of C, in windows between which the Deadline
+reads the clock.
 """
 
 from __future__ import annotations
 
 import re
+from binascii import a2b_qp
+from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address
+from itertools import chain
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 from webhook.cel.library.go_text import quote
 from webhook.cel.library.ip import parse_address
+from webhook.deadline import PIECE, STEP, Deadline
 
 MAX_PARAMETERS = 10_000
 
@@ -28,8 +34,18 @@ _HOST = frozenset(_UNRESERVED + "!$&'()*+,;=:[]<>\"")
 _USER = frozenset(_UNRESERVED + "$&+,;=")
 _FRAGMENT = frozenset(_UNRESERVED + "$&+,/:;=?@!()*")
 _ZONE = _HOST | {" "}
-_HOST_PIECE = re.compile(r"%[0-9A-Fa-f]{2}|[\x00-\x7f]")
 _KEPT_AS_WRITTEN = frozenset("!$&'()*+,;=:@[]%")
+
+
+def _not_in_host(escapes: Iterable[int]) -> re.Pattern[str]:
+    """What must not stand in a host: ASCII characters, and percent escapes of some bytes."""
+    characters = "".join(re.escape(each) for each in map(chr, range(0x80)) if each not in _HOST | {"%"})
+    bytes_ = "|".join(f"{byte:02X}" for byte in escapes)
+    return re.compile(f"[{characters}]|%(?i:{bytes_})")
+
+
+_BAD_IN_HOST = _not_in_host(byte for byte in range(0x80) if byte != 0x25)
+_BAD_IN_ZONE = _not_in_host(byte for byte in range(0x100) if byte != 0x25 and chr(byte) not in _ZONE)
 
 
 class BadUrl(ValueError):
@@ -53,10 +69,9 @@ class Url:
     fragment: str = ""
     raw_fragment: str = ""
 
-    @property
-    def escaped_path(self) -> str:
+    def escaped_path(self, deadline: Deadline) -> str:
         """The path with percent escapes, as it was written where that is one way to write it."""
-        return _as_written(self.path, self.raw_path, _PATH)
+        return _as_written(deadline, self.path, self.raw_path, _PATH)
 
     @property
     def hostname(self) -> str:
@@ -76,51 +91,52 @@ class Url:
             host = host[1:-1]
         return host, port
 
-    def parameters(self) -> dict[str, list[str]]:
+    def parameters(self, deadline: Deadline) -> dict[str, list[str]]:
         """The query's parameters; those that cannot be read are left out."""
         found: dict[str, list[str]] = {}
         pieces = self.query.split("&")
         if len(pieces) > MAX_PARAMETERS:
             return found
-        for piece in pieces:
+        for piece in deadline.each(pieces):
             if not piece or ";" in piece:
                 continue
             key, _, value = piece.partition("=")
             try:
-                names = _unescape(key, plus=True), _unescape(value, plus=True)
+                names = _unescape(deadline, key, plus=True), _unescape(deadline, value, plus=True)
             except BadUrl:
                 continue
             found.setdefault(names[0], []).append(names[1])
         return found
 
-    def __str__(self) -> str:
+    def written(self, deadline: Deadline) -> str:
+        """The URL as Go writes it."""
         scheme = f"{self.scheme}:" if self.scheme else ""
-        rest = self.opaque or self._hierarchy(scheme)
+        rest = self.opaque or self._hierarchy(deadline, scheme)
         query = f"?{self.query}" if self.force_query or self.query else ""
-        fragment = f"#{_as_written(self.fragment, self.raw_fragment, _FRAGMENT)}" if self.fragment else ""
+        fragment = self.fragment and f"#{_as_written(deadline, self.fragment, self.raw_fragment, _FRAGMENT)}"
         return f"{scheme}{rest}{query}{fragment}"
 
-    def _hierarchy(self, scheme: str) -> str:
-        authority = self._authority()
-        path = self.escaped_path
+    def _hierarchy(self, deadline: Deadline, scheme: str) -> str:
+        authority = self._authority(deadline)
+        path = self.escaped_path(deadline)
         if path and not path.startswith("/") and self.host:
             path = f"/{path}"
         if not scheme and not authority and ":" in path.partition("/")[0]:
             path = f"./{path}"
         return authority + path
 
-    def _authority(self) -> str:
+    def _authority(self, deadline: Deadline) -> str:
         has_authority = self.host or self.user is not None
         if not has_authority and (self.omit_host or not self.scheme or not self.path):
             return ""
         user = ""
         if self.user is not None:
-            password = "" if self.password is None else f":{_escape(self.password, _USER)}"
-            user = f"{_escape(self.user, _USER)}{password}@"
-        return f"//{user}{_escape(self.host, _HOST)}"
+            password = "" if self.password is None else f":{_escape(deadline, self.password, _USER)}"
+            user = f"{_escape(deadline, self.user, _USER)}{password}@"
+        return f"//{user}{_escape(deadline, self.host, _HOST)}"
 
 
-def parse_request(text: str) -> Url:
+def parse_request(deadline: Deadline, text: str) -> Url:
     """Read an absolute URI or an absolute path: url.ParseRequestURI, which takes `#` for an ordinary character.
 
     Raises:
@@ -128,12 +144,12 @@ def parse_request(text: str) -> Url:
 
     """
     try:
-        return Url(**_parts(text, via_request=True))
+        return Url(**_parts(deadline, text, via_request=True))
     except BadUrl as error:
-        raise BadUrl(f"parse {quote(text)}: {error}") from None
+        raise BadUrl(f"parse {quote(text, deadline)}: {error}") from None
 
 
-def parse(text: str) -> Url:
+def parse(deadline: Deadline, text: str) -> Url:
     """Read a URL or a reference with its fragment: url.Parse.
 
     Raises:
@@ -142,10 +158,10 @@ def parse(text: str) -> Url:
     """
     front, _, fragment = text.partition("#")
     try:
-        parts = _parts(front, via_request=False)
-        parts["fragment"] = _unescape(fragment)
+        parts = _parts(deadline, front, via_request=False)
+        parts["fragment"] = _unescape(deadline, fragment)
     except BadUrl as error:
-        raise BadUrl(f"parse {quote(text)}: {error}") from None
+        raise BadUrl(f"parse {quote(text, deadline)}: {error}") from None
     parts["raw_fragment"] = fragment
     return Url(**parts)
 
@@ -155,8 +171,19 @@ def shown(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _parts(text: str, *, via_request: bool) -> dict[str, Any]:
-    if _CONTROL.search(text):
+def _found(deadline: Deadline, pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """The first match of a pattern of up to three characters, of which the first decides where it begins."""
+    for start in range(0, len(text), PIECE):
+        if start:
+            deadline.spend(STEP)
+        found = pattern.search(text, start, start + PIECE + 2)
+        if found and found.start() < start + PIECE:
+            return found
+    return None
+
+
+def _parts(deadline: Deadline, text: str, *, via_request: bool) -> dict[str, Any]:
+    if _found(deadline, _CONTROL, text):
         raise BadUrl("net/url: invalid control character in URL")
     if not text and via_request:
         raise BadUrl("empty url")
@@ -178,11 +205,11 @@ def _parts(text: str, *, via_request: bool) -> dict[str, Any]:
             raise BadUrl("first path segment in URL cannot contain colon")
     if rest.startswith("//") and (scheme or (not via_request and not rest.startswith("///"))):
         authority, slash, path = rest[2:].partition("/")
-        parts |= _authority(scheme, authority)
+        parts |= _authority(deadline, scheme, authority)
         rest = slash + path
     elif scheme and rest.startswith("/"):
         parts["omit_host"] = True
-    return parts | {"path": _unescape(rest), "raw_path": rest}
+    return parts | {"path": _unescape(deadline, rest), "raw_path": rest}
 
 
 def _scheme(text: str) -> tuple[str, str]:
@@ -192,48 +219,48 @@ def _scheme(text: str) -> tuple[str, str]:
     return (match[1].lower(), text[match.end() :]) if match else ("", text)
 
 
-def _authority(scheme: str, text: str) -> dict[str, Any]:
+def _authority(deadline: Deadline, scheme: str, text: str) -> dict[str, Any]:
     user, at, host = text.rpartition("@")
-    parts: dict[str, Any] = {"host": _host(scheme, host)}
+    parts: dict[str, Any] = {"host": _host(deadline, scheme, host)}
     if at:
         if not _USER_INFO.fullmatch(user):
             raise BadUrl("net/url: invalid userinfo")
         name, colon, password = user.partition(":")
-        parts["user"] = _unescape(name)
-        parts["password"] = _unescape(password) if colon else None
+        parts["user"] = _unescape(deadline, name)
+        parts["password"] = _unescape(deadline, password) if colon else None
     return parts
 
 
-def _host(scheme: str, text: str) -> str:
+def _host(deadline: Deadline, scheme: str, text: str) -> str:
     bracket = text.rfind("[")
     if bracket > 0:
         raise BadUrl("invalid IP-literal")
     if bracket == 0:
-        return _ip_literal(text)
+        return _ip_literal(deadline, text)
     colon = text.find(":")
     if colon >= 0:
         port = text[colon if scheme in ("http", "https") else text.rfind(":") :]
         _check_port(port)
-    return _unescape_host(text)
+    return _unescape_host(deadline, text)
 
 
-def _ip_literal(text: str) -> str:
+def _ip_literal(deadline: Deadline, text: str) -> str:
     inner, bracket, port = text[1:].rpartition("]")
     if not bracket:
         raise BadUrl("missing ']' in host")
     _check_port(port)
     address, percent, zone = inner.partition("%25")
-    host = _unescape_host(address)
+    host = _unescape_host(deadline, address)
     if percent:
-        host += _unescape_host(percent + zone, zone=True)
+        host += _unescape_host(deadline, percent + zone, zone=True)
     name, _, zone_name = host.partition("%")
     try:
         parsed = parse_address(name if zone_name else host)
     except ValueError as error:
-        raise BadUrl(f"invalid host: ParseAddr({quote(host)}): {error}") from None
+        raise BadUrl(f"invalid host: ParseAddr({quote(host, deadline)}): {error}") from None
     if isinstance(parsed, IPv4Address):
         raise BadUrl("invalid IP-literal")
-    return f"[{host}]{_unescape_host(port)}"
+    return f"[{host}]{_unescape_host(deadline, port)}"
 
 
 def _check_port(port: str) -> None:
@@ -241,45 +268,45 @@ def _check_port(port: str) -> None:
         raise BadUrl(f"invalid port {quote(port)} after host")
 
 
-def _unescape_host(text: str, *, zone: bool = False) -> str:
+def _unescape_host(deadline: Deadline, text: str, *, zone: bool = False) -> str:
     """Read percent escapes in a host: of bytes outside ASCII only, and `%25`; a zone also takes host characters."""
-    bad = _BAD_ESCAPE.search(text)
-    for match in _HOST_PIECE.finditer(text):
-        piece = match[0]
-        if bad and match.start() >= bad.start():
-            break
+    escape = _found(deadline, _BAD_ESCAPE, text)
+    wrong = _found(deadline, _BAD_IN_ZONE if zone else _BAD_IN_HOST, text)
+    if wrong and not (escape and escape.start() <= wrong.start()):
+        piece = wrong[0]
         if len(piece) == 1:
-            if piece not in _HOST:
-                raise BadUrl(f"invalid character {quote(piece)} in host name")
-            continue
-        character = chr(int(piece[1:], 16))
-        is_allowed = piece == "%25" or (character in _ZONE if zone else character > "\x7f")
-        if not is_allowed:
-            raise BadUrl(f"invalid URL escape {quote(piece)}")
-    return _unescape(text)
+            raise BadUrl(f"invalid character {quote(piece)} in host name")
+        raise BadUrl(f"invalid URL escape {quote(piece)}")
+    return _unescape(deadline, text)
 
 
-def _unescape(text: str, *, plus: bool = False) -> str:
+def _unescape(deadline: Deadline, text: str, *, plus: bool = False) -> str:
     if "%" not in text and not (plus and "+" in text):
         return text
-    if bad := _BAD_ESCAPE.search(text):
+    if bad := _found(deadline, _BAD_ESCAPE, text):
         raise BadUrl(f"invalid URL escape {quote(bad[0])}")
     if plus:
         text = text.replace("+", " ")
-    return unquote_to_bytes(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+    # quoted-printable text is read by C, and differs in its sign alone
+    escaped = text.encode("utf-8", "surrogateescape").replace(b"=", b"%3D").replace(b"%", b"=")
+    return a2b_qp(escaped).decode("utf-8", "surrogateescape")
 
 
-def _escape(text: str, kept: frozenset[str]) -> str:
-    return "".join(character if character in kept else _percent(character) for character in text)
+def _escape(deadline: Deadline, text: str, kept: frozenset[str]) -> str:
+    return "".join(
+        character if character in kept else _percent(character)
+        for piece in deadline.pieces(text)
+        for character in piece
+    )
 
 
 def _percent(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
-def _as_written(plain: str, raw: str, kept: frozenset[str]) -> str:
+def _as_written(deadline: Deadline, plain: str, raw: str, kept: frozenset[str]) -> str:
     """The escaped form as it was written, where each of its characters may stand as it does; else the usual one."""
     allowed = kept | _KEPT_AS_WRITTEN
-    if raw and all(character in allowed for character in raw):
+    if raw and allowed.issuperset(chain.from_iterable(map(set, deadline.pieces(raw)))):
         return raw
-    return plain if plain == "*" and kept is _PATH else _escape(plain, kept)
+    return plain if plain == "*" and kept is _PATH else _escape(deadline, plain, kept)
