@@ -46,6 +46,7 @@ bench-cel: $(DEV_STAMP) ## the CEL engine alone
 
 fuzz: $(DEV_STAMP) ## 100,000 random CEL expressions, and property tests with many more examples
 	$(BIN)/python -m tests.fuzz.cel 100000
+	$(BIN)/python -m tests.fuzz.deadlines 20000
 	$(BIN)/python -m pytest -m "not e2e" --hypothesis-profile=fuzz $(shell grep -rl --include='test_*.py' 'from hypothesis' tests)
 
 deploy: $(RUN_STAMP) ## write the parts of deploy/base that follow from the policies anew

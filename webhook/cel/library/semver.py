@@ -202,8 +202,8 @@ def _read(deadline: Deadline, text: str, is_lenient: bool = False) -> Semver:
 
 def _is_semver(deadline: Deadline, text: str, is_lenient: bool = False) -> bool:
     try:
-        _read(deadline, text, is_lenient)
-    except EvaluationError:
+        parse_lenient(text, deadline) if is_lenient else parse(text, deadline)
+    except ValueError:
         return False
     return True
 

@@ -1,0 +1,83 @@
+"""Evaluate random expressions on large inputs with small deadlines; tells by how much the worst went over.
+
+python -m tests.fuzz.deadlines [COUNT [SEED]]        20,000 expressions when not said otherwise
+
+The inputs are as large as a user can send them: texts of a megabyte, lists of a hundred thousand, nested objects. Costs
+are not bounded, so that only the deadline stops anything. Exits 1 when an expression went over by more than MOST_MS.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+from tests.fuzz.expressions import BINDINGS, VARIABLES, Expressions
+from webhook.cel import Environment, Meter, compiled_engine
+from webhook.deadline import Deadline
+from webhook.errors import CompileError, EvaluationError
+
+MOST_MS = 50.0
+"""By how much an expression may go over its deadline."""
+DEADLINES_MS = (1, 5, 20)
+
+
+def bindings() -> dict[str, Any]:
+    """The variables of the other fuzzer with values of the largest sizes."""
+    item = {"n": "p", "v": 1, "list": ["a", "b", {"c": "d"}], "t": "text of some length"}
+    large: dict[str, Any] = {
+        "self": {
+            **BINDINGS["self"],
+            "a": 100_000,
+            "b": "https://host/" + "%41b," * 250_000,
+            "c": list(range(100_000)),
+            "d": {f"k{number}": number for number in range(100_000)},
+            "g": [{**item, "n": f"n{number}"} for number in range(30_000)],
+        },
+        "n": 50_000,
+        "s": "é€b," * 250_000,
+        "xs": [f"name-{number * 7919 % 100_003}" for number in range(100_000)],
+        "m": {f"key-{number}": "1.2.3-a.b" for number in range(100_000)},
+    }
+    return {**BINDINGS, **large}
+
+
+def overrun_ms(program: Any, variables: dict[str, Any], deadline_ms: float) -> float:
+    """By how much an evaluation went over its deadline; by CPU time, so that a busy machine does not count."""
+    meter = Meter(limit=10**15, budget=10**15, deadline=Deadline(time.monotonic() + deadline_ms / 1000))
+    began = time.process_time()
+    with suppress(EvaluationError):  # of whatever kind: only the time counts
+        program.evaluate(variables, meter)
+    return (time.process_time() - began) * 1000 - deadline_ms
+
+
+def main() -> int:
+    """Print how many expressions were evaluated, and the worst."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    engine, environment = compiled_engine(), Environment(variables=VARIABLES, mutation=True)
+    expressions, random, variables = Expressions(seed), Random(seed), bindings()
+    worst: list[tuple[float, str]] = []
+    evaluated = 0
+    for _ in range(count):
+        text = expressions.draw()
+        try:
+            program = engine.compile(text, environment)
+        except CompileError:
+            continue
+        program.prepare()
+        evaluated += 1
+        over = overrun_ms(program, variables, random.choice(DEADLINES_MS))
+        worst = sorted([*worst, (over, text)], reverse=True)[:8]
+    print(
+        f"{count} expressions drawn, {evaluated} evaluated, worst overrun {worst[0][0]:.1f} ms of {MOST_MS:.0f} allowed"
+    )
+    for over, text in worst:
+        print(f"{over:8.1f} ms  {text[:200]}")
+    return int(worst[0][0] > MOST_MS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
