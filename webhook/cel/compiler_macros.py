@@ -26,7 +26,7 @@ from webhook.cel.compiler_optional import opt_map
 from webhook.cel.library import extended_lists
 from webhook.cel.tree import Macro, Node
 from webhook.cel.types import BOOL, DYN, INT, Type, list_of
-from webhook.cel.values import make_map, no_such_overload
+from webhook.cel.values import no_such_overload
 from webhook.deadline import STEP as ITERATIONS
 
 if TYPE_CHECKING:
@@ -289,8 +289,8 @@ def _collect(compiler: Compiler, node: Macro, step: int) -> Term:
     _run(compiler, loop, body, 1, None)
     static = compiler.checked.type_of(node)
     if node.name in ("transformMap", "transformMapEntry"):
-        finish = runtime.collected if merges else make_map
-        return Term(compiler.call(finish, result, place=Place("call")), static, sure=True)
+        finish = runtime.collected if merges else runtime.map_of
+        return Term(compiler.call(finish, compiler.deadline(), result, place=Place("call")), static, sure=True)
     return Term(result, static, raises=False, atom=True, sure=True)
 
 
@@ -302,7 +302,7 @@ def _append(compiler: Compiler, loop: _Loop, result: ast.Name, step: int) -> Non
         writer.charge(-10)  # a list of constants is a constant
     term = loop.bound(value)
     if node.name == "transformMapEntry":
-        found = compiler.call(runtime.insert, result, term.code, place=Place("call"))
+        found = compiler.call(runtime.insert, compiler.deadline(), result, term.code, place=Place("call"))
     elif node.name == "transformMap":
         found = code.call(code.attribute(result, "append"), code.pair(code.name(loop.names[0]), term.code))
     else:

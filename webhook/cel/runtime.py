@@ -29,6 +29,7 @@ from webhook.cel.values import (
     map_keys,
     type_name,
 )
+from webhook.deadline import STEP, Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
 
 _KEYS = frozenset((str, int, UInt, bool, float))
@@ -169,20 +170,26 @@ def structure(name: str, entries: list[tuple[Any, Any]]) -> Struct:
     return Struct(name, entries)
 
 
-def insert(entries: dict[Any, Any], more: Any) -> None:
+def insert(deadline: Deadline, entries: dict[Any, Any], more: Any) -> None:
     """transformMapEntry: take over the entries of a map; no key may come twice."""
     if type(more) not in MAPS:
         raise NoSuchOverload
-    for key, value in map_items(more):
+    deadline.spend(len(more) // 8)  # its keys are copied by C
+    for key, value in map_items(more) if len(more) <= STEP else deadline.paced(map_items(more)):
         stored = map_key(key)
         if stored in entries:
             raise EvaluationError(f"insert failed: key {show(key)} already exists")
         entries[stored] = (key, value)
 
 
-def collected(entries: dict[Any, Any]) -> dict[Any, Any]:
+def collected(deadline: Deadline, entries: dict[Any, Any]) -> dict[Any, Any]:
     """The map of what insert has gathered."""
-    return make_map(entries.values())
+    return make_map(deadline.each(entries.values()))
+
+
+def map_of(deadline: Deadline, entries: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """The map of keys and values that a loop has gathered."""
+    return make_map(deadline.each(entries))
 
 
 def size_of(value: Any) -> int:
