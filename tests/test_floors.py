@@ -33,6 +33,9 @@ FLOORS = (
 )
 FLOOR = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
 
+CEL = {"library": 0, "syntax": 1, "check": 2, "compile": 3, "estimate": 3}
+"""The rooms inside cel/, which go strictly down too; what stands beside them puts them together."""
+
 DISTRIBUTIONS = {"celpy": "cel-python", "yaml": "pyyaml", "re2": "google-re2", "prometheus_client": "prometheus-client"}
 """Distributions that are not named like their package."""
 ROOMS = {
@@ -112,6 +115,19 @@ def test_every_module_has_a_floor():
 
 def test_imports_go_strictly_down():
     assert list(upward(PACKAGE)) == []
+
+
+def test_the_rooms_of_cel_go_strictly_down():
+    assert {path.name for path in (PACKAGE / "cel").iterdir() if path.is_dir()} - {"__pycache__"} == set(CEL)
+    found = [
+        f"{room(path, PACKAGE)[1]} -> {name}"
+        for own, height in CEL.items()
+        for path in (PACKAGE / "cel" / own).rglob("*.py")
+        for name in imports(path)
+        for other in [name.removeprefix("webhook.cel.").split(".")[0]]
+        if name.startswith("webhook.cel.") and other != own and CEL.get(other, -1) >= height
+    ]
+    assert found == []
 
 
 def test_third_party_packages_stay_in_their_rooms():

@@ -4,10 +4,10 @@ import sys
 
 import pytest
 
-from webhook.cel.checker import check, read
+from webhook.cel.check.checker import check, read
 from webhook.cel.environment import Environment
-from webhook.cel.parser import parse
-from webhook.cel.tree import Call, Select
+from webhook.cel.syntax.parser import parse
+from webhook.cel.syntax.tree import Call, Select
 from webhook.cel.types import BOOL, DYN, INT, STRING, Structure, list_of, map_of, object_type, opaque
 from webhook.errors import CompileError
 

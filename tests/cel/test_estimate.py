@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from webhook.cel import Environment, compiled_engine
-from webhook.cel.checker import read
+from webhook.cel.check.checker import read
 from webhook.cel.cost import Meter
-from webhook.cel.estimate import estimate
-from webhook.cel.sizes import UNBOUNDED, UNKNOWN, Range, bounded, exactly, most_everywhere
+from webhook.cel.estimate.estimate import estimate
+from webhook.cel.estimate.sizes import UNBOUNDED, UNKNOWN, Range, bounded, exactly, most_everywhere
 from webhook.cel.types import DYN, STRING, list_of
 from webhook.errors import CompileError
 

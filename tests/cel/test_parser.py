@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.cel.environment import Environment
-from webhook.cel.parser import parse
-from webhook.cel.tree import (
+from webhook.cel.syntax.parser import parse
+from webhook.cel.syntax.tree import (
     Call,
     FieldEntry,
     Has,

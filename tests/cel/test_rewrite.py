@@ -5,10 +5,10 @@ import contextlib
 import pytest
 
 from tests.cel.test_text import EVERYTHING, expressions
-from webhook.cel.parser import parse
-from webhook.cel.rewrite import Inliner, TooLarge, bound, depth, names, replace, variable
-from webhook.cel.text import source
-from webhook.cel.tree import Ident
+from webhook.cel.syntax.parser import parse
+from webhook.cel.syntax.rewrite import Inliner, TooLarge, bound, depth, names, replace, variable
+from webhook.cel.syntax.text import source
+from webhook.cel.syntax.tree import Ident
 from webhook.errors import CompileError
 
 

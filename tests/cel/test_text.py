@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from webhook import shipped, yamlfile
 from webhook.cel import corpus
 from webhook.cel.environment import Environment
-from webhook.cel.parser import parse
-from webhook.cel.text import source
-from webhook.cel.tree import Call, Ident, ListNode, Literal, Macro, MapEntry, MapNode, Select
+from webhook.cel.syntax.parser import parse
+from webhook.cel.syntax.text import source
+from webhook.cel.syntax.tree import Call, Ident, ListNode, Literal, Macro, MapEntry, MapNode, Select
 from webhook.cel.values import UInt
 from webhook.errors import CompileError
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from webhook.attributes import JSON
 from webhook.cel import typed_json
+from webhook.cel.check.inference import show
 from webhook.cel.cost import Meter
 from webhook.cel.environment import Environment
-from webhook.cel.inference import show
 from webhook.cel.program import Engine, Program
 from webhook.cel.types import DYN, Type
 from webhook.errors import CompileError, EvaluationError, InputError, Problem

@@ -7,16 +7,16 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-from webhook.cel.checker import Checked, read
-from webhook.cel.compiler import Function, compile_tree
+from webhook.cel.check.checker import Checked, read
+from webhook.cel.check.folding import fold
+from webhook.cel.compile.compiler import Function, compile_tree
 from webhook.cel.cost import Meter, Overrun
 from webhook.cel.environment import Environment
-from webhook.cel.folding import fold
 from webhook.cel.types import Type
 from webhook.errors import BudgetExceeded, CompileError, EvaluationError
 
 if TYPE_CHECKING:
-    from webhook.cel.sizes import Sizes
+    from webhook.cel.estimate.sizes import Sizes
 
 
 class Program(Protocol):
@@ -110,7 +110,9 @@ class CompiledProgram:
 
     def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
         """What an evaluation costs at least and at most, as far as sizes of inputs are known (estimate.py)."""
-        from webhook.cel.estimate import estimate  # only `policies check` asks, and nobody else should wait for it
+        from webhook.cel.estimate.estimate import (
+            estimate,  # only `policies check` asks, and nobody else should wait for it
+        )
 
         found = estimate(self._checked or read(self.source, self._environment), sizes, worst=worst)
         return found.least, found.most

@@ -26,26 +26,16 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from webhook.cel.checker import Checked, read
+from webhook.cel.check.checker import Checked, read
 from webhook.cel.cost import Meter
 from webhook.cel.environment import Environment
+from webhook.cel.estimate.sizes import Sizes
 from webhook.cel.library import standard
 from webhook.cel.library.moments import parse_duration
 from webhook.cel.program import compiled_engine
-from webhook.cel.sizes import Sizes
-from webhook.cel.tree import Call, ListNode, Macro, MapNode, Node, Select, StructNode, children
+from webhook.cel.syntax.tree import Call, ListNode, Macro, MapNode, Node, Select, StructNode, children
 from webhook.cel.types import Type
-from webhook.cel.values import (
-    MAPS,
-    NANOSECONDS,
-    Duration,
-    Timestamp,
-    TypeValue,
-    UInt,
-    make_map,
-    map_items,
-    type_name,
-)
+from webhook.cel.values import MAPS, NANOSECONDS, Duration, Timestamp, TypeValue, UInt, make_map, map_items, type_name
 from webhook.errors import BudgetExceeded, CompileError, EvaluationError, InlineBudgetSpent, Issue
 
 MACROS = frozenset(("all", "exists", "exists_one", "map", "filter"))

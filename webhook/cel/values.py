@@ -125,7 +125,7 @@ class Optional:
 
     def __getitem__(self, key: Any) -> Optional:
         """Selecting from an optional gives an optional: what generated code does where types are known only now."""
-        from webhook.cel.runtime import look_up
+        from webhook.cel.library.runtime import look_up
 
         return look_up(self, key)
 

@@ -15,11 +15,11 @@ from functools import partial
 
 from webhook import paths
 from webhook.attributes import JSON
-from webhook.cel import rewrite
 from webhook.cel.environment import Environment
-from webhook.cel.parser import parse
-from webhook.cel.text import source, text
-from webhook.cel.tree import Call, Has, Ident, Literal, Node, Select, children
+from webhook.cel.syntax import rewrite
+from webhook.cel.syntax.parser import parse
+from webhook.cel.syntax.text import source, text
+from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Node, Select, children
 from webhook.policy import templates
 from webhook.policy.expansion import others
 from webhook.workloads.rows import PodSetRule, Row

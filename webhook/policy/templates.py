@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from webhook.cel.text import text
+from webhook.cel.syntax.text import text
 from webhook.workloads.rows import PodSetRule, Row
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

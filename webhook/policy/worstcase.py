@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from webhook.cel import Program
-from webhook.cel.sizes import Sizes, bounded, most_everywhere
+from webhook.cel.estimate.sizes import Sizes, bounded, most_everywhere
 from webhook.policy.compiled import Policy
 from webhook.policy.evaluation import BUDGET, CONDITIONS_BUDGET, LIMIT
 

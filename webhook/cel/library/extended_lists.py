@@ -68,12 +68,7 @@ from webhook.cel.library.declaration import Overload
 from webhook.cel.library.lists import COMPARABLE, COMPARABLE_CLASSES
 from webhook.cel.library.membership import Members
 from webhook.cel.library.sorting import ascending
-from webhook.cel.types import (
-    INT,
-    LIST_DYN,
-    A,
-    list_of,
-)
+from webhook.cel.types import INT, LIST_DYN, A, list_of
 from webhook.cel.values import Duration, Timestamp
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError

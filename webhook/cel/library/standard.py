@@ -35,21 +35,7 @@ from typing import Any
 
 from webhook.cel.library import arithmetic, conversions, costs, moments, regex
 from webhook.cel.library.declaration import Cost, Overload
-from webhook.cel.types import (
-    BOOL,
-    BYTES,
-    DOUBLE,
-    DURATION,
-    INT,
-    STRING,
-    TIMESTAMP,
-    UINT,
-    A,
-    B,
-    Type,
-    list_of,
-    map_of,
-)
+from webhook.cel.types import BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, A, B, Type, list_of, map_of
 from webhook.cel.values import (
     ABSENT,
     MAPS,

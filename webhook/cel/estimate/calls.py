@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from webhook.cel.estimate.sizes import NOTHING, ONE, UNBOUNDED, UNKNOWN, Part, Range, Sizes, exactly
 from webhook.cel.library.declaration import Overload
 from webhook.cel.library.named_format import FORMATS
-from webhook.cel.sizes import NOTHING, ONE, UNBOUNDED, UNKNOWN, Part, Range, Sizes, exactly
 
 WALK = 0.1
 """Per character, for going through a text once."""

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from webhook.cel.estimate_calls import Asked
-from webhook.cel.sizes import Part, Range, shared
+from webhook.cel.estimate.calls import Asked
+from webhook.cel.estimate.sizes import Part, Range, shared
 
 _NUMBER = 40
 """No number, time or address is longer as a text."""

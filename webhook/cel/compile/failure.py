@@ -18,7 +18,7 @@ from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, EvaluationError, NoSuchOverload
 
 if TYPE_CHECKING:
-    from webhook.cel.compiler_code import Place
+    from webhook.cel.compile.code import Place
 
 CODE_NAME = "<cel>"
 ERRORS = (EvaluationError, KeyError, TypeError, AttributeError, IndexError)

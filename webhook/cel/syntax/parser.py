@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from webhook.cel import lexer
-from webhook.cel.constants import LITERALS
-from webhook.cel.depth import is_deeper_than
 from webhook.cel.environment import Environment
-from webhook.cel.frames import AND, BINARY, RELATION, UNARY, Frame
-from webhook.cel.lexer import END
-from webhook.cel.macros import MacroError, expand
-from webhook.cel.tree import Ident, Literal, Node, Select
+from webhook.cel.syntax import lexer
+from webhook.cel.syntax.constants import LITERALS
+from webhook.cel.syntax.depth import is_deeper_than
+from webhook.cel.syntax.frames import AND, BINARY, RELATION, UNARY, Frame
+from webhook.cel.syntax.lexer import END
+from webhook.cel.syntax.macros import MacroError, expand
+from webhook.cel.syntax.tree import Ident, Literal, Node, Select
 from webhook.errors import CompileError, Issue
 
 SIZE_LIMIT = 100_000

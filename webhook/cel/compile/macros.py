@@ -7,7 +7,7 @@ expansions (parser/macro.go, ext/comprehensions.go v0.26.0), where the accumulat
     exists      4 each, 1 at the end        filter       13 each kept, 1 at the end
     exists_one  2 each found, 2 at the end  transformMap  3 each, transformMapEntry 2 each, 1 at the end
 
-A loop's cost is counted before it starts, as if it ran through, and corrected when it ends early (compiler_code.Writer
+A loop's cost is counted before it starts, as if it ran through, and corrected when it ends early (code.Writer
 on `exact`). A loop of many rounds so goes beyond the bound that stands for the next look at the clock (cost.py),
 asks, and runs over a paced range; the bound is drawn near again when it ends early.
 """
@@ -17,20 +17,19 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Self
 
-from webhook.cel import compiler_code as code
-from webhook.cel import runtime
-from webhook.cel.compiler_calls import apply
-from webhook.cel.compiler_code import Place, Term
-from webhook.cel.compiler_logic import attempt_operand, checked_bool, is_bool
-from webhook.cel.compiler_optional import opt_map
-from webhook.cel.library import extended_lists
-from webhook.cel.tree import Macro, Node
+from webhook.cel.compile import code
+from webhook.cel.compile.calls import apply
+from webhook.cel.compile.code import Place, Term
+from webhook.cel.compile.logic import attempt_operand, checked_bool, is_bool
+from webhook.cel.compile.optional import opt_map
+from webhook.cel.library import extended_lists, runtime
+from webhook.cel.syntax.tree import Macro, Node
 from webhook.cel.types import BOOL, DYN, INT, Type, list_of
 from webhook.cel.values import no_such_overload
 from webhook.deadline import STEP as ITERATIONS
 
 if TYPE_CHECKING:
-    from webhook.cel.compiler import Compiler
+    from webhook.cel.compile.compiler import Compiler
 
 
 def macro(compiler: Compiler, node: Macro) -> Term:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from webhook.cel.estimate.sizes import NOTHING, ONE, Entries, Part, Range, exactly, shared
 from webhook.cel.library import extended_lists
-from webhook.cel.sizes import NOTHING, ONE, Entries, Part, Range, exactly, shared
-from webhook.cel.tree import Ident, Macro, Node
+from webhook.cel.syntax.tree import Ident, Macro, Node
 from webhook.cel.types import BOOL, DURATION, INT, NULL, TIMESTAMP, Type
 
 if TYPE_CHECKING:
-    from webhook.cel.estimate import Estimator
+    from webhook.cel.estimate.estimate import Estimator
 
 _LIST, _MAP = exactly(10), exactly(30)
 _NO_BINDING = _LIST

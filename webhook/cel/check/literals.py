@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.cel.dispatch import fitting
-from webhook.cel.inference import is_optional, show
+from webhook.cel.check.inference import is_optional, show
+from webhook.cel.library.dispatch import fitting
 from webhook.cel.library.format_string import REFUSALS, FormatProblem, clauses
 from webhook.cel.library.regex import matcher
-from webhook.cel.tree import Call, ListNode, Literal, MapNode, Node, children
+from webhook.cel.syntax.tree import Call, ListNode, Literal, MapNode, Node, children
 from webhook.cel.types import DYN, Type
 from webhook.errors import EvaluationError
 
 if TYPE_CHECKING:
-    from webhook.cel.checker import Checker
+    from webhook.cel.check.checker import Checker
 
 _NUMBERS = frozenset({"int", "uint"})
 _ANY_TEXT = frozenset(

@@ -1,8 +1,8 @@
 """Checked tree to Python function.
 
 An expression becomes one flat function over the activation that works on plain JSON values. What a node means is in the
-compiler_* modules, one per kind of construct; here is what holds them together: the dispatch, scopes, nesting and the
-frame of the function. Shape of the result:
+modules beside this one, one per kind of construct; here is what holds them together: the dispatch, scopes, nesting and
+the frame of the function. Shape of the result:
 
     def f(A, L, M):                     activation, cost up to which it may run without asking, meter
         S = 300                         cost of a hundred iterations, between two looks at the clock
@@ -28,28 +28,32 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from webhook.cel import (
-    compiler_access,
-    compiler_calls,
-    compiler_literals,
-    compiler_logic,
-    compiler_macros,
-    compiler_optional,
-)
-from webhook.cel import compiler_code as code
-from webhook.cel.compiler_code import Place, Term, Writer
-from webhook.cel.dispatch import Dispatch, Unary
-from webhook.cel.failure import CODE_NAME, ERRORS, Failures
-from webhook.cel.folding import fold
+from webhook.cel.check.folding import fold
+from webhook.cel.compile import access, calls, code, literals, logic, macros, optional
+from webhook.cel.compile.code import Place, Term, Writer
+from webhook.cel.compile.failure import CODE_NAME, ERRORS, Failures
 from webhook.cel.library.declaration import Overload
-from webhook.cel.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode, children
+from webhook.cel.library.dispatch import Dispatch, Unary
+from webhook.cel.syntax.tree import (
+    Call,
+    Has,
+    Ident,
+    ListNode,
+    Literal,
+    Macro,
+    MapNode,
+    Node,
+    Select,
+    StructNode,
+    children,
+)
 from webhook.cel.types import Type
 from webhook.deadline import STEP as ITERATIONS
 from webhook.deadline import Deadline
 from webhook.errors import CompileError, Issue
 
 if TYPE_CHECKING:
-    from webhook.cel.checker import Checked
+    from webhook.cel.check.checker import Checked
     from webhook.cel.cost import Meter
 
 Handler: TypeAlias = "Callable[[Compiler, Any], Term]"
@@ -129,7 +133,7 @@ class Compiler:
     def bare(self, node: Node) -> Term:
         """The same as the branch of `? :` or as an index, where cel-go does not count an attribute's own 1."""
         term = self.value(node)
-        if id(node) not in self.constants and is_attribute(node) and compiler_access.has_a_cost(self, node):
+        if id(node) not in self.constants and is_attribute(node) and access.has_a_cost(self, node):
             self.writer.charge(-1)
         return term
 
@@ -261,31 +265,31 @@ def _literal(compiler: Compiler, node: Literal) -> Term:
 
 
 def _call(compiler: Compiler, node: Call) -> Term:
-    return OPERATORS.get(node.function, compiler_calls.function)(compiler, node)
+    return OPERATORS.get(node.function, calls.function)(compiler, node)
 
 
 HANDLERS: Mapping[type, Handler] = {
     Literal: _literal,
-    Ident: compiler_access.variable,
-    Select: compiler_access.access,
-    Has: compiler_access.presence,
+    Ident: access.variable,
+    Select: access.access,
+    Has: access.presence,
     Call: _call,
-    ListNode: compiler_literals.list_of,
-    MapNode: compiler_literals.map_of,
-    StructNode: compiler_literals.structure_of,
-    Macro: compiler_macros.macro,
+    ListNode: literals.list_of,
+    MapNode: literals.map_of,
+    StructNode: literals.structure_of,
+    Macro: macros.macro,
 }
 
 OPERATORS: Mapping[str, Handler] = {
-    "_&&_": compiler_logic.conjunction,
-    "_||_": compiler_logic.disjunction,
-    "_?_:_": compiler_logic.conditional,
-    "!_": compiler_logic.negation,
-    "_==_": compiler_logic.equality,
-    "_!=_": compiler_logic.equality,
-    "_[_]": compiler_access.access,
-    "_[?_]": compiler_access.access,
-    "@in": compiler_calls.membership,
-    "or": compiler_optional.alternative,
-    "orValue": compiler_optional.alternative,
+    "_&&_": logic.conjunction,
+    "_||_": logic.disjunction,
+    "_?_:_": logic.conditional,
+    "!_": logic.negation,
+    "_==_": logic.equality,
+    "_!=_": logic.equality,
+    "_[_]": access.access,
+    "_[?_]": access.access,
+    "@in": calls.membership,
+    "or": optional.alternative,
+    "orValue": optional.alternative,
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from webhook.cel.tree import Call, FieldEntry, ListNode, MapEntry, MapNode, Node, StructNode
+from webhook.cel.syntax.tree import Call, FieldEntry, ListNode, MapEntry, MapNode, Node, StructNode
 
 CALC, RELATION, AND, OR = 4, 3, 2, 1
 UNARY = 9

@@ -12,16 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from webhook.cel import compiler_code as code
-from webhook.cel import runtime
-from webhook.cel.compiler_code import Place, Term
+from webhook.cel.compile import code
+from webhook.cel.compile.code import Place, Term
 from webhook.cel.library import optional as library
-from webhook.cel.tree import Call, Ident, Macro, Node, Select, children
+from webhook.cel.library import runtime
+from webhook.cel.syntax.tree import Call, Ident, Macro, Node, Select, children
 from webhook.cel.types import BOOL, DYN, STRING, Type
 from webhook.cel.values import ABSENT, NONE, Optional, no_such_overload
 
 if TYPE_CHECKING:
-    from webhook.cel.compiler import Compiler
+    from webhook.cel.compile.compiler import Compiler
 
 
 def of_raw(compiler: Compiler, raw: ast.Name, static: Type, steps: int = 0) -> Term:

@@ -11,25 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
-from webhook.cel import lexer
-from webhook.cel.comprehensions import check_macro
+from webhook.cel.check.comprehensions import check_macro
+from webhook.cel.check.inference import UNKNOWN, Inference, is_optional, most_general, show
+from webhook.cel.check.literals import check_literals
 from webhook.cel.environment import JSON_PATCH, Environment
-from webhook.cel.inference import UNKNOWN, Inference, is_optional, most_general, show
 from webhook.cel.library.declaration import Overload, Version
-from webhook.cel.literals import check_literals
-from webhook.cel.parser import DEPTH_LIMIT, parse
-from webhook.cel.tree import (
-    Call,
-    Has,
-    Ident,
-    ListNode,
-    Literal,
-    Macro,
-    MapNode,
-    Node,
-    Select,
-    StructNode,
-)
+from webhook.cel.syntax import lexer
+from webhook.cel.syntax.parser import DEPTH_LIMIT, parse
+from webhook.cel.syntax.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
 from webhook.cel.types import (
     BOOL,
     BYTES,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from webhook.cel.inference import UNKNOWN, is_optional, show
-from webhook.cel.tree import Macro
+from webhook.cel.check.inference import UNKNOWN, is_optional, show
+from webhook.cel.syntax.tree import Macro
 from webhook.cel.types import (
     BOOL,
     BYTES,
@@ -30,7 +30,7 @@ from webhook.cel.types import (
 )
 
 if TYPE_CHECKING:
-    from webhook.cel.checker import Checker
+    from webhook.cel.check.checker import Checker
 
 _SORTABLE = frozenset({BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT})
 

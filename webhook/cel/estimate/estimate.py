@@ -1,6 +1,6 @@
 """What an expression may cost at least and at most, before any input is there.
 
-The model is cel-go v0.26.0's checker/cost.go with the API server's formulas (estimate_calls.py). It walks over the tree
+The model is cel-go v0.26.0's checker/cost.go with the API server's formulas (calls.py). It walks over the tree
 once, with macros as cel-go expands them. The API server asks for such estimates where a CustomResourceDefinition has a
 schema; for admission policies it has no sizes, as every object is dyn, and only limits what is spent when they run. So
 without sizes most loops are UNBOUNDED. Two things are ours: results that have no known size are not taken to be small
@@ -15,16 +15,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from webhook.cel.estimate_calls import Asked, estimate_call
-from webhook.cel.estimate_macros import macro
-from webhook.cel.estimate_results import result
+from webhook.cel.estimate.calls import Asked, estimate_call
+from webhook.cel.estimate.macros import macro
+from webhook.cel.estimate.results import result
+from webhook.cel.estimate.sizes import NOTHING, ONE, UNKNOWN, Entries, Part, Range, Sizes, exactly, shared
 from webhook.cel.library.declaration import Overload
-from webhook.cel.sizes import NOTHING, ONE, UNKNOWN, Entries, Part, Range, Sizes, exactly, shared
-from webhook.cel.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
+from webhook.cel.syntax.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
 from webhook.cel.types import BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT, Type
 
 if TYPE_CHECKING:
-    from webhook.cel.checker import Checked
+    from webhook.cel.check.checker import Checked
 
 _SCALARS = frozenset(each.name for each in (BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT))
 _SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any", "optional_type"))

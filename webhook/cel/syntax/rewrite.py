@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from webhook.cel.tree import (
+from webhook.cel.syntax.tree import (
     Call,
     FieldEntry,
     Has,

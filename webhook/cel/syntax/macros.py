@@ -6,7 +6,7 @@ ext/lists.go (sortBy), ext/bindings.go.
 
 from __future__ import annotations
 
-from webhook.cel.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
+from webhook.cel.syntax.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
 
 _ACCUMULATOR = "__result__"
 _COMPLAINT = {

@@ -11,14 +11,15 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from webhook.cel import compiler_code as code
-from webhook.cel import compiler_optional, runtime
-from webhook.cel.compiler_code import Place, Term
-from webhook.cel.tree import Call, Has, Ident, Macro, Node, Select
+from webhook.cel.compile import code
+from webhook.cel.compile import optional as optionals
+from webhook.cel.compile.code import Place, Term
+from webhook.cel.library import runtime
+from webhook.cel.syntax.tree import Call, Has, Ident, Macro, Node, Select
 from webhook.cel.types import BOOL, Type
 
 if TYPE_CHECKING:
-    from webhook.cel.compiler import Compiler
+    from webhook.cel.compile.compiler import Compiler
 
 _BUILT = ("Object", "JSONPatch")
 """Structures that expressions build: their unset fields are null."""
@@ -91,7 +92,7 @@ def _steps(compiler: Compiler, node: Select | Call) -> Term:
             term = replace(term, code=compiler.writer.hold(term.code))
         for position, step in enumerate(steps):
             if term.type.name == "optional_type" or _is_optional(step):
-                term = compiler_optional.steps(compiler, term, steps[position:], part)
+                term = optionals.steps(compiler, term, steps[position:], part)
                 break
             part()
             term = _step(compiler, term, step)

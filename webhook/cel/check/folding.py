@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from webhook.cel import lexer
-from webhook.cel.dispatch import fitting
+from webhook.cel.library.dispatch import fitting
 from webhook.cel.library.regex import matcher
-from webhook.cel.tree import Call, Ident, ListNode, Literal, MapNode, Node, Select, children
+from webhook.cel.syntax import lexer
+from webhook.cel.syntax.tree import Call, Ident, ListNode, Literal, MapNode, Node, Select, children
 from webhook.cel.values import TypeValue, UInt, make_map, type_name
 from webhook.errors import CompileError, EvaluationError, Issue
 
 if TYPE_CHECKING:
-    from webhook.cel.checker import Checked
+    from webhook.cel.check.checker import Checked
 
 CONVERSIONS = frozenset(("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"))
 _PRIMITIVES = frozenset(("bool", "string", "int", "uint", "double"))

@@ -11,17 +11,18 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
-from webhook.cel import compiler_code as code
-from webhook.cel import compiler_optional, runtime
-from webhook.cel.compiler_code import Place, Term
-from webhook.cel.failure import ERRORS
+from webhook.cel.compile import code
+from webhook.cel.compile import optional as optionals
+from webhook.cel.compile.code import Place, Term
+from webhook.cel.compile.failure import ERRORS
+from webhook.cel.library import runtime
 from webhook.cel.library.conversions import type_value
-from webhook.cel.tree import Call, Node
+from webhook.cel.syntax.tree import Call, Node
 from webhook.cel.types import BOOL, NULL, Type
 from webhook.cel.values import TYPE_NAMES, Map, TypeValue, UInt, equal, equal_quietly, no_such_overload
 
 if TYPE_CHECKING:
-    from webhook.cel.compiler import Compiler
+    from webhook.cel.compile.compiler import Compiler
 
 _SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any", "optional_type"))
 Equals: TypeAlias = "Callable[..., bool]"
@@ -162,7 +163,7 @@ def conditional(compiler: Compiler, node: Call) -> Term:
         body.append(code.assign(result.id, value))
     writer.emit(code.branch(test, *bodies))
     if values is raw:
-        return compiler_optional.of_raw(compiler, result, compiler.checked.type_of(node))
+        return optionals.of_raw(compiler, result, compiler.checked.type_of(node))
     sure = terms[0].sure and terms[1].sure and terms[0].type == terms[1].type
     return Term(result, compiler.checked.type_of(node), raises=False, atom=True, sure=sure)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
-from webhook.cel import lexer
-from webhook.cel.frames import AND, BINARY, CALC, OR
-from webhook.cel.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
+from webhook.cel.syntax import lexer
+from webhook.cel.syntax.frames import AND, BINARY, CALC, OR
+from webhook.cel.syntax.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
 from webhook.cel.values import UInt
 
 _ANY, _SIGN, _MEMBER = 0, CALC + 2, CALC + 3

@@ -8,14 +8,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from webhook.cel import compiler_code as code
-from webhook.cel import runtime
-from webhook.cel.compiler_code import Place, Term
-from webhook.cel.tree import ListNode, MapEntry, MapNode, StructNode
+from webhook.cel.compile import code
+from webhook.cel.compile.code import Place, Term
+from webhook.cel.library import runtime
+from webhook.cel.syntax.tree import ListNode, MapEntry, MapNode, StructNode
 from webhook.cel.values import make_map
 
 if TYPE_CHECKING:
-    from webhook.cel.compiler import Compiler
+    from webhook.cel.compile.compiler import Compiler
 
 LIST_COST, MAP_COST, STRUCT_COST = 10, 30, 40
 

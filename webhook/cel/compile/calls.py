@@ -12,22 +12,22 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from webhook.cel import compiler_code as code
-from webhook.cel import compiler_optional, runtime
-from webhook.cel.compiler_code import Place, Term
-from webhook.cel.dispatch import Dispatch, Unary, fitting, is_metered
-from webhook.cel.failure import failed_cost
-from webhook.cel.folding import is_set
-from webhook.cel.library import conversions, costs, regex, standard
+from webhook.cel.check.folding import is_set
+from webhook.cel.compile import code
+from webhook.cel.compile import optional as optionals
+from webhook.cel.compile.code import Place, Term
+from webhook.cel.compile.failure import failed_cost
+from webhook.cel.library import conversions, costs, regex, runtime, standard
 from webhook.cel.library.declaration import Cost, Overload
-from webhook.cel.tree import Call, Node
+from webhook.cel.library.dispatch import Dispatch, Unary, fitting, is_metered
+from webhook.cel.syntax.tree import Call, Node
 from webhook.cel.types import BOOL, INT, Type
 from webhook.cel.values import INT_MAX, INT_MIN
 from webhook.deadline import STEP as ITERATIONS
 from webhook.errors import EvaluationError
 
 if TYPE_CHECKING:
-    from webhook.cel.compiler import Compiler
+    from webhook.cel.compile.compiler import Compiler
 
 COMPARISONS: Mapping[str, tuple[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
     "_<_": (ast.Lt, standard.less),
@@ -59,8 +59,8 @@ def function(compiler: Compiler, node: Call) -> Term:
         return _matches(compiler, node, arguments)
     if node.function == "hasValue":
         term = compiler.value(arguments[0])
-        return compiler_optional.has_value(compiler, term) or apply(compiler, compiler.overloads(node), [term], BOOL)
-    return compiler_optional.made(compiler, node, arguments) or _call(compiler, node, arguments)
+        return optionals.has_value(compiler, term) or apply(compiler, compiler.overloads(node), [term], BOOL)
+    return optionals.made(compiler, node, arguments) or _call(compiler, node, arguments)
 
 
 def _arguments(compiler: Compiler, node: Call) -> list[Node]:

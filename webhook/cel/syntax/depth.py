@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webhook.cel.tree import Call, Has, Macro, Node, Select, children
+from webhook.cel.syntax.tree import Call, Has, Macro, Node, Select, children
 
 _OPERATORS = frozenset(
     {

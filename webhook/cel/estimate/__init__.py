@@ -1,0 +1,1 @@
+"""What an expression may cost, before any input is there."""
