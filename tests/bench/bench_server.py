@@ -186,9 +186,9 @@ def serving(folder: Path) -> Iterator[int]:
 
 def serve(folder: Path) -> None:
     """The server process: everything as in `claimgate serve`, and /noop in front."""
-    from webhook.commands import serving
     from webhook.config import Settings
     from webhook.logs import Log
+    from webhook.server import runtime as serving
     from webhook.server.connections import ConnectionTimeouts
     from webhook.server.door import Limits
     from webhook.server.listen import Place

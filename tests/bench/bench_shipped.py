@@ -24,8 +24,8 @@ from webhook import shipped
 from webhook.admission.decode import decode_review
 from webhook.admission.review import review
 from webhook.attributes import JSON, Attributes, Phase
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.commands.assumed import AssumedNamespaces
 from webhook.policy.load import Options, load
 from webhook.policy.policyset import PolicySet
 from webhook.workloads import table

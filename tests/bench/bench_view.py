@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from webhook import assembly
 from webhook.attributes import GroupVersionKind
 from webhook.cluster.connection import connect
 from webhook.cluster.interest import reading
 from webhook.cluster.watch import WatchCluster
-from webhook.commands import assembly
 from webhook.config import Settings
 from webhook.logs import Log
 

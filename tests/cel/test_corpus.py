@@ -24,8 +24,8 @@ MISSES = {
 }
 
 
-def tally(name):
-    result = corpus.Tally()
+def counters(name):
+    result = corpus.Counters()
     for outcome in corpus.run(corpus.rows(DATA / name), compiled_engine()):
         result.add(outcome)
     return result
@@ -33,14 +33,14 @@ def tally(name):
 
 @pytest.mark.parametrize("name, rows", [("cel_own_cases.jsonl", 1226), ("cel_k8s_cases.jsonl", 591)])
 def test_kubernetes_answers(name, rows):
-    found = tally(name)
+    found = counters(name)
     assert [(each.id, each.expression, each.expected, each.found) for each in found.failed] == []
     assert found.total == rows
     assert found.cost_equal >= 0.98 * found.cost_rows
 
 
 def test_cel_spec():
-    found = tally("cel_spec_cases.jsonl")
+    found = counters("cel_spec_cases.jsonl")
     missed = {each.id: f"{each.expression}: {each.expected} / {each.found}" for each in found.failed}
     expected = {f"cel_spec_cases:{line}" for line in MISSES}
     assert {key: text for key, text in missed.items() if key not in expected} == {}

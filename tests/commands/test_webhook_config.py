@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from webhook import assembly
 from webhook.cli import run
-from webhook.commands import assembly
 from webhook.config import Settings
 from webhook.workloads import table
 from webhook.yamlfile import dump

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from webhook import __version__
+from webhook import __version__, assembly
 from webhook.cli import run
-from webhook.commands import assembly
 from webhook.config import Settings
 
 ROOT = Path(__file__).parents[2]

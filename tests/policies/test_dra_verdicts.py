@@ -19,9 +19,9 @@ from tests.dra_variants import variants
 from tests.e2e.dra_verdicts import FILE, fingerprint
 from webhook import paths, shipped
 from webhook.admission import fixtures
+from webhook.admission.phases import Local, Outcome, run
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.commands.assumed import AssumedNamespaces
-from webhook.commands.phases import Local, Outcome, run
 from webhook.policy.load import Options, load
 from webhook.workloads.table import load as load_table
 

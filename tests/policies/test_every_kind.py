@@ -13,10 +13,10 @@ import pytest
 from tests.policies.test_portable_kinds import HOW, TEMPLATES, merged, planted
 from webhook import shipped
 from webhook.admission import fixtures
+from webhook.admission.phases import Local, Outcome, run
 from webhook.attributes import JSON
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.commands.assumed import AssumedNamespaces
-from webhook.commands.phases import Local, Outcome, run
 from webhook.policy.load import load
 from webhook.workloads.rows import PodSetRule, Row
 

@@ -13,9 +13,9 @@ from webhook.cluster.files import unlisted
 from webhook.cluster.interest import Interest
 from webhook.cluster.lookup import place_of
 from webhook.cluster.projection import projection
-from webhook.commands.suites import own
-from webhook.commands.suites.case import Case, answer
-from webhook.commands.suites.expectation import Expectation
+from webhook.suites import own
+from webhook.suites.case import Case, answer
+from webhook.suites.expectation import Expectation
 
 
 def cut(objects: Iterable[JSON], interests: Iterable[Interest]) -> Iterator[JSON]:

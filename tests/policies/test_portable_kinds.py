@@ -8,10 +8,10 @@ import pytest
 
 from webhook import shipped
 from webhook.admission import fixtures
+from webhook.admission.phases import Local, Outcome, run
 from webhook.attributes import JSON, Operation
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.commands.assumed import AssumedNamespaces
-from webhook.commands.phases import Local, Outcome, run
 from webhook.policy.load import Options, load
 from webhook.workloads.podsets import podsets
 from webhook.workloads.rows import PodSetRule, Row

@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from webhook import shipped
-from webhook.commands.suites import find
-from webhook.commands.suites.case import Case, check
-from webhook.commands.suites.files import Suite
 from webhook.policy.load import Options, load
+from webhook.suites import find
+from webhook.suites.case import Case, check
+from webhook.suites.files import Suite
 from webhook.workloads.table import load as load_table
 
 POLICIES = Path(shipped.policies())

@@ -18,8 +18,8 @@ from webhook import shipped
 from webhook.admission.fixtures import attributes_of_object
 from webhook.admission.review import review
 from webhook.attributes import Operation, Phase
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.commands.assumed import AssumedNamespaces
 from webhook.paths import FieldPath, get, render
 from webhook.policy.load import Options, load
 from webhook.policy.policyset import PolicySet

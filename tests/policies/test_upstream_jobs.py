@@ -14,10 +14,10 @@ import pytest
 
 from webhook import shipped
 from webhook.admission import fixtures
+from webhook.admission.phases import Local, run
 from webhook.attributes import JSON, Operation
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.commands.assumed import AssumedNamespaces
-from webhook.commands.phases import Local, run
 from webhook.decisions import ValidationAction
 from webhook.policy.load import Options, load
 from webhook.workloads.table import load as load_table

@@ -16,10 +16,10 @@ from tests.policies.test_manifests import FOLDERS, documents
 from tests.policies.test_portable_kinds import HOW
 from webhook import paths, shipped
 from webhook.admission import fixtures
+from webhook.admission.phases import Local, run
 from webhook.attributes import JSON, Operation
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.commands.assumed import AssumedNamespaces
-from webhook.commands.phases import Local, run
 from webhook.paths import FieldPath
 from webhook.policy.load import load
 

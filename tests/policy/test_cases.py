@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from webhook.admission.cases import Case, mismatches, read
 from webhook.policy.load import Options, refusal
+from webhook.suites.cases import Case, mismatches, read
 from webhook.workloads import table
 
 DATA = Path(__file__).parent.parent / "data" / "policies"

@@ -14,8 +14,6 @@ from tests.policy.support import (
     request,
     validating,
 )
-from webhook.admission.cases import Case, mismatches
-from webhook.admission.defaults import defaulted, pull_policy, settled
 from webhook.attributes import GroupVersionKind, Phase
 from webhook.cel.values import Duration, Optional, Struct
 from webhook.cluster.files import FilesCluster
@@ -29,6 +27,8 @@ from webhook.policy.expansion import Target, put_back, refresh
 from webhook.policy.mutating import mutate
 from webhook.policy.validating import validate
 from webhook.policy.variables import Surroundings
+from webhook.suites.cases import Case, mismatches
+from webhook.suites.defaults import defaulted, pull_policy, settled
 from webhook.workloads.podsets import podsets
 
 POD_KIND = GroupVersionKind("", "v1", "Pod")

@@ -15,10 +15,10 @@ from webhook.attributes import Attributes, Phase
 from webhook.deadline import Deadline
 from webhook.decisions import Status, Verdict
 from webhook.logs import Log
+from webhook.server.counters import Counters
 from webhook.server.door import Limits
 from webhook.server.process import process
 from webhook.server.readiness import Readiness
-from webhook.server.tally import Tally
 from webhook.server.worker_lane import WorkerLimits
 
 Review = Callable[[Attributes, Phase, Deadline], Verdict]
@@ -59,7 +59,7 @@ class Running:
     limits: Limits = field(default_factory=Limits)
     workers: WorkerLimits = field(default_factory=WorkerLimits)
     readiness: Readiness = field(default_factory=Readiness)
-    tally: Tally = field(default_factory=Tally)
+    counters: Counters = field(default_factory=Counters)
     stream: io.StringIO = field(default_factory=io.StringIO)
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class Running:
             Given(self.reviewer),
             self.log,
             self.limits,
-            tally=self.tally,
+            counters=self.counters,
             readiness=self.readiness,
             gauges={
                 "policies": ("Policies in service.", lambda: 3.0),

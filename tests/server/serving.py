@@ -86,7 +86,7 @@ def listening(
         running.readiness,
         probes=running.probes,
         log=running.log,
-        tally=running.tally,
+        counters=running.counters,
         on_start=on_start,
     )
     thread = threading.Thread(target=listener.listen, daemon=True)

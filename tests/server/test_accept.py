@@ -49,23 +49,23 @@ class Exhausted:
 def test_a_lack_of_file_descriptors_is_a_line_and_a_pause() -> None:
     with listening(Running()) as server:
         idle = socket.create_connection(("127.0.0.1", server.port))
-        until(lambda: server.running.tally.connections["reviews",] == 1)
+        until(lambda: server.running.counters.connections["reviews",] == 1)
         (acceptor,) = server.listener._acceptors
         acceptor._listening = Exhausted(acceptor._listening)  # type: ignore[assignment]
         assert httpx.post(f"{server.address}/validate", json=review_of()).status_code == 200
         line = next(line for line in server.running.lines() if line["message"] == "cannot accept connections")
         assert (line["error"], line["connections"]) == ("Too many open files", 1)
-        assert server.running.tally.connections_aborted["limit",] == 1
+        assert server.running.counters.connections_aborted["limit",] == 1
         idle.close()
 
 
 def test_handshakes_end_with_the_server(tmp_path: Path) -> None:
     with listening(Running(), Pki(tmp_path).files) as server:
         client = socket.create_connection(("127.0.0.1", server.port), timeout=10)
-        until(lambda: server.running.tally.connections["reviews",] == 1)
+        until(lambda: server.running.counters.connections["reviews",] == 1)
     assert client.recv(1) == b""
     client.close()
-    assert server.running.tally.connections["reviews",] == 0
+    assert server.running.counters.connections["reviews",] == 0
 
 
 def test_memory_is_given_back_only_after_growth() -> None:

@@ -154,7 +154,7 @@ def test_metrics_count_faults() -> None:
 
 def test_metrics_count_failures_of_background_tasks_and_what_is_counted_elsewhere() -> None:
     running = Running()
-    running.tally.background["policies",] += 2
+    running.counters.background["policies",] += 2
     text = running.call("GET", "/metrics").text
     assert samples(text)["claimgate_background_failures_total", frozenset({("task", "policies")})] == 2
     assert "# TYPE claimgate_log_lines_dropped_total counter" in text

@@ -14,7 +14,7 @@ from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, listening
 from webhook.server.connection_limit import MAX_READ_BYTES, ConnectionLimit
 from webhook.server.connections import BoundedConnection
-from webhook.server.tally import Tally
+from webhook.server.counters import Counters
 
 
 class Loop:
@@ -40,8 +40,8 @@ class Port:
     """A port with a limit, and a clock that goes on by one with everything that happens."""
 
     def __init__(self, most: int) -> None:
-        self.loop, self.tally = Loop(), Tally()
-        self.limit = ConnectionLimit(most, "reviews", self.tally)
+        self.loop, self.counters = Loop(), Counters()
+        self.limit = ConnectionLimit(most, "reviews", self.counters)
         self.all: list[Connection] = []
 
     def open(self, waits_for: Any = "first_byte_s", *, is_proven: bool = False, read: int = 0) -> Connection:
@@ -79,8 +79,8 @@ def test_who_makes_room(states: list[tuple[str, bool]], index: int) -> None:
     assert port.aborted == []
     port.open()
     assert (port.aborted, len(port.limit)) == ([index], len(states))
-    assert port.tally.connections_aborted == {("limit",): 1}
-    assert port.tally.connections == {("reviews",): len(states)}
+    assert port.counters.connections_aborted == {("limit",): 1}
+    assert port.counters.connections == {("reviews",): len(states)}
 
 
 def test_what_is_gone_or_was_never_counted_changes_nothing() -> None:
@@ -114,7 +114,7 @@ def test_large_buffers_are_shed_idle_ones_first_then_slow_ones() -> None:
     port.limit.shed(port.loop.now + 0.5)
     assert port.aborted == [0, 3, 5]
     assert port.limit.read_bytes == 10 + 3 * part
-    assert port.tally.connections_aborted == {("buffers",): 3}
+    assert port.counters.connections_aborted == {("buffers",): 3}
 
 
 def test_shedding_ends_where_only_clients_are_left_that_wait_for_us() -> None:
@@ -137,9 +137,9 @@ def test_idle_connections_cannot_lock_anybody_out(tmp_path: Path) -> None:
         with httpx.Client(verify=trust) as client:
             for _ in range(3):
                 assert client.post(f"{server.address}/validate", json=review_of()).status_code == 200
-        assert server.running.tally.connections_aborted["limit",] >= 3
+        assert server.running.counters.connections_aborted["limit",] >= 3
         end = time.monotonic() + 5
-        while server.running.tally.connections["reviews",] > 4:
+        while server.running.counters.connections["reviews",] > 4:
             assert time.monotonic() < end
         for one in idle:
             one.close()

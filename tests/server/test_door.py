@@ -267,7 +267,7 @@ def test_a_log_that_cannot_be_written_costs_no_answer() -> None:
     running = Running(stream=_Closed())
     assert running.post("/validate", review_of()).json()["response"]["allowed"] is True
     assert running.post("/validate", b"").status_code == 400
-    assert running.tally.uncaught == {("log: BrokenPipeError",): 2}
+    assert running.counters.uncaught == {("log: BrokenPipeError",): 2}
 
 
 def test_while_draining_answers_close_their_connections() -> None:

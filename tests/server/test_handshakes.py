@@ -23,8 +23,8 @@ from cryptography.x509.oid import NameOID
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.logs import Log
+from webhook.server.counters import Counters
 from webhook.server.handshakes import LINES_PER_S, HandshakeLog, certificate_names
-from webhook.server.tally import Tally
 from webhook.server.tls import Files
 
 
@@ -72,7 +72,7 @@ def test_only_clients_of_the_names_are_let_in(tmp_path: Path) -> None:
         assert [post(server, context) for context in known.values()] == [200] * 4
         with pytest.raises(httpx.TransportError):
             post(server, other)
-        until(lambda: server.running.tally.handshakes_failed["client_name",] == 1)
+        until(lambda: server.running.counters.handshakes_failed["client_name",] == 1)
         line = next(line for line in server.running.lines() if line["message"] == "TLS handshake failed")
         assert (line["found"], line["expected"]) == (["other", "other.example"], list(names))
         until(lambda: not server.listener.server_state.connections)
@@ -117,15 +117,15 @@ def test_a_failed_handshake_is_a_line_and_a_count(
             socket.create_connection(("127.0.0.1", server.port)).close()
         else:
             fail(server, pki)
-        until(lambda: running.tally.handshakes_failed[reason,] == 1)
-        until(lambda: running.tally.connections["reviews",] == 0)
+        until(lambda: running.counters.handshakes_failed[reason,] == 1)
+        until(lambda: running.counters.connections["reviews",] == 0)
     lines = [line for line in running.lines() if line["message"] == "TLS handshake failed"]
     assert [line["reason"] for line in lines] == ([] if reason == "closed" else [reason])
 
 
 def test_lines_are_bounded_and_say_how_many_were_left_out() -> None:
-    stream, tally, now = io.StringIO(), Tally(), [100.0]
-    noted = HandshakeLog(Log(stream=stream, clock=lambda: 0.0), tally, clock=lambda: now[0])
+    stream, counters, now = io.StringIO(), Counters(), [100.0]
+    noted = HandshakeLog(Log(stream=stream, clock=lambda: 0.0), counters, clock=lambda: now[0])
 
     def lines() -> list[dict[str, Any]]:
         return [json.loads(line) for line in stream.getvalue().splitlines()]
@@ -133,7 +133,7 @@ def test_lines_are_bounded_and_say_how_many_were_left_out() -> None:
     for _ in range(20):
         noted.failed("192.0.2.1:5", ValueError("secret"))
     noted.flush()
-    assert (len(lines()), tally.handshakes_failed) == (LINES_PER_S, {("other",): 20})
+    assert (len(lines()), counters.handshakes_failed) == (LINES_PER_S, {("other",): 20})
     assert "secret" not in stream.getvalue()
     now[0] += 1
     for _ in range(2):

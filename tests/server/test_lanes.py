@@ -14,9 +14,9 @@ from tests.server.asgi import Running, review_of
 from webhook.attributes import Attributes, Phase
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, Verdict
+from webhook.server.counters import Counters
 from webhook.server.door import Limits
 from webhook.server.review_handler import INLINE_BYTES
-from webhook.server.tally import Tally
 from webhook.server.worker_lane import OutOfTime, WorkerDied, WorkerLane, WorkerLimits
 
 LARGE = review_of(object={"metadata": {"name": "p"}, "x": "y" * INLINE_BYTES}, userInfo={"username": "u"})
@@ -46,10 +46,10 @@ def test_large_bodies_are_evaluated_by_a_worker():
     running = Running(in_worker(lambda _: None))
     answer = running.post("/validate", LARGE)
     assert answer.json()["response"] == {"uid": "U", "allowed": True}
-    assert running.tally.lanes == {("worker",): 1}
-    assert running.tally.workers == {("answered",): 1}
-    assert running.tally.requests == {("validating", "CREATE", "200", "false"): 1}
-    assert running.tally.validating["p", "b", "no_error", "allow"].counts[0] == 1
+    assert running.counters.lanes == {("worker",): 1}
+    assert running.counters.workers == {("answered",): 1}
+    assert running.counters.requests == {("validating", "CREATE", "200", "false"): 1}
+    assert running.counters.validating["p", "b", "no_error", "allow"].counts[0] == 1
     (line,) = running.lines()
     assert (line["message"], line["lane"], line["user"]) == ("review", "worker", "u")
 
@@ -57,7 +57,7 @@ def test_large_bodies_are_evaluated_by_a_worker():
 def test_a_review_that_takes_long_is_begun_anew_by_a_worker():
     running = Running(slowly)
     assert running.post("/mutate", review_of()).json()["response"] == {"uid": "U", "allowed": True}
-    assert running.tally.lanes == {("inline_overrun",): 1, ("worker",): 1}
+    assert running.counters.lanes == {("inline_overrun",): 1, ("worker",): 1}
 
 
 def test_a_stuck_worker_is_killed_at_the_deadline():
@@ -66,7 +66,7 @@ def test_a_stuck_worker_is_killed_at_the_deadline():
     status = answer.json()["response"]["status"]
     assert (answer.status_code, answer.json()["response"]["uid"], status["code"]) == (200, "U", 422)
     assert status["message"] == "not evaluated, it took longer than 0.27 s"
-    assert running.tally.workers == {("killed",): 1}
+    assert running.counters.workers == {("killed",): 1}
     assert running.lines()[-1]["message"] == "review not evaluated"
 
 
@@ -85,7 +85,7 @@ def test_a_worker_that_dies_is_replaced_once():
     running = Running(in_worker(lambda _: os.kill(os.getpid(), signal.SIGKILL)))
     answer = running.post("/validate", LARGE)
     assert answer.json()["response"]["status"]["message"] == "not evaluated, its worker process ended early"
-    assert running.tally.workers == {("died",): 2}
+    assert running.counters.workers == {("died",): 2}
 
 
 def test_memory_of_a_worker_is_bounded():
@@ -134,16 +134,16 @@ async def _gather(lane: WorkerLane, *asked: tuple[str, float, float]) -> list[ob
 
 
 def test_a_user_does_not_take_the_last_worker():
-    tally = Tally()
-    lane = WorkerLane(WorkerLimits(workers=2), tally)
+    counters = Counters()
+    lane = WorkerLane(WorkerLimits(workers=2), counters)
     answers = asyncio.run(_gather(lane, ("greedy", 60, 1.0), ("greedy", 60, 1.0), ("other", 0, 30.0)))
     assert [type(each) for each in answers] == [OutOfTime, OutOfTime, bytes]
-    assert tally.workers == {("answered",): 1, ("not_started",): 1, ("killed",): 1}
+    assert counters.workers == {("answered",): 1, ("not_started",): 1, ("killed",): 1}
     assert (lane.busy, lane.waiting) == (0, 0)
 
 
 def test_users_take_turns():
-    lane = WorkerLane(WorkerLimits(workers=1), Tally())
+    lane = WorkerLane(WorkerLimits(workers=1), Counters())
     order: list[str] = []
 
     async def ask(user: str) -> None:
@@ -159,8 +159,8 @@ def test_users_take_turns():
 
 def test_without_a_worker_the_deadline_ends_the_wait():
     with pytest.raises(OutOfTime):
-        asyncio.run(WorkerLane(WorkerLimits(workers=0), Tally()).run(lambda: b"", "u", time.monotonic() + 0.05))
+        asyncio.run(WorkerLane(WorkerLimits(workers=0), Counters()).run(lambda: b"", "u", time.monotonic() + 0.05))
     with pytest.raises(OutOfTime):
-        asyncio.run(WorkerLane(WorkerLimits(), Tally()).run(lambda: b"", "u", time.monotonic()))
+        asyncio.run(WorkerLane(WorkerLimits(), Counters()).run(lambda: b"", "u", time.monotonic()))
     with pytest.raises(WorkerDied):
-        asyncio.run(WorkerLane(WorkerLimits(), Tally()).run(lambda: os._exit(3), "u", time.monotonic() + 30))
+        asyncio.run(WorkerLane(WorkerLimits(), Counters()).run(lambda: os._exit(3), "u", time.monotonic() + 30))

@@ -10,10 +10,10 @@ import pytest
 
 from tests.server.asgi import Running
 from webhook.attributes import Phase
-from webhook.commands.serving import Held
 from webhook.config import Settings
 from webhook.logs import Log
 from webhook.patch.jsonpatch import apply
+from webhook.server.runtime import Held
 
 REVIEWS = sorted((Path(__file__).parents[1] / "data" / "reviews").glob("*.json"))
 

@@ -64,9 +64,9 @@ def test_a_client_that_never_says_goodbye_is_gone_all_the_same(
         client = connect(server, pki)
         for piece in said:
             client.sendall(piece)
-        until(lambda: server.running.tally.connections_aborted[reason,] == 1)
+        until(lambda: server.running.counters.connections_aborted[reason,] == 1)
         until(lambda: not server.listener.server_state.connections)
-        assert server.running.tally.connections["reviews",] == 0
+        assert server.running.counters.connections["reviews",] == 0
         client.close()
 
 
@@ -86,10 +86,10 @@ def test_a_refusal_reaches_the_client_and_the_connection_ends_without_its_goodby
 def test_a_handshake_that_stands_still_is_ended_and_noted(tmp_path: Path) -> None:
     with listening(Running(), Pki(tmp_path).files, timeouts=HURRIED) as server:
         with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
-            until(lambda: server.running.tally.connections["reviews",] == 1)
+            until(lambda: server.running.counters.connections["reviews",] == 1)
             assert client.recv(1) == b""
-        assert server.running.tally.handshakes_failed["timeout",] == 1
-        until(lambda: server.running.tally.connections["reviews",] == 0)
+        assert server.running.counters.handshakes_failed["timeout",] == 1
+        until(lambda: server.running.counters.connections["reviews",] == 0)
         (line,) = server.running.lines()
         assert (line["message"], line["reason"]) == ("TLS handshake failed", "timeout")
         assert line["peer"].startswith("127.0.0.1:")
@@ -101,7 +101,7 @@ def test_a_client_that_does_not_read_its_answer_is_ended(tmp_path: Path) -> None
     with listening(running, pki.files, timeouts=HURRIED) as server:
         client = connect(server, pki)
         client.sendall(SMALL.replace(b"/validate", b"/mutate"))
-        until(lambda: running.tally.connections_aborted["answer",] == 1)
+        until(lambda: running.counters.connections_aborted["answer",] == 1)
         client.close()
 
 
@@ -135,7 +135,7 @@ def test_large_bodies_in_line_are_not_charged_for_the_wait(tmp_path: Path) -> No
         client = connect(server, pki)
         client.sendall(HEAD + b"content-length: %d\r\n\r\n" % size + BODY + b" " * (size - len(BODY)))
         assert client.recv(100).startswith(b"HTTP/1.1 200 ")
-        assert server.running.tally.connections_aborted["body",] == 2
+        assert server.running.counters.connections_aborted["body",] == 2
         until(lambda: server.running.app.bodies.reserved == 0)
         for one in (*holders, client):
             one.close()

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from webhook.logs import Log
+from webhook.server.counters import Counters
 from webhook.server.supervision import REMEMBERED_S, Supervisor
-from webhook.server.tally import Tally
 
 
 class Clock:
@@ -28,7 +28,7 @@ class Clock:
 
 def supervisor(clock: Clock, stream: io.StringIO | None = None) -> Supervisor:
     log = Log(stream=stream or io.StringIO())
-    return Supervisor(Tally(), log, sleep=clock.sleep, clock=lambda: clock.now)
+    return Supervisor(Counters(), log, sleep=clock.sleep, clock=lambda: clock.now)
 
 
 def failing(clock: Clock, *durations_s: float) -> Callable[[], object]:
@@ -47,7 +47,7 @@ def test_work_that_ends_is_done_and_nothing_is_said() -> None:
     clock = Clock()
     made = supervisor(clock)
     asyncio.run(made.over("warm-up", failing(clock))())
-    assert (made.remark(), clock.slept, made.tally.background) == ("", [], {})
+    assert (made.remark(), clock.slept, made.counters.background) == ("", [], {})
 
 
 def test_work_that_fails_is_started_again_after_longer_and_longer_waits() -> None:
@@ -55,7 +55,7 @@ def test_work_that_fails_is_started_again_after_longer_and_longer_waits() -> Non
     made = supervisor(clock, stream)
     asyncio.run(made.over("policies", failing(clock, *[0.0] * 7))())
     assert clock.slept == [1, 2, 4, 8, 16, 30, 30]
-    assert made.tally.background == {("policies",): 7}
+    assert made.counters.background == {("policies",): 7}
     line = json.loads(stream.getvalue().splitlines()[0])
     assert (line["message"], line["task"], line["error"]) == ("background task failed", "policies", "KeyError")
     assert line["traceback"][-1].endswith(" work")

@@ -47,7 +47,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Tally:
+class Counters:
     """The outcomes of a corpus, summed up."""
 
     total: int = 0

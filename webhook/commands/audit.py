@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from webhook import assembly, documents
 from webhook.admission import fixtures
+from webhook.admission.phases import Local, run
 from webhook.attributes import JSON
-from webhook.commands import assembly, documents, options, output
-from webhook.commands.phases import Local, run
+from webhook.commands import options, output
 from webhook.errors import CallError, InputError
 from webhook.paths import parse
 from webhook.report import finding, json, policyreport, text

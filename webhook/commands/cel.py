@@ -123,21 +123,23 @@ def _text(answer: Mapping[str, JSON]) -> str:
 
 
 def _run_cases(file: Path, engine: Engine, outputs: tuple[output.Output, ...]) -> int:
-    tally = corpus.Tally()
+    counters = corpus.Counters()
     for outcome in corpus.run(corpus.rows(file), engine):
-        tally.add(outcome)
-    writers = {"text": lambda: _report(tally), "json": lambda: json.dumps(tally.to_json()) + "\n"}
+        counters.add(outcome)
+    writers = {"text": lambda: _report(counters), "json": lambda: json.dumps(counters.to_json()) + "\n"}
     output.deliver(outputs, writers)
-    return 1 if tally.failed else 0
+    return 1 if counters.failed else 0
 
 
-def _report(tally: corpus.Tally) -> str:
+def _report(counters: corpus.Counters) -> str:
     lines = [
         line
-        for each in tally.failed
+        for each in counters.failed
         for line in (f"{each.id}: {each.expression}", f"  expected {each.expected}", *_found(each.found))
     ]
-    lines.append(f"{tally.passed} of {tally.total} passed, {tally.cost_equal} of {tally.cost_rows} costs equal")
+    lines.append(
+        f"{counters.passed} of {counters.total} passed, {counters.cost_equal} of {counters.cost_rows} costs equal"
+    )
     return terminal.lines(lines)
 
 

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from webhook import shipped
+from webhook import documents, shipped
 from webhook.admission import fixtures
-from webhook.commands import audit, certs, documents
-from webhook.commands.phases import Door, run
+from webhook.admission.phases import Door, run
+from webhook.commands import audit, certs
 from webhook.commands.remote import Remote
 from webhook.errors import ConfigurationError
 from webhook.report.answer import operation

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from webhook import documents
 from webhook.attributes import JSON
-from webhook.commands import documents
 from webhook.errors import InputError, Problem
 from webhook.paths import get
 from webhook.policy.compiled import Policy

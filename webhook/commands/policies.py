@@ -11,9 +11,9 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from webhook import shipped, terminal, yamlfile
+from webhook import assembly, shipped, terminal, yamlfile
 from webhook.attributes import Phase
-from webhook.commands import assembly, options, output
+from webhook.commands import options, output
 from webhook.config import Settings
 from webhook.errors import InputError
 from webhook.policy.compiled import Policy

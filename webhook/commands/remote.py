@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import httpx
 
+from webhook.admission.envelope import review
 from webhook.attributes import JSON, Attributes, Phase
-from webhook.commands.envelope import review
 from webhook.decisions import Status, Verdict
 from webhook.errors import CallError, ConfigurationError, PatchError
 from webhook.patch import jsonpatch

@@ -11,11 +11,11 @@ from typing import Annotated
 
 import typer
 
-from webhook import terminal
+from webhook import assembly, documents, terminal
 from webhook.admission import fixtures, respond
+from webhook.admission.phases import Door, Local, PhaseName, run
 from webhook.attributes import Attributes, Phase
-from webhook.commands import assembly, documents, options, output
-from webhook.commands.phases import Door, Local, PhaseName, run
+from webhook.commands import options, output
 from webhook.config import Settings
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
 from webhook.report import answer as answers

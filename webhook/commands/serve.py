@@ -13,15 +13,15 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from webhook import logs
-from webhook.commands import assembly, options
-from webhook.commands.serving import Held, serve
+from webhook import assembly, logs
+from webhook.commands import options
 from webhook.config import PREFIX, Settings, size
 from webhook.errors import ConfigurationError
 from webhook.log_writer import LogWriter
 from webhook.logs import Log
 from webhook.server.door import Limits
 from webhook.server.listen import Place
+from webhook.server.runtime import Held, serve
 from webhook.server.tls import Certificates, Files, key_warning
 from webhook.server.worker_lane import WorkerLimits
 

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from webhook import shipped, terminal
-from webhook.commands import assembly, options, output
-from webhook.commands.suites import find
-from webhook.commands.suites.case import Result, check
+from webhook import assembly, shipped, terminal
+from webhook.commands import options, output
 from webhook.errors import InputError, Problem
 from webhook.policy.load import Options
 from webhook.report import junit
+from webhook.suites import find
+from webhook.suites.case import Result, check
 
 FORMATS = ("text", "json", "junit")
 _NONE = "no case found; expected suite.yaml, kyverno-test.yaml or *cases.jsonl"

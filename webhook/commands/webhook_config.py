@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 
 import typer
 
+from webhook import assembly
 from webhook.attributes import Phase
-from webhook.commands import assembly, options
+from webhook.commands import options
 from webhook.commands.lookups import cluster_role
 from webhook.errors import ConfigurationError
 from webhook.policy.names import subdomain

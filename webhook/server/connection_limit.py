@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Final
 
 from webhook.server.connections import BoundedConnection
-from webhook.server.tally import Tally
+from webhook.server.counters import Counters
 
 MAX_READ_BYTES: Final = 32 * 1024 * 1024
 """Of the largest reads of all connections. The TLS layer keeps 2 to 3 times as much until a connection ends, which a
@@ -31,17 +31,17 @@ class ConnectionLimit:
     A connection is unproven until its first request was answered; those are kept in the order in which they came.
     """
 
-    def __init__(self, most: int, port: str, tally: Tally) -> None:
+    def __init__(self, most: int, port: str, counters: Counters) -> None:
         """Count for a port.
 
         Args:
             most: how many there may be.
             port: its name in metrics.
-            tally: the counts.
+            counters: the counts.
         """
         self._most = most
         self._port = port
-        self._tally = tally
+        self._counters = counters
         self._unproven: dict[BoundedConnection, None] = {}
         self._proven: dict[BoundedConnection, None] = {}
         self.read_bytes = 0
@@ -105,10 +105,10 @@ class ConnectionLimit:
     def _end(self, connection: BoundedConnection, reason: str) -> None:
         self.forget(connection)
         connection.abort()
-        self._tally.connections_aborted[reason,] += 1
+        self._counters.connections_aborted[reason,] += 1
 
     def _show(self) -> None:
-        self._tally.connections[self._port,] = len(self)
+        self._counters.connections[self._port,] = len(self)
 
 
 def _first(connections: Iterable[BoundedConnection]) -> BoundedConnection | None:

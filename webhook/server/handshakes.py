@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any, Final
 
 from webhook.logs import Level, Log
-from webhook.server.tally import Tally
+from webhook.server.counters import Counters
 
 LINES_PER_S: Final = 5
 _SAN_KINDS: Final = frozenset({"DNS", "URI", "email"})
@@ -28,9 +28,9 @@ def certificate_names(certificate: Mapping[str, Any]) -> tuple[str, ...]:
 class HandshakeLog:
     """Notes failed handshakes of one server. Event loop only."""
 
-    def __init__(self, log: Log, tally: Tally, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, log: Log, counters: Counters, clock: Callable[[], float] = monotonic) -> None:
         self._log = log
-        self._tally = tally
+        self._counters = counters
         self._clock = clock
         self._second = 0.0
         self._lines = 0
@@ -54,7 +54,7 @@ class HandshakeLog:
             self._log.warning("TLS handshakes failed", left_out=left_out)
 
     def _note(self, level: Level, reason: str, fields: dict[str, Any]) -> None:
-        self._tally.handshakes_failed[reason,] += 1
+        self._counters.handshakes_failed[reason,] += 1
         if self._clock() - self._second >= 1:
             self.flush()
             self._second, self._lines = self._clock(), 0

@@ -26,9 +26,9 @@ from webhook.server import system
 from webhook.server.accept import Acceptor
 from webhook.server.connection_limit import ConnectionLimit
 from webhook.server.connections import BoundedConnection, ConnectionTimeouts, abort_overdue
+from webhook.server.counters import Counters
 from webhook.server.handshakes import HandshakeLog
 from webhook.server.readiness import Readiness
-from webhook.server.tally import Tally
 
 MAX_PROBE_CONNECTIONS: Final = 64
 """A kubelet opens one for each probe, Prometheus keeps one."""
@@ -81,7 +81,7 @@ class Listener(uvicorn.Server):
         *,
         probes: Any = None,
         log: Log | None = None,
-        tally: Tally | None = None,
+        counters: Counters | None = None,
         background: tuple[Background, ...] = (),
         on_start: Callable[[str, int, int | None], None] = lambda _host, _port, _probe_port: None,
     ) -> None:
@@ -93,7 +93,7 @@ class Listener(uvicorn.Server):
             readiness: its `draining` is set when the server is about to stop.
             probes: answers on the port of the probes.
             log: where failed handshakes are noted.
-            tally: where connections are counted.
+            counters: where connections are counted.
             background: runs beside the server.
             on_start: called with host, port and port of the probes once clients are taken.
         """
@@ -102,8 +102,8 @@ class Listener(uvicorn.Server):
         self._readiness = readiness
         self._probes = probes
         self._log = log or Log()
-        self._tally = tally or Tally()
-        self._handshakes = HandshakeLog(self._log, self._tally)
+        self._counters = counters or Counters()
+        self._handshakes = HandshakeLog(self._log, self._counters)
         self._background = background
         self._on_start = on_start
         self._trimmer = system.MemoryTrimmer()
@@ -129,10 +129,10 @@ class Listener(uvicorn.Server):
         """Take clients, start the background work, and say so with the ports that were taken."""
         place = self._place
         reviews, *probes = sockets or []
-        limit = ConnectionLimit(place.max_connections, "reviews", self._tally)
+        limit = ConnectionLimit(place.max_connections, "reviews", self._counters)
         self._acceptors = [self._acceptor(reviews, self.config, limit, place.tls, place.client_names)]
         for listening in probes:
-            limit = ConnectionLimit(MAX_PROBE_CONNECTIONS, "probes", self._tally)
+            limit = ConnectionLimit(MAX_PROBE_CONNECTIONS, "probes", self._counters)
             self._acceptors.append(self._acceptor(listening, _configuration(self._probes, place), limit, None, ()))
         for acceptor in self._acceptors:
             acceptor.start()
@@ -169,7 +169,7 @@ class Listener(uvicorn.Server):
         if counter % _SWEEP_TICKS == 0:
             now = asyncio.get_running_loop().time()
             for broken, count in abort_overdue(self.server_state.connections, self._place.timeouts, now).items():
-                self._tally.connections_aborted[broken.removesuffix("_s"),] += count
+                self._counters.connections_aborted[broken.removesuffix("_s"),] += count
             for acceptor in self._acceptors:
                 acceptor.limit.shed(now)
             self._handshakes.flush()

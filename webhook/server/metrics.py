@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from webhook.server.tally import Distribution, Labels, Tally
+from webhook.server.counters import Counters, Distribution, Labels
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -27,10 +27,10 @@ Gauges = Mapping[str, tuple[str, Callable[[], float]]]
 class Exposition:
     """One registry of its own, so that two servers in one process do not share their numbers."""
 
-    def __init__(self, tally: Tally, gauges: Gauges, *, version: str) -> None:
+    def __init__(self, counters: Counters, gauges: Gauges, *, version: str) -> None:
         from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-        self._tally = tally
+        self._counters = counters
         self._gauges = gauges
         self._version = version
         self._registry = CollectorRegistry(auto_describe=False)
@@ -46,24 +46,24 @@ class Exposition:
 
     def collect(self) -> Iterable[Metric]:
         """What prometheus_client calls when it is asked for the text."""
-        tally = self._tally
+        counters = self._counters
         from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
         yield InfoMetricFamily("claimgate_build", "What runs here.", value={"version": self._version})
-        yield _counter("admission_webhook_request", "Calls answered, by HTTP code.", _REQUEST, tally.requests)
+        yield _counter("admission_webhook_request", "Calls answered, by HTTP code.", _REQUEST, counters.requests)
         name = "admission_webhook_admission_duration_seconds"
-        yield _histogram(name, "Seconds from the whole body to the whole answer.", _DURATION, tally.durations)
-        yield from _policies("validating", _VALIDATING, tally.validating)
-        yield from _policies("mutating", _MUTATING, tally.mutating)
-        yield _counter("reloads", "Changed files taken up, or not.", ("what", "outcome"), tally.reloads)
-        yield _counter("reviews_by_lane", "Reviews, by where they were evaluated.", ("lane",), tally.lanes)
-        yield _counter("workers_ended", "Worker processes, by how they ended.", ("outcome",), tally.workers)
-        yield _counter("uncaught_faults", "Faults of our own, by type.", ("type",), tally.uncaught)
-        yield _counter("background_failures", "Failures of background tasks.", ("task",), tally.background)
-        yield _counter("connections_aborted", "Connections ended early.", ("reason",), tally.connections_aborted)
-        yield _counter("tls_handshakes_failed", "TLS handshakes that failed.", ("reason",), tally.handshakes_failed)
+        yield _histogram(name, "Seconds from the whole body to the whole answer.", _DURATION, counters.durations)
+        yield from _policies("validating", _VALIDATING, counters.validating)
+        yield from _policies("mutating", _MUTATING, counters.mutating)
+        yield _counter("reloads", "Changed files taken up, or not.", ("what", "outcome"), counters.reloads)
+        yield _counter("reviews_by_lane", "Reviews, by where they were evaluated.", ("lane",), counters.lanes)
+        yield _counter("workers_ended", "Worker processes, by how they ended.", ("outcome",), counters.workers)
+        yield _counter("uncaught_faults", "Faults of our own, by type.", ("type",), counters.uncaught)
+        yield _counter("background_failures", "Failures of background tasks.", ("task",), counters.background)
+        yield _counter("connections_aborted", "Connections ended early.", ("reason",), counters.connections_aborted)
+        yield _counter("tls_handshakes_failed", "TLS handshakes that failed.", ("reason",), counters.handshakes_failed)
         connections = GaugeMetricFamily("claimgate_connections", "Open connections.", labels=("port",))
-        for labels, count in tally.connections.items():
+        for labels, count in counters.connections.items():
             connections.add_metric(labels, count)
         yield connections
         for gauge, (documentation, read) in self._gauges.items():

@@ -14,12 +14,12 @@ from typing import Any
 from webhook import __version__
 from webhook.logs import Log
 from webhook.server.bodies import BodyBudget, Receive, Scope
+from webhook.server.counters import Counters
 from webhook.server.door import Application, Door, Limits, Send
 from webhook.server.inline_budget import InlineBudget
 from webhook.server.metrics import Exposition, Gauges
 from webhook.server.readiness import Readiness
 from webhook.server.review_handler import Reviewer, ReviewHandler
-from webhook.server.tally import Tally
 from webhook.server.worker_lane import WorkerLane, WorkerLimits
 
 
@@ -34,7 +34,7 @@ class Process:
     door: Door
     probes: Application
     budget: InlineBudget
-    tally: Tally
+    counters: Counters
     readiness: Readiness
     warm: Callable[[], Coroutine[Any, Any, None]]
 
@@ -66,7 +66,7 @@ def process(
     log: Log,
     limits: Limits,
     *,
-    tally: Tally,
+    counters: Counters,
     readiness: Readiness,
     gauges: Gauges,
     about: dict[str, str],
@@ -78,21 +78,21 @@ def process(
         reviewer: the core, its policies and cluster view given.
         log: where the lines of reviews and faults go.
         limits: of one call.
-        tally: the counts, shared with whoever reloads.
+        counters: the counts, shared with whoever reloads.
         readiness: its checks; the listener sets `draining`.
         gauges: further figures for /metrics.
         about: further fields for /version.
         workers: how many processes evaluate what takes long, and what each may take.
     """
     exposition: list[Exposition] = []
-    lane = WorkerLane(workers, tally)
+    lane = WorkerLane(workers, counters)
     busy = ("Worker processes that evaluate a review.", lambda: float(lane.busy))
     waiting = ("Reviews that wait for a worker process.", lambda: float(lane.waiting))
     gauges = {**gauges, "workers_busy": busy, "workers_waiting": waiting}
 
     def metrics() -> tuple[bytes, str]:
         if not exposition:
-            exposition.append(Exposition(tally, {**gauges, **_body_gauges(door.bodies)}, version=__version__))
+            exposition.append(Exposition(counters, {**gauges, **_body_gauges(door.bodies)}, version=__version__))
         return exposition[0].text()
 
     version = {"name": "claimgate", "version": __version__, "python": platform.python_version(), **about}
@@ -107,9 +107,11 @@ def process(
     async def warm() -> None:
         await application.make()
 
-    handler = ReviewHandler(reviewer, lane, tally, log)
+    handler = ReviewHandler(reviewer, lane, counters, log)
     door = Door(application, handler, readiness, limits)
-    return Process(door=door, probes=application, budget=handler.budget, tally=tally, readiness=readiness, warm=warm)
+    return Process(
+        door=door, probes=application, budget=handler.budget, counters=counters, readiness=readiness, warm=warm
+    )
 
 
 def _body_gauges(bodies: BodyBudget) -> Gauges:

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from webhook.server.tally import Tally
+from webhook.server.counters import Counters
 
 Outcome: TypeAlias = Literal["answered", "refused", "failed", "out of memory"]
 
@@ -29,15 +29,15 @@ class Reply:
     body: bytes = b""
     fields: dict[str, object]
 
-    def packed(self, tally: Tally) -> bytes:
+    def packed(self, counters: Counters) -> bytes:
         """The reply and what was counted, as one text and the body after it."""
-        head = {"outcome": self.outcome, "fields": self.fields, "counts": tally.dump()}
+        head = {"outcome": self.outcome, "fields": self.fields, "counts": counters.dump()}
         return json.dumps(head).encode() + b"\n" + self.body
 
 
-def unpack(packed: bytes, tally: Tally) -> Reply:
+def unpack(packed: bytes, counters: Counters) -> Reply:
     """A child's reply; what it counted is added to the counts."""
     head, _, body = packed.partition(b"\n")
     found = json.loads(head)
-    tally.add(found["counts"])
+    counters.add(found["counts"])
     return Reply(outcome=found["outcome"], body=body, fields=found["fields"])

@@ -19,10 +19,10 @@ from webhook.deadline import Deadline
 from webhook.decisions import Status, Verdict
 from webhook.errors import BudgetExceeded, CallError, InlineBudgetSpent
 from webhook.logs import Level, Log
+from webhook.server.counters import Counters
 from webhook.server.inline_budget import LEAST_S, InlineBudget, InlineDeadline
 from webhook.server.reply import Reply, unpack
 from webhook.server.review_log import WorkerFault, fault, line
-from webhook.server.tally import Tally
 from webhook.server.worker_lane import OutOfTime, WorkerDied, WorkerLane
 
 INLINE_BYTES: Final = 128 * 1024
@@ -51,10 +51,10 @@ class ReviewHandler:
         budget: what reviews may take of the event loop.
     """
 
-    def __init__(self, reviewer: Reviewer, lane: WorkerLane, tally: Tally, log: Log) -> None:
+    def __init__(self, reviewer: Reviewer, lane: WorkerLane, counters: Counters, log: Log) -> None:
         self._reviewer = reviewer
         self._lane = lane
-        self._tally = tally
+        self._counters = counters
         self._log = log
         self.budget = InlineBudget()
 
@@ -73,7 +73,7 @@ class ReviewHandler:
 
     def refused(self, phase: Phase, error: CallError) -> None:
         """Note a call that could not be read."""
-        self._tally.refused(phase, error.code)
+        self._counters.refused(phase, error.code)
         self._note("warning", "call refused", {"phase": phase.value, "code": error.code, "reason": error.message})
 
     def failed(self, phase: Phase, error: Exception) -> Status:
@@ -87,27 +87,29 @@ class ReviewHandler:
         allowance = self.budget.allowance(started)
         until = InlineDeadline(started, allowance, _soft(started, deadline))
         try:
-            reply = self._reply(body, phase, until, self._tally)
+            reply = self._reply(body, phase, until, self._counters)
         except InlineBudgetSpent:
-            self._tally.lanes["inline_overrun",] += 1
+            self._counters.lanes["inline_overrun",] += 1
             return None
         finally:
             if monotonic() - started > LEAST_S:
                 self.budget.took(until.used(allowance))
-        self._tally.lanes["inline",] += 1
+        self._counters.lanes["inline",] += 1
         self._note("info", "review", reply.fields)
         return reply.body
 
-    def _reply(self, body: bytes, phase: Phase, deadline: Deadline, tally: Tally) -> Reply:
+    def _reply(self, body: bytes, phase: Phase, deadline: Deadline, counters: Counters) -> Reply:
         """Decode, evaluate, encode, count; raises what they raise."""
         started = perf_counter()
         attributes = decode(body)
-        return self._written(attributes, phase, self._reviewer.review(attributes, phase, deadline), started, tally)
+        return self._written(attributes, phase, self._reviewer.review(attributes, phase, deadline), started, counters)
 
-    def _written(self, attributes: Attributes, phase: Phase, verdict: Verdict, started: float, tally: Tally) -> Reply:
+    def _written(
+        self, attributes: Attributes, phase: Phase, verdict: Verdict, started: float, counters: Counters
+    ) -> Reply:
         answer = respond(attributes.uid, verdict, phase, attributes.operation)
         elapsed_s = perf_counter() - started
-        tally.reviewed(attributes, phase, verdict, elapsed_s)
+        counters.reviewed(attributes, phase, verdict, elapsed_s)
         return Reply(outcome="answered", body=answer, fields=line(attributes, phase, verdict, elapsed_s))
 
     # ---- a child process
@@ -115,11 +117,11 @@ class ReviewHandler:
     async def _by_worker(self, body: bytes, phase: Phase, started: float, deadline: float) -> bytes:
         """The answer of a worker, or of the policies' failurePolicy when none can give one."""
         head = decode_head(body)
-        self._tally.lanes["worker",] += 1
+        self._counters.lanes["worker",] += 1
         user = head.user_info.username if head else ""
         work = partial(self._in_child, body, phase, _soft(started, deadline))
         try:
-            reply = unpack(await self._lane.run(work, user, deadline), self._tally)
+            reply = unpack(await self._lane.run(work, user, deadline), self._counters)
         except OutOfTime:
             return self._unevaluated(head, phase, f"it took longer than {deadline - started:.3g} s", started)
         except WorkerDied as error:
@@ -130,9 +132,9 @@ class ReviewHandler:
 
     def _in_child(self, body: bytes, phase: Phase, end: float) -> bytes:
         """What a child does; its counts travel with the answer, and it logs nothing."""
-        tally = Tally()
+        counters = Counters()
         try:
-            reply = self._reply(body, phase, Deadline(end, BudgetExceeded), tally)
+            reply = self._reply(body, phase, Deadline(end, BudgetExceeded), counters)
         except CallError as error:
             fields: dict[str, object] = {"code": error.code, "reason": error.reason, "message": error.message}
             reply = Reply(outcome="refused", fields=fields)
@@ -140,7 +142,7 @@ class ReviewHandler:
             reply = Reply(outcome="out of memory", fields={})
         except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: the parent logs it and answers HTTP 500
             reply = Reply(outcome="failed", fields=fault(error))
-        return reply.packed(tally)
+        return reply.packed(counters)
 
     def _relayed(self, reply: Reply, started: float) -> bytes:
         """A child's reply as this process's own.
@@ -166,14 +168,14 @@ class ReviewHandler:
         if head is None:
             raise CallError(503, "ServiceUnavailable", f"the review was not read, {because}")
         verdict = self._reviewer.interrupt(head, phase, because)
-        reply = self._written(head, phase, verdict, perf_counter() - (monotonic() - started), self._tally)
+        reply = self._written(head, phase, verdict, perf_counter() - (monotonic() - started), self._counters)
         self._note("warning", "review not evaluated", {**reply.fields, "lane": "worker", "reason": because})
         return reply.body
 
     def _note_fault(self, phase: Phase, fields: dict[str, object]) -> Status:
         name = str(fields["error"])
-        self._tally.refused(phase, 500)
-        self._tally.uncaught[name,] += 1
+        self._counters.refused(phase, 500)
+        self._counters.uncaught[name,] += 1
         self._note("error", "internal fault", {"phase": phase.value, "code": 500, **fields})
         message = f"claimgate failed on this review ({name}); its log has an `internal fault` line with the place"
         return Status(code=500, reason="InternalError", message=message)
@@ -183,7 +185,7 @@ class ReviewHandler:
         try:
             self._log.write(level, message, fields)
         except OSError as error:
-            self._tally.uncaught[f"log: {type(error).__name__}",] += 1
+            self._counters.uncaught[f"log: {type(error).__name__}",] += 1
 
 
 def _soft(now: float, deadline: float) -> float:

@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import Any, Final, TypeAlias
 
 from webhook.logs import Log
-from webhook.server.tally import Tally
+from webhook.server.counters import Counters
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 """Makes the coroutine that does the work; called again for each new attempt."""
@@ -40,7 +40,7 @@ class _Failures:
 class Supervisor:
     """Owns the background work of one server. Used on its event loop alone."""
 
-    tally: Tally
+    counters: Counters
     log: Log
     backoff_s: tuple[float, float] = BACKOFF_S
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
@@ -83,7 +83,7 @@ class Supervisor:
         fault = f"{type(error).__name__} at {PurePath(last.filename).name}:{last.lineno} in {last.name}"
         self._failed.setdefault(name, _Failures(fault, 0.0))
         self._failed[name].fault, self._failed[name].at = fault, self.clock()
-        self.tally.background[name,] += 1
+        self.counters.background[name,] += 1
         places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
         self.log.error("background task failed", task=name, error=type(error).__name__, traceback=places)
 

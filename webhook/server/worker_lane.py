@@ -15,8 +15,8 @@ from time import monotonic
 from typing import Final, TypeAlias
 
 from webhook.server import forked
+from webhook.server.counters import Counters
 from webhook.server.forked import Child
-from webhook.server.tally import Tally
 
 _REAP_S: Final = 0.05
 _REAP_TRIES: Final = 100
@@ -46,9 +46,9 @@ class WorkerLimits:
 class WorkerLane:
     """Runs work in forked children; one event loop's, and not for several threads."""
 
-    def __init__(self, limits: WorkerLimits, tally: Tally) -> None:
+    def __init__(self, limits: WorkerLimits, counters: Counters) -> None:
         self._limits = limits
-        self._tally = tally
+        self._counters = counters
         self._running: Counter[str] = Counter()
         self._waiting: OrderedDict[str, dict[_Turn, None]] = OrderedDict()
 
@@ -114,7 +114,7 @@ class WorkerLane:
                 self._release(user)
             if not isinstance(error, TimeoutError):
                 raise
-            self._tally.workers["not_started",] += 1
+            self._counters.workers["not_started",] += 1
             raise OutOfTime from None
         finally:
             self._forget(user, turn)
@@ -157,19 +157,19 @@ class WorkerLane:
         try:
             child = forked.start(work, deadline, self._limits.memory_bytes)
         except OSError as error:
-            self._tally.workers["not_started",] += 1
+            self._counters.workers["not_started",] += 1
             raise WorkerDied(f"no worker process could be started: {error.strerror}") from None
         try:
             async with asyncio.timeout(deadline - monotonic()):
                 answer = await _answer(child)
         except TimeoutError:
-            self._tally.workers["killed",] += 1
+            self._counters.workers["killed",] += 1
             raise OutOfTime from None
         finally:
             child.channel.close()
             child.kill()
             _reap(child, _REAP_TRIES)
-        self._tally.workers["died" if answer is None else "answered",] += 1
+        self._counters.workers["died" if answer is None else "answered",] += 1
         return answer
 
 

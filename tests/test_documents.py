@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from webhook.commands import documents
+from webhook import documents
 from webhook.report.finding import Place
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"

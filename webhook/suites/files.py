@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from webhook import yamlfile
+from webhook import assembly, yamlfile
 from webhook.attributes import JSON
-from webhook.commands import assembly
 from webhook.errors import InputError, Problem
 
 

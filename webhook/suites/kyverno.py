@@ -13,15 +13,15 @@ from functools import partial
 from typing import Any
 
 from webhook import yamlfile
-from webhook.admission import cases
+from webhook.admission.envelope import review
 from webhook.admission.fixtures import attributes_of_object
 from webhook.attributes import JSON, Operation, UserInfo
-from webhook.commands.envelope import review
-from webhook.commands.suites.case import Case
-from webhook.commands.suites.files import Suite
 from webhook.errors import CallError, InputError, Problem
 from webhook.paths import get
 from webhook.policy.load import Options
+from webhook.suites import cases
+from webhook.suites.case import Case
+from webhook.suites.files import Suite
 
 _GROUP = "admissionregistration.k8s.io"
 _NATIVE = {

@@ -15,7 +15,6 @@ from itertools import permutations
 from typing import Any
 
 from webhook.admission.decode import decode_review
-from webhook.admission.defaults import settled
 from webhook.admission.review import review
 from webhook.attributes import JSON, Phase
 from webhook.cel.library.authorizer import Decisions
@@ -25,6 +24,7 @@ from webhook.errors import PolicyError
 from webhook.policy.load import Options, load_documents, refusal
 from webhook.policy.manifests import MUTATING, VALIDATING_BINDING
 from webhook.policy.policyset import PolicySet
+from webhook.suites.defaults import settled
 from webhook.yamlfile import Document
 
 

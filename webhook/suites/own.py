@@ -13,16 +13,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from webhook import yamlfile
 from webhook.admission import fixtures
+from webhook.admission.phases import PhaseName
 from webhook.attributes import JSON, Attributes, Operation
-from webhook.commands.phases import PhaseName
-from webhook.commands.suites.case import Case, Request, answer
-from webhook.commands.suites.expectation import Expectation
-from webhook.commands.suites.files import Suite
 from webhook.errors import CallError, InputError, Problem
 from webhook.paths import FieldPath, render
 from webhook.policy.load import Options, load
 from webhook.policy.policyset import PolicySet
 from webhook.shapes import complaint
+from webhook.suites.case import Case, Request, answer
+from webhook.suites.expectation import Expectation
+from webhook.suites.files import Suite
 
 
 class _Model(BaseModel):

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from webhook import yamlfile
+from webhook.admission.phases import Local, Outcome, PhaseName, run
 from webhook.attributes import JSON, Attributes
 from webhook.cel.library.authorizer import Decisions
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.commands.assumed import AssumedNamespaces
-from webhook.commands.phases import Local, Outcome, PhaseName, run
 from webhook.errors import ClaimgateError
 from webhook.policy.load import Options, load_documents
 from webhook.policy.policyset import PolicySet

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from webhook.admission import cases
 from webhook.attributes import JSON
-from webhook.commands.suites.case import Case
-from webhook.commands.suites.files import Suite
 from webhook.errors import InputError, Problem
 from webhook.policy.load import Options
+from webhook.suites import cases
+from webhook.suites.case import Case
+from webhook.suites.files import Suite
 
 _NEEDED = ("id", "policies", "expect")
 

@@ -15,13 +15,13 @@ from typing import Any
 
 from webhook import yamlfile
 from webhook.admission import fixtures
+from webhook.admission.phases import Outcome
 from webhook.attributes import JSON
-from webhook.commands.phases import Outcome
-from webhook.commands.suites.case import Case, Request, answer, compiled
-from webhook.commands.suites.constraint import policy_and_binding
-from webhook.commands.suites.files import Suite
 from webhook.errors import CallError, ClaimgateError, InputError, Problem
 from webhook.policy.load import Options
+from webhook.suites.case import Case, Request, answer, compiled
+from webhook.suites.constraint import policy_and_binding
+from webhook.suites.files import Suite
 from webhook.terminal import one_line
 
 

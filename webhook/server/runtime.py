@@ -15,14 +15,14 @@ from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 
+from webhook import assembly
 from webhook.admission.interrupt import interrupt
 from webhook.admission.review import review
 from webhook.attributes import Attributes, Phase
-from webhook.cluster import Cluster
+from webhook.cluster import Cluster, live
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import LayeredCluster
-from webhook.commands import assembly, live
-from webhook.commands.assumed import AssumedNamespaces
 from webhook.config import Settings
 from webhook.deadline import Deadline
 from webhook.decisions import Verdict
@@ -30,13 +30,13 @@ from webhook.errors import ConfigurationError
 from webhook.logs import Log
 from webhook.policy.load import load
 from webhook.policy.policyset import PolicySet
+from webhook.server.counters import Counters
 from webhook.server.door import Application, Limits
 from webhook.server.listen import Listener, Place
 from webhook.server.process import process
 from webhook.server.readiness import Check, Readiness
 from webhook.server.reload import Reloaded, marks, watch
 from webhook.server.supervision import Supervisor, Work
-from webhook.server.tally import Tally
 from webhook.server.tls import Certificates
 from webhook.server.worker_lane import WorkerLimits
 from webhook.yamlfile import discover
@@ -117,9 +117,9 @@ def serve(
     Raises:
         ConfigurationError: the address cannot be listened on.
     """
-    tally = Tally()
-    watching = Watching(held, certificates, tally, log)
-    supervisor = Supervisor(tally, log)
+    counters = Counters()
+    watching = Watching(held, certificates, counters, log)
+    supervisor = Supervisor(counters, log)
     remarks = {**watching.remarks(), "background tasks": supervisor.remark, "log": log.remark}
     readiness = Readiness(checks=watching.checks(), remarks=remarks)
     version = ".".join(map(str, held.settings.kubernetes_version))
@@ -127,7 +127,7 @@ def serve(
         held,
         log,
         limits,
-        tally=tally,
+        counters=counters,
         readiness=readiness,
         gauges={
             "policies": ("Policies in service.", lambda: len(held.policies.current.policies)),
@@ -166,7 +166,7 @@ def serve(
         readiness,
         probes=made.probes,
         log=log,
-        tally=tally,
+        counters=counters,
         background=background,
         on_start=ready,
     ).listen()
@@ -175,11 +175,11 @@ def serve(
 class Watching:
     """Files that change under the server: who looks at them, and what is said and counted when they did."""
 
-    def __init__(self, held: Held, certificates: Certificates, tally: Tally, log: Log) -> None:
+    def __init__(self, held: Held, certificates: Certificates, counters: Counters, log: Log) -> None:
         self._held = held
         self._certificates = certificates
         self._certificate_error = ""
-        self._tally = tally
+        self._counters = counters
         self._log = log
 
     def checks(self) -> dict[str, Check]:
@@ -244,7 +244,7 @@ class Watching:
 
     def _tell(self, what: str, error: str) -> None:
         outcome = "failure" if error else "success"
-        self._tally.reloads[what, outcome] += 1
+        self._counters.reloads[what, outcome] += 1
         if error:
             self._log.error("reload failed", what=what, error=error)
         else:

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from webhook import shipped
+from webhook import documents, shipped
 from webhook.attributes import JSON
 from webhook.cluster import Cluster
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.commands import documents
-from webhook.commands.assumed import AssumedNamespaces
 from webhook.config import Settings, settings
 from webhook.errors import ConfigurationError, InputError
 from webhook.policy.load import Options, load

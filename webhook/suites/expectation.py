@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from webhook import paths, yamlfile
+from webhook.admission.phases import Outcome
 from webhook.attributes import JSON
-from webhook.commands.phases import Outcome
 from webhook.terminal import one_line
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from webhook import yamlfile
-from webhook.commands.suites.case import Case
-from webhook.commands.suites.files import Suite
 from webhook.errors import InputError, Problem
 from webhook.policy.load import Options
+from webhook.suites.case import Case
+from webhook.suites.files import Suite
 
 Reader: TypeAlias = Callable[[Suite, Options], Iterator[Case]]
 
@@ -52,19 +52,19 @@ def read(suite: Suite, how: Options) -> Iterator[Case]:
 def _reader(file: Path) -> Reader:
     """By name, and for YAML by what it says it is: gator suites are also called suite.yaml."""
     if file.suffix == ".jsonl":
-        from webhook.commands.suites import recorded
+        from webhook.suites import recorded
 
         return recorded.read
     first = next(iter(yamlfile.read(file)), None)
     kind = first.value.get("kind") if first and isinstance(first.value, dict) else None
     if kind == "Test":
-        from webhook.commands.suites import kyverno
+        from webhook.suites import kyverno
 
         return kyverno.read
     if kind == "Suite":
-        from webhook.commands.suites import gator
+        from webhook.suites import gator
 
         return gator.read
-    from webhook.commands.suites import own
+    from webhook.suites import own
 
     return own.read

@@ -57,7 +57,7 @@ def _reviews() -> defaultdict[Labels, Distribution]:
 
 
 @dataclass(slots=True)
-class Tally:
+class Counters:
     """Everything counted since the start.
 
     Attributes:

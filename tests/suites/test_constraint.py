@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.commands.suites.constraint import policy_and_binding
+from webhook.suites.constraint import policy_and_binding
 from webhook.workloads import table
 
 TEMPLATE = {

@@ -2,10 +2,10 @@
 
 import pytest
 
+from webhook.admission.phases import Outcome
 from webhook.attributes import Phase
-from webhook.commands.phases import Outcome
-from webhook.commands.suites.expectation import Expectation
 from webhook.decisions import Decision, Status, Verdict
+from webhook.suites.expectation import Expectation
 
 DENIED = Status(code=422, reason="Invalid", message="spec.x: is bad (policy p)")
 

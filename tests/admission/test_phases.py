@@ -1,8 +1,8 @@
 """One request through the phases in this process: bounded as a webhook call is."""
 
 from tests.policy.support import pod, policies, request, validating
+from webhook.admission.phases import Local, run
 from webhook.cluster.files import FilesCluster
-from webhook.commands.phases import Local, run
 
 
 def test_a_review_that_is_not_evaluated_in_time_fails_as_in_a_cluster():
