@@ -86,6 +86,19 @@ class Deadline:
             self.spend(PIECE_WORK)
             yield text[start : start + PIECE]
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it is too late for a policy; reads the clock.
+
+        Raises:
+            Exception: `overrun`, when it is another one than that of policies.
+        """
+        try:
+            self.look()
+        except BudgetExceeded:
+            return True
+        return False
+
     def paced(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items, with the clock read at least every STEP of them."""
         source = iter(items)

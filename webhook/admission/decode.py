@@ -144,7 +144,7 @@ def _depth_after(steps: bytes, depth: int) -> int:
 
 
 def _collapsed(steps: bytes) -> tuple[bytes, int]:
-    """Brackets without innermost pairs, which most are, and how many rounds it took: so much deeper they were at most."""
+    """Brackets without innermost pairs, and how many rounds that took: they were at most so much deeper."""
     for rounds in range(_ROUNDS):
         shorter = steps.replace(b"\x01\xff", b"")
         if len(shorter) * 4 > len(steps) * 3:

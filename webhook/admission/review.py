@@ -15,8 +15,9 @@ from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Verdict
+from webhook.errors import BudgetExceeded
 from webhook.patch.diff import diff
-from webhook.policy.mutating import mutate
+from webhook.policy.mutating import mutate, unfinished
 from webhook.policy.policyset import PolicySet
 from webhook.policy.validating import validate
 
@@ -61,4 +62,9 @@ def review(
     verdict = enforce((*decisions, *made), attributes, api_server_text=api_server_text)
     if not verdict.allowed or changed is attributes.object:
         return verdict
-    return replace(verdict, patch=diff(attributes.object, changed), patched_object=changed)
+    try:
+        patch = diff(attributes.object, changed, deadline)
+    except BudgetExceeded as error:
+        late = (*decisions, *made, *unfinished(policies, made, str(error)))
+        return enforce(late, attributes, api_server_text=api_server_text)
+    return replace(verdict, patch=patch, patched_object=changed)

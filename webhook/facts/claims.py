@@ -13,11 +13,14 @@ import json
 from collections.abc import Iterator, Sequence
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.facts.containers import items, text
 from webhook.facts.names import FORMS, is_placeholder
-from webhook.facts.nearest import nearest
+from webhook.facts.requests import version_of
 from webhook.facts.shape import Shapes, declared, note
+from webhook.facts.view import View
 from webhook.paths import FieldPath, get
+from webhook.workloads.podsets import group_kind
 
 FILE = "claims.yaml"
 _LARGEST = 10 * 1024  # resource/v1 types.go OpaqueParametersMaxLength
@@ -25,52 +28,55 @@ _GROUPS = frozenset(("PodGroup", "Workload"))
 _SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
 
 
-def notes(obj: JSON, kind: str, version: str, at: FieldPath, asked: Sequence[JSON]) -> list[JSON]:
-    """What is wrong with an object; `at` is where the spec of its claim stands, `asked` are that spec's requests."""
-    objects = declared(FILE)["objects"]
+def notes(obj: JSON, at: FieldPath, asked: Sequence[JSON], view: View) -> list[JSON]:
+    """What is wrong with an object; `at` is where the spec of its claim stands, `asked` are that spec's requests.
+
+    Of the view it uses the deadline and the search for near names.
+    """
+    objects, kind, version = declared(FILE)["objects"], group_kind(obj)[1], version_of(obj)
     if kind not in _GROUPS and version not in objects["Devices"]["requests"]["list"]["object"]:
         return []  # nothing is known of its shape
-    shapes = Shapes(objects, version)
+    shapes = Shapes(objects, version, view.deadline)
     found = [*shapes.notes(obj, kind, ())]
     if kind in _GROUPS:
-        found += _shared(obj, kind)
+        found += _shared(obj, kind, view.deadline)
     elif kind == "DeviceClass":
         found += _parameters(get(obj, ("spec", "config")), ("spec", "config"))
     elif kind != "DeviceTaintRule":
-        found += _claim(get(obj, at), (*at, "devices"), asked, flat=shapes.version in ("v1beta1", "v1alpha3"))
+        found += _claim(get(obj, at), (*at, "devices"), asked, view, flat=shapes.version in ("v1beta1", "v1alpha3"))
     return found
 
 
-def _shared(obj: JSON, kind: str) -> Iterator[JSON]:
+def _shared(obj: JSON, kind: str, deadline: Deadline) -> Iterator[JSON]:
     """Claims of pod groups that name no source, or two."""
     templates = items(get(obj, ("spec", "podGroupTemplates")))
     groups: list[tuple[FieldPath, JSON]] = [(("spec",), get(obj, ("spec",)))]
     if kind == "Workload":
         groups = [(("spec", "podGroupTemplates", index), template) for index, template in enumerate(templates)]
-    for at, group in groups:
-        for index, claim in enumerate(items(get(group, ("resourceClaims",)))):
+    for at, group in deadline.paced(groups):
+        for index, claim in enumerate(deadline.paced(items(get(group, ("resourceClaims",))))):
             if claim is None or isinstance(claim, dict):
                 named = [claim[each] for each in _SOURCES if claim and claim.get(each) is not None]
                 if len(named) != 1:
                     yield note("twoSources" if named else "noSource", (*at, "resourceClaims", index))
 
 
-def _claim(spec: JSON, at: FieldPath, asked: Sequence[JSON], *, flat: bool) -> Iterator[JSON]:
-    known = [name for request in asked for name in _references(request)]
-    for index, request in enumerate(items(get(spec, ("devices", "requests")))):
+def _claim(spec: JSON, at: FieldPath, asked: Sequence[JSON], view: View, *, flat: bool) -> Iterator[JSON]:
+    known, deadline = _Names(asked, view), view.deadline
+    for index, request in enumerate(deadline.paced(items(get(spec, ("devices", "requests"))))):
         where = (*at, "requests", index)
         exact = (request, where) if flat else (get(request, ("exactly",)), (*where, "exactly"))
-        yield from _tolerations(*exact)
+        yield from _tolerations(*exact, deadline)
         for place, choice in enumerate(items(get(request, ("firstAvailable",)))):
-            yield from _tolerations(choice, (*where, "firstAvailable", place))
-    for index, constraint in enumerate(items(get(spec, ("devices", "constraints")))):
+            yield from _tolerations(choice, (*where, "firstAvailable", place), deadline)
+    for index, constraint in enumerate(deadline.paced(items(get(spec, ("devices", "constraints"))))):
         where = (*at, "constraints", index)
         if constraint is None or isinstance(constraint, dict):
             yield from _constraint(constraint or {}, where)
-        yield from _unknown(constraint, where, known)
+        yield from known.unknown(constraint, where)
     configs = get(spec, ("devices", "config"))
-    for index, config in enumerate(items(configs)):
-        yield from _unknown(config, (*at, "config", index), known)
+    for index, config in enumerate(deadline.paced(items(configs))):
+        yield from known.unknown(config, (*at, "config", index))
     yield from _parameters(configs, (*at, "config"))
 
 
@@ -80,13 +86,23 @@ def _references(request: JSON) -> Iterator[str]:
     yield from (f"{request['name']}/{choice['name']}" for choice in request["choices"])
 
 
-def _unknown(holder: JSON, at: FieldPath, known: Sequence[str]) -> Iterator[JSON]:
-    for index, name in enumerate(items(get(holder, ("requests",)))):
-        given = "" if name is None else name
-        if isinstance(given, str) and given not in known and not is_placeholder(given):
-            where = (*at, "requests", index)
-            alone = [each for each in known if each.endswith(f"/{given}")] if given else []
-            yield note("unknownRequest", where, given, near=alone[0] if alone else nearest(given, known))
+class _Names:
+    """The names by which parts of a claim may refer to its requests."""
+
+    def __init__(self, asked: Sequence[JSON], view: View) -> None:
+        self._view = view
+        self._known = dict.fromkeys(name for request in view.deadline.paced(asked) for name in _references(request))
+        # an alternative by its name alone: what stands behind the request's name and a slash
+        self._alone = {name.partition("/")[2]: name for name in reversed(self._known) if "/" in name}
+
+    def unknown(self, holder: JSON, at: FieldPath) -> Iterator[JSON]:
+        """The names of a constraint or a configuration that no request has."""
+        for index, name in enumerate(self._view.deadline.paced(items(get(holder, ("requests",))))):
+            given = "" if name is None else name
+            if isinstance(given, str) and given not in self._known and not is_placeholder(given):
+                near = self._alone.get(given, "") if given else ""
+                where = (*at, "requests", index)
+                yield note("unknownRequest", where, given, near=near or self._view.nearest(given, self._known))
 
 
 def _constraint(constraint: JSON, at: FieldPath) -> Iterator[JSON]:
@@ -94,8 +110,8 @@ def _constraint(constraint: JSON, at: FieldPath) -> Iterator[JSON]:
         yield note("noAttribute", at)
 
 
-def _tolerations(holder: JSON, at: FieldPath) -> Iterator[JSON]:
-    for index, toleration in enumerate(items(get(holder, ("tolerations",)))):
+def _tolerations(holder: JSON, at: FieldPath, deadline: Deadline) -> Iterator[JSON]:
+    for index, toleration in enumerate(deadline.paced(items(get(holder, ("tolerations",))))):
         value, operator = text(get(toleration, ("value",))), get(toleration, ("operator",))
         where = (*at, "tolerations", index, "value")
         is_good, expected = FORMS["labelValue"]

@@ -8,10 +8,11 @@ for a feature gate of the driver.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.facts.containers import items, text
 from webhook.facts.nearest import nearest
 from webhook.facts.shape import Shapes, declared, note
@@ -20,24 +21,26 @@ from webhook.paths import FieldPath, get, render
 FILE = "nvidia.yaml"
 
 
-def configs(holder: JSON, at: FieldPath, asked: Sequence[JSON] = ()) -> list[JSON]:
+def configs(holder: JSON, at: FieldPath, asked: Sequence[JSON] = (), deadline: Deadline | None = None) -> list[JSON]:
     """Every `config[]` of a claim's `devices`, or of a class's spec, at a path; `asked` are the claim's requests."""
+    until = deadline or Deadline()
+    first = {request["name"]: request for request in reversed(asked)}
     return [
-        _config(config["opaque"], (*at, "config", index), items(config.get("requests")), asked)
-        for index, config in enumerate(items(get(holder, ("config",))))
+        _config(config["opaque"], (*at, "config", index), items(config.get("requests")), first, until)
+        for index, config in enumerate(until.paced(items(get(holder, ("config",)))))
         if isinstance(config, dict) and isinstance(config.get("opaque"), dict)
     ]
 
 
-def _config(opaque: JSON, at: FieldPath, wanted: Sequence[JSON], asked: Sequence[JSON]) -> JSON:
+def _config(opaque: JSON, at: FieldPath, wanted: Sequence[JSON], asked: Mapping[str, JSON], deadline: Deadline) -> JSON:
     driver, parameters = text(opaque.get("driver")), opaque.get("parameters")
     names = [name for name in wanted if isinstance(name, str)]
     table, where = declared(FILE), (*at, "opaque", "parameters")
     found: list[JSON] = []
     if driver in table["drivers"] and isinstance(parameters, dict):
-        found = [*_driven(driver, parameters, where, table)]
+        found = [*_driven(driver, parameters, where, table, deadline)]
         kind = table["kinds"].get(text(parameters.get("kind")), {})
-        found += _applied(kind.get("class", ""), names, (*at, "requests"), asked)
+        found += _applied(kind.get("class", ""), deadline.paced(names), (*at, "requests"), asked)
     return {
         "path": render(at),
         "driver": driver,
@@ -47,7 +50,9 @@ def _config(opaque: JSON, at: FieldPath, wanted: Sequence[JSON], asked: Sequence
     }
 
 
-def _driven(driver: str, parameters: JSON, at: FieldPath, table: Mapping[str, Any]) -> Iterator[JSON]:
+def _driven(
+    driver: str, parameters: JSON, at: FieldPath, table: Mapping[str, Any], deadline: Deadline
+) -> Iterator[JSON]:
     """What the driver's plugin will say of its parameters."""
     kind, version = text(parameters.get("kind")), text(parameters.get("apiVersion"))
     if version != table["apiVersion"]:
@@ -60,26 +65,33 @@ def _driven(driver: str, parameters: JSON, at: FieldPath, table: Mapping[str, An
         if kind not in table["drivers"][driver]:
             other = next(each for each, kinds in table["drivers"].items() if kind in kinds)
             yield note("otherDriver", (*at, "kind"), kind, other)
-        yield from Shapes(table["objects"]).notes(parameters, kind, at)
+        yield from Shapes(table["objects"], deadline=deadline).notes(parameters, kind, at)
         for path, gates in table["kinds"][kind].get("gates", {}).items():
             steps = tuple(path.split("."))
             if (chosen := text(get(parameters, steps))) in gates:
                 yield note("gated", (*at, *steps), chosen, gates[chosen])
 
 
-def _applied(device_class: str, names: Sequence[str], at: FieldPath, asked: Sequence[JSON]) -> Iterator[JSON]:
+def _applied(device_class: str, names: Iterable[str], at: FieldPath, asked: Mapping[str, JSON]) -> Iterator[JSON]:
     """Requests for which the plugin does not take a configuration that names them."""
     classes = {kind["class"] for kind in declared(FILE)["kinds"].values()}
+    choices: dict[str, Mapping[str, list[JSON]]] = {}
     for index, name in enumerate(names):
         main, _, sub = name.partition("/")
-        request = next((each for each in asked if each["name"] == main), None)
+        request = asked.get(main)
         if request is None:
             continue
         if request["choices"] and not sub:
             yield note("alternatives", (*at, index), name, f"{name}/{request['choices'][0]['name']}")
-        chosen = [each for each in request["choices"] if each["name"] == sub] or (
-            [] if request["choices"] else [request]
-        )
-        for each in chosen:
+        if main not in choices:
+            choices[main] = _by_name(request["choices"])
+        for each in choices[main].get(sub, ()) if request["choices"] else [request]:
             if device_class and each["deviceClass"] in classes - {device_class}:
                 yield note("otherDevice", (*at, index), each["deviceClass"], device_class)
+
+
+def _by_name(choices: Sequence[JSON]) -> Mapping[str, list[JSON]]:
+    found: dict[str, list[JSON]] = {}
+    for each in choices:
+        found.setdefault(each["name"], []).append(each)
+    return found

@@ -9,17 +9,18 @@ guessed by its name only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from webhook import paths
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
+from webhook.deadline import Deadline
 from webhook.facts import devices
+from webhook.facts.absence import DEFAULT, DOMAIN, Absences
 from webhook.facts.claims import notes
 from webhook.facts.configs import configs
 from webhook.facts.containers import Container, containers, items, text
-from webhook.facts.nearest import nearest
 from webhook.facts.requests import constraints, requests, selectors, version_of
 from webhook.facts.resolved import CLASS, Classes, resolved
 from webhook.facts.view import NAMESPACE, NAMESPACES, View
@@ -29,7 +30,6 @@ from webhook.workloads.podsets import PodSet, group_kind
 GROUP = "resource.k8s.io"
 CLAIM = GroupVersionKind(GROUP, "v1", "ResourceClaim")
 TEMPLATE = GroupVersionKind(GROUP, "v1", "ResourceClaimTemplate")
-DOMAIN = GroupVersionKind("resource.nvidia.com", "v1beta1", "ComputeDomain")
 LOOKUPS = (
     reading(CLAIM, "spec.devices.requests"),
     reading(TEMPLATE, "spec.spec.devices.requests"),
@@ -37,7 +37,6 @@ LOOKUPS = (
     reading(DOMAIN, "spec.channel.resourceClaimTemplate.name"),
     NAMESPACES,
 )
-_DEFAULT = "default"
 IMPLICIT = "deviceclass.resource.kubernetes.io/"
 
 _SPEC: dict[str, FieldPath] = {"ResourceClaim": ("spec",), "ResourceClaimTemplate": ("spec", "spec")}
@@ -46,30 +45,29 @@ _NOTED = {GROUP: (*_SPEC, "DeviceClass", "DeviceTaintRule"), "scheduling.k8s.io"
 
 def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
     """The fact of one object, whose pod sets these are."""
-    classes = Classes(view)
+    known = Known(view)
     claims: list[JSON] = []
     references: list[JSON] = []
     doubled: list[JSON] = []
     implicit: list[JSON] = []
-    for podset in podsets:
+    for podset in view.deadline.paced(podsets):
         own = [
-            _claim(entry, (*_CLAIMS, index), podset, view, classes)
-            for index, entry in enumerate(items(paths.get(podset.template, _CLAIMS)))
+            _claim(entry, (*_CLAIMS, index), podset, known)
+            for index, entry in enumerate(view.deadline.paced(items(paths.get(podset.template, _CLAIMS))))
             if isinstance(entry, dict)
         ]
-        listed = tuple(containers(podset.template))
-        used = [reference for each in listed for reference in _references(each, podset, own)]
-        for claim in own:
-            claim["users"] = [each["path"] for each in used if each["name"] == claim["name"]]
-        _mark_duplicates(own)
+        listed = tuple(view.deadline.paced(containers(podset.template)))
+        first = _mark_duplicates(own)
+        used = [reference for each in listed for reference in _references(each, podset, first, view)]
+        _note_users(own, used)
         claims.extend(own)
         references.extend(used)
-        doubled.extend(_doubled(listed, podset, own))
-        implicit.extend(_implicit(listed, podset, classes))
+        doubled.extend(_doubled(listed, podset, own, view.deadline))
+        implicit.extend(_implicit(listed, podset, known.classes))
     group, kind = group_kind(obj)
     at = _SPEC.get(kind, ()) if group == GROUP else ()
     spec = paths.get(obj, at) if at else None
-    asked = requests(spec, at, version_of(obj)) if at else []
+    asked = requests(spec, at, version_of(obj), view.deadline) if at else []
     if asked:  # what a request asks for stands in it, whether its class is known or not
         Classes(replace(view, missing=[])).mark(asked)
     return {
@@ -79,9 +77,11 @@ def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
         "implicit": implicit,
         "requests": asked,
         "constraints": constraints(spec, at) if at else [],
-        "selectors": selectors(obj.get("spec"), ("spec",)) if (group, kind) == (GROUP, CLASS.kind) else [],
-        "notes": notes(obj, kind, version_of(obj), at, asked) if kind in _NOTED.get(group, ()) else [],
-        "configs": _configs(obj, at, asked) if group == GROUP and (at or kind == CLASS.kind) else [],
+        "selectors": selectors(obj.get("spec"), ("spec",), view.deadline)
+        if (group, kind) == (GROUP, CLASS.kind)
+        else [],
+        "notes": notes(obj, at, asked, view) if kind in _NOTED.get(group, ()) else [],
+        "configs": _configs(obj, at, asked, view) if group == GROUP and (at or kind == CLASS.kind) else [],
         "adminAllowed": _admin_allowed(view) if any(each["adminAccess"] for each in (*claims, *asked)) else None,
         "missing": view.missing,
     }
@@ -92,7 +92,7 @@ def _admin_allowed(view: View) -> bool | None:
 
     k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmin.
     """
-    name = view.namespace or _DEFAULT
+    name = view.namespace or DEFAULT
     found = [each for each in view.objects(NAMESPACE) if paths.get(each, ("metadata", "name")) == name]
     if not found:
         view.note(f"{NAMESPACE.kind} {name} not found")
@@ -100,15 +100,24 @@ def _admin_allowed(view: View) -> bool | None:
     return bool(paths.get(found[0], ("metadata", "labels", "resource.kubernetes.io/admin-access")) == "true")
 
 
-def _configs(obj: JSON, at: FieldPath, asked: Sequence[JSON]) -> list[JSON]:
+def _configs(obj: JSON, at: FieldPath, asked: Sequence[JSON], view: View) -> list[JSON]:
     where = (*at, "devices") if at else ("spec",)
-    return configs(paths.get(obj, where), where, asked)
+    return configs(paths.get(obj, where), where, asked, view.deadline)
 
 
 _CLAIMS: FieldPath = ("spec", "resourceClaims")
 
 
-def _claim(entry: JSON, path: FieldPath, podset: PodSet, view: View, classes: Classes) -> JSON:
+class Known:
+    """What claims are resolved against: the view, its classes, and what it has of what was not found."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.classes = Classes(view)
+        self.absences = Absences(view)
+
+
+def _claim(entry: JSON, path: FieldPath, podset: PodSet, known: Known) -> JSON:
     at = podset.locate(path)
     by_claim, by_template = text(entry.get("resourceClaimName")), text(entry.get("resourceClaimTemplateName"))
     source = "both" if by_claim and by_template else "claim" if by_claim else "template" if by_template else "none"
@@ -134,65 +143,46 @@ def _claim(entry: JSON, path: FieldPath, podset: PodSet, view: View, classes: Cl
         "users": [],
         "duplicate": False,
     }
-    if source in ("claim", "template") and view.namespace:  # a cluster-scoped runtime is used from many namespaces
-        _resolve(made, CLAIM if source == "claim" else TEMPLATE, view, classes)
+    if source in ("claim", "template") and known.view.namespace:  # a cluster-scoped runtime is used from many of them
+        _resolve(made, CLAIM if source == "claim" else TEMPLATE, known)
     return made
 
 
-def _resolve(made: JSON, gvk: GroupVersionKind, view: View, classes: Classes) -> None:
+def _resolve(made: JSON, gvk: GroupVersionKind, known: Known) -> None:
     """Fill in what the claim or template that an entry names asks for."""
-    found = view.get(gvk, made["reference"])
+    found = known.view.get(gvk, made["reference"])
     if found is None:
-        made |= _absence(gvk, made["reference"], view)
+        made |= known.absences.of(gvk, made["reference"], is_made=gvk == TEMPLATE)
         return
-    made |= resolved(found, _SPEC[gvk.kind], classes)
+    made |= resolved(found, _SPEC[gvk.kind], known.classes)
 
 
-def _absence(gvk: GroupVersionKind, name: str, view: View) -> JSON:
-    """What can be said of an object that is not there.
-
-    It is known to be absent from a whole cluster; from files only where they have others of its kind in the namespace,
-    or that name in another one. A ComputeDomain promises the template that it names; its controller makes it.
-    """
-    here = view.namespace or _DEFAULT
-    others = [_place(found) for found in view.objects(gvk)]
-    near = nearest(name, (other for namespace, other in others if namespace == here))
-    promised = gvk == TEMPLATE and any(
-        paths.get(domain, ("spec", "channel", "resourceClaimTemplate", "name")) == name and _place(domain)[0] == here
-        for domain in view.objects(DOMAIN)
-    )
-    elsewhere = sorted({namespace for namespace, other in others if other == name})
-    is_known = any(namespace == here for namespace, _ in others) or bool(elsewhere) or view.is_whole()
-    return {
-        "absent": is_known and not promised,
-        "promised": promised,
-        "nearest": near,
-        "elsewhere": elsewhere[:3],
-    }
-
-
-def _place(found: JSON) -> tuple[str, str]:
-    """Namespace and name of an object; a file may leave the namespace out, which kubectl takes for `default`."""
-    namespace, name = (text(paths.get(found, ("metadata", key))) for key in ("namespace", "name"))
-    return namespace or _DEFAULT, name
-
-
-def _mark_duplicates(own: Sequence[JSON]) -> None:
-    """Say of every claim whether an earlier one of the template has its name."""
-    seen: set[str] = set()
+def _mark_duplicates(own: Sequence[JSON]) -> dict[str, JSON]:
+    """Say of every claim whether an earlier one of the template has its name; the first claim of each name."""
+    first: dict[str, JSON] = {}
     for claim in own:
-        claim["duplicate"] = claim["name"] in seen
-        seen.add(claim["name"])
+        claim["duplicate"] = first.setdefault(claim["name"], claim) is not claim
+    return first
 
 
-def _references(container: Container, podset: PodSet, own: Sequence[JSON]) -> Iterator[JSON]:
-    taken: list[tuple[str, str]] = []
-    for index, entry in enumerate(container.claims()):
+def _note_users(own: Sequence[JSON], used: Sequence[JSON]) -> None:
+    """Say of every claim where containers refer to it; claims of one name share the list."""
+    users: dict[str, list[str]] = {}
+    for each in used:
+        users.setdefault(each["name"], []).append(each["path"])
+    for claim in own:
+        claim["users"] = users.get(claim["name"], [])
+
+
+def _references(container: Container, podset: PodSet, first: Mapping[str, JSON], view: View) -> Iterator[JSON]:
+    taken: dict[str, set[str]] = {}
+    for index, entry in enumerate(view.deadline.paced(container.claims())):
         if not isinstance(entry, dict):
             continue
         name, request = text(entry.get("name")), text(entry.get("request"))
-        claim = next((each for each in own if each["name"] == name), None)
+        claim = first.get(name)
         is_known = claim is not None and claim["found"]
+        before = taken.setdefault(name, set())
         yield {
             "podSet": podset.name,
             "container": container.name,
@@ -202,44 +192,51 @@ def _references(container: Container, podset: PodSet, own: Sequence[JSON]) -> It
             "declared": claim is not None,
             "resolved": is_known,
             "requestFound": bool(is_known and claim and (not request or request in claim["requestNames"])),
-            "duplicate": any(name == other and (request == part or "" in (request, part)) for other, part in taken),
-            "nearestRequest": nearest(request, claim["requestNames"]) if is_known and claim and request else "",
+            "duplicate": bool(before) and (request == "" or not before.isdisjoint((request, ""))),
+            "nearestRequest": view.nearest(request, claim["requestNames"]) if is_known and claim and request else "",
         }
-        taken.append((name, request))
+        before.add(request)
 
 
-def _doubled(listed: Sequence[Container], podset: PodSet, own: Sequence[JSON]) -> Iterator[JSON]:
+def _doubled(listed: Sequence[Container], podset: PodSet, own: Sequence[JSON], deadline: Deadline) -> Iterator[JSON]:
     """Containers that ask for the same vendor's GPUs twice: by a claim and as an extended resource.
 
     NICs and ComputeDomain channels beside a GPU are how multi-node jobs are meant to be written.
     """
-    by_name = {claim["name"]: claim for claim in own if claim["gpu"]}
+    by_name = {claim["name"]: (claim["name"], *_given(claim)) for claim in own if claim["gpu"]}
     for container in listed if by_name else ():
         claimed = [
             by_name[text(e.get("name"))]
-            for e in container.claims()
+            for e in deadline.paced(container.claims())
             if isinstance(e, dict) and text(e.get("name")) in by_name
         ]
-        asked = container.amounts("requests") | container.amounts("limits")
-        for claim in claimed:
-            for name in asked:
-                if _same_devices(name, claim):
-                    yield {
-                        "podSet": podset.name,
-                        "path": paths.render(podset.locate(container.path)),
-                        "container": container.name,
-                        "claim": claim["name"],
-                        "resource": name,
-                    }
+        asked = container.amounts("requests") | container.amounts("limits") if claimed else {}
+        same: dict[tuple[frozenset[str], frozenset[str]], list[str]] = {}
+        for name, resources, vendors in claimed:
+            key = (resources, vendors)
+            if key not in same:
+                deadline.spend(len(asked))
+                same[key] = [each for each in asked if each in resources or _vendor(each) in vendors]
+            for resource in deadline.paced(same[key]):
+                yield {
+                    "podSet": podset.name,
+                    "path": paths.render(podset.locate(container.path)),
+                    "container": container.name,
+                    "claim": name,
+                    "resource": resource,
+                }
 
 
-def _same_devices(name: str, claim: JSON) -> bool:
-    known = devices.resource(name)
+def _given(claim: JSON) -> tuple[frozenset[str], frozenset[str]]:
+    """The extended resources that stand for a claim's GPUs, and the vendors of these."""
     asked = [each for request in claim["requests"] for each in (request, *request["choices"]) if each["gpu"]]
-    return any(
-        each["extendedResource"] == name or (known.kind in devices.COUNTED and known.vendor == each["vendor"] != "")
-        for each in asked
-    )
+    return frozenset(each["extendedResource"] for each in asked), frozenset(each["vendor"] for each in asked) - {""}
+
+
+def _vendor(name: str) -> str:
+    """Whose devices a resource counts, "" for what is none."""
+    known = devices.resource(name)
+    return known.vendor if known.kind in devices.COUNTED else ""
 
 
 def _implicit(listed: Sequence[Container], podset: PodSet, classes: Classes) -> Iterator[JSON]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from webhook import paths, yamlfile
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.paths import FieldPath
 
 FILE = Path(__file__).with_name("fields.yaml")
@@ -87,17 +88,18 @@ def _release(text: str) -> Release:
     return int(major), int(minor)
 
 
-def unknown(obj: JSON, kind: str, release: Release) -> Iterator[JSON]:
+def unknown(obj: JSON, kind: str, release: Release, deadline: Deadline | None = None) -> Iterator[JSON]:
     """Every field that the release does not have: `{path, releases, instead}`; releases is "" for one that none has."""
     shape = table().kinds.get(kind)
     if shape is not None:
-        yield from _unknown(obj, shape, release, ())
+        yield from _unknown(obj, shape, release, (), deadline or Deadline())
 
 
-def _unknown(value: JSON, shape: Shape, release: Release, at: FieldPath) -> Iterator[JSON]:
+def _unknown(value: JSON, shape: Shape, release: Release, at: FieldPath, deadline: Deadline) -> Iterator[JSON]:
+    deadline.spend(1)
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _unknown(item, shape, release, (*at, index))
+            yield from _unknown(item, shape, release, (*at, index), deadline)
     elif isinstance(value, dict):
         for name, held in value.items():
             if held is None:
@@ -106,7 +108,7 @@ def _unknown(value: JSON, shape: Shape, release: Release, at: FieldPath) -> Iter
             if found is not None:
                 yield {"path": paths.render((*at, name)), **found}
             elif name in shape.inner:
-                yield from _unknown(held, shape.inner[name], release, (*at, name))
+                yield from _unknown(held, shape.inner[name], release, (*at, name), deadline)
 
 
 def _judge(name: str, shape: Shape, release: Release) -> dict[str, str] | None:

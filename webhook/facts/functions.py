@@ -87,13 +87,15 @@ def compute(
     which stands for some number of pods, None where nobody knows. What is walked is charged to the deadline.
     """
     view = View(cluster, attributes.namespace, deadline or Deadline())
+    view.deadline.look()  # asked again once the time is up, a fact costs nothing
     match name:
         case "podSets":
             found = _podsets(obj, table, view, assumptions)
             counted = found if pods == 1 else [replace(podset, count=pods) for podset in found]
-            return _pod_sets(obj, attributes.old_object, counted, table)
+            return _pod_sets(obj, attributes.old_object, counted, table, view.deadline)
         case "gpu":
-            return gpu(_podsets(obj, table, view, assumptions), fragments(obj, table), view.missing, asides(obj))
+            parts = fragments(obj, table, view.deadline)
+            return gpu(_podsets(obj, table, view, assumptions), parts, view.missing, asides(obj), view.deadline)
         case "dra":
             return dra.dra(obj, _podsets(obj, table, view, assumptions), view)
         case "podGroup":
@@ -103,7 +105,7 @@ def compute(
         case "trainer":
             return trainer.trainer(obj, view, assumptions.trainer)
         case "training":
-            return training.training(obj, assumptions.trainer, attributes.old_object)
+            return training.training(obj, assumptions.trainer, attributes.old_object, view.deadline)
         case "sandbox":
             return sandbox.sandbox(obj, view)
         case "priorities":
@@ -117,23 +119,23 @@ def _podsets(obj: JSON, table: Table, view: View, assumptions: Assumptions) -> t
     """The pod sets of an object; those of a TrainJob, itself or inside it, come from its runtime, maybe missing."""
     if group_kind(obj) == _TRAIN_JOB:
         return trainer.runtime_podsets(trainer.trainer(obj, view, assumptions.trainer))
-    return (*podsets(obj, table), *_inside(obj, table, view, assumptions))
+    return (*podsets(obj, table, view.deadline), *_inside(obj, table, view, assumptions))
 
 
 def _inside(obj: JSON, table: Table, view: View, assumptions: Assumptions) -> Iterator[PodSet]:
     """The pod sets of the TrainJobs inside an object, as often as it makes them at a time."""
-    for found in embedded(obj, table):
+    for found in view.deadline.paced(embedded(obj, table)):
         if group_kind(found.object) == _TRAIN_JOB:
             for each in trainer.runtime_podsets(trainer.trainer(found.object, view, assumptions.trainer)):
                 yield replace(each, path=found.path + each.path, groups=each.groups * found.groups)
 
 
-def _pod_sets(obj: JSON, old: JSON, found: Sequence[PodSet], table: Table) -> JSON:
+def _pod_sets(obj: JSON, old: JSON, found: Sequence[PodSet], table: Table, deadline: Deadline) -> JSON:
     becomes = changes.change(obj, old, table)
-    before = {podset.name: podset for podset in podsets(old, table)}
+    before = {podset.name: podset for podset in podsets(old, table, deadline)}
     return [
         {**_shown(podset), "change": becomes, "changed": changes.changed(podset, before.get(podset.name))}
-        for podset in found
+        for podset in deadline.paced(found)
     ]
 
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from webhook import paths, quantity
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.facts import devices
 from webhook.facts.beside import Aside
 from webhook.facts.containers import Container, containers, items, names, text
@@ -25,18 +26,20 @@ def gpu(
     fragments: Sequence[Fragment] = (),
     missing: Sequence[str] = (),
     asides: Sequence[Aside] = (),
+    deadline: Deadline | None = None,
 ) -> JSON:
     """The fact of an object with these pod sets; what partial templates say is kept apart, in `patches`."""
+    until = deadline or Deadline()
     sets, found, vendors = [], [], dict[str, int]()
-    for podset, own in _pods(podsets, asides):
+    for podset, own in _pods(podsets, asides, until):
         found.extend(own)
         sets.append(_podset(podset, own))
         for vendor, count in sets[-1]["vendors"].items():
             vendors[vendor] = vendors.get(vendor, 0) + count * (1 if podset.pods is None else podset.pods)
-    patched = [PodSet(name=each.of, path=each.path, template=each.template, bare=each.bare) for each in fragments]
+    patched = (PodSet(name=each.of, path=each.path, template=each.template, bare=each.bare) for each in fragments)
     return {
         "containers": found,
-        "patches": [_container(each, podset) for podset in patched for each in containers(podset.template)],
+        "patches": [each for podset in until.paced(patched) for each in _containers(podset, until)],
         "podSets": sets,
         "vendors": vendors,
         "devices": None if any(each["total"] is None for each in sets) else sum(each["total"] for each in sets),
@@ -44,21 +47,29 @@ def gpu(
     }
 
 
-def _pods(podsets: Sequence[PodSet], asides: Sequence[Aside]) -> Iterator[tuple[PodSet, list[JSON]]]:
+def _pods(
+    podsets: Sequence[PodSet], asides: Sequence[Aside], deadline: Deadline
+) -> Iterator[tuple[PodSet, list[JSON]]]:
     """Each pod set with its containers, and those that have no template but what stands beside one."""
-    beside = [(each.of, _beside(each)) for each in asides]
-    for podset in podsets:
-        own = [_container(container, podset) for container in containers(podset.template)]
-        yield podset, own + [container for name, (_, container) in beside if name == podset.name]
+    beside: dict[str, list[tuple[PodSet, JSON]]] = {}
+    for each in deadline.paced(asides):
+        beside.setdefault(each.of, []).append(_beside(each))
+    for podset in deadline.paced(podsets):
+        yield podset, [*_containers(podset, deadline), *(container for _, container in beside.get(podset.name, ()))]
     known = {podset.name for podset in podsets}
-    yield from ((podset, [container]) for name, (podset, container) in beside if name not in known)
+    for name, listed in beside.items():
+        yield from ((podset, [container]) for podset, container in listed if name not in known)
+
+
+def _containers(podset: PodSet, deadline: Deadline) -> list[JSON]:
+    return [_container(each, podset, deadline) for each in deadline.paced(containers(podset.template))]
 
 
 def _beside(aside: Aside) -> tuple[PodSet, JSON]:
     """A pod set of one container with resources that stand outside a template."""
     value = {"name": aside.name, "resources": aside.resources}
     made = PodSet(name=aside.of, path=aside.path, template={}, count=aside.count, elsewhere=True)
-    container = _container(Container((), value, init=False), made)
+    container = _container(Container((), value, init=False), made, Deadline())
     if aside.is_field:
         container["resources"] = [{**each, "path": container["path"]} for each in container["resources"]]
     return made, container
@@ -93,10 +104,12 @@ def _per_pod(own: Sequence[JSON], vendor: str) -> int:
     return max(running, highest)
 
 
-def _container(container: Container, podset: PodSet) -> JSON:
+def _container(container: Container, podset: PodSet, deadline: Deadline) -> JSON:
     limits, requests = container.amounts("limits"), container.amounts("requests")
     at = paths.render(podset.locate(container.path))
-    found = [_resource(name, limits, requests, at) for name in (limits | requests) if _is_interesting(name)]
+    found = [
+        _resource(name, limits, requests, at) for name in deadline.paced(limits | requests) if _is_interesting(name)
+    ]
     vendors: dict[str, int] = {}
     for each in found:
         if each["kind"] in devices.COUNTED:

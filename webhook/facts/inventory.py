@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cel import Meter, Program
 from webhook.cluster.interest import reading
+from webhook.deadline import Deadline
 from webhook.errors import CompileError, EvaluationError
 from webhook.facts.containers import items, text
 from webhook.facts.requests import requests, version_of
@@ -52,27 +53,28 @@ def inventory(obj: JSON, view: View) -> JSON:
     """The fact of a claim, a template or a class; of anything else it is empty."""
     group, kind = group_kind(obj)
     devices = [*_devices(view)] if group == SLICE.group and kind in _SPECS else []
-    asked = [_entry(each, devices, view) for each in _asked(obj, _SPECS[kind])] if devices else []
+    known = {text(get(each, ("metadata", "name"))): each for each in reversed(view.objects(_CLASS))} if devices else {}
+    asked = [_entry(each, devices, known, view.deadline) for each in _asked(obj, _SPECS[kind], view)] if devices else []
     return {"devices": len(devices), "requests": asked, "missing": view.missing}
 
 
-def _asked(obj: JSON, at: FieldPath) -> Iterator[JSON]:
+def _asked(obj: JSON, at: FieldPath, view: View) -> Iterator[JSON]:
     if not at:
         yield {"path": "spec.selectors", "deviceClass": "", "expressions": _expressions(obj), "name": "", "of": ""}
         return
-    for request in requests(get(obj, at), at, version_of(obj)):
+    for request in requests(get(obj, at), at, version_of(obj), view.deadline):
         for each in (request, *request["choices"]):
             if each["kind"] in ("exactly", "choice"):
                 expressions = [selector["expression"] for selector in each["selectors"]]
                 yield {**each, "expressions": expressions, "of": request["name"] if each is not request else ""}
 
 
-def _entry(asked: JSON, devices: Sequence[tuple[str, JSON]], view: View) -> JSON:
+def _entry(asked: JSON, devices: Sequence[tuple[str, JSON]], known: Mapping[str, JSON], deadline: Deadline) -> JSON:
     """One request with what it finds: null where a class is not known, a selector is none, the cluster is too large."""
-    programs, of_class = _programs(asked, view)
+    programs, of_class = _programs(asked, known, deadline)
     made = None
     if programs is not None and len(programs) * len(devices) <= _MOST:
-        made = _find(programs, of_class, devices)
+        made = _find(programs, of_class, devices, deadline)
     failures = [*made.failures.items()][:_SHOWN] if made else []
     return {
         "path": asked["path"],
@@ -87,16 +89,17 @@ def _entry(asked: JSON, devices: Sequence[tuple[str, JSON]], view: View) -> JSON
     }
 
 
-def _programs(asked: JSON, view: View) -> tuple[list[Program] | None, int]:
+def _programs(asked: JSON, known: Mapping[str, JSON], deadline: Deadline) -> tuple[list[Program] | None, int]:
     """The selectors of the class and then of the request, with how many are the class's."""
     by_class: list[str] = []
     if name := asked["deviceClass"]:
-        found = next((each for each in view.objects(_CLASS) if get(each, ("metadata", "name")) == name), None)
+        found = known.get(name)
         if found is None:
             return None, 0
         by_class = _expressions(found)
     try:
-        return [compiled(each) for each in (*by_class, *asked["expressions"])], len(by_class)
+        written = (*by_class, *asked["expressions"])
+        return [compiled(each) for each in deadline.paced(written)], len(by_class)
     except CompileError:
         return None, 0
 
@@ -106,14 +109,18 @@ def _expressions(device_class: JSON) -> list[str]:
     return [text(get(each, ("cel", "expression"))) for each in listed]
 
 
-def _find(programs: Sequence[Program], of_class: int, devices: Sequence[tuple[str, JSON]]) -> _Asked:
+def _find(
+    programs: Sequence[Program], of_class: int, devices: Sequence[tuple[str, JSON]], deadline: Deadline
+) -> _Asked:
     made = _Asked()
     for name, device in devices:
+        deadline.spend(10 * len(programs) + 1)  # an evaluation is some loops' work
         taken = 0
         try:
-            while taken < len(programs) and programs[taken].evaluate(device, Meter(limit=MOST_COST)) is True:
+            while taken < len(programs) and programs[taken].evaluate(device, _meter(deadline)) is True:
                 taken += 1
         except EvaluationError as error:
+            deadline.look()  # what time stopped is no failure of the selector
             made.failures.setdefault(str(error).partition("\n")[0], name)
         made.classed += taken >= of_class
         if taken == len(programs):
@@ -122,16 +129,20 @@ def _find(programs: Sequence[Program], of_class: int, devices: Sequence[tuple[st
     return made
 
 
+def _meter(deadline: Deadline) -> Meter:
+    return Meter(limit=MOST_COST, deadline=deadline)
+
+
 def _devices(view: View) -> Iterator[tuple[str, JSON]]:
     """The devices of the newest generation of every pool, as expressions see them."""
     newest: dict[tuple[str, str], int] = {}
     slices = [each for each in view.objects(SLICE) if isinstance(get(each, ("spec",)), dict)]
     for each in slices:
         newest[_pool(each)] = max(newest.get(_pool(each), 0), _generation(each))
-    for each in slices:
+    for each in view.deadline.paced(slices):
         if _generation(each) == newest[_pool(each)]:
             driver = text(each["spec"].get("driver"))
-            for device in items(each["spec"].get("devices")):
+            for device in view.deadline.paced(items(each["spec"].get("devices"))):
                 if (read := _read(driver, device)) is not None:
                     yield f"`{text(device.get('name'))}` of driver `{driver}`", read
 

@@ -8,10 +8,11 @@ an existing PersistentVolumeClaim says is not looked up.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.facts import jobsetpolicies, podtemplate
 from webhook.facts.containers import items, mapping, text, whole
 from webhook.facts.finding import Finding
@@ -25,17 +26,18 @@ _MOST_PODS = 2**31 - 1
 _LETTERS = "use lower-case letters, digits and dashes"
 
 
-def findings(spec: JSON) -> Iterator[Finding]:
+def findings(spec: JSON, deadline: Deadline | None = None) -> Iterator[Finding]:
     """Everything that will be said of a JobSet spec but for the length of its name."""
-    jobs = [mapping(each) for each in items(get(spec, ("replicatedJobs",)))]
-    names = [text(job.get("name")) for job in jobs]
+    until = deadline or Deadline()
+    jobs = [mapping(each) for each in until.paced(items(get(spec, ("replicatedJobs",))))]
+    places = {text(job.get("name")): len(jobs) - 1 - back for back, job in enumerate(reversed(jobs))}
     yield from _network(get(spec, ("network", "subdomain")))
-    yield from jobsetpolicies.findings(mapping(spec), jobs, names)
+    yield from jobsetpolicies.findings(mapping(spec), jobs, places.keys(), until)
     shared = jobsetpolicies.claim_templates(spec)
-    for index, job in enumerate(jobs):
+    for index, job in enumerate(until.paced(jobs)):
         at = ("replicatedJobs", index)
-        yield from _job(job, index, names, at)
-        yield from podtemplate.findings(mapping(get(job, POD)), shared, names[index], (*at, *POD))
+        yield from _job(job, index, places, at, until)
+        yield from podtemplate.findings(mapping(get(job, POD)), shared, text(job.get("name")), (*at, *POD), until)
 
 
 def _network(subdomain: JSON) -> Iterator[Finding]:
@@ -45,8 +47,8 @@ def _network(subdomain: JSON) -> Iterator[Finding]:
         yield Finding("badName", ("network", "subdomain"), words, by="jobset")
 
 
-def _job(job: JSON, index: int, names: Sequence[str], at: FieldPath) -> Iterator[Finding]:
-    name, group = names[index], text(job.get("groupName"))
+def _job(job: JSON, index: int, places: Mapping[str, int], at: FieldPath, deadline: Deadline) -> Iterator[Finding]:
+    name, group = text(job.get("name")), text(job.get("groupName"))
     if name and not _PART.fullmatch(name) and not is_placeholder(name):
         words = f"`{name}` is no DNS label, which the names of jobs and pods are made of: {_LETTERS}"
         yield Finding("badName", (*at, "name"), words, name, by="jobset")
@@ -57,19 +59,19 @@ def _job(job: JSON, index: int, names: Sequence[str], at: FieldPath) -> Iterator
     if replicas is not None and pods is not None and replicas * pods > _MOST_PODS:
         words = f"`{replicas}` times a parallelism of {pods} is more than {_MOST_PODS}: ask for fewer pods"
         yield Finding("tooManyPods", (*at, "replicas"), words, name, by="jobset")
-    for place, other in enumerate(items(job.get("dependsOn"))):
-        yield from _dependency(text(get(other, ("name",))), index, names, (*at, "dependsOn", place, "name"))
+    for place, other in enumerate(deadline.paced(items(job.get("dependsOn")))):
+        wanted, where = text(get(other, ("name",))), (*at, "dependsOn", place, "name")
+        yield from _dependency(wanted, name, index, places, where)
 
 
-def _dependency(wanted: str, index: int, names: Sequence[str], at: FieldPath) -> Iterator[Finding]:
+def _dependency(wanted: str, name: str, index: int, places: Mapping[str, int], at: FieldPath) -> Iterator[Finding]:
     """Only jobs that stand before may be waited for; upstream lets a job wait for itself, which it then does."""
-    if is_placeholder(wanted) or wanted in names[:index]:
+    if is_placeholder(wanted) or places.get(wanted, index) < index:
         return
-    name = names[index]
     if index == 0:
         words = f"the first replicated job can depend on none, `{wanted}` included: remove it or move the job"
         yield Finding("firstDepends", at, words, name, by="jobset")
-    elif wanted in names:
+    elif wanted in places:
         words = f"replicated job `{wanted}` does not stand before `{name}`, which depends on it: move it to the front"
         yield Finding("lateDependency", at, words, name, by="jobset")
     else:

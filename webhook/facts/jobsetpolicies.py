@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.facts.containers import containers, items, mapping, names, text, whole
 from webhook.facts.finding import Finding
 from webhook.facts.names import is_placeholder
@@ -27,17 +29,17 @@ _GATED: Final = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
 _MOST_RESTARTS = 1024
 
 
-def findings(spec: JSON, jobs: Sequence[JSON], known: Sequence[str]) -> Iterator[Finding]:
+def findings(spec: JSON, jobs: Sequence[JSON], known: AbstractSet[str], deadline: Deadline) -> Iterator[Finding]:
     """Everything that will be said of the policies of a JobSet spec with these replicated jobs."""
     at = ("successPolicy", "targetReplicatedJobs")
-    yield from _targets(get(spec, at), known, at)
-    yield from _failure(mapping(spec.get("failurePolicy")), jobs, known)
+    yield from _targets(get(spec, at), known, at, deadline)
+    yield from _failure(mapping(spec.get("failurePolicy")), jobs, known, deadline)
     if get(spec, ("startupPolicy", "startupPolicyOrder")) == "InOrder" and any(job.get("dependsOn") for job in jobs):
         words = "InOrder beside dependsOn of a replicated job, of which only one is possible: keep dependsOn"
         yield Finding("startupOrder", ("startupPolicy",), words, by="jobset")
     if isinstance(coordinator := spec.get("coordinator"), dict):
         yield from _coordinator(coordinator, jobs)
-    yield from _claims(spec, jobs)
+    yield from _claims(spec, jobs, deadline)
 
 
 def claim_templates(spec: JSON) -> frozenset[str]:
@@ -49,27 +51,30 @@ def claim_templates(spec: JSON) -> frozenset[str]:
     )
 
 
-def _targets(targets: JSON, known: Sequence[str], at: tuple[str | int, ...]) -> Iterator[Finding]:
-    for index, target in enumerate(items(targets)):
+def _targets(
+    targets: JSON, known: AbstractSet[str], at: tuple[str | int, ...], deadline: Deadline
+) -> Iterator[Finding]:
+    for index, target in enumerate(deadline.paced(items(targets))):
         name = text(target)
         if name not in known and not is_placeholder(name):
             words = f"there is no replicated job `{name}`: correct the name"
             yield Finding("unknownTarget", (*at, index), words, by="jobset")
 
 
-def _failure(policy: JSON, jobs: Sequence[JSON], known: Sequence[str]) -> Iterator[Finding]:
+def _failure(policy: JSON, jobs: Sequence[JSON], known: AbstractSet[str], deadline: Deadline) -> Iterator[Finding]:
     rules = [mapping(rule) for rule in items(policy.get("rules"))]
-    called = [text(rule.get("name")) or f"failurePolicyRule{index}" for index, rule in enumerate(rules)]
-    for index, rule in enumerate(rules):
-        at, name = ("failurePolicy", "rules", index), called[index]
+    called: set[str] = set()
+    for index, rule in enumerate(deadline.paced(rules)):
+        at, name = ("failurePolicy", "rules", index), text(rule.get("name")) or f"failurePolicyRule{index}"
         if not _RULE.fullmatch(name) and not is_placeholder(name):
             words = f"`{name}` is no name of a rule: use at most 128 letters, digits, `_`, `,` and `:`, a letter first"
             yield Finding("badRule", (*at, "name"), words, by="jobset")
-        if name in called[:index]:
+        if name in called:
             words = f"`{name}` is the name of another rule too: give every rule its own name"
             yield Finding("twinRule", (*at, "name"), words, by="jobset")
-        yield from _targets(rule.get("targetReplicatedJobs"), known, (*at, "targetReplicatedJobs"))
-        for place, reason in enumerate(items(rule.get("onJobFailureReasons"))):
+        called.add(name)
+        yield from _targets(rule.get("targetReplicatedJobs"), known, (*at, "targetReplicatedJobs"), deadline)
+        for place, reason in enumerate(deadline.paced(items(rule.get("onJobFailureReasons")))):
             if reason not in _REASONS and not is_placeholder(text(reason)):
                 words = f"`{reason}` is no reason why a Job fails: use one of {', '.join(_REASONS)}"
                 yield Finding("unknownReason", (*at, "onJobFailureReasons", place), words, by="jobset")
@@ -115,11 +120,13 @@ def _coordinator(coordinator: JSON, jobs: Sequence[JSON]) -> Iterator[Finding]:
             yield Finding("badCoordinator", ("coordinator", field), words, name, by="jobset")
 
 
-def _claims(spec: JSON, jobs: Sequence[JSON]) -> Iterator[Finding]:
+def _claims(spec: JSON, jobs: Sequence[JSON], deadline: Deadline) -> Iterator[Finding]:
     """Claims that JobSet makes for all its pods: one name each, mounted somewhere, and no volume of that name."""
+    policies = items(spec.get("volumeClaimPolicies"))
+    pods = _Pods(jobs if policies else (), deadline)
     seen: set[str] = set()
-    for index, policy in enumerate(items(spec.get("volumeClaimPolicies"))):
-        for place, template in enumerate(items(get(policy, ("templates",)))):
+    for index, policy in enumerate(deadline.paced(policies)):
+        for place, template in enumerate(deadline.paced(items(get(policy, ("templates",))))):
             at = ("volumeClaimPolicies", index, "templates", place, "metadata")
             name = text(get(template, ("metadata", "name")))
             if text(get(template, ("metadata", "namespace"))):
@@ -136,17 +143,32 @@ def _claims(spec: JSON, jobs: Sequence[JSON]) -> Iterator[Finding]:
                 )
                 yield Finding("badName", (*at, "name"), words, by="jobset")
             else:
-                yield from _claimed(name, jobs, (*at, "name"))
+                yield from _claimed(name, pods, (*at, "name"))
             seen.add(name)
 
 
-def _claimed(name: str, jobs: Sequence[JSON], at: tuple[str | int, ...]) -> Iterator[Finding]:
-    templates = [mapping(get(job, _POD)) for job in jobs]
-    for template, job in zip(templates, jobs, strict=True):
-        if name in names(get(template, ("spec", "volumes"))):
-            words = f"replicated job `{text(job.get('name'))}` has a volume `{name}` of its own: rename one of them"
-            yield Finding("volumeConflict", at, words, by="jobset")
-    mounts = (names(each.value.get("volumeMounts")) for template in templates for each in containers(template))
-    if not any(name in mounted for mounted in mounts):
+class _Pods:
+    """Which replicated jobs have a volume of a name, and what their containers mount."""
+
+    def __init__(self, jobs: Sequence[JSON], deadline: Deadline) -> None:
+        self.volumes: dict[str, list[str]] = {}
+        self.mounted: set[str] = set()
+        for job in deadline.paced(jobs):
+            template = mapping(get(job, _POD))
+            for name in dict.fromkeys(deadline.paced(_named(get(template, ("spec", "volumes"))))):
+                self.volumes.setdefault(name, []).append(text(job.get("name")))
+            for container in deadline.paced(containers(template)):
+                self.mounted.update(deadline.paced(_named(container.value.get("volumeMounts"))))
+
+
+def _named(listed: JSON) -> list[str]:
+    return [each for each in names(listed) if isinstance(each, str)]
+
+
+def _claimed(name: str, pods: _Pods, at: tuple[str | int, ...]) -> Iterator[Finding]:
+    for job in pods.volumes.get(name, ()):
+        words = f"replicated job `{job}` has a volume `{name}` of its own: rename one of them"
+        yield Finding("volumeConflict", at, words, by="jobset")
+    if name not in pods.mounted:
         words = f"no container mounts the volume `{name}`: add it to volumeMounts, or remove the template"
         yield Finding("unmountedTemplate", at, words, by="jobset")

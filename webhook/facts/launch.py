@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.facts.containers import items, text
 from webhook.facts.launchers import Launcher
-from webhook.facts.shell import Variables
+from webhook.facts.shell import Reading, Variables
 from webhook.facts.starts import Start, starts
 
 PYTHON: Final = "python"
@@ -35,16 +37,26 @@ _HOSTS: Final = re.compile(r"(?i)hostfile|_mca_|hydra")
 """What a script says when it changes which hosts or slots mpirun has."""
 
 
-def launch(container: JSON) -> JSON:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A command line with its environment; until when it may be followed makes no difference to the answer."""
+
+    words: tuple[str, ...]
+    env: tuple[tuple[str, str | None], ...]
+    deadline: Deadline = field(compare=False)
+
+
+def launch(container: JSON, deadline: Deadline | None = None) -> JSON:
     """`{by, processes, perNode, nodes, ranks, hosts, oversubscribed, whole}` of a container.
 
     by: the launcher, `python` for one program without any, `several`, or "". processes: on each node, ranks: in all,
     each a number or null; perNode and nodes: as written, `?` for what the script works out. hosts: it names its own.
     whole: every option is understood, so what is not there was not given.
     """
-    env = [each for each in items(container.get("env")) if isinstance(each, dict)]
-    argv = tuple(each for side in ("command", "args") for each in items(container.get(side)) if text(each))
-    return dict(_launch(argv, tuple((text(each.get("name")), _value(each)) for each in env)))
+    until = deadline or Deadline()
+    env = [each for each in until.paced(items(container.get("env"))) if isinstance(each, dict)]
+    argv = tuple(each for side in ("command", "args") for each in until.paced(items(container.get(side))) if text(each))
+    return dict(_launch(_Asked(argv, tuple((text(each.get("name")), _value(each)) for each in env), until)))
 
 
 def _value(variable: JSON) -> str | None:
@@ -53,11 +65,13 @@ def _value(variable: JSON) -> str | None:
 
 
 @lru_cache(maxsize=32)
-def _launch(words: tuple[str, ...], env: tuple[tuple[str, str | None], ...]) -> JSON:
+def _launch(asked: _Asked) -> JSON:
     """The same, remembered: the roles of a job mostly have one command, and both phases ask."""
-    known = _environment(env)
+    reading = Reading(asked.deadline)
+    words, env = asked.deadline.paced(asked.words), asked.env
     try:
-        found = list(starts([_expanded(word, known) for word in words], Variables(known)))
+        known = _environment(env, reading)
+        found = list(starts([_expanded(word, known, reading) for word in words], Variables(known, reading)))
     except ValueError:
         found = []
     launchers = [start for start in found if start.launcher is not None]
@@ -65,7 +79,7 @@ def _launch(words: tuple[str, ...], env: tuple[tuple[str, str | None], ...]) -> 
         return _said(SEVERAL)
     if launchers:
         said = _described(launchers[0], " ".join(each or "" for variable in env for each in variable))
-        return said | {"hosts": said["hosts"] or (said["by"] in _MPI and any(map(_changes_hosts, words)))}
+        return said | {"hosts": said["hosts"] or (said["by"] in _MPI and any(map(_changes_hosts, asked.words)))}
     return _said(PYTHON, whole=True) if len(found) == 1 else _said("")
 
 
@@ -80,19 +94,27 @@ def _said(by: str, **words: JSON) -> JSON:
     return {"by": by, **nothing, "hosts": False, "oversubscribed": False, "whole": False, **words}
 
 
-def _environment(env: Sequence[tuple[str, str | None]]) -> dict[str, str]:
+def _environment(env: Sequence[tuple[str, str | None]], reading: Reading) -> dict[str, str]:
     """The variables of a container whose values stand in it, the last of a name counting."""
     known: dict[str, str] = {}
-    for name, value in env:
+    for name, value in reading.deadline.paced(env):
         known.pop(name, None)
         if name and value is not None and not _RESERVED.fullmatch(name):
-            known[name] = _expanded(value, known) if "$" in value else value
+            known[name] = _expanded(value, known, reading)
     return {name: value for name, value in known.items() if "$" not in value and "{{" not in value}
 
 
-def _expanded(word: str, known: Mapping[str, str]) -> str:
+def _expanded(word: str, known: Mapping[str, str], reading: Reading) -> str:
     """A word after the kubelet's own expansion: `$(NAME)` where NAME is known, `$$` for `$`."""
-    return _KUBELET.sub(lambda match: "$" if match[0] == "$$" else known.get(match[1], match[0]), word)
+    if "$" not in word:
+        return word
+
+    def meant(match: re.Match[str]) -> str:
+        value = "$" if match[0] == "$$" else known.get(match[1], match[0])
+        reading.take(len(value))
+        return value
+
+    return _KUBELET.sub(meant, word)
 
 
 def _described(start: Start, env: str) -> JSON:
@@ -136,27 +158,33 @@ def _options(launcher: Launcher, words: Sequence[str]) -> tuple[dict[str, str], 
 
     What is said twice and differs is `?`.
     """
-    found: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
     at = 0
     while at < len(words) and words[at].startswith("-") and words[at] != "--":
         name, equals, value = words[at].lstrip("-").partition("=")
         name, at = name.replace("_", "-"), at + 1
         count = launcher.takes(name)
         if count is None and not equals and at < len(words) and not words[at].startswith("-"):
-            return found, False
+            return _joined(found), False
         if count and not equals:
             value, at = " ".join(words[at : at + count]), at + count
         for key in {name, launcher.meaning(name)} - {""}:
-            found[key] = _again(key, found.get(key, value), value)
+            _add(found.setdefault(key, [value]), key, value)
     is_known = at >= len(words) or words[at] == "--" or not _UNSURE.search(words[at])
-    return found, is_known and at <= len(words)
+    return _joined(found), is_known and at <= len(words)
 
 
-def _again(key: str, before: str, now: str) -> str:
+def _add(said: list[str], key: str, now: str) -> None:
     """What an option says that is given a second time."""
-    if before == now:
-        return now
-    return f"{before} {now}" if key == "mca" else "?"
+    if said != [now]:
+        if key == "mca":
+            said.append(now)
+        else:
+            said[:] = ["?"]
+
+
+def _joined(found: Mapping[str, list[str]]) -> dict[str, str]:
+    return {key: " ".join(said) for key, said in found.items()}
 
 
 def _number(words: str) -> int | None:

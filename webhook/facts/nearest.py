@@ -12,13 +12,14 @@ from collections.abc import Iterable
 _WORDS = re.compile(r"[^._-]+")
 _DIGITS = re.compile(r"[0-9]+")
 _OTHER = 9  # more than any limit: another word
+_LONGEST = 253  # characters of a name; what is longer is none, and near no other
 _FARTHEST = 2  # edits: a letter missing, doubled, swapped or wrong, twice; more and it is another word
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known name with the fewest edits to `name`, at most two and fewer than a third of it; "" when none is."""
     best, distance = "", min(_FARTHEST, (len(name) - 1) // 3) + 1
-    for candidate in known:
+    for candidate in known if len(name) <= _LONGEST else ():
         if abs(len(candidate) - len(name)) < distance and candidate != name:
             found = edits(name, candidate, distance)
             if found < distance:

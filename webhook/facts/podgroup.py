@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from webhook import paths
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
+from webhook.deadline import Deadline
 from webhook.facts.containers import items, text
 from webhook.facts.names import is_placeholder
 from webhook.facts.view import View
@@ -26,7 +27,7 @@ def pod_group(podsets: Sequence[PodSet], view: View) -> JSON:
     """The fact of one object, whose pod sets these are."""
     groups: list[JSON] = []
     claims: list[JSON] = []
-    for podset in podsets:
+    for podset in view.deadline.paced(podsets):
         spec = paths.get(podset.template, ("spec",))
         name = text(paths.get(spec, ("schedulingGroup", "podGroupName")))
         if not name or is_placeholder(name):
@@ -34,19 +35,19 @@ def pod_group(podsets: Sequence[PodSet], view: View) -> JSON:
         found = view.get(GROUP, name)
         where = paths.render(podset.locate(("spec", "schedulingGroup", "podGroupName")))
         groups.append({"podSet": podset.name, "path": where, "name": name, "found": found is not None})
-        claims.extend(_other(podset, spec, name, found))
+        claims.extend(_other(podset, spec, name, found, view.deadline))
     return {"groups": groups, "others": claims, "missing": view.missing}
 
 
-def _other(podset: PodSet, spec: JSON, group: str, found: JSON) -> Iterator[JSON]:
+def _other(podset: PodSet, spec: JSON, group: str, found: JSON, deadline: Deadline) -> Iterator[JSON]:
     """The claims of a pod that are nearly those of its group."""
     shared = [each for each in items(paths.get(found, ("spec", "resourceClaims"))) if isinstance(each, dict)]
-    for index, claim in enumerate(items(spec.get("resourceClaims"))):
-        if not isinstance(claim, dict) or any(_same(claim, each, "name", *_FIELDS) for each in shared):
+    same = {_said(each, "name", *_FIELDS) for each in deadline.paced(shared)}
+    named, sourced = _first(shared, "name"), _first(shared, *_FIELDS)
+    for index, claim in enumerate(deadline.paced(items(spec.get("resourceClaims")))):
+        if not isinstance(claim, dict) or _said(claim, "name", *_FIELDS) in same:
             continue
-        named = next((each for each in shared if _same(claim, each, "name")), None)
-        sourced = next((each for each in shared if _same(claim, each, *_FIELDS)), None)
-        if nearly := named or sourced:
+        if nearly := named.get(_said(claim, "name")) or sourced.get(_said(claim, *_FIELDS)):
             yield {
                 "path": paths.render(podset.locate(("spec", "resourceClaims", index))),
                 "group": group,
@@ -57,8 +58,13 @@ def _other(podset: PodSet, spec: JSON, group: str, found: JSON) -> Iterator[JSON
             }
 
 
-def _same(one: JSON, other: JSON, *fields: str) -> bool:
-    return all(text(one.get(each)) == text(other.get(each)) for each in fields)
+def _first(claims: Sequence[JSON], *fields: str) -> dict[tuple[str, ...], JSON]:
+    """The first claim that says so in these fields."""
+    return {_said(each, *fields): each for each in reversed(claims)}
+
+
+def _said(claim: JSON, *fields: str) -> tuple[str, ...]:
+    return tuple(text(claim.get(each)) for each in fields)
 
 
 def _source(claim: JSON) -> str:

@@ -13,7 +13,6 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
 from webhook.facts.containers import mapping, text
 from webhook.facts.names import is_placeholder
-from webhook.facts.nearest import nearest
 from webhook.facts.view import View
 from webhook.paths import get, render
 from webhook.workloads.podsets import PodSet
@@ -35,11 +34,11 @@ def named(template: JSON) -> str:
 
 
 def _classes(podsets: Iterable[PodSet], view: View) -> Iterator[JSON]:
-    for podset in podsets:
+    for podset in view.deadline.paced(podsets):
         if not (name := named(podset.template)):
             continue
         found = name in _ALWAYS or view.get(PRIORITY_CLASS, name, namespaced=False) is not None
-        near = "" if found else nearest(name, (_name(each) for each in view.objects(PRIORITY_CLASS)))
+        near = "" if found else view.nearest(name, (_name(each) for each in view.objects(PRIORITY_CLASS)))
         yield {
             "podSet": podset.name,
             "path": render(podset.locate(("spec", "priorityClassName"))),

@@ -8,6 +8,7 @@ named one resourceClassName for the whole claim: it has no requests, and `kind` 
 from __future__ import annotations
 
 from webhook.attributes import JSON
+from webhook.deadline import STEP, Deadline
 from webhook.facts import devices
 from webhook.facts.containers import items, text
 from webhook.facts.selectors import judge
@@ -19,17 +20,17 @@ _INTEGERS = range(-(2**63), 2**63)
 _ZERO = frozenset(("deviceClassName", "allocationMode", "count"))
 
 
-def requests(spec: JSON, at: FieldPath, version: str = "v1") -> list[JSON]:
+def requests(spec: JSON, at: FieldPath, version: str = "v1", deadline: Deadline | None = None) -> list[JSON]:
     """The requests of a claim's spec (`{devices: {requests}}`) in a version of the API; `at` is where that spec stands.
 
     A null among the requests is one that says nothing, as for the API server.
     """
     if version == "v1alpha2":
         return [_shape("", "unsupported", at, devices.UNKNOWN)]
-    listed = items(get(spec, ("devices", "requests")))
+    listed, until = items(get(spec, ("devices", "requests"))), deadline or Deadline()
     return [
-        _request(request or {}, (*at, "devices", "requests", index), flat=version in _FLAT_VERSIONS)
-        for index, request in enumerate(listed)
+        _request(request or {}, (*at, "devices", "requests", index), until, flat=version in _FLAT_VERSIONS)
+        for index, request in enumerate(until.paced(listed))
         if request is None or isinstance(request, dict)
     ]
 
@@ -54,21 +55,21 @@ def constraints(spec: JSON, at: FieldPath) -> list[JSON]:
     ]
 
 
-def _request(request: JSON, at: FieldPath, *, flat: bool) -> JSON:
+def _request(request: JSON, at: FieldPath, deadline: Deadline, *, flat: bool) -> JSON:
     name = text(request.get("name"))
     choices = [choice for choice in items(request.get("firstAvailable")) if isinstance(choice, dict)]
     exact, where = _exact(request, at, flat=flat)
     if exact is not None and not choices:
-        return _asked(name, "exactly", exact, where)
+        return _asked(name, "exactly", exact, where, deadline)
     if exact is None and not choices:
         meant = request if _says_something(request) else request.get("exactly")
         if isinstance(meant, dict):  # of another version: refused, but what it means is clear
-            return _asked(name, "none", meant, at)
+            return _asked(name, "none", meant, at, deadline)
     known = devices.UNKNOWN
     made = _shape(name, "both" if exact is not None else "firstAvailable" if choices else "none", at, known)
     made["choices"] = [
-        _asked(text(choice.get("name")), "choice", choice, (*at, "firstAvailable", index))
-        for index, choice in enumerate(choices)
+        _asked(text(choice.get("name")), "choice", choice, (*at, "firstAvailable", index), deadline)
+        for index, choice in enumerate(deadline.paced(choices))
     ]
     counts = [choice["devices"] for choice in made["choices"]]
     made["devices"] = counts[0] if counts and len(set(counts)) == 1 else None
@@ -92,7 +93,7 @@ def _says_something(request: JSON) -> bool:
     return any(request.get(each) or (each not in _ZERO and request.get(each) is not None) for each in _FLAT)
 
 
-def _asked(name: str, kind: str, asked: JSON, at: FieldPath) -> JSON:
+def _asked(name: str, kind: str, asked: JSON, at: FieldPath, deadline: Deadline) -> JSON:
     """One request for devices of one class."""
     device_class = text(asked.get("deviceClassName"))
     made = _shape(name, kind, at, devices.device_class(device_class))
@@ -105,14 +106,14 @@ def _asked(name: str, kind: str, asked: JSON, at: FieldPath) -> JSON:
         "allocationMode": mode,
         "count": count if is_number else 0,
         "adminAccess": kind == "exactly" and asked.get("adminAccess") is True,
-        "selectors": selectors(asked, at),
+        "selectors": selectors(asked, at, deadline),
         "devices": count if mode == "ExactCount" and is_count else None,
         "atLeast": count if mode == "ExactCount" and is_count else 1 if mode == "All" else 0,
     }
     return made
 
 
-def selectors(asked: JSON, at: FieldPath) -> list[JSON]:
+def selectors(asked: JSON, at: FieldPath, deadline: Deadline) -> list[JSON]:
     """The selectors of a request or of a DeviceClass's spec, each with what is wrong with its expression.
 
     A selector without `cel`, or of a wrong type, is for shape.py to tell.
@@ -122,6 +123,7 @@ def selectors(asked: JSON, at: FieldPath) -> list[JSON]:
         cel = get(selector, ("cel",))
         if isinstance(cel, dict) and isinstance(cel.get("expression"), str | None):
             expression = cel.get("expression") or ""
+            deadline.spend(STEP)  # compiling it takes about a millisecond
             judged = judge(expression)
             where = render((*at, "selectors", index, "cel", "expression"))
             found.append({"path": where, "expression": expression, "problem": judged.problem, "gated": judged.gated})

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from webhook import paths
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.facts.containers import text
-from webhook.facts.nearest import nearest
 from webhook.facts.requests import names, requests, version_of
 from webhook.facts.view import View
 from webhook.paths import FieldPath
@@ -27,6 +26,7 @@ class Classes:
         self._view = view
         self._found: dict[str, JSON] = {}
         self._names: list[str] | None = None
+        self._states: dict[str, JSON] = {}
 
     def get(self, name: str) -> JSON | None:
         """The DeviceClass, or None."""
@@ -46,8 +46,14 @@ class Classes:
         Drivers bring their classes, files seldom have them: only a whole cluster lacks one for certain, or a view that
         has one of almost that name.
         """
+        known = self._states.get(name)
+        if known is None:
+            known = self._states[name] = self._state(name)
+        return known
+
+    def _state(self, name: str) -> JSON:
         found = self.get(name) if name else None
-        near = nearest(name, self.names()) if found is None and name else ""
+        near = self._view.nearest(name, self.names()) if found is None and name else ""
         return {
             "classFound": found is not None,
             "classAbsent": found is None and name != "" and (near != "" or self._view.is_whole()),
@@ -57,7 +63,7 @@ class Classes:
 
     def mark(self, asked: Sequence[JSON]) -> None:
         """Say of every request and every choice what `state` says of its class."""
-        for request in asked:
+        for request in self._view.deadline.paced(asked):
             for each in (request, *request["choices"]):
                 each.update(self.state(each["deviceClass"]))
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from webhook import paths
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.facts.containers import Container, items, names, text
 from webhook.facts.gpu import devices_of
 from webhook.facts.launch import launch
@@ -54,7 +55,7 @@ class Roles:
     open: bool = False
 
 
-def roles(obj: JSON, kind: str) -> Roles:
+def roles(obj: JSON, kind: str, deadline: Deadline | None = None) -> Roles:
     """Every role of a job of one of KINDS; a role that is null does not exist."""
     name, main = KINDS[kind]
     called = get(obj, ("metadata", "name"))
@@ -66,7 +67,7 @@ def roles(obj: JSON, kind: str) -> Roles:
     listed = get(obj, ("spec", name))
     for role, value in listed.items() if isinstance(listed, dict) else ():
         if value is not None:
-            reader = _Reader(("spec", name, role), made.odd)
+            reader = _Reader(("spec", name, role), made.odd, deadline or Deadline())
             # an MPIJob of either version has no workers where it does not say so
             made.found.append(reader.role(str(role), value, main, 0 if (kind, role) == ("MPIJob", "Worker") else 1))
     return made
@@ -75,11 +76,13 @@ def roles(obj: JSON, kind: str) -> Roles:
 class _Reader:
     """Reads one role; `odd` takes what is of a wrong type."""
 
-    def __init__(self, at: FieldPath, odd: list[JSON]) -> None:
+    def __init__(self, at: FieldPath, odd: list[JSON], deadline: Deadline) -> None:
         self.at = at
         self.odd = odd
+        self.deadline = deadline
 
     def role(self, name: str, value: JSON, main: str, default: int) -> JSON:
+        self.deadline.spend(10)  # a role is as much work as some loops
         replicas = self._get(value, ("replicas",), "number")
         self._get(value, ("template", "metadata"), "map")
         listed, is_open = self._containers(value)
@@ -97,7 +100,7 @@ class _Reader:
             "found": chosen is not None or any(is_placeholder(each.name) for each in listed),
             "shm": _shares_memory(template, chosen),
             "gpuNamed": any("gpu" in name for each in listed for name in each.amounts("limits")),
-            **_described(chosen),
+            **_described(chosen, self.deadline),
         }
 
     def _get(self, value: JSON, path: FieldPath, shape: Shape) -> JSON:
@@ -119,7 +122,7 @@ class _Reader:
         for path, shape in steps:
             self._get(value, path, shape)
         listed = []
-        for index, each in enumerate(items(get(value, steps[-1][0]))):
+        for index, each in enumerate(self.deadline.paced(items(get(value, steps[-1][0])))):
             at: FieldPath = ("template", "spec", "containers", index)
             self._get(value, at, "map")
             if isinstance(each, dict):
@@ -133,7 +136,7 @@ class _Reader:
         for name, shape in _CONTAINER.items():
             self._get(value, (*at, name), shape)
         for name in ("command", "args"):
-            for index in range(len(items(get(value, (*at, name))))):
+            for index in self.deadline.paced(range(len(items(get(value, (*at, name)))))):
                 self._get(value, (*at, name, index), "text")
         for name in ("limits", "requests"):
             self._get(value, (*at, "resources", name), "map")
@@ -151,7 +154,7 @@ def _shares_memory(template: JSON, container: Container | None) -> bool:
     )
 
 
-def _described(container: Container | None) -> JSON:
+def _described(container: Container | None, deadline: Deadline) -> JSON:
     """The devices, variables and command of a role's main container; `*` stands for variables from elsewhere."""
     value = container.value if container is not None else {}
     asked = get(value, ("resources",)) or {}
@@ -164,5 +167,5 @@ def _described(container: Container | None) -> JSON:
         "claims": len(items(get(asked, ("claims",)))),
         "env": [*names(value.get("env")), *(["*"] if value.get("envFrom") else [])],
         "cpus": cpu_count(asked),
-        "launch": launch(value),
+        "launch": launch(value, deadline),
     }

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.errors import PatchError
 from webhook.facts.containers import items, mapping, names, text
 from webhook.facts.finding import note
@@ -48,14 +49,15 @@ class Merged:
         self.notes.append(note(what, path, words, job, container))
 
 
-def merge(job: JSON, runtime: JSON, version: Release) -> Merged:
+def merge(job: JSON, runtime: JSON, version: Release, deadline: Deadline | None = None) -> Merged:
     """The JobSet of a TrainJob on a runtime; `runtime` is the runtime object's `spec`."""
     template = mapping(get(runtime, ("template",)))
     merged = Merged(spec=mapping(template.get("spec")))
     merged.annotate(get(template, ("metadata", "annotations")), "spec.runtimeRef")
-    for layer in layers(job, version):
+    until = deadline or Deadline()
+    for layer in until.paced(layers(job, version)):
         merged.annotate(layer.metadata.get("annotations"), layer.metadata_at)
-        _lay(merged, layer, version)
+        _lay(merged, layer, version, until)
     _apply_trainer(merged, job, runtime, version)
     return merged
 
@@ -64,16 +66,18 @@ def _jobs(spec: JSON) -> list[JSON]:
     return [each for each in items(get(spec, ("replicatedJobs",))) if isinstance(each, dict)]
 
 
-def _lay(merged: Merged, layer: Layer, version: Release) -> None:
+def _lay(merged: Merged, layer: Layer, version: Release, deadline: Deadline) -> None:
     """Merge one patch; one that cannot be merged is noted and left out."""
-    known = {text(each.get("name")): each for each in _jobs(merged.spec)}
-    for overlay in layer.overlays:
+    jobs = _jobs(merged.spec)
+    deadline.spend(len(jobs) // 10)
+    known = {text(each.get("name")): each for each in jobs}
+    for overlay in deadline.paced(layer.overlays):
         _note_overlay(merged, overlay, known, version)
     taken = [each.job for each in layer.overlays if version >= WHOLE_JOBSET or each.name in known]
     if not taken:
         return
     try:
-        merged.spec = strategic.merge(merged.spec, {"replicatedJobs": taken}, "JobSetSpec")
+        merged.spec = strategic.merge(merged.spec, {"replicatedJobs": taken}, "JobSetSpec", deadline)
     except PatchError as error:
         merged.note("unmergeable", layer.at, str(error))
 
@@ -172,7 +176,8 @@ def _with_claims(job: JSON, claims: list[JSON]) -> JSON:
         return job
     named = [claim.get("name") for claim in claims]
     pod = mapping(get(job, POD))
-    kept = [each for each in items(pod.get("resourceClaims")) if get(each, ("name",)) not in named]
+    own = {text(name) for name in named}
+    kept = [each for each in items(pod.get("resourceClaims")) if text(get(each, ("name",))) not in own]
     listed = [_refers(each, named) if _is_node(each) else each for each in items(pod.get("containers"))]
     return _put(job, POD, {**pod, "resourceClaims": [*kept, *claims], "containers": listed})
 
@@ -180,15 +185,17 @@ def _with_claims(job: JSON, claims: list[JSON]) -> JSON:
 def _refers(container: JSON, named: list[JSON]) -> JSON:
     resources = mapping(container.get("resources"))
     own = items(resources.get("claims"))
-    added = [{"name": name} for name in named if name not in (get(each, ("name",)) for each in own)]
+    known = {text(get(each, ("name",))) for each in own}
+    added = [{"name": name} for name in named if text(name) not in known]
     return {**container, "resources": {**resources, "claims": [*own, *added]}}
 
 
 def _lost_claims(before: JSON, after: JSON) -> list[str]:
     if before is after:
         return []
-    kept = items(get(after, ("resources", "claims")))
-    return [text(get(each, ("name",))) for each in items(get(before, ("resources", "claims"))) if each not in kept]
+    if items(get(after, ("resources", "claims"))):  # they are kept all, or none
+        return []
+    return [text(get(each, ("name",))) for each in items(get(before, ("resources", "claims")))]
 
 
 def _with_node(container: JSON, trainer: JSON, version: Release, *, whole: bool, resources: bool) -> JSON:

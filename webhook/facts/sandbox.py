@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from webhook import quantity
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
+from webhook.deadline import Deadline
 from webhook.facts import shards
 from webhook.facts.containers import items, text
-from webhook.facts.nearest import nearest
 from webhook.facts.view import NAMESPACES, View
 from webhook.paths import get, parse
 from webhook.workloads.podsets import group_kind
@@ -56,7 +56,7 @@ def sandbox(obj: JSON, view: View) -> JSON:
     return {
         "references": [each for each in found if each["name"]],
         "pools": _pools(own, view) if chooses else [],
-        "notes": list(_notes(own)) if is_batch else [],
+        "notes": list(_notes(own, view.deadline)) if is_batch else [],
         "missing": view.missing,
     }
 
@@ -81,7 +81,7 @@ def _reference(obj: JSON, path: str, kind: GroupVersionKind, view: View) -> JSON
 def _absence(name: str, kind: GroupVersionKind, view: View) -> JSON:
     """Whether an object is known not to be there: from a whole cluster, or from files that have others like it."""
     others = [text(get(each, ("metadata", "name"))) for each in _here(kind, view)]
-    return {"absent": bool(others) or view.is_whole(), "nearest": nearest(name, others)}
+    return {"absent": bool(others) or view.is_whole(), "nearest": view.nearest(name, others)}
 
 
 def _here(kind: GroupVersionKind, view: View) -> list[JSON]:
@@ -98,7 +98,7 @@ def _pools(obj: JSON, view: View) -> list[JSON]:
     template = get(obj, ("spec", "template", "spec"))
     return [
         {"name": text(get(each, ("metadata", "name"))), "lacks": list(_lacks(template, each))}
-        for each in _here(POOL, view)
+        for each in view.deadline.paced(_here(POOL, view))
     ]
 
 
@@ -136,10 +136,11 @@ def _requests(spec: JSON) -> dict[str, quantity.Quantity]:
     return total
 
 
-def _notes(obj: JSON) -> Iterator[JSON]:
+def _notes(obj: JSON, deadline: Deadline) -> Iterator[JSON]:
     """What is to be said of each shard patch; with a Pool they are not read."""
     if text(get(obj, ("spec", "poolRef"))):
         return
     template = get(obj, ("spec", "template"))
-    for place, patch in enumerate(items(get(obj, ("spec", "shardPatches")))):
-        yield from shards.notes(template, patch, ("spec", "shardPatches", place))
+    made = shards.Template(template, deadline)
+    for place, patch in enumerate(deadline.paced(items(get(obj, ("spec", "shardPatches"))))):
+        yield from made.notes(patch, ("spec", "shardPatches", place))

@@ -22,12 +22,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from webhook import yamlfile
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.facts.names import FORMS, is_placeholder
 from webhook.facts.nearest import nearest
 from webhook.paths import FieldPath, render
@@ -41,10 +43,11 @@ Field = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """The declarations of one file, as an object of one version of an API is measured by them."""
+    """The declarations of one file, as an object of one version of an API is measured by them until a deadline."""
 
     objects: Mapping[str, Mapping[str, Any]]
     version: str = ""
+    deadline: Deadline = dataclass_field(default_factory=Deadline)
 
     def notes(self, value: JSON, name: str, at: FieldPath) -> Iterator[JSON]:
         """Everything that is wrong with an object, in the order of its fields."""
@@ -78,6 +81,7 @@ def shown(value: JSON) -> str:
 
 def _field(shapes: Shapes, value: JSON, field: Field, at: FieldPath) -> Iterator[JSON]:
     """What is wrong with a value that is there."""
+    shapes.deadline.spend(1)
     for kind, judge in _KINDS.items():
         if kind in field:
             yield from judge(shapes, value, field, at)
@@ -96,6 +100,7 @@ def _object(shapes: Shapes, value: JSON, field: Field, at: FieldPath) -> Iterato
             yield from _inside(shapes, held, known[name], (*at, name), value)
         elif "open" not in known:
             moved = known.get("moved", {}).get(name, "")
+            shapes.deadline.spend(len(known))
             near = "" if moved else nearest(name, (each for each in known if each not in _ABOUT))
             yield note("unknownField", (*at, name), name, moved, near)
     for name, declaration in known.items():

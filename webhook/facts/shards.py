@@ -8,10 +8,12 @@ batchsandbox_controller.go scaleBatchSandbox, and Go's encoding/json. Knows no c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.deadline import Deadline
 from webhook.errors import PatchError
 from webhook.facts.containers import items, text
 from webhook.patch import schema, strategic
@@ -33,23 +35,7 @@ def notes(template: JSON, patch: JSON, at: FieldPath) -> list[JSON]:
     cannot be merged), keeps and directive (what it cannot take away). Of the pod: image, added, inherits, resources,
     sources and claim; certain is what would be so without the second decoding too.
     """
-    if patch is None:
-        return []
-    broken = list(_mistyped(patch, schema.root(_POD), at))
-    broken += _keyless(patch, "PodTemplateSpec", at) if not broken else ()
-    if any(note["what"] in ("type", "key") for note in broken):
-        return broken
-    before = _written(template)
-    try:
-        merged = _merged(before, patch)
-    except PatchError as error:
-        return [*broken, _note("merge", at, str(error))]
-    shard = _Shard(before, patch, merged, _decoded(before, merged), at)
-    either = [*_containers(shard, merged), *_sources(shard, merged)]
-    told = {(note["what"], note["path"]) for note in either}
-    made = [*_containers(shard, shard.pod), *_sources(shard, shard.pod), *_inherited(shard)]
-    surely = [{**note, "certain": (note["what"], note["path"]) in told} for note in made]
-    return [*broken, *_kept(patch, before, "PodTemplateSpec", at), *surely]
+    return Template(template).notes(patch, at)
 
 
 def pod(template: JSON, patch: JSON) -> JSON:
@@ -59,8 +45,47 @@ def pod(template: JSON, patch: JSON) -> JSON:
         PatchError: the patch cannot be merged.
 
     """
-    before = _written(template)
-    return _decoded(before, _merged(before, patch))
+    made = Template(template)
+    return _decoded(made.written, made.merged(patch))
+
+
+class Template:
+    """The template of all shards; what is asked of it again and again is worked out once."""
+
+    def __init__(self, template: JSON, deadline: Deadline | None = None) -> None:
+        self.written = _written(template)
+        self.deadline = deadline or Deadline()
+        self.claims = items(get(self.written, ("spec", "resourceClaims")))
+        self.sources = dict(_claims(self.claims))
+        self.is_torn = any(self.sources[name] != found for name, found in _claims(self.claims))
+
+    def merged(self, patch: JSON) -> JSON:
+        """The template with a patch merged into it.
+
+        Raises:
+            PatchError: the patch cannot be merged.
+
+        """
+        return _merged(self.written, patch, self.deadline)
+
+    def notes(self, patch: JSON, at: FieldPath) -> list[JSON]:
+        """What is to be said of the patch of one shard; see the function of this name."""
+        if patch is None:
+            return []
+        broken = list(_mistyped(patch, schema.root(_POD), at, self.deadline))
+        broken += _keyless(patch, "PodTemplateSpec", at) if not broken else ()
+        if any(note["what"] in ("type", "key") for note in broken):
+            return broken
+        try:
+            merged = self.merged(patch)
+        except PatchError as error:
+            return [*broken, _note("merge", at, str(error))]
+        shard = _Shard(self, patch, merged, _decoded(self.written, merged), at, _places(patch))
+        either = [*_containers(shard, merged), *_sources(shard, merged)]
+        told = {(note["what"], note["path"]) for note in either}
+        made = [*_containers(shard, shard.pod), *_sources(shard, shard.pod), *_inherited(shard)]
+        surely = [{**note, "certain": (note["what"], note["path"]) in told} for note in made]
+        return [*broken, *_kept(patch, self.written, "PodTemplateSpec", at), *surely]
 
 
 def _written(template: JSON) -> JSON:
@@ -76,9 +101,9 @@ def _written(template: JSON) -> JSON:
     return {**template, "spec": {**spec, **named}}
 
 
-def _merged(template: JSON, patch: JSON) -> JSON:
+def _merged(template: JSON, patch: JSON, deadline: Deadline) -> JSON:
     """The template with the patch merged into it; an item that a list did not have comes in with its nulls."""
-    merged = strategic.merge(template, patch, "PodTemplateSpec")
+    merged = strategic.merge(template, patch, "PodTemplateSpec", deadline)
     spec = merged.get("spec")
     for name, tag in strategic.tags_of("PodSpec").items() if isinstance(spec, dict) else ():
         key, given = tag.get("merge"), items(get(patch, ("spec", name)))
@@ -96,18 +121,30 @@ def _merged(template: JSON, patch: JSON) -> JSON:
 class _Shard:
     """The template, the patch, the one merged into the other, the pod that comes of it, and where the patch stands."""
 
-    template: JSON
+    template: Template
     patch: JSON
     merged: JSON
     pod: JSON
     at: FieldPath
+    places: Mapping[str, Mapping[str, int]]
 
     def place(self, part: str, name: str) -> FieldPath:
         """Where the patch names an item of one of its lists, or the list."""
-        for place, item in enumerate(items(get(self.patch, ("spec", part)))):
-            if text(get(item, ("name",))) == name:
-                return (*self.at, "spec", part, place)
-        return (*self.at, "spec", part)
+        place = self.places[part].get(name)
+        return (*self.at, "spec", part) if place is None else (*self.at, "spec", part, place)
+
+    def list_of(self, part: str) -> list[JSON]:
+        """A list of the template's pod."""
+        return items(get(self.template.written, ("spec", part)))
+
+
+def _places(patch: JSON) -> Mapping[str, Mapping[str, int]]:
+    """Where each name stands first in the lists of a patch."""
+    found: dict[str, Mapping[str, int]] = {}
+    for part in (*_LISTS, "resourceClaims"):
+        names = [text(get(item, ("name",))) for item in items(get(patch, ("spec", part)))]
+        found[part] = {name: len(names) - 1 - back for back, name in enumerate(reversed(names))}
+    return found
 
 
 def _decoded(old: JSON, new: JSON) -> JSON:
@@ -115,6 +152,8 @@ def _decoded(old: JSON, new: JSON) -> JSON:
 
     Null empties pointers, lists and maps; of a container, image and resources are none of these.
     """
+    if new is old:
+        return old
     if isinstance(old, dict) and isinstance(new, dict):
         named = {name: value for name, value in new.items() if value is not None or name not in _SOLID}
         return {**old, **{name: _decoded(old.get(name), value) for name, value in named.items()}}
@@ -127,8 +166,9 @@ def _note(what: str, path: FieldPath, words: str) -> JSON:
     return {"what": what, "path": render(path), "text": words, "certain": True}
 
 
-def _mistyped(value: JSON, node: schema.Node, at: FieldPath) -> Iterator[JSON]:
+def _mistyped(value: JSON, node: schema.Node, at: FieldPath, deadline: Deadline) -> Iterator[JSON]:
     """Values of the wrong type, which no pod can be decoded from, and fields that a Pod does not have."""
+    deadline.spend(1)
     if value is None or (isinstance(value, str) and ("$" in value or "{{" in value)):
         return
     shape = schema.resolve(node)
@@ -139,12 +179,12 @@ def _mistyped(value: JSON, node: schema.Node, at: FieldPath) -> Iterator[JSON]:
         for name, inner in value.items():
             known = shape.map.fields.get(name, shape.map.other)
             if known is not None:
-                yield from _mistyped(inner, known, (*at, name))
+                yield from _mistyped(inner, known, (*at, name), deadline)
             elif not name.startswith("$"):
                 yield _note("unknown", (*at, name), "")
     elif shape.list and isinstance(value, list):
         for place, inner in enumerate(value):
-            yield from _mistyped(inner, shape.list.element, (*at, place))
+            yield from _mistyped(inner, shape.list.element, (*at, place), deadline)
     elif expected and not _is_a(value, shape.scalar):
         yield _note("type", at, expected)
 
@@ -190,29 +230,56 @@ def _kept(patch: JSON, old: JSON, kind: str, at: FieldPath) -> Iterator[JSON]:
 
 def _containers(shard: _Shard, pod: JSON) -> Iterator[JSON]:
     """What is wrong with the containers of a pod that are not as the template has them."""
-    declared = {name for name, _ in _claims(pod)}
+    declared: AbstractSet[str] | None = None
     for part in _LISTS:
-        before = items(get(shard.template, ("spec", part)))
-        names = {text(get(each, ("name",))) for each in before}
-        for container in items(get(pod, ("spec", part))):
-            if not isinstance(container, dict) or container in before:
+        before, after = shard.list_of(part), items(get(pod, ("spec", part)))
+        if after is before:
+            continue
+        same = _Same(before)
+        for container in shard.template.deadline.paced(after):
+            if not isinstance(container, dict) or container in same:
                 continue
             where = shard.place(part, name := text(container.get("name")))
-            if name not in names:
+            if name not in same.names:
                 yield _note("added" if text(container.get("image")) else "image", where, name)
             yield from _amounts(container, get(shard.patch, where[len(shard.at) :]), where)
+            declared = _declared(shard, pod) if declared is None else declared
             yield from _undeclared(container, declared, where)
+
+
+class _Same:
+    """Which containers are as the template has them, and the names of these."""
+
+    def __init__(self, before: Sequence[JSON]) -> None:
+        self._own = {id(each) for each in before}
+        self.names: dict[str, list[JSON]] = {}
+        for each in before:
+            self.names.setdefault(text(get(each, ("name",))), []).append(each)
+
+    def __contains__(self, container: JSON) -> bool:
+        return id(container) in self._own or container in self.names.get(text(container.get("name")), ())
+
+
+def _declared(shard: _Shard, pod: JSON) -> AbstractSet[str]:
+    """The names of a pod's claims."""
+    listed = items(get(pod, ("spec", "resourceClaims")))
+    if listed is shard.template.claims:
+        return shard.template.sources.keys()
+    return {name for name, _ in _claims(listed)}
 
 
 def _inherited(shard: _Shard) -> Iterator[JSON]:
     """Containers that took over fields of another, at whose place of the list they come."""
     for part in _LISTS:
-        lists = (items(get(each, ("spec", part))) for each in (shard.template, shard.merged, shard.pod))
-        for before, merged, container in zip(*lists, strict=False):
-            name = text(get(merged, ("name",)))
-            foreign = sorted(container.keys() - merged.keys()) if isinstance(merged, dict) else ()
-            if foreign and text(before.get("name")) != name:
-                words = f"`{name}` gets {', '.join(foreign)} of `{text(before.get('name'))}`"
+        before, merged, after = (
+            shard.list_of(part),
+            *(items(get(each, ("spec", part))) for each in (shard.merged, shard.pod)),
+        )
+        for old, new, container in zip(before, merged, after, strict=False) if after is not before else ():
+            name = text(get(new, ("name",)))
+            foreign = sorted(container.keys() - new.keys()) if isinstance(new, dict) else ()
+            if foreign and text(old.get("name")) != name:
+                words = f"`{name}` gets {', '.join(foreign)} of `{text(old.get('name'))}`"
                 yield _note("inherits", shard.place(part, name), words)
 
 
@@ -236,14 +303,14 @@ def _amount(value: JSON) -> Quantity | str:
         return str(value)
 
 
-def _claims(pod: JSON) -> Iterator[tuple[str, list[str]]]:
+def _claims(listed: Iterable[JSON]) -> Iterator[tuple[str, list[str]]]:
     """The claims of a pod by name, with the fields that say where they come from."""
-    for claim in items(get(pod, ("spec", "resourceClaims"))):
+    for claim in listed:
         if isinstance(claim, dict):
             yield text(claim.get("name")), [field for field in _SOURCES if claim.get(field) is not None]
 
 
-def _undeclared(container: JSON, declared: set[str], where: FieldPath) -> Iterator[JSON]:
+def _undeclared(container: JSON, declared: AbstractSet[str], where: FieldPath) -> Iterator[JSON]:
     for place, claim in enumerate(items(get(container, ("resources", "claims")))):
         if (name := text(get(claim, ("name",)))) not in declared:
             yield _note("claim", (*where, "resources", "claims", place), name)
@@ -251,8 +318,10 @@ def _undeclared(container: JSON, declared: set[str], where: FieldPath) -> Iterat
 
 def _sources(shard: _Shard, pod: JSON) -> Iterator[JSON]:
     """Claims that have not exactly one source, and had it in the template or were not there."""
-    before = dict(_claims(shard.template))
-    for name, found in _claims(pod):
+    listed, before = items(get(pod, ("spec", "resourceClaims"))), shard.template.sources
+    if listed is shard.template.claims and not shard.template.is_torn:
+        return
+    for name, found in _claims(shard.template.deadline.paced(listed)):
         if len(found) != 1 and before.get(name) != found:
             words = f"two sources, {' and '.join(found)}," if found else "no source"
             yield _note("sources", shard.place("resourceClaims", name), f"`{name}` has {words}")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from webhook.deadline import Deadline
 from webhook.facts.shellwords import Operator, Word, tokens
 
 _OPENS = frozenset(("if", "while", "until", "case", "for", "select", "{"))
@@ -96,12 +97,38 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPEN = re.compile(r"[$`?*(]")
 
 
+class Reading:
+    """How much text may still be read and made while one command line is followed, and until when.
+
+    Variables can double with every line, and scripts can run each other: what a kernel would not start is not followed.
+    """
+
+    MOST = 2 * 1024 * 1024
+    """Characters: what Linux lets arguments and environment have together (a quarter of the stack of 8 MiB)."""
+
+    def __init__(self, deadline: Deadline | None = None) -> None:
+        self.deadline = deadline or Deadline()
+        self.left = self.MOST
+
+    def take(self, length: int) -> None:
+        """Count text that is about to be read or made.
+
+        Raises:
+            ValueError: there is too much of it.
+        """
+        self.left -= length
+        if self.left < 0:
+            raise ValueError("more text than a process can be given")
+        self.deadline.spend(1 + length // 10)
+
+
 class Variables:
     """What is known of a script's variables while its commands pass by; `?` stands for what it works out itself."""
 
-    def __init__(self, known: Mapping[str, str]) -> None:
+    def __init__(self, known: Mapping[str, str], reading: Reading | None = None) -> None:
         self.known = dict(known)
         self.own: set[str] = set()
+        self.reading = reading or Reading()
 
     def value(self, name: str) -> str | None:
         """The value of a variable; None where it comes from elsewhere, such as the image."""
@@ -127,17 +154,24 @@ class Variables:
         if name in _SETS or rest[0].written.startswith("(("):
             self.own |= {each for word in rest for each in _IDENTIFIER.findall(word.written)}
             return ()
-        words = tuple(each for word in rest for each in word.expand(self.value))
+        words = tuple(each for word in rest for each in word.expand(self._read))
         if words and words[0] in ("source", "."):
             self.own |= self.known.keys()
+            self.known.clear()
         return words
+
+    def _read(self, name: str) -> str | None:
+        """The value of a variable that is put into a word."""
+        value = self.value(name)
+        self.reading.take(len(value or ""))
+        return value
 
     def _assign(self, words: tuple[Word, ...], *, certain: bool) -> None:
         for word in words:
             match = _ASSIGNMENT.match(word.written)
             if match is None:
                 continue
-            value = "".join(word.expand(self.value, splits=False))[match.end() :]
+            value = "".join(word.expand(self._read, splits=False))[match.end() :]
             if certain and not match[2] and not match[3] and not _OPEN.search(value):
                 self.known[match[1]] = value
                 self.own.discard(match[1])

@@ -50,7 +50,7 @@ class Word:
         """The words that it becomes; a variable without a known value stays as it is written."""
         if self.literal:
             return (self.literal,)
-        fields: list[str | None] = [None]
+        fields: list[list[str]] = [[]]
         for part in self.parts:
             known = value(part.name) if part.name else None
             pieces = [part.text if known is None else known]
@@ -58,9 +58,9 @@ class Word:
                 pieces = known.split()
             for index, piece in enumerate(pieces):
                 if index:
-                    fields.append(None)
-                fields[-1] = (fields[-1] or "") + piece
-        return [field for field in fields if field is not None]
+                    fields.append([])
+                fields[-1].append(piece)
+        return ["".join(field) for field in fields if field]
 
 
 def word(parts: Sequence[Part]) -> Word:

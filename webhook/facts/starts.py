@@ -86,8 +86,12 @@ def _inline(words: Sequence[str]) -> str:
 
 def _script(script: str, variables: Variables, depth: int) -> Iterator[Start]:
     """What a script starts, unless it is longer than the kernel takes or nested beyond reason."""
-    inner = Variables(variables.shown())
-    for command in commands(script) if len(script) < _LONGEST and depth < _DEEPEST else ():
+    if len(script) >= _LONGEST or depth >= _DEEPEST:
+        return
+    shown = variables.shown()
+    variables.reading.take(len(script) + len(shown))
+    inner = Variables(shown, variables.reading)
+    for command in commands(script):
         yield from starts(inner.take(command), inner, depth + 1)
 
 

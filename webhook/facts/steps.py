@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.facts.containers import items, mapping, names, text, whole
 from webhook.facts.finding import note
 from webhook.facts.jobset import POD
@@ -45,13 +46,13 @@ def notes(job: JSON, runtime: JSON, release: Release) -> Iterator[JSON]:
         yield from _launcher(mapping(trainer), jobs, runtime)
 
 
-def runtime_notes(runtime: JSON, release: Release) -> Iterator[JSON]:
+def runtime_notes(runtime: JSON, release: Release, deadline: Deadline | None = None) -> Iterator[JSON]:
     """Everything there is to say of the spec of a runtime alone."""
     jobs = _jobs(runtime)
     match plugin(runtime):
         case "torch":
             if release >= INJECTION:
-                yield from _injection(runtime, jobs)
+                yield from _injection(runtime, jobs, deadline or Deadline())
             yield from _rendezvous(runtime, jobs)
         case "flux":
             yield from _installer(jobs)
@@ -142,14 +143,19 @@ def _processes(asked: JSON, name: str, release: Release) -> Iterator[JSON]:
         yield note("badProcesses" if is_refused else "noProcesses", path, "a whole number of at least 1")
 
 
-def _injection(runtime: JSON, jobs: list[JSON]) -> Iterator[JSON]:
+def _injection(runtime: JSON, jobs: list[JSON], deadline: Deadline) -> Iterator[JSON]:
     """torch.go validateEnvInjectionTargets: jobs and containers that the runtime does not have."""
-    for index, target in enumerate(items(get(runtime, ("mlPolicy", "torch", "envInjection", "targets")))):
+    first = {_name(each): each for each in reversed(jobs)}
+    held: dict[str, set[str]] = {}
+    targets = items(get(runtime, ("mlPolicy", "torch", "envInjection", "targets")))
+    for index, target in enumerate(deadline.paced(targets)):
         wanted = text(get(target, ("jobName",)))
-        job = next((each for each in jobs if _name(each) == wanted), None)
-        there = {_name(each) for each in (*_containers(job), *_containers(job, "initContainers"))} if job else set()
-        for name in items(get(target, ("containerNames",))):
-            if name not in there:
+        if wanted not in held:
+            job = first.get(wanted)
+            listed = (*_containers(job), *_containers(job, "initContainers")) if job else ()
+            held[wanted] = {_name(each) for each in listed}
+        for name in deadline.paced(items(get(target, ("containerNames",)))):
+            if name not in held[wanted]:
                 path = f"spec.mlPolicy.torch.envInjection.targets[{index}]"
                 yield note("envInjection", path, "", wanted, text(name))
 

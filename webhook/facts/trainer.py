@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
+from webhook.deadline import Deadline
 from webhook.facts import jobsetnames, overlays, steps, torchtune
 from webhook.facts.containers import containers, items, mapping, text
 from webhook.facts.dra import dra
 from webhook.facts.gpu import devices_of, trainer_count
 from webhook.facts.jobset import findings
-from webhook.facts.nearest import nearest
 from webhook.facts.nodes import is_trainer, node_count, parallelism
 from webhook.facts.priorities import named
 from webhook.facts.processes import Processes, plugin, predict
@@ -45,7 +45,7 @@ def trainer(obj: JSON, view: View, version: Release) -> JSON:
     reference = mapping(get(obj, ("spec", "runtimeRef")))
     found = find(reference, view) if is_job else None
     runtime = mapping(get(found, ("spec",)))
-    merged = merge(obj, runtime, version) if found is not None else Merged(spec={})
+    merged = merge(obj, runtime, version, view.deadline) if found is not None else Merged(spec={})
     node_job = _node_job(merged.spec)
     node = _container(node_job, "node")
     asked = get(obj, ("spec", "trainer", "resourcesPerNode"))
@@ -82,7 +82,9 @@ def trainer(obj: JSON, view: View, version: Release) -> JSON:
         },
         "names": _names(obj, merged.spec),
         "scheduling": _scheduling(runtime, merged),
-        "notes": list(_notes(obj, runtime, merged, processes["gpus"], version)) if found is not None else [],
+        "notes": (
+            list(_notes(obj, runtime, merged, (processes["gpus"], version, view.deadline))) if found is not None else []
+        ),
         "missing": view.missing,
     }
 
@@ -119,25 +121,26 @@ def _container(job: JSON, name: str) -> JSON:
     return next((each for each in items(get(job, (*_POD, "spec", "containers"))) if _name(each) == name), None)
 
 
-def _notes(obj: JSON, runtime: JSON, merged: Merged, gpus: int, version: Release) -> Iterator[JSON]:
+def _notes(obj: JSON, runtime: JSON, merged: Merged, asked: tuple[int, Release, Deadline]) -> Iterator[JSON]:
     """What became of the TrainJob's words, of the runtime's own, and what JobSet will say of both together."""
-    yield from merged.notes
+    gpus, version, deadline = asked
+    yield from deadline.paced(merged.notes)
     effective = {**runtime, "template": {"spec": merged.spec}}
     yield from steps.notes(obj, effective, version)
-    yield from ({**each, "path": "spec.runtimeRef"} for each in steps.runtime_notes(effective, version))
+    yield from ({**each, "path": "spec.runtimeRef"} for each in steps.runtime_notes(effective, version, deadline))
     if plugin(runtime) == "torch":
         yield from torchtune.notes(obj, gpus, version)
     told = {(each["job"], each["container"]) for each in merged.notes}
     broken = [
         found
-        for found in findings(merged.spec)
+        for found in findings(merged.spec, deadline)
         if told.isdisjoint(((found.job, ""), (found.job, found.container), (found.job, found.text)))
     ]
     if not broken:
         return
-    own = {replace(each, at=()) for each in findings(mapping(get(runtime, ("template", "spec"))))}
+    own = {replace(each, at=()) for each in findings(mapping(get(runtime, ("template", "spec"))), deadline)}
     patches = overlays.field(version)
-    for found in broken:
+    for found in deadline.paced(broken):
         is_own = replace(found, at=()) in own or not items(get(obj, ("spec", patches)))
         path = "spec.runtimeRef" if is_own else f"spec.{patches}"
         yield {**found.note(("spec", "template", "spec")), "path": path}
@@ -155,7 +158,7 @@ def _absence(reference: JSON, view: View, *, is_absent: bool) -> JSON:
     if not is_absent or not name:
         return {"absent": False, "nearest": ""}
     kind = RUNTIME if get(reference, ("kind",)) == RUNTIME.kind else CLUSTER_RUNTIME
-    near = nearest(name, (_name(each.get("metadata")) for each in view.objects(kind)))
+    near = view.nearest(name, (_name(each.get("metadata")) for each in view.objects(kind)))
     return {"absent": near != "" or view.is_whole(), "nearest": near}
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.facts import overlays, steps
 from webhook.facts.containers import mapping
 from webhook.facts.fields import unknown
@@ -26,11 +27,12 @@ from webhook.workloads.podsets import group_kind
 _RUNTIMES: Final = ("TrainingRuntime", "ClusterTrainingRuntime")
 
 
-def training(obj: JSON, version: Release, old: JSON = None) -> JSON:
+def training(obj: JSON, version: Release, old: JSON = None, deadline: Deadline | None = None) -> JSON:
     """The fact of one object, and of what it was before the change."""
     group, kind = group_kind(obj)
     is_trainer, is_operator = group == "trainer.kubeflow.org", group == "kubeflow.org"
-    known = roles(obj, kind) if is_operator and kind in KINDS else Roles()
+    until = deadline or Deadline()
+    known = roles(obj, kind, until) if is_operator and kind in KINDS else Roles()
     said = settings(obj, kind) if is_operator and kind in KINDS else Settings()
     shape = kind if is_trainer or group == "jobset.x-k8s.io" else ""
     now, before = shaped(obj, shape), shaped(old, shape)
@@ -42,8 +44,8 @@ def training(obj: JSON, version: Release, old: JSON = None) -> JSON:
         "old": before.object,
         "changes": _changes(now.object, before.object) if old is not None else [],
         "plugin": plugin(runtime) if runtime is not None else "",
-        "fields": list(unknown(obj, kind, version)) if is_trainer else [],
-        "notes": list(_notes(now.object, kind, version)) if shape else [],
+        "fields": list(unknown(obj, kind, version, until)) if is_trainer else [],
+        "notes": list(_notes(now.object, kind, version, until)) if shape else [],
         "roles": known.found,
         "name": known.name,
         "settings": said.values,
@@ -60,14 +62,14 @@ def _changes(obj: JSON, old: JSON) -> list[str]:
     return [name for name in {**now, **before} if now.get(name) != before.get(name)]
 
 
-def _notes(obj: JSON, kind: str, version: Release) -> Iterator[JSON]:
+def _notes(obj: JSON, kind: str, version: Release, deadline: Deadline) -> Iterator[JSON]:
     spec = mapping(obj.get("spec"))
     if kind in _RUNTIMES:
-        yield from steps.runtime_notes(spec, version)
-        for found in findings(mapping(get(spec, ("template", "spec")))):
+        yield from steps.runtime_notes(spec, version, deadline)
+        for found in findings(mapping(get(spec, ("template", "spec"))), deadline):
             yield found.note(("spec", "template", "spec"))
     elif kind == "JobSet":
-        for found in findings(spec):
+        for found in findings(spec, deadline):
             yield found.note(("spec",))
     elif kind == "TrainJob":
         yield from overlays.notes(obj, version)

@@ -9,6 +9,7 @@ field.
 from __future__ import annotations
 
 import json
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
@@ -205,7 +206,8 @@ def _merge_lists(old: list[JSON] | None, new: list[JSON] | None, shape: ListShap
     mine = [_key_at(item, shape, path, index) for index, item in enumerate(held)]
     theirs = [_key_at(item, shape, path, index) for index, item in enumerate(new)]
     # an item that the document has twice is not merged but replaced
-    items = {key: item if mine.count(key) == 1 else None for key, item in zip(mine, held, strict=True)}
+    times = Counter(mine)
+    items = {key: item if times[key] == 1 else None for key, item in zip(mine, held, strict=True)}
     others = dict(zip(theirs, new, strict=True))
     merged = []
     for index, key in _order(mine, theirs):
@@ -228,8 +230,8 @@ def _order(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[int, Key | None
     stay before the shared item that they stood before.
     """
     held, given = set(mine), set(theirs)
-    shared = [key for key in theirs if key in held]
-    expected = shared.pop(0) if shared else None
+    shared = deque(key for key in theirs if key in held)
+    expected = shared.popleft() if shared else None
     done: set[Key] = set()
     left = right = 0
     while left < len(mine) or right < len(theirs):
@@ -239,7 +241,7 @@ def _order(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[int, Key | None
                 done.add(key)
                 yield -1, key
                 left, right = left + 1, right + 1
-                expected = shared.pop(0) if shared else None
+                expected = shared.popleft() if shared else None
                 continue
             if key in given and expected is not None and expected != key:
                 left += 1  # shared, but another shared item comes first
@@ -258,7 +260,7 @@ def _order(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[int, Key | None
             yield -1, key
             right += 1
             if expected == key:
-                expected = shared.pop(0) if shared else None
+                expected = shared.popleft() if shared else None
 
 
 # --- keys of list items ---

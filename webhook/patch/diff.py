@@ -10,56 +10,60 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.patch.jsonpatch import equal
 from webhook.paths import pointer
 
 Operation: TypeAlias = dict[str, JSON]
 
 
-def diff(before: JSON, after: JSON) -> tuple[Operation, ...]:
+def diff(before: JSON, after: JSON, deadline: Deadline | None = None) -> tuple[Operation, ...]:
     """Operations that turn `before` into `after`; none when they are equal.
 
     Members of objects come in the order they have. Lists of one length are compared item by item; else what is the
     same at both ends stays, and items are added or removed in between.
     """
-    return tuple(_diff(before, after, ""))
+    return tuple(_diff(before, after, "", deadline or Deadline()))
 
 
-def _diff(before: JSON, after: JSON, path: str) -> Iterator[Operation]:
+def _diff(before: JSON, after: JSON, path: str, deadline: Deadline) -> Iterator[Operation]:
     if before is after:
         return
     if isinstance(before, dict) and isinstance(after, dict):
-        yield from _members(before, after, path)
+        yield from _members(before, after, path, deadline)
     elif isinstance(before, list) and isinstance(after, list):
-        yield from _items(before, after, path)
+        yield from _items(before, after, path, deadline)
     elif not equal(before, after):
         yield {"op": "replace", "path": path, "value": after}
 
 
-def _members(before: dict[str, JSON], after: dict[str, JSON], path: str) -> Iterator[Operation]:
-    for key, value in before.items():
+def _members(before: dict[str, JSON], after: dict[str, JSON], path: str, deadline: Deadline) -> Iterator[Operation]:
+    for key, value in deadline.paced(before.items()):
         place = path + pointer((key,))
         if key not in after:
             yield {"op": "remove", "path": place}
         else:
-            yield from _diff(value, after[key], place)
-    for key, value in after.items():
+            yield from _diff(value, after[key], place, deadline)
+    for key, value in deadline.paced(after.items()):
         if key not in before:
             yield {"op": "add", "path": path + pointer((key,)), "value": value}
 
 
-def _items(before: list[JSON], after: list[JSON], path: str) -> Iterator[Operation]:
+def _items(before: list[JSON], after: list[JSON], path: str, deadline: Deadline) -> Iterator[Operation]:
     shorter = min(len(before), len(after))
     start = 0
     if len(before) != len(after):
         while start < shorter and equal(before[start], after[start]):
+            deadline.spend(1)
             start += 1
         end = 0
         while end < shorter - start and equal(before[-1 - end], after[-1 - end]):
+            deadline.spend(1)
             end += 1
         shorter -= end
-    for index in range(start, shorter):
-        yield from _diff(before[index], after[index], f"{path}/{index}")
+    for index in deadline.paced(range(start, shorter)):
+        if before[index] is not after[index]:
+            yield from _diff(before[index], after[index], f"{path}/{index}", deadline)
     for _ in range(len(before) - len(after)):
         yield {"op": "remove", "path": f"{path}/{shorter}"}
     for index in range(shorter, shorter + len(after) - len(before)):

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.errors import PatchError
 
 Operation: TypeAlias = Mapping[str, JSON]
@@ -25,7 +26,7 @@ class FailedTest(PatchError):
     """A `test` operation found another value. A MutatingAdmissionPolicy then changes nothing, a webhook call fails."""
 
 
-def apply(document: JSON, operations: Sequence[Operation]) -> JSON:
+def apply(document: JSON, operations: Sequence[Operation], deadline: Deadline | None = None) -> JSON:
     """The document after all operations, in order; the document itself is not changed.
 
     Raises:
@@ -35,7 +36,7 @@ def apply(document: JSON, operations: Sequence[Operation]) -> JSON:
     if not isinstance(operations, Sequence) or not all(isinstance(operation, Mapping) for operation in operations):
         raise PatchError("a JSON patch must be a list of operations, each an object with op and path")
     patched = _Patched(document)
-    for operation in operations:
+    for operation in (deadline or Deadline()).paced(operations):
         kind = _text(operation, "op")
         act = _ACTIONS.get(kind or "")
         if act is None:
@@ -204,7 +205,8 @@ def _copy(patched: _Patched, operation: Operation) -> None:
     missing = f"copy operation does not apply: doc is missing destination path: {path}"
     container, step = patched.find(path, missing, for_change=True)
     _insert(container, step, value, "error while adding value during copy")
-    patched.own.clear()  # what stands in two places now is nobody's to change
+    if id(value) in patched.own:  # what stands in two places now is nobody's to change, nor what is in it
+        patched.own.clear()
 
 
 def _test(patched: _Patched, operation: Operation) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.errors import PatchError
 
 Root: TypeAlias = Literal["JobSetSpec", "JobTemplateSpec", "PodTemplateSpec", "PodSpec"]
@@ -28,20 +29,21 @@ _RETAIN: Final = "$retainKeys"
 _REFUSED: Final = ("$deleteFromPrimitiveList/", "$setElementOrder/")
 
 
-def merge(original: JSON, patch: JSON, root: Root) -> JSON:
+def merge(original: JSON, patch: JSON, root: Root, deadline: Deadline | None = None) -> JSON:
     """The original with the patch merged into it; neither is changed.
 
     Args:
         original: a JobSetSpec, JobTemplateSpec, PodTemplateSpec or PodSpec; None counts as empty.
         patch: a part of one.
         root: which of them.
+        deadline: is charged for what is walked.
 
     Raises:
         PatchError: the patch is no object, lacks a merge key, or holds a directive that cannot be followed.
     """
     if not isinstance(patch, dict) or not isinstance(original, dict | None):
         raise PatchError(f"a strategic merge patch of {root} must be an object laid over an object")
-    return _merge_map(original or {}, patch, tags_of(root))
+    return _merge_map(original or {}, patch, tags_of(root), deadline or Deadline())
 
 
 @cache
@@ -56,7 +58,8 @@ def tags_of(name: str | None) -> Tags:
     return _types().get(name or "", {})
 
 
-def _merge_map(original: dict[str, JSON], patch: dict[str, JSON], tags: Tags) -> dict[str, JSON]:
+def _merge_map(original: dict[str, JSON], patch: dict[str, JSON], tags: Tags, deadline: Deadline) -> dict[str, JSON]:
+    deadline.spend(len(patch) + 1)
     directive = patch.get(_DIRECTIVE)
     if directive == "replace":
         return {name: value for name, value in patch.items() if name != _DIRECTIVE}
@@ -71,7 +74,7 @@ def _merge_map(original: dict[str, JSON], patch: dict[str, JSON], tags: Tags) ->
         if value is None:
             merged.pop(name, None)
         elif name != _RETAIN:
-            _merge_field(merged, name, value, tags)
+            _merge_field(merged, name, value, tags, deadline)
     return merged
 
 
@@ -81,17 +84,18 @@ def _retained(original: dict[str, JSON], patch: dict[str, JSON]) -> dict[str, JS
         return dict(original)
     kept = patch[_RETAIN]
     named = [name for name, value in patch.items() if value is not None and not name.startswith("$")]
-    if not isinstance(kept, list) or not all(name in kept for name in named):
+    known = {name for name in kept if isinstance(name, str)} if isinstance(kept, list) else None
+    if known is None or not known.issuperset(named):
         raise PatchError(f"`{_RETAIN}` must be a list that names every field of its patch")
-    return {name: value for name, value in original.items() if name in kept}
+    return {name: value for name, value in original.items() if name in known}
 
 
-def _merge_field(merged: dict[str, JSON], name: str, value: JSON, tags: Tags) -> None:
+def _merge_field(merged: dict[str, JSON], name: str, value: JSON, tags: Tags, deadline: Deadline) -> None:
     old, tag = merged.get(name), tags.get(name, {})
     if isinstance(value, dict) and isinstance(old, dict):
-        merged[name] = _merge_map(old, value, tags_of(tag.get("type")))
+        merged[name] = _merge_map(old, value, tags_of(tag.get("type")), deadline)
     elif isinstance(value, list) and isinstance(old, list):
-        merged[name] = _merge_list(old, value, tag, name)
+        merged[name] = _merge_list(old, value, tag, name, deadline)
     elif isinstance(value, dict) and _DIRECTIVE in value:
         merged.pop(name, None)
     else:
@@ -117,7 +121,8 @@ def _is_directive(value: JSON) -> bool:
     return isinstance(value, dict) and _DIRECTIVE in value
 
 
-def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str) -> list[JSON]:
+def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, deadline: Deadline) -> list[JSON]:
+    deadline.spend(len(original) // 10 + len(patch))  # that of the patch is looked into, that of the original copied
     key = tag.get("merge")
     if key is None:
         return patch
@@ -131,9 +136,9 @@ def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str) -
     if len(new) == len(asked) and None not in new and new.isdisjoint(before):  # they come in front, as _ordered has it
         return [*map(_plain, given), *kept]
     places, merged, fields = _places(before), list(kept), tags_of(tag.get("type"))
-    for identity, item in zip(asked, given, strict=True):
+    for identity, item in zip(asked, deadline.paced(given), strict=True):
         if identity in places:
-            merged[places[identity]] = _merge_map(merged[places[identity]], item, fields)
+            merged[places[identity]] = _merge_map(merged[places[identity]], item, fields, deadline)
         else:
             places[identity] = len(merged)
             merged.append(_plain(item))
@@ -142,19 +147,21 @@ def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str) -
 
 def _directed(original: list[JSON], patch: list[JSON], key: str, name: str) -> tuple[list[JSON], list[JSON]]:
     """What `$patch` items of a list leave of the original, and the items of the patch without them."""
-    given = []
+    given, unwanted = [], []
     replaces = False
     for item in patch:
         directive = item.get(_DIRECTIVE) if isinstance(item, dict) else None
         if directive is None:
             given.append(item)
         elif directive == "delete":
-            unwanted = _key(item, key, name)
-            original = [old for old in original if _key(old, key, name) != unwanted]
+            unwanted.append(item)
         elif directive == "replace":
             replaces = True
         else:
             raise PatchError(f"{name}: `{_DIRECTIVE}: {directive}` is unknown in a list; expected replace or delete")
+    if unwanted:
+        known = {*_keys(unwanted, key, name)}
+        original = [old for old, own in zip(original, _keys(original, key, name), strict=True) if own not in known]
     return (given, []) if replaces else (original, given)
 
 

@@ -77,6 +77,7 @@ def targets(policy: Policy, around: Surroundings) -> tuple[Target, ...]:
     Raises:
         BindingError: the namespace that a selector asks about does not exist.
         LookupFailed: nobody can say.
+        BudgetExceeded: the time is up.
 
     """
     key = (id(policy.criteria), policy.expands, policy.enters)
@@ -95,7 +96,8 @@ def _targets(policy: Policy, around: Surroundings) -> Iterator[Target]:
         return
     labels, equal = around.namespace_labels, around.equivalents
     inside = _virtual(around) if policy.expands else _entered(around)
-    yield from (each for each in inside if matches(policy.criteria, each.attributes, labels, equal))
+    paced = around.deadline.paced(inside)
+    yield from (each for each in paced if matches(policy.criteria, each.attributes, labels, equal))
 
 
 def bound(criteria: Criteria | None, found: tuple[Target, ...], around: Surroundings) -> tuple[Target, ...]:
@@ -112,7 +114,8 @@ def bound(criteria: Criteria | None, found: tuple[Target, ...], around: Surround
     kept: tuple[Target, ...] | None = around.matched.get(key)
     if kept is None:
         labels, equal = around.namespace_labels, around.equivalents
-        kept = tuple(each for each in found if matches(criteria, each.attributes, labels, equal))
+        paced = around.deadline.paced(found)
+        kept = tuple(each for each in paced if matches(criteria, each.attributes, labels, equal))
         around.matched[key] = kept
     return kept
 
@@ -122,7 +125,8 @@ def _virtual(around: Surroundings) -> tuple[Target, ...]:
     if around.attributes.kind == POD:
         return ()
     if not isinstance(around.virtual, tuple):
-        around.virtual = tuple(_target(podset, old, around) for podset, old in _pairs(around) if podset.path)
+        pairs = around.deadline.paced(_pairs(around))
+        around.virtual = tuple(_target(podset, old, around) for podset, old in pairs if podset.path)
     return around.virtual
 
 
@@ -144,10 +148,12 @@ def _target(podset: PodSet, old: PodSet | None, around: Surroundings) -> Target:
 def _entered(around: Surroundings) -> tuple[Target, ...]:
     """The objects inside the request's own; the same values for every policy."""
     if not isinstance(around.entered, tuple):
-        attributes, table = around.attributes, around.table
-        before = {each.path: each for each in embedded(attributes.old_object, table)}
-        now = {each.path: each for each in embedded(attributes.object, table)} or before
-        around.entered = tuple(_inner(each, before.get(path), attributes, around.sent) for path, each in now.items())
+        attributes, table, paced = around.attributes, around.table, around.deadline.paced
+        before = {each.path: each for each in paced(embedded(attributes.old_object, table))}
+        now = {each.path: each for each in paced(embedded(attributes.object, table))} or before
+        around.entered = tuple(
+            _inner(each, before.get(path), attributes, around.sent) for path, each in paced(now.items())
+        )
     return around.entered
 
 
@@ -197,12 +203,13 @@ def _in_version(obj: JSON, match: Match) -> JSON:
 
 def _pairs(around: Surroundings) -> Iterator[tuple[PodSet, PodSet | None]]:
     """The templates of the object with those of the same name in the old object; on DELETE those of the old one."""
-    attributes, table = around.attributes, around.table
-    before = {podset.name: podset for podset in podsets(attributes.old_object, table)} if attributes.old_object else {}
+    attributes, table, until = around.attributes, around.table, around.deadline
+    old = podsets(attributes.old_object, table, until) if attributes.old_object else ()
+    before = {podset.name: podset for podset in old}
     if attributes.object is None:
         yield from ((podset, podset) for podset in before.values())
         return
-    for podset in podsets(attributes.object, table):
+    for podset in podsets(attributes.object, table, until):
         yield podset, before.get(podset.name)
 
 
@@ -236,15 +243,51 @@ def refresh(target: Target, obj: JSON) -> Target | None:
     return replace(target, podset=now, object=_pod(now, target.attributes))
 
 
-def put_back(obj: JSON, target: Target, pod: JSON) -> JSON:
+class Rewriting:
+    """The whole object while its templates are changed one after the other.
+
+    What stands on the way to a template is copied once and then changed in place: thousands of templates of one list
+    would otherwise be as many copies of that list. Whoever shows the object, or an object inside it, to somebody who
+    may remember it by its identity must call `seal` first.
+    """
+
+    def __init__(self) -> None:
+        self._own: dict[int, JSON] = {}  # kept alive so that their ids stay theirs
+
+    def seal(self) -> None:
+        """Leave everything that was made so far as it is."""
+        if self._own:
+            self._own = {}
+
+    def put(self, obj: JSON, path: paths.FieldPath, new: JSON) -> JSON:
+        """The object with another value at a path."""
+        if not path:
+            return new
+        root = inner = self._owned(obj)
+        for step in path[:-1]:
+            held = self._owned(inner[step])
+            inner[step] = held
+            inner = held
+        inner[path[-1]] = new
+        return root
+
+    def _owned(self, held: JSON) -> JSON:
+        if id(held) not in self._own:
+            held = held.copy()
+            self._own[id(held)] = held
+        return held
+
+
+def put_back(obj: JSON, target: Target, pod: JSON, rewriting: Rewriting | None = None) -> JSON:
     """The whole object with a changed virtual Pod back in its template; everything untouched stays the same value."""
+    into = rewriting or Rewriting()
     podset, before = target.podset, target.object
     if pod is before:
         return obj
     if podset is None:
         return pod if target.match.conversion == "none" else {**pod, "apiVersion": obj["apiVersion"]}
     if podset.bare:
-        return _replace(obj, podset.path, pod.get("spec"))
+        return into.put(obj, podset.path, pod.get("spec"))
     template = dict(podset.template)
     if "spec" not in pod:
         template.pop("spec", None)
@@ -255,13 +298,4 @@ def put_back(obj: JSON, target: Target, pod: JSON) -> JSON:
         metadata = {k: v for k, v in _metadata(pod).items() if not (added and k == "namespace")}
         if metadata or "metadata" in template:
             template["metadata"] = metadata
-    return _replace(obj, podset.path, template)
-
-
-def _replace(value: JSON, path: paths.FieldPath, new: JSON) -> JSON:
-    if not path:
-        return new
-    step, rest = path[0], path[1:]
-    if isinstance(step, int):
-        return [*value[:step], _replace(value[step], rest, new), *value[step + 1 :]]
-    return {**value, step: _replace(value.get(step), rest, new)}
+    return into.put(obj, podset.path, template)

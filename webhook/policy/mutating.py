@@ -18,14 +18,15 @@ from webhook.attributes import JSON, Attributes, Operation
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, ValidationAction
-from webhook.errors import BindingError, EvaluationError, LookupFailed, PatchError
+from webhook.errors import BindingError, BudgetExceeded, EvaluationError, LookupFailed, PatchError
 from webhook.policy import mutations, params
 from webhook.policy.activation import activation, for_conditions
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.conditions import hold
+from webhook.policy.decisionlist import DecisionList
 from webhook.policy.decoding import Undecodable
 from webhook.policy.evaluation import BUDGET, Purse
-from webhook.policy.expansion import Target, bound, put_back, refresh, targets
+from webhook.policy.expansion import POD, Rewriting, Target, bound, put_back, refresh, targets
 from webhook.policy.matching import is_exempt
 from webhook.policy.policyset import PolicySet
 from webhook.policy.variables import Surroundings
@@ -63,7 +64,7 @@ def mutate(
         again = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)
         run.round(policies.mutating_for(again), policies.surroundings(again, cluster, deadline, authorizer))
-    return run.object, tuple(run.decisions)
+    return run.object, tuple(run.decisions.made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +83,24 @@ class _Invocation:
 
 @dataclass(slots=True)
 class _Run:
-    """The object on its way through the policies. `only` are the keys that a second round runs."""
+    """The object on its way through the policies. `only` are the keys that a second round runs.
+
+    `stopped` are the policies and bindings that the deadline interrupted, which are not asked again.
+    """
 
     object: JSON
-    decisions: list[Decision] = field(default_factory=list)
+    decisions: DecisionList = field(default_factory=DecisionList)
     is_dirty: bool = False
     is_denied: bool = False
     is_aborted: bool = False
     reinvocable: dict[tuple[str, str, str], None] = field(default_factory=dict)
     only: frozenset[tuple[str, str, str]] | None = None
+    stopped: set[tuple[str, str]] = field(default_factory=set)
+    rewriting: Rewriting = field(default_factory=Rewriting)
 
     def round(self, candidates: Sequence[Policy], around: Surroundings) -> None:
         """Match everything, then run it in order."""
+        self.rewriting.seal()
         found = [each for policy in candidates for each in _invocations(policy, around)]
         for each in found:
             if isinstance(each, _Unusable):
@@ -104,6 +111,10 @@ class _Run:
 
     def _invoke(self, invocation: _Invocation, around: Surroundings) -> None:
         policy = invocation.policy
+        if invocation.key[:2] in self.stopped:
+            return
+        if invocation.target.podset is None or invocation.target.kind != POD:
+            self.rewriting.seal()
         target = refresh(invocation.target, self.object)
         if target is None or not self._holds(invocation, target, around):
             return
@@ -116,9 +127,10 @@ class _Run:
             started = perf_counter()
             purse = Purse(BUDGET, around.deadline)
             try:
+                around.deadline.spend(1)
                 seen = activation(policy, target, invocation.param, around, purse)
                 value = purse.evaluate(change.expression, seen)
-                changed = mutations.apply(change, value, target.object, target.kind)
+                changed = mutations.apply(change, value, target.object, target.kind, around.deadline)
             except Undecodable as error:
                 self._abort(invocation, index, str(error))
                 return
@@ -132,8 +144,11 @@ class _Run:
                     target=target,
                     param=invocation.key[2],
                 )
+                if around.deadline.is_over:
+                    self.stopped.add(invocation.key[:2])
+                    return
                 continue
-            self.object = put_back(self.object, target, changed)
+            self.object = put_back(self.object, target, changed, self.rewriting)
             self.is_dirty = True
             self._note(invocation, index, target, perf_counter() - started)
         if policy.reinvokes:
@@ -142,7 +157,8 @@ class _Run:
     def _abort(self, invocation: _Invocation, index: int, text: str) -> None:
         """The patched object is no object of its kind: the request fails, whatever the failurePolicy."""
         self.is_denied = self.is_aborted = True
-        self.decisions = [
+        self.decisions = DecisionList()
+        self._add(
             Decision(
                 kind="mutating",
                 policy=invocation.policy.name,
@@ -158,7 +174,10 @@ class _Run:
                 severity=invocation.policy.severity,
                 category=invocation.policy.category,
             )
-        ]
+        )
+
+    def _add(self, decision: Decision) -> None:
+        self.decisions.add((decision,))
 
     def _holds(self, invocation: _Invocation, target: Target, around: Surroundings) -> bool:
         policy = invocation.policy
@@ -169,11 +188,13 @@ class _Run:
             return hold(policy.conditions, asked, is_fail=policy.is_fail, deadline=around.deadline)
         except (EvaluationError, BindingError, LookupFailed) as error:
             self._fail(policy, invocation.binding, str(error), "Invalid", target=target, param=invocation.key[2])
+            if around.deadline.is_over:
+                self.stopped.add(invocation.key[:2])
             return False
 
     def _note(self, invocation: _Invocation, index: int, target: Target, elapsed_s: float) -> None:
         policy = invocation.policy
-        self.decisions.append(
+        self._add(
             Decision(
                 kind="mutating",
                 policy=policy.name,
@@ -203,7 +224,7 @@ class _Run:
         path, message = target.reroot(text) if target else ("", text)
         action: Literal["admit", "deny"] = "deny" if policy.is_fail else "admit"
         self.is_denied |= policy.is_fail
-        self.decisions.append(
+        self._add(
             Decision(
                 kind="mutating",
                 policy=policy.name,
@@ -238,6 +259,9 @@ def _invocations(policy: Policy, around: Surroundings) -> Iterator[_Invocation |
     except (BindingError, LookupFailed) as error:
         yield _Unusable(policy, None, f"failed to configure policy: {error}")
         return
+    except BudgetExceeded as error:
+        yield _Unusable(policy, None, str(error))
+        return
     for binding in policy.bindings if found else ():
         try:
             targeted = bound(binding.criteria, found, around)
@@ -245,5 +269,27 @@ def _invocations(policy: Policy, around: Surroundings) -> Iterator[_Invocation |
         except (BindingError, LookupFailed) as error:
             yield _Unusable(policy, binding, f"failed to configure binding: {error}")
             continue
+        except BudgetExceeded as error:
+            yield _Unusable(policy, binding, str(error))
+            continue
         can = [target for target in targeted if target.match.conversion != "impossible"]
         yield from (_Invocation(policy, binding, param, target) for param in chosen for target in can)
+
+
+def unfinished(policies: PolicySet, made: Sequence[Decision], text: str) -> Iterator[Decision]:
+    """The decisions of policies that changed the object, when the time was up before the change became a patch."""
+    changed = {(each.policy, each.binding): each for each in made if each.evaluation == "admit"}
+    fails = {policy.name for policy in policies.mutating if policy.is_fail}
+    for each in changed.values():
+        is_fail = each.policy in fails
+        yield replace(
+            each,
+            index=None,
+            path="",
+            action="deny" if is_fail else "admit",
+            evaluation="error",
+            actions=_DENY,
+            message=text,
+            reason="Invalid" if is_fail else "",
+            code=_CODE if is_fail else 0,
+        )

@@ -11,6 +11,7 @@ from typing import Any
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cel.values import MAPS, Struct, map_items
+from webhook.deadline import Deadline
 from webhook.errors import PatchError
 from webhook.patch import configuration, jsonpatch
 from webhook.policy import patchvalues
@@ -18,25 +19,27 @@ from webhook.policy.compiled import Change
 from webhook.policy.decoding import convert, decode
 
 
-def apply(change: Change, value: Any, obj: JSON, kind: GroupVersionKind) -> JSON:
+def apply(change: Change, value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline) -> JSON:
     """The object after one mutation whose expression gave `value`; the same object when nothing was to be done.
 
     Raises:
         Undecodable: the patched object is no object of its kind.
         PatchError: the patch cannot be read or does not apply; the API server's text.
+        BudgetExceeded: the time is up.
 
     """
     if change.kind == "JSONPatch":
-        return _patched(value, obj, kind)
+        return _patched(value, obj, kind, deadline)
     check_names(value)
     wanted = {**patchvalues.configuration(value), "apiVersion": obj.get("apiVersion"), "kind": obj.get("kind")}
+    deadline.look()  # merging reads no clock
     return convert(configuration.apply(obj, wanted, kind), obj, kind)
 
 
-def _patched(value: Any, obj: JSON, kind: GroupVersionKind) -> JSON:
-    operations = [_operation(each) for each in value]
+def _patched(value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline) -> JSON:
+    operations = [_operation(each) for each in deadline.paced(value)]
     try:
-        patched = jsonpatch.apply(obj, operations)
+        patched = jsonpatch.apply(obj, operations, deadline)
     except jsonpatch.FailedTest:
         return obj
     except PatchError as error:

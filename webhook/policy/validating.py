@@ -18,11 +18,12 @@ from webhook.attributes import JSON, Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, ValidationAction
-from webhook.errors import BindingError, EvaluationError, LookupFailed
+from webhook.errors import BindingError, BudgetExceeded, EvaluationError, LookupFailed
 from webhook.policy import auditannotations, params
 from webhook.policy.activation import activation, for_conditions, missing
 from webhook.policy.compiled import Binding, Policy, Rule
 from webhook.policy.conditions import hold
+from webhook.policy.decisionlist import DecisionList
 from webhook.policy.evaluation import BUDGET, OutOfBudget, Purse
 from webhook.policy.expansion import Target, bound, targets
 from webhook.policy.matching import is_exempt
@@ -56,32 +57,59 @@ def validate(
     if not candidates or is_exempt(attributes):
         return ()
     around = around or policies.surroundings(attributes, cluster, deadline, authorizer)
-    made: list[Decision] = []
+    made = DecisionList()
     for policy in candidates:
         try:
             found = targets(policy, around)
         except (BindingError, LookupFailed) as error:
-            made.append(_unusable(policy, None, f"failed to configure policy: {error}"))
+            made.add([_unusable(policy, None, f"failed to configure policy: {error}")])
+            continue
+        except BudgetExceeded as error:
+            made.add(_interrupted(policy, binding, str(error)) for binding in policy.bindings)
             continue
         if found:
             for binding in policy.bindings:
-                made += _binding(policy, binding, found, around)
-    return tuple(made)
+                _binding(policy, binding, found, around, made)
+    return tuple(made.made)
 
 
-def _binding(policy: Policy, binding: Binding, found: tuple[Target, ...], around: Surroundings) -> Sequence[Decision]:
+def _binding(
+    policy: Policy, binding: Binding, found: tuple[Target, ...], around: Surroundings, made: DecisionList
+) -> None:
+    """Add what a policy says under one binding; once the time is up, that it could not say more."""
+    deadline = around.deadline
     try:
         targeted = bound(binding.criteria, found, around)
         if not targeted:
-            return ()
-        chosen = params.collect(policy.param_kind, binding, around)
+            return
+        for param in params.collect(policy.param_kind, binding, around):
+            for target in targeted:
+                deadline.spend(1)
+                said = _invoke(policy, binding, param, target, around)
+                if said:
+                    made.add(said)
+                    if said[-1].evaluation == "error" and deadline.is_over:
+                        return
     except (BindingError, LookupFailed) as error:
-        return [_unusable(policy, binding, f"failed to configure binding: {error}")]
-    made: list[Decision] = []
-    for param in chosen:
-        for target in targeted:
-            made += _invoke(policy, binding, param, target, around)
-    return made
+        made.add([_unusable(policy, binding, f"failed to configure binding: {error}")])
+    except BudgetExceeded as error:
+        made.add([_interrupted(policy, binding, str(error))])
+
+
+def _interrupted(policy: Policy, binding: Binding, text: str) -> Decision:
+    """The time was up before all objects were looked at: an evaluation error of the policy as a whole."""
+    return Decision(
+        policy=policy.name,
+        binding=binding.name,
+        action="deny" if policy.is_fail else "admit",
+        evaluation="error",
+        actions=binding.actions,
+        message=text,
+        reason="Invalid" if policy.is_fail else "",
+        code=422 if policy.is_fail else 0,
+        severity=policy.severity,
+        category=policy.category,
+    )
 
 
 def _invoke(policy: Policy, binding: Binding, param: JSON, target: Target, around: Surroundings) -> Sequence[Decision]:
@@ -221,6 +249,8 @@ class _Invocation:
             except OutOfBudget:
                 raise
             except EvaluationError as error:
+                if self.around.deadline.is_over:
+                    raise
                 found.append(error)
         return found
 

@@ -13,6 +13,7 @@ from typing import Literal
 
 from webhook import paths
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.paths import FieldPath
 from webhook.workloads.rows import Declared, Embeds, Factor, PodSetRule, Row
 from webhook.workloads.table import Table
@@ -82,7 +83,7 @@ def group_kind(obj: JSON) -> tuple[str, str]:
     return group, kind if isinstance(kind, str) else ""
 
 
-def podsets(obj: JSON, table: Table) -> tuple[PodSet, ...]:
+def podsets(obj: JSON, table: Table, deadline: Deadline | None = None) -> tuple[PodSet, ...]:
     """Every pod template of an object, in the order of its row and then of the object.
 
     A kind that is not in the table, or a template that is absent or null, gives none.
@@ -93,16 +94,16 @@ def podsets(obj: JSON, table: Table) -> tuple[PodSet, ...]:
     first = row.podSets[0] if row.podSets else _ITSELF
     if not first.template and row.podSets == (_ITSELF,):
         return (PodSet(name=_ITSELF.name, path=(), template=obj),)
-    return tuple(_of_row(obj, row, table, depth=0))
+    return tuple((deadline or Deadline()).paced(_of_row(obj, row, table, depth=0)))
 
 
 _ITSELF = PodSetRule(template="", name="main")
 """The only rule of a kind that is a pod template itself: a Pod."""
 
 
-def fragments(obj: JSON, table: Table) -> tuple[Fragment, ...]:
+def fragments(obj: JSON, table: Table, deadline: Deadline | None = None) -> tuple[Fragment, ...]:
     """Every partial pod template of an object: TrainJob runtimePatches, BatchSandbox shardPatches."""
-    row = table.row(*group_kind(obj))
+    row, until = table.row(*group_kind(obj)), deadline or Deadline()
     return tuple(
         Fragment(
             path=place.path,
@@ -111,7 +112,7 @@ def fragments(obj: JSON, table: Table) -> tuple[Fragment, ...]:
             bare=rule.embeds == "podSpec",
         )
         for rule in (row.fragments if row else ())
-        for place in places(obj, rule.template, "")
+        for place in until.paced(places(obj, rule.template, ""))
         if isinstance(place.value, dict)
     )
 
