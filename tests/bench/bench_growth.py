@@ -1,0 +1,82 @@
+"""How time grows with each list that a user can lengthen: `python -m tests.bench.bench_growth` prints a table.
+
+Both phases of a review with all shipped policies, in process, for a list of n and of 4 n items; the longer object has
+about the size that is asked for. Linear work takes four times as long.
+
+    python -m tests.bench.bench_growth --size 3000000      up to 3 MB
+    python -m tests.bench.bench_growth --only claims       the lists whose name holds a word
+    python -m tests.bench.bench_growth --check             exits 1 when a ratio is over the goal
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic, perf_counter
+
+from tests.bench.bench_shipped import CLASS, claim_template, runtime
+from tests.growth import LISTS, longest, review
+from webhook import shipped
+from webhook.admission.decode import decode
+from webhook.admission.review import review as answer
+from webhook.attributes import JSON, Phase
+from webhook.cluster.files import FilesCluster
+from webhook.commands.assumed import AssumedNamespaces
+from webhook.deadline import Deadline
+from webhook.policy.load import Options, load
+from webhook.policy.policyset import PolicySet
+from webhook.workloads import table
+
+GOAL = 5.0
+SIZE = 400_000
+LONGEST_S = 20.0
+"""A list that takes longer is stopped there: its ratio is not known, but too high."""
+
+
+def seconds(obj: JSON, policies: PolicySet, rounds: int) -> float:
+    """The least time of some rounds of both phases, decoding left out."""
+    body = json.dumps(review(obj), separators=(",", ":")).encode()
+    cluster = AssumedNamespaces(FilesCluster([runtime(), claim_template("team", "one-gpu", 1), CLASS]))
+    best = LONGEST_S
+    for _ in range(rounds):
+        sent = decode(body)
+        gc.collect()
+        start = perf_counter()
+        for phase in Phase:
+            answer(replace(sent), policies, cluster, phase=phase, deadline=Deadline(monotonic() + LONGEST_S))
+        best = min(best, perf_counter() - start)
+        if best > 1:
+            break
+    return best
+
+
+def main() -> int:
+    """Print the table."""
+    flags = argparse.ArgumentParser()
+    flags.add_argument("--size", type=int, default=SIZE, help="bytes of the longer object")
+    flags.add_argument("--only", default="", help="lists whose name holds this")
+    flags.add_argument("--check", action="store_true", help="exit 1 when a ratio is over the goal")
+    given = flags.parse_args()
+    policies = load([Path(shipped.policies())], Options(table=table.load()))
+    policies.prepare()
+    print(f"{'list':52} {'4 n':>8} {'n, ms':>10} {'4 n, ms':>10} {'ratio':>6}")
+    worst = 0.0
+    for name, make in LISTS.items():
+        if given.only in name:
+            number = longest(make, given.size)
+            short, long = (seconds(make(each), policies, 3) for each in (number // 4, number))
+            worst = max(worst, long / short)
+            note = "  <--" if long / short > GOAL else ""
+            print(
+                f"{name:52} {number:>8} {short * 1e3:>10.1f} {long * 1e3:>10.1f} {long / short:>6.1f}{note}", flush=True
+            )
+    print(f"the worst ratio: {worst:.1f}, goal {GOAL:.0f}")
+    return int(given.check and worst > GOAL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
