@@ -243,3 +243,10 @@ def test_many_keys_come_in_the_order_of_pythons_sort():
     assert found == sorted(rows, key=lambda row: row["name"])
     same = [{"name": "a", "value": place} for place in range(30_000)]
     assert evaluate("dicts.sortBy(d, d.name)", {"dicts": same}, Deadline()) == same
+
+
+def test_a_pattern_that_no_budget_pays_for_is_not_begun():
+    """RE2 took a minute for a text of 100 KB that was searched for itself."""
+    for expression in ("text.find(text) == ''", "text.findAll(text) == []", "text.matches(text)"):
+        with pytest.raises(BudgetExceeded, match="actual cost limit exceeded"):
+            evaluate(expression, {"text": "ab€," * 25_000}, Deadline())

@@ -55,6 +55,12 @@ MAX_SCANNED = 500_000_000
 MAX_SECONDS = 1.0
 """… it must not have taken longer than this. A text with many short matches has a worst case that it is far from."""
 
+MAX_STEPS = 40_000_000
+"""Characters of a text times those of its pattern that the per-expression limit of 1,000,000 pays for (apply_pattern).
+
+RE2 comes to take as many steps where a pattern is too large for its automaton: what nobody can pay is not begun.
+"""
+
 _ESCAPES = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.", re.DOTALL)
 
 
@@ -117,11 +123,16 @@ def _compiled(pattern: str) -> tuple[Callable[..., list[tuple[int, int]]], Any]:
 
 def matches(text: str, pattern: str) -> bool:
     """The pattern is found somewhere in the text: the standard function, for patterns that come from data."""
+    _payable(text, pattern)
     try:
         matched = matcher(pattern)
     except ValueError as error:
         raise EvaluationError(str(error)) from None
     return matched(text)
+
+
+def _payable(text: str, pattern: str) -> None:
+    costs.bounded(len(text) * len(pattern), MAX_STEPS)
 
 
 def find(deadline: Deadline, text: str, pattern: str) -> str:
@@ -143,6 +154,7 @@ def find_all(deadline: Deadline, text: str, pattern: str, limit: int = -1) -> li
 
 def _found(deadline: Deadline, text: str, pattern: str) -> Iterator[str]:
     """The matches from left to right; an empty one directly after a match does not count (Go regexp.FindAll)."""
+    _payable(text, pattern)
     try:
         search, unanchored = _compiled(pattern)
     except ValueError as error:

@@ -6,7 +6,7 @@ interpreter/attributes.go (refQualify), interpreter/interpretable.go (folds, con
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from webhook.cel.library.conversions import show
@@ -131,12 +131,14 @@ def elements(value: Any) -> list[Any]:
     raise EvaluationError(f"got '{shown}', expected iterable type")
 
 
-def pairs(value: Any) -> list[tuple[Any, Any]]:
+def pairs(value: Any) -> Collection[tuple[Any, Any]]:
     """What a comprehension with two variables runs over: index and element, or key and value."""
     kind = type(value)
     if kind is list:
         return list(enumerate(value))
-    if kind in MAPS or kind is Defaulting:
+    if kind is dict or kind is Defaulting:
+        return value.items()  # type: ignore[no-any-return]
+    if kind is Map:
         return list(map_items(value))
     raise EvaluationError(f"unsupported comprehension range type: {_GO_NAMES.get(kind, kind.__name__)}")
 
