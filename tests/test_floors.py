@@ -23,8 +23,9 @@ FLOORS = (
     {"yamltext", "config", "shipped"},
     {"yamlfile"},
     {"cel", "patch", "workloads", "cluster"},
-    {"facts"},
+    {"facts", "manifests"},
     {"policy"},
+    {"evaluation", "export"},
     {"admission"},
     {"report"},
     {"documents"},
@@ -56,7 +57,7 @@ ROOMS = {
     "msgspec": {"admission", "commands"},
     "typer": {"cli", "commands", "report"},
     "rich": {"cli", "commands", "report"},
-    "pydantic": {"policy", "workloads", "facts", "config", "suites"},
+    "pydantic": {"manifests", "workloads", "facts", "config", "suites"},
 }
 BROUGHT_BY = {"starlette": "fastapi", "rich": "typer", "urllib3": "kubernetes"}
 """Packages that a declared one is built on and shows."""

@@ -16,7 +16,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.config import Settings, settings
 from webhook.errors import ConfigurationError, InputError
 from webhook.policy.load import Options, load
-from webhook.policy.policyset import PolicySet
+from webhook.policy.policy_set import PolicySet
 from webhook.workloads import table
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 JSON: TypeAlias = Any
 """A decoded JSON value: dict, list, str, int, float, bool or None. Never mutated in place."""
@@ -44,6 +44,9 @@ class GroupVersionKind:
     def api_version(self) -> str:
         """`apps/v1`, or `v1` for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+
+NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 
 
 @dataclass(frozen=True, slots=True)

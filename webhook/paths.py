@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
 
@@ -133,3 +133,11 @@ def get(value: JSON, path: FieldPath, default: JSON = None) -> JSON:
         if value is None:
             return default
     return default if value is None else value
+
+
+_OTHER: Final = re.compile(r"(; |, |likewise )spec(?=[.])")
+
+
+def reroot_others(text: str, spec: str) -> str:
+    """A text that names several places, as in `…; spec.x: …, likewise spec.y`, with this path for each `spec`."""
+    return _OTHER.sub(lambda found: found[1] + spec, text) if "spec." in text else text

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from webhook.admission.fixtures import attributes, attributes_of_object, plural
+from webhook.admission.fixtures import attributes, attributes_of_object
 from webhook.attributes import GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import CallError
+from webhook.workloads.plurals import plural
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ns"}}
 REQUEST = {

@@ -28,7 +28,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.commands.assumed import AssumedNamespaces
 from webhook.deadline import Deadline
 from webhook.policy.load import Options, load
-from webhook.policy.policyset import PolicySet
+from webhook.policy.policy_set import PolicySet
 from webhook.workloads import table
 
 GOAL = 5.0

@@ -18,7 +18,7 @@ from webhook.admission.review import review
 from webhook.attributes import Attributes, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.policy.load import Options, load_documents
-from webhook.policy.policyset import PolicySet
+from webhook.policy.policy_set import PolicySet
 from webhook.workloads import table
 from webhook.yamlfile import Document
 

@@ -27,7 +27,7 @@ from webhook.attributes import JSON, Attributes, Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.policy.load import Options, load
-from webhook.policy.policyset import PolicySet
+from webhook.policy.policy_set import PolicySet
 from webhook.workloads import table
 
 ROUNDS = 15

@@ -22,7 +22,7 @@ from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.paths import FieldPath, get, render
 from webhook.policy.load import Options, load
-from webhook.policy.policyset import PolicySet
+from webhook.policy.policy_set import PolicySet
 from webhook.workloads.table import load as load_table
 
 GROUP = "trainer.kubeflow.org/v1alpha1"

@@ -15,18 +15,20 @@ from tests.policy.support import (
     validating,
 )
 from webhook.attributes import GroupVersionKind, Phase
+from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.cel.values import Duration, Optional, Struct
 from webhook.cluster.files import FilesCluster
 from webhook.errors import EvaluationError, LookupFailed, PatchError
-from webhook.policy import patchvalues, verification
+from webhook.evaluation import patch_values as patchvalues
+from webhook.evaluation.cost_budget import CostBudget, Variables
+from webhook.evaluation.expansion import Target, put_back, refresh
+from webhook.evaluation.mutating import mutate
+from webhook.evaluation.object_decoding import Undecodable, decode
+from webhook.evaluation.request_context import RequestContext
+from webhook.evaluation.validating import validate
+from webhook.manifests import validation as verification
 from webhook.policy.compiled import Expression
-from webhook.policy.decoding import Undecodable, decode
-from webhook.policy.equivalents import equivalents
-from webhook.policy.evaluation import BUDGET, Purse, Variables
-from webhook.policy.expansion import Target, put_back, refresh
-from webhook.policy.mutating import mutate
-from webhook.policy.validating import validate
-from webhook.policy.variables import Surroundings
+from webhook.policy.equivalent_resources import equivalents
 from webhook.suites.cases import Case, mismatches
 from webhook.suites.defaults import defaulted, pull_policy, settled
 from webhook.workloads.podsets import podsets
@@ -80,7 +82,7 @@ def test_a_null_is_taken_for_absent():
 
 
 def test_a_variable_that_did_not_compile_is_an_error_that_is_kept():
-    purse = Purse(BUDGET, None)
+    purse = CostBudget(RUNTIME_BUDGET, None)
     variables = Variables({"x": Expression("1 +", error="compilation failed")}, {}, purse)
     for _ in range(2):
         with pytest.raises(EvaluationError, match='composited variable "x" fails to compile'):
@@ -110,7 +112,7 @@ def test_a_failing_audit_annotation_is_left_out_under_ignore():
 
 
 def test_nobody_to_compute_facts_is_an_error():
-    around = Surroundings(attributes=request(pod()), cluster=CLUSTER, table=TABLE, equivalents=equivalents(TABLE))
+    around = RequestContext(attributes=request(pod()), cluster=CLUSTER, table=TABLE, equivalents=equivalents(TABLE))
     with pytest.raises(LookupFailed, match="no source of the fact `gpu`"):
         around.fact("gpu", pod(), around.attributes)
 
@@ -131,7 +133,7 @@ def test_a_template_that_is_no_object_any_more_is_left_alone():
     sent = request(obj)
     target = Target(
         sent,
-        Surroundings(attributes=sent, cluster=CLUSTER, table=TABLE, equivalents=equivalents(TABLE)).sent,
+        RequestContext(attributes=sent, cluster=CLUSTER, table=TABLE, equivalents=equivalents(TABLE)).sent,
         obj,
         None,
         podset,

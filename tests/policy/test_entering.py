@@ -9,8 +9,8 @@ from tests.workloads.test_embedded import optimization, wrapper
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
-from webhook.policy.validating import validate
-from webhook.policy.webhookrules import rules
+from webhook.evaluation.validating import validate
+from webhook.export.webhook_rules import rules
 
 ENTER = {"expand": "objects"}
 RULE = {

@@ -6,8 +6,8 @@ from tests.policy.support import PODS, job, mutating, namespace, pod, policies, 
 from webhook.admission.review import review
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
-from webhook.policy.mutating import mutate
-from webhook.policy.validating import validate
+from webhook.evaluation.mutating import mutate
+from webhook.evaluation.validating import validate
 
 EXPAND = {"expand": "pods"}
 CLUSTER = FilesCluster([namespace()])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.policy import fielderrors as errors
+from webhook.manifests import field_errors as errors
 
 PATH = ("spec", "validations", 0, "reason")
 

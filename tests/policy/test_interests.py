@@ -7,9 +7,9 @@ from webhook.admission.review import review
 from webhook.attributes import GroupVersionKind, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Interest, Scope
-from webhook.policy.manifests import LabelSelector
-from webhook.policy.policyset import PolicySet
-from webhook.policy.selectors import selector
+from webhook.manifests.label_selectors import selector
+from webhook.manifests.models import LabelSelector
+from webhook.policy.policy_set import PolicySet
 
 CONFIG = GroupVersionKind("", "v1", "ConfigMap")
 KIND = {"apiVersion": "v1", "kind": "ConfigMap"}

@@ -6,8 +6,8 @@ import pytest
 
 from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import BindingError, LookupFailed
-from webhook.policy.equivalents import equivalents
-from webhook.policy.manifests import LabelSelector, LabelSelectorRequirement, MatchResources, NamedRule
+from webhook.manifests.models import LabelSelector, LabelSelectorRequirement, MatchResources, NamedRule
+from webhook.policy.equivalent_resources import equivalents
 from webhook.policy.matching import criteria, is_exempt, matches
 from webhook.workloads.rows import Row
 from webhook.workloads.table import Table

@@ -4,7 +4,7 @@ from tests.policy.support import CONFIG_MAPS, mutating, namespace, policies, req
 from webhook.admission.review import review
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
-from webhook.policy.mutating import mutate
+from webhook.evaluation.mutating import mutate
 
 CLUSTER = FilesCluster([namespace()])
 MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "team"}, "data": {"k": "v"}}

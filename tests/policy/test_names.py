@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.policy import names
+from webhook.manifests import names
 
 
 @pytest.mark.parametrize("name", ["a", "a-1", "a.b.c", "0", "x" * 253])

@@ -10,9 +10,9 @@ from tests.policy.support import PODS, TABLE, job, namespace, policies, request,
 from webhook import shipped, yamlfile
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
-from webhook.policy.native import rewrite
-from webhook.policy.nativespec import Unrewritable
-from webhook.policy.validating import validate
+from webhook.evaluation.validating import validate
+from webhook.export.native import rewrite
+from webhook.export.native_spec import Unrewritable
 from webhook.workloads.rows import PodSetRule, Row
 from webhook.workloads.table import Table
 

@@ -9,8 +9,8 @@ from webhook.attributes import GroupVersionKind, Phase
 from webhook.cel import celpy_engine
 from webhook.cluster.interest import reading
 from webhook.errors import PolicyError
+from webhook.export.webhook_rules import rules
 from webhook.policy.load import Options, load, load_documents, refusal
-from webhook.policy.webhookrules import rules
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_lazy_policy_is_compiled_when_it_is_asked_and_its_mistakes_are_errors_
 
     from tests.policy.support import namespace
     from webhook.cluster.files import FilesCluster
-    from webhook.policy.validating import validate
+    from webhook.evaluation.validating import validate
     from webhook.yamlfile import Document
 
     lazy = replace(OPTIONS, lazy=True)

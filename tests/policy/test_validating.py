@@ -8,7 +8,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.decisions import ValidationAction
 from webhook.errors import LookupFailed
-from webhook.policy.validating import validate
+from webhook.evaluation.validating import validate
 
 CLUSTER = FilesCluster([namespace()])
 POD = pod(hostNetwork=True)

@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.policy.load import Options, load
-from webhook.policy.worstcase import REQUEST_SIZE, WorstCase, worst_case
+from webhook.policy.worst_case import REQUEST_SIZE, WorstCase, worst_case
 from webhook.workloads import table
 
 POLICY = """

@@ -15,6 +15,7 @@ from webhook.admission.decode import decode_request, decode_review
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import CallError
 from webhook.shapes import shown
+from webhook.workloads.plurals import plural
 
 
 class KnownKind(Protocol):
@@ -154,24 +155,6 @@ def kind_of(value: JSON) -> GroupVersionKind:
             raise CallError(400, "BadRequest", f"{key}: expected a string, found {found}; {expected}")
     group, _, version = value["apiVersion"].rpartition("/")
     return GroupVersionKind(group, version, value["kind"])
-
-
-def plural(kind: str) -> str:
-    """The resource name that a kind most likely has: its English plural in lower case.
-
-    The rule is apimachinery's UnsafeGuessKindToResource (pkg/api/meta/restmapper.go, v0.36).
-
-    Examples:
-        Pod -> pods, NetworkPolicy -> networkpolicies, Ingress -> ingresses, Endpoints -> endpoints
-    """
-    singular = kind.lower()
-    if singular == "endpoints":
-        return singular
-    if singular.endswith("s"):
-        return f"{singular}es"
-    if singular.endswith("y"):
-        return f"{singular[:-1]}ies"
-    return f"{singular}s"
 
 
 def _completed(request: Mapping[str, Any], row: RowOf | None) -> Mapping[str, Any]:

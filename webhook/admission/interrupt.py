@@ -11,8 +11,8 @@ from webhook.admission.enforce import enforce
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.decisions import Decision, Status, ValidationAction, Verdict
-from webhook.policy.interrupted import interrupted
-from webhook.policy.policyset import PolicySet
+from webhook.evaluation.interrupted import interrupted
+from webhook.policy.policy_set import PolicySet
 
 _NAMED = 5
 _FIX = "make the object smaller, or raise timeoutSeconds of the webhook"

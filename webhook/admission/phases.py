@@ -15,7 +15,7 @@ from webhook.attributes import JSON, Attributes, Operation, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, Verdict
-from webhook.policy.policyset import PolicySet
+from webhook.policy.policy_set import PolicySet
 
 PhaseName: TypeAlias = Literal["auto", "mutate", "validate"]
 

@@ -16,10 +16,11 @@ from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Verdict
 from webhook.errors import BudgetExceeded
+from webhook.evaluation.mutating import mutate, unfinished
+from webhook.evaluation.request_context import request_context
+from webhook.evaluation.validating import validate
 from webhook.patch.diff import diff
-from webhook.policy.mutating import mutate, unfinished
-from webhook.policy.policyset import PolicySet
-from webhook.policy.validating import validate
+from webhook.policy.policy_set import PolicySet
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
@@ -51,12 +52,12 @@ def review(
 
     """
     deadline = deadline or Deadline()
-    around = policies.surroundings(attributes, cluster, deadline, authorizer) if phase is Phase.MUTATE else None
-    decisions = validate(attributes, policies, cluster, phase, deadline, authorizer=authorizer, around=around)
+    context = request_context(policies, attributes, cluster, deadline, authorizer) if phase is Phase.MUTATE else None
+    decisions = validate(attributes, policies, cluster, phase, deadline, authorizer=authorizer, context=context)
     verdict = enforce(decisions, attributes, api_server_text=api_server_text)
     if phase is Phase.VALIDATE or not verdict.allowed:
         return verdict
-    changed, made = mutate(attributes, policies, cluster, deadline, authorizer=authorizer, around=around)
+    changed, made = mutate(attributes, policies, cluster, deadline, authorizer=authorizer, context=context)
     if not made:
         return verdict
     verdict = enforce((*decisions, *made), attributes, api_server_text=api_server_text)

@@ -1,7 +1,7 @@
 """What a cluster can take of a policy set: manifests as their files have them or rewritten, and what is left out.
 
 Serves `claimgate policies export`. Which policies are portable is the policies' own business, how one is rewritten
-policy/native.py's.
+export/native.py's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
 from webhook.paths import get
 from webhook.policy.compiled import Policy
-from webhook.policy.policyset import PolicySet
+from webhook.policy.policy_set import PolicySet
 
 if TYPE_CHECKING:
     from webhook.cel.library.declaration import Version
@@ -72,8 +72,8 @@ class _Collecting:
         return False
 
     def _rewrite(self, name: str, own: JSON, bindings: Sequence[JSON]) -> bool:
-        from webhook.policy.native import rewrite
-        from webhook.policy.nativespec import Unrewritable
+        from webhook.export.native import rewrite
+        from webhook.export.native_spec import Unrewritable
 
         try:
             native = rewrite(own, bindings, self.found.table, self.version)

@@ -16,11 +16,11 @@ from webhook.attributes import Phase
 from webhook.commands import options, output
 from webhook.config import Settings
 from webhook.errors import InputError
+from webhook.export.webhook_rules import rules
 from webhook.policy.compiled import Policy
 from webhook.policy.load import load
-from webhook.policy.policyset import PolicySet
-from webhook.policy.webhookrules import rules
-from webhook.policy.worstcase import WorstCase, worst_case
+from webhook.policy.policy_set import PolicySet
+from webhook.policy.worst_case import WorstCase, worst_case
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="List, check and export policies.")
 

@@ -20,10 +20,10 @@ import typer
 from webhook import assembly
 from webhook.attributes import Phase
 from webhook.commands import options
-from webhook.commands.lookups import cluster_role
 from webhook.errors import ConfigurationError
-from webhook.policy.names import subdomain
-from webhook.policy.webhookrules import WebhookRule, rules
+from webhook.export.cluster_role import cluster_role
+from webhook.export.webhook_rules import WebhookRule, rules
+from webhook.manifests.names import subdomain
 from webhook.yamlfile import dump
 
 DOMAIN: Final = "claimgate.dev"

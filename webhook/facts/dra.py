@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from webhook import paths
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.interest import reading
 from webhook.deadline import Deadline
 from webhook.facts import devices
@@ -23,7 +23,7 @@ from webhook.facts.configs import configs
 from webhook.facts.containers import Container, containers, items, text
 from webhook.facts.requests import constraints, requests, selectors, version_of
 from webhook.facts.resolved import CLASS, Classes, resolved
-from webhook.facts.view import NAMESPACE, NAMESPACES, View
+from webhook.facts.view import NAMESPACES, View
 from webhook.paths import FieldPath
 from webhook.workloads.podsets import PodSet, group_kind
 

@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster import Cluster
 from webhook.cluster.interest import reading
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 from webhook.facts.nearest import nearest
 
-NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 NAMESPACES = reading(NAMESPACE, "metadata.labels")
 """What facts read of namespaces."""
 _MOST_COMPARED: Final = 20_000

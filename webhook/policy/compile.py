@@ -15,40 +15,41 @@ from webhook.cel import Engine
 from webhook.cel.library.declaration import Version
 from webhook.cel.types import BOOL, DYN, NULL, STRING, list_of, object_type
 from webhook.decisions import REASON_CODES, ValidationAction
-from webhook.paths import FieldPath
-from webhook.policy import extensions, verification
-from webhook.policy.compiled import (
-    AuditRule,
-    Binding,
-    Body,
-    Change,
-    Condition,
-    Deferred,
-    Expression,
-    Gate,
-    ParamSource,
-    Policy,
-    Rule,
-)
-from webhook.policy.conditions import SHARED
-from webhook.policy.expressions import Walk
-from webhook.policy.fielderrors import FieldError, duplicate, invalid, required, unsupported
-from webhook.policy.manifests import (
-    AuditAnnotation,
+from webhook.manifests import annotations as extensions
+from webhook.manifests import validation as verification
+from webhook.manifests.field_errors import FieldError, duplicate, invalid, required, unsupported
+from webhook.manifests.label_selectors import selector
+from webhook.manifests.models import (
+    AuditAnnotationManifest,
     BindingManifest,
     MutatingPolicyManifest,
     MutatingSpec,
-    Mutation,
+    MutationManifest,
     ParamKind,
     ParamRef,
     PolicyManifest,
     ValidatingBindingManifest,
     ValidatingPolicyManifest,
+    ValidationManifest,
+)
+from webhook.manifests.portability import names_pods, obstacles
+from webhook.paths import FieldPath
+from webhook.policy.compiled import (
+    SHARED,
+    AuditAnnotation,
+    Binding,
+    Body,
+    Condition,
+    Deferred,
+    Expression,
+    MatchConditions,
+    Mutation,
+    ParamSource,
+    Policy,
     Validation,
 )
+from webhook.policy.expressions import Walk
 from webhook.policy.matching import criteria
-from webhook.policy.portability import names_pods, obstacles
-from webhook.policy.selectors import selector
 
 OBJECT, JSON_PATCHES = object_type("Object"), list_of(object_type("JSONPatch"))
 T = TypeVar("T", GroupVersionKind, ParamSource)
@@ -110,10 +111,10 @@ def compile_policy(
     return policy, tuple(errors)
 
 
-def _gate(manifest: PolicyManifest, walk: Walk) -> Gate:
+def _gate(manifest: PolicyManifest, walk: Walk) -> MatchConditions:
     """The matchConditions of a policy; what is wrong with them is in the walk."""
     found = _conditions(walk, manifest)
-    return Gate(conditions=found, needs=walk.needs, is_shared=all(each.is_shared for each in found))
+    return MatchConditions(conditions=found, needs=walk.needs, is_shared=all(each.is_shared for each in found))
 
 
 def _body(manifest: PolicyManifest, walk: Walk) -> Body:
@@ -164,7 +165,7 @@ def _variables(walk: Walk, manifest: PolicyManifest) -> None:
         walk.declare(variable.name, found, found.program.result if found.program else DYN)
 
 
-_Parts: TypeAlias = tuple[tuple[Rule, ...], tuple[AuditRule, ...], tuple[Change, ...]]
+_Parts: TypeAlias = tuple[tuple[Validation, ...], tuple[AuditAnnotation, ...], tuple[Mutation, ...]]
 
 
 def _parts(walk: Walk, manifest: PolicyManifest) -> _Parts:
@@ -178,7 +179,7 @@ def _parts(walk: Walk, manifest: PolicyManifest) -> _Parts:
     return rules, _audits(walk, manifest), ()
 
 
-def _rule(walk: Walk, found: Validation, path: FieldPath) -> Rule:
+def _rule(walk: Walk, found: ValidationManifest, path: FieldPath) -> Validation:
     expression = walk.expression((*path, "expression"), found.expression, walk.place(), (BOOL,), _UNSPECIFIED)
     message = None
     where = (*path, "messageExpression")
@@ -189,26 +190,26 @@ def _rule(walk: Walk, found: Validation, path: FieldPath) -> Rule:
     walk.errors += verification.validation_texts(found, path)
     reason = found.reason or "Invalid"
     code = REASON_CODES.get(reason, 422)
-    return Rule(expression, found.message.strip(), message, reason, code, walk.facts_of(expression))
+    return Validation(expression, found.message.strip(), message, reason, code, walk.facts_of(expression))
 
 
-def _audits(walk: Walk, manifest: ValidatingPolicyManifest) -> tuple[AuditRule, ...]:
+def _audits(walk: Walk, manifest: ValidatingPolicyManifest) -> tuple[AuditAnnotation, ...]:
     found = manifest.spec.audit_annotations
     path = (*_SPEC, "auditAnnotations")
     if len(found) > verification.MAX_AUDIT_ANNOTATIONS:
         shown = [{"Key": each.key, "ValueExpression": each.value_expression} for each in found]
         text = f"must not have more than {verification.MAX_AUDIT_ANNOTATIONS} auditAnnotations"
         walk.errors.append(invalid(path, shown, text))
-    rules: list[AuditRule] = []
+    rules: list[AuditAnnotation] = []
     for index, each in enumerate(found):
         walk.errors += verification.audit_key(manifest.metadata.name, each.key, (*path, index))
-        rules.append(AuditRule(each.key, _audit_value(walk, each, (*path, index, "valueExpression"))))
+        rules.append(AuditAnnotation(each.key, _audit_value(walk, each, (*path, index, "valueExpression"))))
         if any(rule.key == each.key for rule in rules[:-1]):
             walk.errors.append(duplicate((*path, index, "key"), each.key))
     return tuple(rules)
 
 
-def _audit_value(walk: Walk, found: AuditAnnotation, path: FieldPath) -> Expression:
+def _audit_value(walk: Walk, found: AuditAnnotationManifest, path: FieldPath) -> Expression:
     if len(found.value_expression.strip().encode()) > verification.MAX_VALUE_EXPRESSION:
         text = f"must not exceed {verification.MAX_VALUE_EXPRESSION} bytes in length"
         walk.errors.append(required(path, text))
@@ -217,7 +218,7 @@ def _audit_value(walk: Walk, found: AuditAnnotation, path: FieldPath) -> Express
     return walk.trimmed(path, found.value_expression, walk.place(), (STRING, NULL), text, shows_all=True)
 
 
-def _changes(walk: Walk, spec: MutatingSpec) -> tuple[Change, ...]:
+def _changes(walk: Walk, spec: MutatingSpec) -> tuple[Mutation, ...]:
     if not spec.mutations:
         walk.errors.append(required((*_SPEC, "mutations"), "mutations must contain at least one item"))
     changes = [_change(walk, found, (*_SPEC, "mutations", i)) for i, found in enumerate(spec.mutations)]
@@ -225,7 +226,7 @@ def _changes(walk: Walk, spec: MutatingSpec) -> tuple[Change, ...]:
     return tuple(change for change in changes if change)
 
 
-def _change(walk: Walk, found: Mutation, path: FieldPath) -> Change | None:
+def _change(walk: Walk, found: MutationManifest, path: FieldPath) -> Mutation | None:
     """One mutation, or None where nobody can tell what it should be."""
     fields = {
         "JSONPatch": ("jsonPatch", found.json_patch),
@@ -246,7 +247,7 @@ def _change(walk: Walk, found: Mutation, path: FieldPath) -> Change | None:
         place = walk.place(mutation=True)
         expected = JSON_PATCHES if found.patch_type == "JSONPatch" else OBJECT
         expression = walk.trimmed((*path, name, "expression"), own.expression, place, (expected,))
-        change = Change("JSONPatch" if found.patch_type == "JSONPatch" else "ApplyConfiguration", expression)
+        change = Mutation("JSONPatch" if found.patch_type == "JSONPatch" else "ApplyConfiguration", expression)
     if other is not None:
         text = f"must not be specified when patchType is {found.patch_type}"
         walk.errors.append(invalid((*path, other_name), f"{{{other_name}}}", text))

@@ -13,8 +13,11 @@ from typing import Generic, Literal, TypeVar
 from webhook.attributes import GroupVersionKind
 from webhook.cel import Program
 from webhook.decisions import Decision, ValidationAction
+from webhook.manifests.label_selectors import Selector
 from webhook.policy.matching import Criteria
-from webhook.policy.selectors import Selector
+
+SHARED = frozenset(("object", "oldObject", "request", "namespaceObject"))
+"""Names that mean the same to the conditions of every policy that is asked about an object."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +39,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rule:
+class Validation:
     """One validation. `reason` and `code` are what a denial carries; `facts` are those that the rule reads."""
 
     expression: Expression
@@ -48,7 +51,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AuditRule:
+class AuditAnnotation:
     """One auditAnnotation."""
 
     key: str
@@ -56,7 +59,7 @@ class AuditRule:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Change:
+class Mutation:
     """One mutation."""
 
     kind: Literal["ApplyConfiguration", "JSONPatch"]
@@ -90,7 +93,7 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Gate:
+class MatchConditions:
     """The matchConditions of a policy, and the names that they read. `is_shared`: every condition is."""
 
     conditions: tuple[Condition, ...] = ()
@@ -106,9 +109,9 @@ class Body:
     """
 
     variables: Mapping[str, Expression]
-    rules: tuple[Rule, ...] = ()
-    audits: tuple[AuditRule, ...] = ()
-    changes: tuple[Change, ...] = ()
+    rules: tuple[Validation, ...] = ()
+    audits: tuple[AuditAnnotation, ...] = ()
+    changes: tuple[Mutation, ...] = ()
     needs: frozenset[str] = frozenset()
     messages: int = 0
 
@@ -149,7 +152,7 @@ class Policy:
     is_fail: bool
     param_kind: GroupVersionKind | None
     criteria: Criteria
-    gate: Deferred[Gate]
+    gate: Deferred[MatchConditions]
     body: Deferred[Body]
     rule_count: int = 0
     reinvokes: bool = False
@@ -174,7 +177,7 @@ class Policy:
         return self.body().variables
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[Validation, ...]:
         """The validations of a validating policy."""
         return self.body().rules
 
@@ -184,12 +187,12 @@ class Policy:
         return self.body().messages
 
     @property
-    def audits(self) -> tuple[AuditRule, ...]:
+    def audits(self) -> tuple[AuditAnnotation, ...]:
         """The auditAnnotations of a validating policy."""
         return self.body().audits
 
     @property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[Mutation, ...]:
         """The mutations of a mutating policy."""
         return self.body().changes
 

@@ -84,6 +84,13 @@ _NAMESPACE_SPEC = Structure("kubernetes.NamespaceSpec", {"finalizers": list_of(S
 _NAMESPACE_STATUS = Structure(
     "kubernetes.NamespaceStatus", {"conditions": list_of(object_type(_CONDITION.name)), "phase": STRING}
 )
+NAMESPACE_METADATA = frozenset(
+    (
+        *("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp"),
+        *("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "finalizers"),
+    )
+)
+"""What `namespaceObject.metadata` shows (k8s.io/apiserver v0.36 pkg/admission/plugin/cel/condition.go)."""
 _NAMESPACE = Structure(
     NAMESPACE,
     {

@@ -14,10 +14,10 @@ from webhook.cel.environment import Environment
 from webhook.cel.library.declaration import Version
 from webhook.cel.types import Type
 from webhook.errors import CompileError
+from webhook.manifests.field_errors import FieldError, internal, invalid, required
 from webhook.paths import FieldPath
 from webhook.policy import declarations
 from webhook.policy.compiled import Expression
-from webhook.policy.fielderrors import FieldError, internal, invalid, required
 
 _VARIABLE = re.compile(r"\bvariables\s*\.\s*\??\s*([A-Za-z_]\w*)")
 _NOT_INSTANTIATED = "program instantiation failed: "

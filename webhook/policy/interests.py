@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.interest import Interest, Scope, combined, reading
 from webhook.cluster.lookup import place_of
 from webhook.paths import get
 from webhook.policy.compiled import Policy
-from webhook.policy.variables import NAMESPACE, SHOWN
+from webhook.policy.declarations import NAMESPACE_METADATA
 
 _USE: Final = re.compile(
     r"\bnamespaceObject\b(?:\s*[!=]=\s*null\b|\s*\.\s*\??\s*(?:metadata\s*\.\s*\??\s*(\w+)|(spec|status)\b))?"
@@ -67,5 +67,5 @@ def _namespace_fields(policies: Iterable[Policy]) -> set[str]:
                 if use[1] or use[2]:
                     fields.add(f"metadata.{use[1]}" if use[1] else use[2])
                 elif not use[0].endswith("null"):
-                    return {"spec", "status", *(f"metadata.{name}" for name in SHOWN)}
+                    return {"spec", "status", *(f"metadata.{name}" for name in NAMESPACE_METADATA)}
     return fields

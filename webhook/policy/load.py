@@ -19,12 +19,9 @@ from webhook.cel.library.declaration import Version
 from webhook.cel.library.go_text import quote
 from webhook.decisions import Decision
 from webhook.errors import InputError, PolicyError, Problem
-from webhook.paths import FieldPath, get, render
-from webhook.policy.compile import compile_binding, compile_policy
-from webhook.policy.compiled import Binding, Policy
-from webhook.policy.extensions import PREFIX
-from webhook.policy.fielderrors import FieldError, aggregate
-from webhook.policy.manifests import (
+from webhook.manifests.annotations import PREFIX
+from webhook.manifests.field_errors import FieldError, aggregate
+from webhook.manifests.models import (
     GROUP,
     MODELS,
     MUTATING,
@@ -38,7 +35,10 @@ from webhook.policy.manifests import (
     ValidatingPolicyManifest,
     parse,
 )
-from webhook.policy.policyset import PolicySet
+from webhook.paths import FieldPath, get, render
+from webhook.policy.compile import compile_binding, compile_policy
+from webhook.policy.compiled import Binding, Policy
+from webhook.policy.policy_set import PolicySet
 from webhook.workloads.table import Table
 
 EngineName: TypeAlias = Literal["compiled", "celpy"]

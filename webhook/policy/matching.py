@@ -1,8 +1,8 @@
 """Does a policy or binding speak about a request: rules, selectors, matchPolicy, scopes and sub-resources.
 
-Knows one request and one set of criteria; which policies to ask is policyset.py's business, matchConditions are
-conditions.py's. Order and outcome of every step as in k8s.io/apiserver v0.36 pkg/admission/plugin/policy/matching/
-matching.go, plugin/webhook/predicates/{rules,namespace,object}.
+Knows one request and one set of criteria; which policies to ask is policy_set.py's business, matchConditions are
+match_conditions.py's. Order and outcome of every step as in k8s.io/apiserver v0.36 pkg/admission/plugin/policy/
+matching/matching.go, plugin/webhook/predicates/{rules,namespace,object}.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Literal, TypeAlias
 
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import BindingError
-from webhook.policy.equivalents import Equivalents
-from webhook.policy.manifests import GROUP, MatchResources, NamedRule
-from webhook.policy.selectors import EVERYTHING, Labels, Selector, labels_of, selector
+from webhook.manifests.label_selectors import EVERYTHING, Labels, Selector, labels_of, selector
+from webhook.manifests.models import GROUP, MatchResources, NamedRule
+from webhook.policy.equivalent_resources import Equivalents
 
 NAMESPACES = GroupVersionResource("", "v1", "namespaces")
 
@@ -31,7 +31,7 @@ NamespaceLabels: TypeAlias = Callable[[], Labels | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ResourceRule:
     """A NamedRuleWithOperations; None stands for `*`. resources are pairs of resource and sub-resource."""
 
     operations: frozenset[str] | None
@@ -66,8 +66,8 @@ class Rule:
 class Criteria:
     """matchConstraints of a policy or matchResources of a binding, ready to be asked."""
 
-    rules: tuple[Rule, ...] = ()
-    excluded: tuple[Rule, ...] = ()
+    rules: tuple[ResourceRule, ...] = ()
+    excluded: tuple[ResourceRule, ...] = ()
     namespaces: Selector = EVERYTHING
     objects: Selector = EVERYTHING
     policy: Literal["Equivalent", "Exact"] = "Equivalent"
@@ -102,10 +102,10 @@ def _one(found: Criteria) -> Criteria:
     return found
 
 
-def rule(manifest: NamedRule) -> Rule:
+def rule(manifest: NamedRule) -> ResourceRule:
     """One rule of a manifest."""
     pairs = (resource.partition("/") for resource in manifest.resources)
-    return Rule(
+    return ResourceRule(
         operations=_or_all(manifest.operations),
         groups=_or_all(manifest.api_groups),
         versions=_or_all(manifest.api_versions),
@@ -183,7 +183,7 @@ def matches_namespace(found: Selector, attributes: Attributes, labels: Namespace
 
 
 def _match_rules(
-    rules: tuple[Rule, ...], found: Criteria, attributes: Attributes, equal: Equivalents, sent: Match
+    rules: tuple[ResourceRule, ...], found: Criteria, attributes: Attributes, equal: Equivalents, sent: Match
 ) -> Match | None:
     """The rules asked about the resource as requested, then as sent, then under every equivalent name."""
     requested = attributes.request_resource

@@ -29,7 +29,7 @@ from webhook.decisions import Verdict
 from webhook.errors import ConfigurationError
 from webhook.logs import Log
 from webhook.policy.load import load
-from webhook.policy.policyset import PolicySet
+from webhook.policy.policy_set import PolicySet
 from webhook.server.counters import Counters
 from webhook.server.door import Application, Limits
 from webhook.server.listen import Listener, Place

@@ -16,7 +16,7 @@ from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.errors import ClaimgateError
 from webhook.policy.load import Options, load_documents
-from webhook.policy.policyset import PolicySet
+from webhook.policy.policy_set import PolicySet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

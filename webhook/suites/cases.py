@@ -21,9 +21,9 @@ from webhook.cel.library.authorizer import Decisions
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
 from webhook.errors import PolicyError
+from webhook.manifests.models import MUTATING, VALIDATING_BINDING
 from webhook.policy.load import Options, load_documents, refusal
-from webhook.policy.manifests import MUTATING, VALIDATING_BINDING
-from webhook.policy.policyset import PolicySet
+from webhook.policy.policy_set import PolicySet
 from webhook.suites.defaults import settled
 from webhook.yamlfile import Document
 

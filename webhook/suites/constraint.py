@@ -11,10 +11,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from webhook.admission.fixtures import RowOf, plural
+from webhook.admission.fixtures import RowOf
 from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
 from webhook.paths import get
+from webhook.workloads.plurals import plural
 
 _GROUP = "admissionregistration.k8s.io/v1"
 _ENGINE = "K8sNativeValidation"

@@ -18,7 +18,7 @@ from webhook.attributes import JSON, Attributes, Operation
 from webhook.errors import CallError, InputError, Problem
 from webhook.paths import FieldPath, render
 from webhook.policy.load import Options, load
-from webhook.policy.policyset import PolicySet
+from webhook.policy.policy_set import PolicySet
 from webhook.shapes import complaint
 from webhook.suites.case import Case, Request, answer
 from webhook.suites.expectation import Expectation

@@ -1,4 +1,4 @@
-"""`*cases.jsonl`: suites of other projects and answers of a real API server; admission/cases.py has their meaning."""
+"""`*cases.jsonl`: suites of other projects and answers of a real API server; cases.py has their meaning."""
 
 from __future__ import annotations
 

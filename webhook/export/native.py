@@ -2,7 +2,7 @@
 
 Kinds with one template at the same fixed place share a policy, all kinds with several share another, so that a policy
 becomes few. Only what keeps its meaning is made: the rest is named with the reason. Knows the workload table and
-manifests; how the rules are rewritten is nativespec.py's.
+manifests; how the rules are rewritten is native_spec.py's.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from webhook.attributes import JSON
 from webhook.cel import compiled_engine
 from webhook.cel.library.declaration import Version
-from webhook.policy import nativespec
+from webhook.export import native_spec as nativespec
+from webhook.export.native_spec import Unrewritable
+from webhook.manifests.annotations import PREFIX
+from webhook.manifests.models import parse
 from webhook.policy.compile import compile_policy
-from webhook.policy.extensions import PREFIX
-from webhook.policy.manifests import parse
-from webhook.policy.nativespec import Unrewritable
 from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
 

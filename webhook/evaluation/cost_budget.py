@@ -11,17 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from webhook.cel import Meter
-from webhook.cel.cost import STEP
+from webhook.cel.cost import PER_CALL_LIMIT, STEP
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, EvaluationError
 from webhook.policy.compiled import Expression
-
-LIMIT = 1_000_000
-"""PerCallLimit: what one expression may cost."""
-BUDGET = 10_000_000
-"""RuntimeCELCostBudget: what the expressions of one policy may cost together, for one binding and param."""
-CONDITIONS_BUDGET = 2_500_000
-"""RuntimeCELCostBudgetMatchConditions."""
 
 
 class OutOfBudget(EvaluationError):
@@ -31,7 +24,7 @@ class OutOfBudget(EvaluationError):
         super().__init__("validation failed due to running out of cost budget, no further validation rules will be run")
 
 
-class Purse(Meter):
+class CostBudget(Meter):
     """What several expressions may still cost together, and until when they may run.
 
     `computed` is how many variables were evaluated, `variables` what they cost. `idle` are meters of variables that
@@ -41,7 +34,7 @@ class Purse(Meter):
     __slots__ = ("computed", "idle", "owed", "variables")
 
     def __init__(self, budget: int, deadline: Deadline | None) -> None:  # as Meter's, which a call more would cost
-        self.limit = LIMIT
+        self.limit = PER_CALL_LIMIT
         self.budget = budget
         self.deadline = deadline
         self.due = budget
@@ -54,11 +47,11 @@ class Purse(Meter):
 
     def again(self, declared: int) -> int:
         """The most that so many variables cost when they are evaluated anew: what they cost before, or their limit."""
-        return self.variables + (declared - self.computed) * LIMIT
+        return self.variables + (declared - self.computed) * PER_CALL_LIMIT
 
     def covers(self, expressions: int, besides: int = 0) -> bool:
         """Say whether that many expressions and a cost besides them can be paid without any chance of running out."""
-        return expressions * LIMIT + besides <= self.budget
+        return expressions * PER_CALL_LIMIT + besides <= self.budget
 
     def evaluate(self, expression: Expression, activation: Mapping[str, Any]) -> Any:
         """Evaluate an expression and pay for it and for the variables that it used first.
@@ -82,7 +75,7 @@ class Purse(Meter):
 
     def spare(self) -> Meter:
         """A meter for a variable, which has a limit of its own. The clock was read when this purse's was."""
-        meter = Meter(limit=LIMIT, deadline=self.deadline)
+        meter = Meter(limit=PER_CALL_LIMIT, deadline=self.deadline)
         meter.due -= STEP
         return meter
 
@@ -97,13 +90,13 @@ class Purse(Meter):
 class Variables(dict[str, Any]):
     """The variables of a policy: each is evaluated when first used, and its value or error kept."""
 
-    __slots__ = ("_activation", "_declared", "_errors", "_purse")
+    __slots__ = ("_activation", "_budget", "_declared", "_errors")
 
-    def __init__(self, declared: Mapping[str, Expression], activation: Mapping[str, Any], purse: Purse) -> None:
+    def __init__(self, declared: Mapping[str, Expression], activation: Mapping[str, Any], purse: CostBudget) -> None:
         super().__init__()
         self._declared = declared
         self._activation = activation
-        self._purse = purse
+        self._budget = purse
         self._errors: dict[str, str] = {}
 
     def __contains__(self, name: object) -> bool:
@@ -116,14 +109,14 @@ class Variables(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         if name in self._errors:
             raise EvaluationError(self._errors[name])
-        program, purse = self._declared[name].program, self._purse
+        program, purse = self._declared[name].program, self._budget
         if program is None:
             raise self._failed(name, f'composited variable "{name}" fails to compile: {self._declared[name].error}')
         meter = purse.idle.pop() if purse.idle else purse.spare()
         try:
             value = self[name] = program.evaluate(self._activation, meter)
         except EvaluationError as error:
-            if isinstance(error, BudgetExceeded) and meter.spent <= LIMIT:
+            if isinstance(error, BudgetExceeded) and meter.spent <= PER_CALL_LIMIT:
                 raise  # not the cost, so the time: nothing may absorb that
             raise self._failed(name, f'composited variable "{name}" fails to evaluate: {error}') from error
         finally:

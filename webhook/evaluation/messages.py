@@ -5,7 +5,7 @@ Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.
 
 from __future__ import annotations
 
-from webhook.policy.compiled import Rule
+from webhook.policy.compiled import Validation
 
 MAX_BYTES = 5 * 1024
 """MaxEvaluatedMessageExpressionSizeBytes (pkg/apis/cel/config.go)."""
@@ -30,6 +30,6 @@ def usable(evaluated: object) -> str:
     return "" if "\n" in text or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES else text
 
 
-def message(rule: Rule, evaluated: object) -> str:
+def message(rule: Validation, evaluated: object) -> str:
     """What a failed rule says. `evaluated` is the messageExpression's value, None where it failed or there is none."""
     return usable(evaluated) or rule.message or f"failed expression: {trim(rule.expression.source)}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from webhook.attributes import JSON
-from webhook.policy.manifests import LabelSelector
+from webhook.manifests.models import LabelSelector
 
 Labels: TypeAlias = Mapping[str, str]
 

@@ -9,25 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from webhook.attributes import JSON, Attributes, Operation, Phase
-from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Interest
-from webhook.cluster.layered import LayeredCluster
-from webhook.deadline import Deadline
 from webhook.policy.compiled import Policy
-from webhook.policy.equivalents import Equivalents, equivalents
+from webhook.policy.equivalent_resources import Equivalents, equivalents
 from webhook.policy.interests import interests
-from webhook.policy.matching import Rule
-from webhook.policy.variables import FactSource, Surroundings, fact_source
+from webhook.policy.matching import ResourceRule
 from webhook.workloads import embedded
 from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
-
-if TYPE_CHECKING:
-    from webhook.cel.library.authorizer import Authorizer
 
 _Key: TypeAlias = tuple[str, str, str]
 
@@ -58,20 +51,18 @@ class PolicySet:
     mutating: tuple[Policy, ...]
     params: tuple[JSON, ...] = ()
     table: Table
-    _equivalents: Equivalents = field(init=False, repr=False)
-    _beside: FilesCluster | None = field(init=False, repr=False)
+    equivalents: Equivalents = field(init=False, repr=False)
+    shipped_params: FilesCluster | None = field(init=False, repr=False)
     _indexes: Mapping[str, _Index] = field(init=False, repr=False)
-    _facts: FactSource = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         equal = equivalents(self.table)
         phases = {phase: tuple(p for p in self.validating if p.phase in (phase, "both")) for phase in Phase}
         asked = {"validate": phases[Phase.VALIDATE], "mutate": phases[Phase.MUTATE], "change": self.mutating}
         indexes = {name: _index(policies, self.table, equal) for name, policies in asked.items()}
-        object.__setattr__(self, "_equivalents", equal)
-        object.__setattr__(self, "_beside", FilesCluster(self.params) if self.params else None)
+        object.__setattr__(self, "equivalents", equal)
+        object.__setattr__(self, "shipped_params", FilesCluster(self.params) if self.params else None)
         object.__setattr__(self, "_indexes", indexes)
-        object.__setattr__(self, "_facts", fact_source(self.table))
 
     @property
     def policies(self) -> tuple[Policy, ...]:
@@ -93,27 +84,8 @@ class PolicySet:
 
     def _candidates(self, name: str, attributes: Attributes) -> tuple[Policy, ...]:
         resource = attributes.resource
-        group, plural = self._equivalents.identity(resource.group, resource.resource)
+        group, plural = self.equivalents.identity(resource.group, resource.resource)
         return self._indexes[name].find(group, plural, attributes.operation)
-
-    def surroundings(
-        self,
-        attributes: Attributes,
-        cluster: Cluster,
-        deadline: Deadline | None = None,
-        authorizer: Authorizer | None = None,
-    ) -> Surroundings:
-        """What the policies may ask about around a request; shipped parameters count where the cluster has none."""
-        view = LayeredCluster(cluster, self._beside) if self._beside else cluster
-        return Surroundings(
-            attributes=attributes,
-            cluster=view,
-            table=self.table,
-            equivalents=self._equivalents,
-            deadline=deadline or Deadline(),
-            authorizer=authorizer,
-            fact_source=self._facts,
-        )
 
     def prepare(self) -> None:
         """Do now what the first request of each policy would do first: for a server, before it is ready."""
@@ -149,7 +121,7 @@ def _keys(policy: Policy, table: Table, equal: Equivalents) -> Iterator[_Key]:
                 yield (*named, operation)
 
 
-def _resources(rule: Rule, policy: Policy, table: Table) -> Iterator[tuple[str, str]]:
+def _resources(rule: ResourceRule, policy: Policy, table: Table) -> Iterator[tuple[str, str]]:
     """What a rule names, and when the policy asks for it the kinds with pod templates, or with such objects, inside."""
     groups = ("*",) if rule.groups is None else sorted(rule.groups)
     for resource, _ in rule.resources:
@@ -160,7 +132,7 @@ def _resources(rule: Rule, policy: Policy, table: Table) -> Iterator[tuple[str, 
         yield from ((row.group, row.resource) for row in holders(rule, table))
 
 
-def holders(rule: Rule, table: Table) -> Iterator[Row]:
+def holders(rule: ResourceRule, table: Table) -> Iterator[Row]:
     """The kinds inside which objects may stand that a rule names."""
     named = [
         row
@@ -171,7 +143,7 @@ def holders(rule: Rule, table: Table) -> Iterator[Row]:
     yield from (row for row in table.rows if any(embedded.holds(row, each.group, each.kind) for each in named))
 
 
-def covers_pods(rule: Rule) -> bool:
+def covers_pods(rule: ResourceRule) -> bool:
     """Say whether a rule names pods themselves."""
     return (rule.groups is None or "" in rule.groups) and any(
         resource in ("pods", "*") and sub in ("", "*") for resource, sub in rule.resources

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from webhook.attributes import Operation, Phase
 from webhook.policy.compiled import Policy
-from webhook.policy.matching import Rule
-from webhook.policy.policyset import PolicySet, covers_pods, holders
+from webhook.policy.matching import ResourceRule
+from webhook.policy.policy_set import PolicySet, covers_pods, holders
 from webhook.workloads.table import Table
 
 _MUTABLE = (Operation.CREATE, Operation.UPDATE, Operation.CONNECT)
@@ -61,7 +61,7 @@ def _wishes(policy: Policy, table: Table) -> Iterator[_Wish]:
                 yield _Wish(group, version, resource, str(operation), scope)
 
 
-def _named(rule: Rule, policy: Policy, table: Table) -> Iterator[tuple[str, str, str, str]]:
+def _named(rule: ResourceRule, policy: Policy, table: Table) -> Iterator[tuple[str, str, str, str]]:
     groups = ("*",) if rule.groups is None else tuple(rule.groups)
     versions = ("*",) if rule.versions is None else tuple(rule.versions)
     for resource, sub in rule.resources:

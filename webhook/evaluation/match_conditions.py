@@ -11,25 +11,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from webhook.cel.cost import MATCH_CONDITIONS_BUDGET
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, EvaluationError
+from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
+from webhook.manifests.field_errors import aggregate
 from webhook.policy.compiled import Condition, Expression
-from webhook.policy.evaluation import CONDITIONS_BUDGET, OutOfBudget, Purse
-from webhook.policy.fielderrors import aggregate
-
-SHARED = frozenset(("object", "oldObject", "request", "namespaceObject"))
-"""Names that mean the same to the conditions of every policy that is asked about an object."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ConditionAnswers:
     """What conditions see of one object, and what those have said that all policies share: value, error and cost."""
 
     seen: Mapping[str, Any]
     answers: dict[str, tuple[Any, str, int]] = field(default_factory=dict)
 
 
-def hold(found: Sequence[Condition], asked: Asked, *, is_fail: bool, deadline: Deadline | None) -> bool:
+def hold(found: Sequence[Condition], asked: ConditionAnswers, *, is_fail: bool, deadline: Deadline | None) -> bool:
     """Say whether all conditions hold. Under failurePolicy Ignore an error is a condition that does not hold.
 
     Raises:
@@ -40,51 +38,51 @@ def hold(found: Sequence[Condition], asked: Asked, *, is_fail: bool, deadline: D
         for condition in found:
             if condition.is_shared and asked.answers.get(condition.expression.source, _UNKNOWN)[0] is False:
                 return False
-    purse = Purse(CONDITIONS_BUDGET, deadline)
+    budget = CostBudget(MATCH_CONDITIONS_BUDGET, deadline)
     errors: list[EvaluationError] = []
     is_false = False
     for index, condition in enumerate(found):
         try:
-            is_false |= _answer(condition, asked, purse) is False
+            is_false |= _answer(condition, asked, budget) is False
         except OutOfBudget:
             if is_fail:
                 raise
             return False
         except EvaluationError as error:
             errors.append(error)
-        if is_false and purse.covers(len(found) - index - 1):
+        if is_false and budget.covers(len(found) - index - 1):
             return False
     if errors and is_fail and not is_false:
         raise EvaluationError(aggregate(errors))
     return not errors and not is_false
 
 
-def _answer(condition: Condition, asked: Asked, purse: Purse) -> Any:
+def _answer(condition: Condition, asked: ConditionAnswers, budget: CostBudget) -> Any:
     """What a condition says, computed or known; the text of an error is known too."""
     expression = condition.expression
     if not condition.is_shared:
-        return purse.evaluate(expression, asked.seen)
+        return budget.evaluate(expression, asked.seen)
     value, error, cost = asked.answers.get(expression.source, _UNKNOWN)
-    if cost > purse.budget:
-        return _computed(expression, asked, purse)
-    purse.budget -= cost
+    if cost > budget.budget:
+        return _computed(expression, asked, budget)
+    budget.budget -= cost
     if error:
         raise EvaluationError(error)
     return value
 
 
-_UNKNOWN = (None, "", CONDITIONS_BUDGET + 1)
+_UNKNOWN = (None, "", MATCH_CONDITIONS_BUDGET + 1)
 _ALWAYS_COVERED = 2
 """So many conditions cannot run out of budget, whichever comes first."""
 
 
-def _computed(expression: Expression, asked: Asked, purse: Purse) -> Any:
-    before = purse.budget
+def _computed(expression: Expression, asked: ConditionAnswers, budget: CostBudget) -> Any:
+    before = budget.budget
     try:
-        value = purse.evaluate(expression, asked.seen)
+        value = budget.evaluate(expression, asked.seen)
     except EvaluationError as error:
         if not isinstance(error.__cause__, BudgetExceeded):  # the next policy may have more left
-            asked.answers[expression.source] = None, str(error), before - purse.budget
+            asked.answers[expression.source] = None, str(error), before - budget.budget
         raise
-    asked.answers[expression.source] = value, "", before - purse.budget
+    asked.answers[expression.source] = value, "", before - budget.budget
     return value

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
+from webhook.manifests.field_errors import FieldError, invalid
 from webhook.paths import FieldPath
-from webhook.policy.fielderrors import FieldError, invalid
 
 PREFIX = "claimgate.dev/"
 PHASES = ("validate", "mutate", "both")

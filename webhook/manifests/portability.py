@@ -5,9 +5,9 @@ Knows manifests and annotations only.
 
 from __future__ import annotations
 
-from webhook.policy.extensions import PREFIX, Settings
-from webhook.policy.manifests import MutatingPolicyManifest, PolicyManifest
-from webhook.policy.verification import OWN_REASONS
+from webhook.manifests.annotations import PREFIX, Settings
+from webhook.manifests.models import MutatingPolicyManifest, PolicyManifest
+from webhook.manifests.validation import OWN_REASONS
 
 
 def obstacles(manifest: PolicyManifest, settings: Settings) -> tuple[str, ...]:

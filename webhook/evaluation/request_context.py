@@ -11,28 +11,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, UserInfo
+from webhook.attributes import JSON, NAMESPACE, Attributes, GroupVersionKind, GroupVersionResource, UserInfo
 from webhook.cluster import Cluster
+from webhook.cluster.layered import LayeredCluster
 from webhook.deadline import Deadline
 from webhook.errors import BindingError, EvaluationError, LookupFailed, PatchError
 from webhook.facts.assumptions import Assumptions, assumptions
-from webhook.policy.declarations import REQUEST_RESOURCE
-from webhook.policy.equivalents import Equivalents
+from webhook.manifests.label_selectors import Labels, labels_of
+from webhook.policy.declarations import NAMESPACE_METADATA, REQUEST_RESOURCE
+from webhook.policy.equivalent_resources import Equivalents
 from webhook.policy.matching import Match, native
-from webhook.policy.selectors import Labels, labels_of
+from webhook.policy.policy_set import PolicySet
 from webhook.workloads.podsets import PodSet
 from webhook.workloads.table import Table
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
-
-NAMESPACE = GroupVersionKind("", "v1", "Namespace")
-SHOWN = frozenset(
-    (
-        *("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp"),
-        *("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "finalizers"),
-    )
-)
 
 
 class FactSource(Protocol):
@@ -97,7 +91,7 @@ def authorizer_values(attributes: Attributes, decides: Authorizer) -> Mapping[st
 
 
 @dataclass(slots=True)
-class Surroundings:
+class RequestContext:
     """Everything around one request that its policies may ask about.
 
     Made once per review and shared by its policies; `namespace` and the labels are looked up once. `sent` is the
@@ -201,6 +195,26 @@ class Surroundings:
         return self._requests[key]
 
 
+def request_context(
+    policies: PolicySet,
+    attributes: Attributes,
+    cluster: Cluster,
+    deadline: Deadline | None = None,
+    authorizer: Authorizer | None = None,
+) -> RequestContext:
+    """What the policies may ask about a request; shipped parameters count where the cluster has none."""
+    view = LayeredCluster(cluster, policies.shipped_params) if policies.shipped_params else cluster
+    return RequestContext(
+        attributes=attributes,
+        cluster=view,
+        table=policies.table,
+        equivalents=policies.equivalents,
+        deadline=deadline or Deadline(),
+        authorizer=authorizer,
+        fact_source=fact_source(policies.table),
+    )
+
+
 def request(attributes: Attributes, resource: GroupVersionResource, kind: GroupVersionKind) -> JSON:
     """The AdmissionRequest as expressions see it: without uid, object and oldObject."""
     shown: dict[str, JSON] = {
@@ -246,7 +260,7 @@ def namespace_object(namespace: JSON) -> JSON:
     """A Namespace with the fields that expressions may see."""
     metadata = namespace.get("metadata") or {}
     return {
-        "metadata": {key: value for key, value in metadata.items() if key in SHOWN and value is not None},
+        "metadata": {key: value for key, value in metadata.items() if key in NAMESPACE_METADATA and value is not None},
         "spec": namespace.get("spec") or {},
         "status": namespace.get("status") or {},
     }

@@ -20,8 +20,8 @@ from webhook.cel.syntax import rewrite
 from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.text import source, text
 from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Node, Select, children
-from webhook.policy import templates
-from webhook.policy.expansion import others
+from webhook.export import template_expressions as templates
+from webhook.paths import reroot_others
 from webhook.workloads.rows import PodSetRule, Row
 
 _GLOBALS = frozenset({"object", "oldObject", "request", "params", "namespaceObject", "authorizer", "variables"})
@@ -307,7 +307,7 @@ def _prefixed(message: str, rule: PodSetRule) -> str:
         return f"{rule.template}: {message}"
     inner = path if rule.embeds != "podSpec" else path[1:] if path[0] == "spec" else ()
     spec = rule.template if rule.embeds == "podSpec" else f"{rule.template}.spec"
-    return paths.render((*paths.parse(rule.template), *inner)) + others(rest, spec)
+    return paths.render((*paths.parse(rule.template), *inner)) + reroot_others(rest, spec)
 
 
 def _rerooted(message: str, at: str, embeds: str) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from webhook.admission.fixtures import plural
 from webhook.cluster.interest import Interest
+from webhook.workloads.plurals import plural
 from webhook.workloads.table import Table
 
 _VERBS = ("get", "list", "watch")

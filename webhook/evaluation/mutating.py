@@ -15,21 +15,22 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
 from webhook.attributes import JSON, Attributes, Operation
+from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, ValidationAction
 from webhook.errors import BindingError, BudgetExceeded, EvaluationError, LookupFailed, PatchError
-from webhook.policy import mutations, params
-from webhook.policy.activation import activation, for_conditions
+from webhook.evaluation import mutations, params
+from webhook.evaluation.activation import activation, for_conditions
+from webhook.evaluation.cost_budget import CostBudget
+from webhook.evaluation.decision_list import DecisionList
+from webhook.evaluation.expansion import POD, Rewriting, Target, bound, put_back, refresh, targets
+from webhook.evaluation.match_conditions import hold
+from webhook.evaluation.object_decoding import Undecodable
+from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.policy.compiled import Binding, Policy
-from webhook.policy.conditions import hold
-from webhook.policy.decisionlist import DecisionList
-from webhook.policy.decoding import Undecodable
-from webhook.policy.evaluation import BUDGET, Purse
-from webhook.policy.expansion import POD, Rewriting, Target, bound, put_back, refresh, targets
 from webhook.policy.matching import is_exempt
-from webhook.policy.policyset import PolicySet
-from webhook.policy.variables import Surroundings
+from webhook.policy.policy_set import PolicySet
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
@@ -46,7 +47,7 @@ def mutate(
     deadline: Deadline | None = None,
     *,
     authorizer: Authorizer | None = None,
-    around: Surroundings | None = None,
+    context: RequestContext | None = None,
 ) -> tuple[JSON, tuple[Decision, ...]]:
     """The object after all mutating policies, the same value when none changed it, and their decisions in order.
 
@@ -59,11 +60,11 @@ def mutate(
     if not candidates or is_exempt(attributes):
         return attributes.object, ()
     run = _Run(attributes.object)
-    run.round(candidates, around or policies.surroundings(attributes, cluster, deadline, authorizer))
+    run.round(candidates, context or request_context(policies, attributes, cluster, deadline, authorizer))
     if run.is_dirty and run.reinvocable and not run.is_denied:
         again = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)
-        run.round(policies.mutating_for(again), policies.surroundings(again, cluster, deadline, authorizer))
+        run.round(policies.mutating_for(again), request_context(policies, again, cluster, deadline, authorizer))
     return run.object, tuple(run.decisions.made)
 
 
@@ -98,25 +99,25 @@ class _Run:
     stopped: set[tuple[str, str]] = field(default_factory=set)
     rewriting: Rewriting = field(default_factory=Rewriting)
 
-    def round(self, candidates: Sequence[Policy], around: Surroundings) -> None:
+    def round(self, candidates: Sequence[Policy], context: RequestContext) -> None:
         """Match everything, then run it in order."""
         self.rewriting.seal()
-        found = [each for policy in candidates for each in _invocations(policy, around)]
+        found = [each for policy in candidates for each in _invocations(policy, context)]
         for each in found:
             if isinstance(each, _Unusable):
                 self._fail(each.policy, each.binding, each.text, "Forbidden")
         for each in found:
             if isinstance(each, _Invocation) and not self.is_aborted:
-                self._invoke(each, around)
+                self._invoke(each, context)
 
-    def _invoke(self, invocation: _Invocation, around: Surroundings) -> None:
+    def _invoke(self, invocation: _Invocation, context: RequestContext) -> None:
         policy = invocation.policy
         if invocation.key[:2] in self.stopped:
             return
         if invocation.target.podset is None or invocation.target.kind != POD:
             self.rewriting.seal()
         target = refresh(invocation.target, self.object)
-        if target is None or not self._holds(invocation, target, around):
+        if target is None or not self._holds(invocation, target, context):
             return
         if self.only is not None and invocation.key not in self.only:
             return
@@ -125,12 +126,12 @@ class _Run:
             if target is None:
                 break
             started = perf_counter()
-            purse = Purse(BUDGET, around.deadline)
+            budget = CostBudget(RUNTIME_BUDGET, context.deadline)
             try:
-                around.deadline.spend(1)
-                seen = activation(policy, target, invocation.param, around, purse)
-                value = purse.evaluate(change.expression, seen)
-                changed = mutations.apply(change, value, target.object, target.kind, around.deadline)
+                context.deadline.spend(1)
+                seen = activation(policy, target, invocation.param, context, budget)
+                value = budget.evaluate(change.expression, seen)
+                changed = mutations.apply(change, value, target.object, target.kind, context.deadline)
             except Undecodable as error:
                 self._abort(invocation, index, str(error))
                 return
@@ -144,7 +145,7 @@ class _Run:
                     target=target,
                     param=invocation.key[2],
                 )
-                if around.deadline.is_over:
+                if context.deadline.is_over:
                     self.stopped.add(invocation.key[:2])
                     return
                 continue
@@ -179,16 +180,16 @@ class _Run:
     def _add(self, decision: Decision) -> None:
         self.decisions.add((decision,))
 
-    def _holds(self, invocation: _Invocation, target: Target, around: Surroundings) -> bool:
+    def _holds(self, invocation: _Invocation, target: Target, context: RequestContext) -> bool:
         policy = invocation.policy
         if not policy.conditions:
             return True
         try:
-            asked = for_conditions(policy, target, invocation.param, around)
-            return hold(policy.conditions, asked, is_fail=policy.is_fail, deadline=around.deadline)
+            asked = for_conditions(policy, target, invocation.param, context)
+            return hold(policy.conditions, asked, is_fail=policy.is_fail, deadline=context.deadline)
         except (EvaluationError, BindingError, LookupFailed) as error:
             self._fail(policy, invocation.binding, str(error), "Invalid", target=target, param=invocation.key[2])
-            if around.deadline.is_over:
+            if context.deadline.is_over:
                 self.stopped.add(invocation.key[:2])
             return False
 
@@ -253,9 +254,9 @@ class _Unusable:
     text: str
 
 
-def _invocations(policy: Policy, around: Surroundings) -> Iterator[_Invocation | _Unusable]:
+def _invocations(policy: Policy, context: RequestContext) -> Iterator[_Invocation | _Unusable]:
     try:
-        found = targets(policy, around)
+        found = targets(policy, context)
     except (BindingError, LookupFailed) as error:
         yield _Unusable(policy, None, f"failed to configure policy: {error}")
         return
@@ -264,8 +265,8 @@ def _invocations(policy: Policy, around: Surroundings) -> Iterator[_Invocation |
         return
     for binding in policy.bindings if found else ():
         try:
-            targeted = bound(binding.criteria, found, around)
-            chosen = params.collect(policy.param_kind, binding, around) if targeted else ()
+            targeted = bound(binding.criteria, found, context)
+            chosen = params.collect(policy.param_kind, binding, context) if targeted else ()
         except (BindingError, LookupFailed) as error:
             yield _Unusable(policy, binding, f"failed to configure binding: {error}")
             continue

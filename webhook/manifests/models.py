@@ -1,7 +1,7 @@
 """The shape of policy manifests: ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings.
 
 Knows which fields exist and of what JSON type they are, nothing of what they mean: what the API server refuses beyond
-shape is in verification.py. Unknown fields are errors here, as `kubectl apply --validate=strict` has it. Source:
+shape is in validation.py. Unknown fields are errors here, as `kubectl apply --validate=strict` has it. Source:
 k8s.io/api v0.36 admissionregistration/v1/types.go; v1beta1 and v1alpha1 spell the same fields.
 """
 
@@ -112,7 +112,7 @@ class Variable(_Manifest):
     expression: str = ""
 
 
-class Validation(_Manifest):
+class ValidationManifest(_Manifest):
     """One rule of a validating policy."""
 
     expression: str = ""
@@ -121,7 +121,7 @@ class Validation(_Manifest):
     reason: str | None = None
 
 
-class AuditAnnotation(_Manifest):
+class AuditAnnotationManifest(_Manifest):
     """A key and what to record under it."""
 
     key: str = ""
@@ -134,7 +134,7 @@ class PatchExpression(_Manifest):
     expression: str = ""
 
 
-class Mutation(_Manifest):
+class MutationManifest(_Manifest):
     """One change of a mutating policy."""
 
     patch_type: str = ""
@@ -155,14 +155,14 @@ class PolicySpec(_Manifest):
 class ValidatingSpec(PolicySpec):
     """spec of a ValidatingAdmissionPolicy."""
 
-    validations: list[Validation] = []
-    audit_annotations: list[AuditAnnotation] = []
+    validations: list[ValidationManifest] = []
+    audit_annotations: list[AuditAnnotationManifest] = []
 
 
 class MutatingSpec(PolicySpec):
     """spec of a MutatingAdmissionPolicy."""
 
-    mutations: list[Mutation] = []
+    mutations: list[MutationManifest] = []
     reinvocation_policy: str = ""
 
 

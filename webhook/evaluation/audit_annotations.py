@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from webhook.errors import EvaluationError
-from webhook.policy.compiled import AuditRule
-from webhook.policy.evaluation import OutOfBudget, Purse
-from webhook.policy.messages import trim
+from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
+from webhook.evaluation.messages import trim
+from webhook.policy.compiled import AuditAnnotation
 
 MAX_BYTES = 10 * 1024
 """maxAuditAnnotationValueLength; longer values are cut."""
 
 
 def values(
-    rules: Sequence[AuditRule], activation: Mapping[str, Any], purse: Purse, *, is_fail: bool
+    rules: Sequence[AuditAnnotation], activation: Mapping[str, Any], budget: CostBudget, *, is_fail: bool
 ) -> tuple[dict[str, str], list[str]]:
     """What is to be published, and the texts of what failed (none under failurePolicy Ignore).
 
@@ -30,7 +30,7 @@ def values(
     errors: list[str] = []
     for rule in rules:
         try:
-            value = purse.evaluate(rule.expression, activation)
+            value = budget.evaluate(rule.expression, activation)
         except OutOfBudget:
             raise
         except EvaluationError as error:

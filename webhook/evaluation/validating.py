@@ -15,21 +15,23 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from webhook import paths
 from webhook.attributes import JSON, Attributes, Phase
+from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, ValidationAction
 from webhook.errors import BindingError, BudgetExceeded, EvaluationError, LookupFailed
-from webhook.policy import auditannotations, params
-from webhook.policy.activation import activation, for_conditions, missing
-from webhook.policy.compiled import Binding, Policy, Rule
-from webhook.policy.conditions import hold
-from webhook.policy.decisionlist import DecisionList
-from webhook.policy.evaluation import BUDGET, OutOfBudget, Purse
-from webhook.policy.expansion import Target, bound, targets
+from webhook.evaluation import audit_annotations as auditannotations
+from webhook.evaluation import params
+from webhook.evaluation.activation import activation, for_conditions, missing
+from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
+from webhook.evaluation.decision_list import DecisionList
+from webhook.evaluation.expansion import Target, bound, targets
+from webhook.evaluation.match_conditions import hold
+from webhook.evaluation.messages import message
+from webhook.evaluation.request_context import RequestContext, request_context
+from webhook.policy.compiled import Binding, Policy, Validation
 from webhook.policy.matching import is_exempt
-from webhook.policy.messages import message
-from webhook.policy.policyset import PolicySet
-from webhook.policy.variables import Surroundings
+from webhook.policy.policy_set import PolicySet
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
@@ -46,7 +48,7 @@ def validate(
     deadline: Deadline | None = None,
     *,
     authorizer: Authorizer | None = None,
-    around: Surroundings | None = None,
+    context: RequestContext | None = None,
 ) -> tuple[Decision, ...]:
     """What the validating policies of a phase say about a request, in the order of their names; () when none matches.
 
@@ -56,11 +58,11 @@ def validate(
     candidates = policies.validating_for(attributes, phase)
     if not candidates or is_exempt(attributes):
         return ()
-    around = around or policies.surroundings(attributes, cluster, deadline, authorizer)
+    context = context or request_context(policies, attributes, cluster, deadline, authorizer)
     made = DecisionList()
     for policy in candidates:
         try:
-            found = targets(policy, around)
+            found = targets(policy, context)
         except (BindingError, LookupFailed) as error:
             made.add([_unusable(policy, None, f"failed to configure policy: {error}")])
             continue
@@ -69,23 +71,23 @@ def validate(
             continue
         if found:
             for binding in policy.bindings:
-                _binding(policy, binding, found, around, made)
+                _binding(policy, binding, found, context, made)
     return tuple(made.made)
 
 
 def _binding(
-    policy: Policy, binding: Binding, found: tuple[Target, ...], around: Surroundings, made: DecisionList
+    policy: Policy, binding: Binding, found: tuple[Target, ...], context: RequestContext, made: DecisionList
 ) -> None:
     """Add what a policy says under one binding; once the time is up, that it could not say more."""
-    deadline = around.deadline
+    deadline = context.deadline
     try:
-        targeted = bound(binding.criteria, found, around)
+        targeted = bound(binding.criteria, found, context)
         if not targeted:
             return
-        for param in params.collect(policy.param_kind, binding, around):
+        for param in params.collect(policy.param_kind, binding, context):
             for target in targeted:
                 deadline.spend(1)
-                said = _invoke(policy, binding, param, target, around)
+                said = _invoke(policy, binding, param, target, context)
                 if said:
                     made.add(said)
                     if said[-1].evaluation == "error" and deadline.is_over:
@@ -112,7 +114,9 @@ def _interrupted(policy: Policy, binding: Binding, text: str) -> Decision:
     )
 
 
-def _invoke(policy: Policy, binding: Binding, param: JSON, target: Target, around: Surroundings) -> Sequence[Decision]:
+def _invoke(
+    policy: Policy, binding: Binding, param: JSON, target: Target, context: RequestContext
+) -> Sequence[Decision]:
     """What a policy says of one object: nothing where its conditions do not hold, which is the most frequent case."""
     if target.match.conversion == "impossible":
         return [_unconverted(policy, binding, target)]
@@ -120,12 +124,12 @@ def _invoke(policy: Policy, binding: Binding, param: JSON, target: Target, aroun
     try:
         conditions = policy.gate().conditions
         if conditions:
-            asked = for_conditions(policy, target, param, around)
-            if not hold(conditions, asked, is_fail=policy.is_fail, deadline=around.deadline):
+            asked = for_conditions(policy, target, param, context)
+            if not hold(conditions, asked, is_fail=policy.is_fail, deadline=context.deadline):
                 return ()
-        return _Invocation(policy, binding, param, target, around, started=started).decisions()
+        return _Invocation(policy, binding, param, target, context, started=started).decisions()
     except (EvaluationError, BindingError, LookupFailed) as error:
-        return [_Invocation(policy, binding, param, target, around, started=started).failure(str(error))]
+        return [_Invocation(policy, binding, param, target, context, started=started).failure(str(error))]
 
 
 def _unusable(policy: Policy, binding: Binding | None, text: str) -> Decision:
@@ -172,18 +176,18 @@ class _Invocation:
     only denials and errors.
     """
 
-    __slots__ = ("around", "binding", "lacking", "param", "policy", "purse", "started", "target")
+    __slots__ = ("binding", "budget", "context", "lacking", "param", "policy", "started", "target")
 
     def __init__(
-        self, policy: Policy, binding: Binding, param: JSON, target: Target, around: Surroundings, *, started: float
+        self, policy: Policy, binding: Binding, param: JSON, target: Target, context: RequestContext, *, started: float
     ) -> None:
         self.policy = policy
         self.binding = binding
         self.param = param
         self.target = target
-        self.around = around
+        self.context = context
         self.started = started
-        self.purse = Purse(BUDGET, around.deadline)
+        self.budget = CostBudget(RUNTIME_BUDGET, context.deadline)
         self.lacking: dict[frozenset[str], Sequence[str]] = {}
 
     def failure(self, text: str) -> Decision:
@@ -200,7 +204,7 @@ class _Invocation:
 
         """
         body = self.policy.body()
-        seen = activation(self.policy, self.target, self.param, self.around, self.purse)
+        seen = activation(self.policy, self.target, self.param, self.context, self.budget)
         results = self._results(body.rules, seen)
         seen.pop("variables", None)  # breaks the circle that would wait for the garbage collector
         texts = self._messages(results)
@@ -227,13 +231,13 @@ class _Invocation:
         path = paths.render(podset.path) if podset else ""
         return _admits(self.binding, params.name_of(self.param), path)
 
-    def _lacks(self, rule: Rule) -> Sequence[str]:
+    def _lacks(self, rule: Validation) -> Sequence[str]:
         """What the facts that a rule reads could not be computed from."""
         if not rule.facts:
             return ()
         found = self.lacking.get(rule.facts)
         if found is None:
-            found = self.lacking[rule.facts] = missing(rule.facts, self.target, self.param, self.around)
+            found = self.lacking[rule.facts] = missing(rule.facts, self.target, self.param, self.context)
         return found
 
     def _unknown(self, index: int) -> Decision | None:
@@ -241,15 +245,15 @@ class _Invocation:
         lacking = self._lacks(self.policy.body().rules[index])
         return self._decision(index, "unknown", f"not evaluated: {', '.join(lacking)}") if lacking else None
 
-    def _results(self, rules: Sequence[Rule], seen: dict[str, Any]) -> Sequence[bool | EvaluationError]:
+    def _results(self, rules: Sequence[Validation], seen: dict[str, Any]) -> Sequence[bool | EvaluationError]:
         found: list[bool | EvaluationError] = []
         for rule in rules:
             try:
-                found.append(self.purse.evaluate(rule.expression, seen) is True)
+                found.append(self.budget.evaluate(rule.expression, seen) is True)
             except OutOfBudget:
                 raise
             except EvaluationError as error:
-                if self.around.deadline.is_over:
+                if self.context.deadline.is_over:
                     raise
                 found.append(error)
         return found
@@ -260,18 +264,18 @@ class _Invocation:
         The API server evaluates them all, and no rule stands when they run out of budget. Those of other rules are
         evaluated until what is left covers the rest; their order does not matter for that.
         """
-        body, purse = self.policy.body(), self.purse
+        body, budget = self.policy.body(), self.budget
         rules, left = body.rules, body.messages
-        variables = purse.again(len(body.variables)) if left else 0
-        if not left or (False not in results and purse.covers(left, variables)):
+        variables = budget.again(len(body.variables)) if left else 0
+        if not left or (False not in results and budget.covers(left, variables)):
             return ()
-        seen = activation(self.policy, self.target, self.param, self.around, purse)
+        seen = activation(self.policy, self.target, self.param, self.context, budget)
         texts: list[object] = [None] * len(rules)
         try:
             for index in sorted(range(len(rules)), key=lambda index: results[index] is not False):
                 if rules[index].message_expression is None:
                     continue
-                if results[index] is not False and purse.covers(left, variables):
+                if results[index] is not False and budget.covers(left, variables):
                     break
                 texts[index] = self._message(rules[index], seen)
                 left -= 1
@@ -279,11 +283,11 @@ class _Invocation:
             return [error] * len(rules)
         return texts
 
-    def _message(self, rule: Rule, seen: dict[str, Any]) -> object:
+    def _message(self, rule: Validation, seen: dict[str, Any]) -> object:
         if rule.message_expression is None:
             return None
         try:
-            return self.purse.evaluate(rule.message_expression, seen)
+            return self.budget.evaluate(rule.message_expression, seen)
         except OutOfBudget:
             raise
         except EvaluationError:
@@ -303,16 +307,16 @@ class _Invocation:
         return self._unknown(index) or admits[index]
 
     def _audit(self) -> Iterator[Decision]:
-        purse = Purse(BUDGET, self.around.deadline)
-        seen = activation(self.policy, self.target, self.param, self.around, purse)
-        published, errors = auditannotations.values(self.policy.audits, seen, purse, is_fail=self.policy.is_fail)
+        budget = CostBudget(RUNTIME_BUDGET, self.context.deadline)
+        seen = activation(self.policy, self.target, self.param, self.context, budget)
+        published, errors = auditannotations.values(self.policy.audits, seen, budget, is_fail=self.policy.is_fail)
         for text in errors:
             yield replace(self._decision(None, "error", text), actions=_DENY)
         if published:
             yield replace(self._decision(None, "admit"), audit_annotations=published)
 
     def _decision(
-        self, index: int | None, evaluation: _Evaluation, text: str = "", rule: Rule | None = None
+        self, index: int | None, evaluation: _Evaluation, text: str = "", rule: Validation | None = None
     ) -> Decision:
         is_denial = evaluation == "deny" or (evaluation == "error" and self.policy.is_fail)
         path, text = self.target.reroot(text) if text else self.target.reroot("")

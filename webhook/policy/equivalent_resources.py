@@ -3,7 +3,7 @@
 Knows names only. The API server calls every served version of a resource equivalent, and the few resources that live in
 two groups (k8s.io/apimachinery v0.36 pkg/runtime/mapper.go; kubernetes v1.36 default_storage_factory_builder.go). It
 converts the object to the version of the matching rule; from outside only a conversion that changes nothing but
-`apiVersion` can be done, so each pair says whether it is one (`same` in equivalents.json; custom resources of the
+`apiVersion` can be done, so each pair says whether it is one (`same` in the JSON file; custom resources of the
 workload table are, as CRDs without a conversion webhook are).
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from webhook.attributes import GroupVersionKind, GroupVersionResource
 from webhook.workloads.table import Table
 
-_DATA = Path(__file__).with_name("equivalents.json")
+_DATA = Path(__file__).with_name("equivalent_resources.json")
 
 
 @dataclass(frozen=True, slots=True)

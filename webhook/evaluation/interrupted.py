@@ -15,10 +15,10 @@ from webhook.cluster import Cluster
 from webhook.deadline import OVER_TIME
 from webhook.decisions import Decision, ValidationAction
 from webhook.errors import BindingError, LookupFailed
+from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.matching import Criteria, is_exempt, matches_namespace
-from webhook.policy.policyset import PolicySet
-from webhook.policy.variables import Surroundings
+from webhook.policy.policy_set import PolicySet
 
 _DENY = (ValidationAction.DENY,)
 _CODES = {"validating": 422, "mutating": 403}
@@ -29,21 +29,21 @@ def interrupted(attributes: Attributes, policies: PolicySet, cluster: Cluster, p
     """An error of every policy of a phase that may concern a request, under each of its bindings."""
     if is_exempt(attributes):
         return ()
-    around = policies.surroundings(attributes, cluster)
+    context = request_context(policies, attributes, cluster)
     asked = policies.validating_for(attributes, phase)
     if phase is Phase.MUTATE and attributes.operation is not Operation.DELETE:
         asked = (*asked, *policies.mutating_for(attributes))
-    return tuple(_decision(policy, binding) for policy in asked for binding in _bindings(policy, around))
+    return tuple(_decision(policy, binding) for policy in asked for binding in _bindings(policy, context))
 
 
-def _bindings(policy: Policy, around: Surroundings) -> Iterator[Binding]:
-    if _may_match(policy.criteria, around):
-        yield from (each for each in policy.bindings if each.criteria is None or _may_match(each.criteria, around))
+def _bindings(policy: Policy, context: RequestContext) -> Iterator[Binding]:
+    if _may_match(policy.criteria, context):
+        yield from (each for each in policy.bindings if each.criteria is None or _may_match(each.criteria, context))
 
 
-def _may_match(criteria: Criteria, around: Surroundings) -> bool:
+def _may_match(criteria: Criteria, context: RequestContext) -> bool:
     try:
-        return matches_namespace(criteria.namespaces, around.attributes, around.namespace_labels)
+        return matches_namespace(criteria.namespaces, context.attributes, context.namespace_labels)
     except (BindingError, LookupFailed):
         return True
 

@@ -9,16 +9,14 @@ the template. Knows the workload table, no expressions.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
 
 from webhook import paths
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
+from webhook.evaluation.request_context import RequestContext
 from webhook.policy.compiled import Policy
 from webhook.policy.matching import Criteria, Match, matches
-from webhook.policy.variables import Surroundings
 from webhook.workloads.embedded import Embedded, embedded
 from webhook.workloads.podsets import PodSet, podsets
 
@@ -58,18 +56,10 @@ class Target:
     def _others(self, text: str) -> str:
         if self.podset is None or self.podset.elsewhere:
             return text
-        return others(text, paths.render(self.podset.locate(("spec",))))
+        return paths.reroot_others(text, paths.render(self.podset.locate(("spec",))))
 
 
-_OTHER: Final = re.compile(r"(; |, |likewise )spec(?=[.])")
-
-
-def others(text: str, spec: str) -> str:
-    """A text that names several places, as in `…; spec.x: …, likewise spec.y`, with this path for each `spec`."""
-    return _OTHER.sub(lambda found: found[1] + spec, text) if "spec." in text else text
-
-
-def targets(policy: Policy, around: Surroundings) -> tuple[Target, ...]:
+def targets(policy: Policy, context: RequestContext) -> tuple[Target, ...]:
     """The request's own object, if the policy's constraints match it, then its pod templates, if the policy expands.
 
     Policies with the same constraints get the same value.
@@ -81,26 +71,26 @@ def targets(policy: Policy, around: Surroundings) -> tuple[Target, ...]:
 
     """
     key = (id(policy.criteria), policy.expands, policy.enters)
-    found: tuple[Target, ...] | None = around.matched.get(key)
+    found: tuple[Target, ...] | None = context.matched.get(key)
     if found is None:
-        found = around.matched[key] = tuple(_targets(policy, around))
+        found = context.matched[key] = tuple(_targets(policy, context))
     return found
 
 
-def _targets(policy: Policy, around: Surroundings) -> Iterator[Target]:
-    attributes = around.attributes
-    match = matches(policy.criteria, attributes, around.namespace_labels, around.equivalents, around.sent)
+def _targets(policy: Policy, context: RequestContext) -> Iterator[Target]:
+    attributes = context.attributes
+    match = matches(policy.criteria, attributes, context.namespace_labels, context.equivalents, context.sent)
     if match is not None:
-        yield _whole(match, around)
+        yield _whole(match, context)
     if not (policy.expands or policy.enters) or attributes.sub_resource or attributes.operation is Operation.CONNECT:
         return
-    labels, equal = around.namespace_labels, around.equivalents
-    inside = _virtual(around) if policy.expands else _entered(around)
-    paced = around.deadline.paced(inside)
+    labels, equal = context.namespace_labels, context.equivalents
+    inside = _virtual(context) if policy.expands else _entered(context)
+    paced = context.deadline.paced(inside)
     yield from (each for each in paced if matches(policy.criteria, each.attributes, labels, equal))
 
 
-def bound(criteria: Criteria | None, found: tuple[Target, ...], around: Surroundings) -> tuple[Target, ...]:
+def bound(criteria: Criteria | None, found: tuple[Target, ...], context: RequestContext) -> tuple[Target, ...]:
     """Those of a policy's targets that the criteria of a binding match too; the same value for the same question.
 
     Raises:
@@ -111,28 +101,28 @@ def bound(criteria: Criteria | None, found: tuple[Target, ...], around: Surround
     if criteria is None:
         return found
     key = (id(criteria), id(found))
-    kept: tuple[Target, ...] | None = around.matched.get(key)
+    kept: tuple[Target, ...] | None = context.matched.get(key)
     if kept is None:
-        labels, equal = around.namespace_labels, around.equivalents
-        paced = around.deadline.paced(found)
+        labels, equal = context.namespace_labels, context.equivalents
+        paced = context.deadline.paced(found)
         kept = tuple(each for each in paced if matches(criteria, each.attributes, labels, equal))
-        around.matched[key] = kept
+        context.matched[key] = kept
     return kept
 
 
-def _virtual(around: Surroundings) -> tuple[Target, ...]:
+def _virtual(context: RequestContext) -> tuple[Target, ...]:
     """The pod templates of the request as virtual Pods; the same values for every policy. A Pod holds none."""
-    if around.attributes.kind == POD:
+    if context.attributes.kind == POD:
         return ()
-    if not isinstance(around.virtual, tuple):
-        pairs = around.deadline.paced(_pairs(around))
-        around.virtual = tuple(_target(podset, old, around) for podset, old in pairs if podset.path)
-    return around.virtual
+    if not isinstance(context.virtual, tuple):
+        pairs = context.deadline.paced(_pairs(context))
+        context.virtual = tuple(_target(podset, old, context) for podset, old in pairs if podset.path)
+    return context.virtual
 
 
-def _target(podset: PodSet, old: PodSet | None, around: Surroundings) -> Target:
+def _target(podset: PodSet, old: PodSet | None, context: RequestContext) -> Target:
     """One template as a virtual Pod."""
-    attributes = around.attributes
+    attributes = context.attributes
     virtual = replace(
         attributes,
         kind=POD,
@@ -142,19 +132,19 @@ def _target(podset: PodSet, old: PodSet | None, around: Surroundings) -> Target:
         object=_pod(podset, attributes) if attributes.object is not None else None,
         old_object=_pod(old, attributes) if old is not None else None,
     )
-    return Target(virtual, around.sent, virtual.object, virtual.old_object, podset)
+    return Target(virtual, context.sent, virtual.object, virtual.old_object, podset)
 
 
-def _entered(around: Surroundings) -> tuple[Target, ...]:
+def _entered(context: RequestContext) -> tuple[Target, ...]:
     """The objects inside the request's own; the same values for every policy."""
-    if not isinstance(around.entered, tuple):
-        attributes, table, paced = around.attributes, around.table, around.deadline.paced
+    if not isinstance(context.entered, tuple):
+        attributes, table, paced = context.attributes, context.table, context.deadline.paced
         before = {each.path: each for each in paced(embedded(attributes.old_object, table))}
         now = {each.path: each for each in paced(embedded(attributes.object, table))} or before
-        around.entered = tuple(
-            _inner(each, before.get(path), attributes, around.sent) for path, each in paced(now.items())
+        context.entered = tuple(
+            _inner(each, before.get(path), attributes, context.sent) for path, each in paced(now.items())
         )
-    return around.entered
+    return context.entered
 
 
 def _inner(found: Embedded, before: Embedded | None, attributes: Attributes, sent: Match) -> Target:
@@ -185,13 +175,13 @@ def _placed(obj: JSON, attributes: Attributes) -> JSON:
     return {**obj, "metadata": {**metadata, "namespace": attributes.namespace}}
 
 
-def _whole(match: Match, around: Surroundings) -> Target:
+def _whole(match: Match, context: RequestContext) -> Target:
     """The request's own object; in the version it was sent, the same value for every policy."""
-    attributes = around.attributes
-    if match is around.sent:
-        if not isinstance(around.whole, Target):
-            around.whole = Target(attributes, match, attributes.object, attributes.old_object)
-        return around.whole
+    attributes = context.attributes
+    if match is context.sent:
+        if not isinstance(context.whole, Target):
+            context.whole = Target(attributes, match, attributes.object, attributes.old_object)
+        return context.whole
     return Target(attributes, match, _in_version(attributes.object, match), _in_version(attributes.old_object, match))
 
 
@@ -201,9 +191,9 @@ def _in_version(obj: JSON, match: Match) -> JSON:
     return {**obj, "apiVersion": match.kind.api_version}
 
 
-def _pairs(around: Surroundings) -> Iterator[tuple[PodSet, PodSet | None]]:
+def _pairs(context: RequestContext) -> Iterator[tuple[PodSet, PodSet | None]]:
     """The templates of the object with those of the same name in the old object; on DELETE those of the old one."""
-    attributes, table, until = around.attributes, around.table, around.deadline
+    attributes, table, until = context.attributes, context.table, context.deadline
     old = podsets(attributes.old_object, table, until) if attributes.old_object else ()
     before = {podset.name: podset for podset in old}
     if attributes.object is None:

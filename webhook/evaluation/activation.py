@@ -1,6 +1,6 @@
 """The names that the expressions of one invocation see, with their values.
 
-Puts together what variables.py and the facts room compute; nothing that no expression of the policy reads.
+Puts together what request_context.py and the facts room compute; nothing that no expression of the policy reads.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from types import MappingProxyType
 from typing import Any
 
 from webhook.attributes import JSON
+from webhook.evaluation.cost_budget import CostBudget, Variables
+from webhook.evaluation.expansion import Target
+from webhook.evaluation.match_conditions import ConditionAnswers
+from webhook.evaluation.request_context import RequestContext
 from webhook.policy.compiled import Policy
-from webhook.policy.conditions import Asked
 from webhook.policy.declarations import REQUEST_RESOURCE
-from webhook.policy.evaluation import Purse, Variables
-from webhook.policy.expansion import Target
 from webhook.policy.matching import Match
-from webhook.policy.variables import Surroundings
 
 
-class Seen(dict[str, Any]):
+class Activation(dict[str, Any]):
     """Names with their values; a fact is computed when an expression first reads it, so conditions can spare it."""
 
     facts: Mapping[str, Callable[[], JSON]] = MappingProxyType({})
@@ -34,8 +34,8 @@ class Seen(dict[str, Any]):
         return value
 
 
-def activation(policy: Policy, target: Target, param: JSON, around: Surroundings, purse: Purse) -> Seen:
-    """The names of one evaluation, with variables of its own: they are computed anew, and paid from `purse`.
+def activation(policy: Policy, target: Target, param: JSON, context: RequestContext, budget: CostBudget) -> Activation:
+    """The names of one evaluation, with variables of its own: they are computed anew, and paid from `budget`.
 
     Raises:
         BindingError: the namespace that an expression asks about does not exist.
@@ -44,65 +44,65 @@ def activation(policy: Policy, target: Target, param: JSON, around: Surroundings
     """
     body = policy.body()
     needs = body.needs
-    seen = _names(policy, needs, target, param, around)
-    seen["request"] = around.request(target.match)
+    seen = _names(policy, needs, target, param, context)
+    seen["request"] = context.request(target.match)
     if "namespaceObject" in needs:
-        seen["namespaceObject"] = around.namespace_object()
+        seen["namespaceObject"] = context.namespace_object()
     if body.variables:
-        seen["variables"] = Variables(body.variables, seen, purse)
+        seen["variables"] = Variables(body.variables, seen, budget)
     return seen
 
 
-def for_conditions(policy: Policy, target: Target, param: JSON, around: Surroundings) -> Asked:
+def for_conditions(policy: Policy, target: Target, param: JSON, context: RequestContext) -> ConditionAnswers:
     """What matchConditions see: no namespaceObject, and the resource as requested (matchconditions/matcher.go).
 
     Raises:
         LookupFailed: of facts, when they are read.
 
     """
-    _, shared = around.asked.get(id(target)) or _ask(target, around)
+    _, shared = context.asked.get(id(target)) or _ask(target, context)
     gate = policy.gate()
     if gate.is_shared:
         return shared
-    seen = _names(policy, gate.needs, target, param, around)
+    seen = _names(policy, gate.needs, target, param, context)
     seen["request"] = shared.seen["request"]
-    return Asked(seen, shared.answers)
+    return ConditionAnswers(seen, shared.answers)
 
 
-def _ask(target: Target, around: Surroundings) -> tuple[Target, Asked]:
+def _ask(target: Target, context: RequestContext) -> tuple[Target, ConditionAnswers]:
     """What the conditions of all policies see of an object; kept with it, so that no other gets its `id`."""
-    asked, match = around.attributes.request_resource, target.match
+    asked, match = context.attributes.request_resource, target.match
     seen = _of(target)
-    seen["request"] = around.request(match if asked == match.resource else Match(asked, match.kind))
-    made = around.asked[id(target)] = target, Asked(seen)
+    seen["request"] = context.request(match if asked == match.resource else Match(asked, match.kind))
+    made = context.asked[id(target)] = target, ConditionAnswers(seen)
     return made
 
 
-def _names(policy: Policy, needs: Collection[str], target: Target, param: JSON, around: Surroundings) -> Seen:
+def _names(policy: Policy, needs: Collection[str], target: Target, param: JSON, context: RequestContext) -> Activation:
     """What both kinds of expressions see alike."""
     seen = _of(target)
     if policy.param_kind is not None:
         seen["params"] = param
     if "authorizer" in needs or REQUEST_RESOURCE in needs:
-        seen.update(around.authorizer_values())
+        seen.update(context.authorizer_values())
     if policy.facts:
         seen.facts = {
-            name: partial(around.fact, name, target.object, target.attributes, param, target.podset)
+            name: partial(context.fact, name, target.object, target.attributes, param, target.podset)
             for name in policy.facts
             if name in needs
         }
     return seen
 
 
-def _of(target: Target) -> Seen:
-    return Seen({"object": target.object, "oldObject": target.old_object, "namespaceObject": None})
+def _of(target: Target) -> Activation:
+    return Activation({"object": target.object, "oldObject": target.old_object, "namespaceObject": None})
 
 
-def missing(names: Collection[str], target: Target, param: JSON, around: Surroundings) -> list[str]:
+def missing(names: Collection[str], target: Target, param: JSON, context: RequestContext) -> list[str]:
     """What the facts of an object could not be computed from: "ClusterTrainingRuntime x not found"."""
     found: dict[str, None] = {}
     for name in sorted(names):
-        value = around.fact(name, target.object, target.attributes, param, target.podset)
+        value = context.fact(name, target.object, target.attributes, param, target.podset)
         if isinstance(value, dict):
             found.update(dict.fromkeys(value.get("missing") or ()))
     return list(found)

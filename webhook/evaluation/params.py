@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster import Cluster
 from webhook.errors import BindingError
+from webhook.evaluation.request_context import RequestContext
+from webhook.manifests.label_selectors import labels_of
 from webhook.policy.compiled import Binding, ParamSource
-from webhook.policy.selectors import labels_of
-from webhook.policy.variables import Surroundings
 
 CLUSTER_SCOPED = frozenset(
     (
@@ -34,7 +34,7 @@ CLUSTER_SCOPED = frozenset(
 """Native kinds without a namespace. Of a custom kind the view of the cluster says it."""
 
 
-def collect(kind: GroupVersionKind | None, binding: Binding, around: Surroundings) -> Sequence[JSON]:
+def collect(kind: GroupVersionKind | None, binding: Binding, context: RequestContext) -> Sequence[JSON]:
     """The parameters to evaluate a policy with; () when none is found and that is allowed.
 
     Raises:
@@ -46,18 +46,18 @@ def collect(kind: GroupVersionKind | None, binding: Binding, around: Surrounding
     if kind is None or source is None:
         return _WITHOUT
     key = (id(kind), id(source))
-    found = around.params.get(key)
+    found = context.params.get(key)
     if found is None:
-        found = around.params[key] = _collect(kind, source, around)
+        found = context.params[key] = _collect(kind, source, context)
     return found
 
 
 _WITHOUT = (None,)
 
 
-def _collect(kind: GroupVersionKind, source: ParamSource, around: Surroundings) -> Sequence[JSON]:
-    cluster = around.cluster
-    where = _namespace(kind, source, around.attributes.namespace, cluster)
+def _collect(kind: GroupVersionKind, source: ParamSource, context: RequestContext) -> Sequence[JSON]:
+    cluster = context.cluster
+    where = _namespace(kind, source, context.attributes.namespace, cluster)
     found = _by_name(kind, source, where, cluster) if source.name else _selected(kind, source, where, cluster)
     if not found and source.denies_absence:
         raise BindingError("no params found for policy binding with `Deny` parameterNotFoundAction")

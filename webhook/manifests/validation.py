@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from webhook.paths import FieldPath
-from webhook.policy import names
-from webhook.policy.fielderrors import FieldError, duplicate, forbidden, invalid, required, too_many, unsupported
-from webhook.policy.manifests import (
+from webhook.manifests import names
+from webhook.manifests.field_errors import FieldError, duplicate, forbidden, invalid, required, too_many, unsupported
+from webhook.manifests.models import (
     LabelSelector,
     LabelSelectorRequirement,
     MatchCondition,
@@ -24,9 +23,10 @@ from webhook.policy.manifests import (
     ParamRef,
     PolicySpec,
     ValidatingBindingSpec,
-    Validation,
+    ValidationManifest,
     Variable,
 )
+from webhook.paths import FieldPath
 
 FAILURE_POLICIES = ("Fail", "Ignore")
 MATCH_POLICIES = ("Equivalent", "Exact")
@@ -220,7 +220,7 @@ def variable_name(found: Variable, path: FieldPath) -> Errors:
         yield invalid((*path, "name"), found.name, "must be a valid CEL identifier")
 
 
-def validation_texts(found: Validation, path: FieldPath) -> Errors:
+def validation_texts(found: ValidationManifest, path: FieldPath) -> Errors:
     """Message and reason of a validation."""
     message = found.message.strip()
     if found.message and not message:

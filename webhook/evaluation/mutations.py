@@ -13,13 +13,13 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.cel.values import MAPS, Struct, map_items
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
+from webhook.evaluation import patch_values as patchvalues
+from webhook.evaluation.object_decoding import convert, decode
 from webhook.patch import configuration, jsonpatch
-from webhook.policy import patchvalues
-from webhook.policy.compiled import Change
-from webhook.policy.decoding import convert, decode
+from webhook.policy.compiled import Mutation
 
 
-def apply(change: Change, value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline) -> JSON:
+def apply(change: Mutation, value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline) -> JSON:
     """The object after one mutation whose expression gave `value`; the same object when nothing was to be done.
 
     Raises:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from webhook.cel import Program
+from webhook.cel.cost import MATCH_CONDITIONS_BUDGET, PER_CALL_LIMIT, RUNTIME_BUDGET
 from webhook.cel.estimate.sizes import Sizes, bounded, most_everywhere
 from webhook.policy.compiled import Policy
-from webhook.policy.evaluation import BUDGET, CONDITIONS_BUDGET, LIMIT
 
 REQUEST_SIZE = 3 * 1024 * 1024
 
@@ -46,7 +46,7 @@ def worst_case(policy: Policy) -> WorstCase:
 
     def fits(length: int) -> bool:
         sizes = most_everywhere(length)
-        return _fits(conditions, sizes, CONDITIONS_BUDGET) and _fits(others, sizes, BUDGET)
+        return _fits(conditions, sizes, MATCH_CONDITIONS_BUDGET) and _fits(others, sizes, RUNTIME_BUDGET)
 
     within = _longest(fits)
     return WorstCase(_total(every, None), _total(every, most_everywhere(REQUEST_SIZE)), within)
@@ -65,7 +65,7 @@ def _fits(programs: Iterable[Program], sizes: Sizes, budget: int) -> bool:
     for program in programs:
         cost = _most(program, sizes)
         budget -= cost
-        if cost > LIMIT or budget < 0:
+        if cost > PER_CALL_LIMIT or budget < 0:
             return False
     return True
 

@@ -1,0 +1,21 @@
+"""The resource name of a kind that nothing is known of. Knows English, no kinds."""
+
+from __future__ import annotations
+
+
+def plural(kind: str) -> str:
+    """The resource name that a kind most likely has: its English plural in lower case.
+
+    The rule is apimachinery's UnsafeGuessKindToResource (pkg/api/meta/restmapper.go, v0.36).
+
+    Examples:
+        Pod -> pods, NetworkPolicy -> networkpolicies, Ingress -> ingresses, Endpoints -> endpoints
+    """
+    singular = kind.lower()
+    if singular == "endpoints":
+        return singular
+    if singular.endswith("s"):
+        return f"{singular}es"
+    if singular.endswith("y"):
+        return f"{singular[:-1]}ies"
+    return f"{singular}s"
