@@ -121,6 +121,18 @@ def test_imports_go_strictly_down():
     assert list(upward(PACKAGE)) == []
 
 
+def test_architecture_names_the_floors():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    table = text[text.index("<!-- floors:") : text.index("<!-- end -->")]
+    shown = {
+        int(height): set(re.findall(r"`(\w+)`", rooms)) for height, rooms in re.findall(r"\| (\d+) \| (.*) \|", table)
+    }
+    lowest = next(height for height, rooms in enumerate(FLOORS) if "yamlfile" in rooms)
+    assert shown == {height - lowest + 4: rooms for height, rooms in enumerate(FLOORS) if height >= lowest}
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders == set(re.findall(r"\| `(\w+)/` \|", text))
+
+
 def test_the_rooms_of_cel_go_strictly_down():
     assert {path.name for path in (PACKAGE / "cel").iterdir() if path.is_dir()} - {"__pycache__"} == set(CEL)
     found = [
