@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any, TypeAlias
 
 from webhook.attributes import JSON
@@ -366,8 +367,12 @@ def _config(*names: str) -> JSON:
     return {"requests": [*names], "opaque": {"driver": "gpu.nvidia.com", "parameters": _CONFIG}}
 
 
+_NUMBERS = count()
+
+
 def _selectors(number: int) -> list[JSON]:
-    return [{"cel": {"expression": f'device.driver == "d{i}"'}} for i in range(number)]
+    """Expressions that nobody has compiled before."""
+    return [{"cel": {"expression": f'device.driver == "d{next(_NUMBERS)}"'}} for _ in range(number)]
 
 
 _DEVICES: Mapping[str, Make] = {

@@ -19,11 +19,11 @@ from pathlib import Path
 from time import monotonic, perf_counter
 
 from tests.bench.bench_shipped import CLASS, claim_template, runtime
-from tests.growth import LISTS, longest, review
+from tests.growth import LISTS, Make, longest, review
 from webhook import shipped
 from webhook.admission.decode import decode
 from webhook.admission.review import review as answer
-from webhook.attributes import JSON, Phase
+from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.commands.assumed import AssumedNamespaces
 from webhook.deadline import Deadline
@@ -37,13 +37,12 @@ LONGEST_S = 20.0
 """A list that takes longer is stopped there: its ratio is not known, but too high."""
 
 
-def seconds(obj: JSON, policies: PolicySet, rounds: int) -> float:
+def seconds(make: Make, number: int, policies: PolicySet, rounds: int) -> float:
     """The least time of some rounds of both phases, decoding left out."""
-    body = json.dumps(review(obj), separators=(",", ":")).encode()
     cluster = AssumedNamespaces(FilesCluster([runtime(), claim_template("team", "one-gpu", 1), CLASS]))
     best = LONGEST_S
     for _ in range(rounds):
-        sent = decode(body)
+        sent = decode(json.dumps(review(make(number)), separators=(",", ":")).encode())
         gc.collect()
         start = perf_counter()
         for phase in Phase:
@@ -68,7 +67,7 @@ def main() -> int:
     for name, make in LISTS.items():
         if given.only in name:
             number = longest(make, given.size)
-            short, long = (seconds(make(each), policies, 3) for each in (number // 4, number))
+            short, long = (seconds(make, each, policies, 3) for each in (number // 4, number))
             worst = max(worst, long / short)
             note = "  <--" if long / short > GOAL else ""
             print(

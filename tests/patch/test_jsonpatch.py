@@ -139,3 +139,13 @@ def test_shared_parts_are_not_looked_into():
 
     shared = Unlooked()
     assert diff({"a": shared, "b": 1}, {"a": shared, "b": 2}) == ({"op": "replace", "path": "/b", "value": 2},)
+
+
+def test_a_copy_of_what_was_changed_before_is_another_value() -> None:
+    operations = [
+        {"op": "add", "path": "/a/x", "value": 1},
+        {"op": "copy", "from": "/a", "path": "/b"},
+        {"op": "copy", "from": "/c", "path": "/d"},
+        {"op": "add", "path": "/a/y", "value": 2},
+    ]
+    assert apply({"a": {}, "c": 3}, operations) == {"a": {"x": 1, "y": 2}, "b": {"x": 1}, "c": 3, "d": 3}

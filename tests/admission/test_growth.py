@@ -1,0 +1,65 @@
+"""No list that a user can lengthen is worth more work than in proportion to its length, counted without a clock.
+
+`python -m tests.bench.bench_growth` measures the same lists in seconds, up to the size of the largest request.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.bench.bench_shipped import CLASS, claim_template, runtime
+from tests.growth import LISTS, review
+from webhook import shipped
+from webhook.admission.decode import decode_review
+from webhook.admission.review import review as answer
+from webhook.attributes import Phase
+from webhook.cluster.files import FilesCluster
+from webhook.commands.assumed import AssumedNamespaces
+from webhook.deadline import Deadline
+from webhook.policy.load import Options, load
+from webhook.workloads import table
+
+POLICIES = load([Path(shipped.policies())], Options(table=table.load()))
+CLUSTER = AssumedNamespaces(FilesCluster([runtime(), claim_template("team", "one-gpu", 1), CLASS]))
+SHORT = {"workload": 60, "Pod": 240, "devices": 240}
+"""Items of the shorter list: more than what is charged in whole hundreds, and few where an item is a whole template."""
+MOST = 5.0
+"""Four times the items are four times the work; a quarter more is left to logarithms and copies of pointers."""
+
+
+class Counter(Deadline):
+    """A deadline that never comes and keeps count of what is charged to it."""
+
+    WHOLE = 1 << 60
+
+    def __init__(self):
+        super().__init__()
+        self.left = self.WHOLE
+
+    def look(self):
+        """Leave the count alone."""
+
+    @property
+    def work(self):
+        return self.WHOLE - self.left
+
+
+def work(obj):
+    """What both phases of a review charge."""
+    sent, counter = decode_review(review(obj)), Counter()
+    for phase in Phase:
+        answer(replace(sent), POLICIES, CLUSTER, phase=phase, deadline=counter)
+    return counter.work
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_work_grows_no_faster_than_a_list(name):
+    make, number = LISTS[name], SHORT[name.partition(":")[0]]
+    short, long = work(make(number)), work(make(4 * number))
+    assert long <= MOST * short
+
+
+def test_what_is_counted_grows_with_a_list():
+    make = LISTS["Pod: claims used"]
+    assert work(make(400)) > 2 * work(make(100)) > 200

@@ -1,0 +1,129 @@
+"""Facts stay small and end in time, whatever an object says."""
+
+import pytest
+
+from webhook.attributes import GroupVersionKind
+from webhook.cluster.files import FilesCluster
+from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded
+from webhook.facts import shards
+from webhook.facts.inventory import inventory
+from webhook.facts.launch import launch
+from webhook.facts.nearest import nearest
+from webhook.facts.shell import Reading, Variables, commands
+from webhook.facts.view import _MOST_COMPARED, View
+
+DOUBLED = [{"name": "E0", "value": "x"}, *({"name": f"E{i}", "value": f"$(E{i - 1})$(E{i - 1})"} for i in range(1, 60))]
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        {"command": ["torchrun", "--nproc_per_node=8", "t.py"], "env": DOUBLED},
+        {"command": ["bash", "-c", "A=xxxxxxxxxx\n" + "A=$A$A\n" * 60 + "torchrun t.py $A"]},
+        {"command": ["bash", "-c", "A=" + "x" * 60_000 + "\ntorchrun" + " $A" * 60 + " t.py"]},
+        {
+            "command": ["bash", "-c", "\n".join((f"A='{'x;' * 20_000}'", *["eval $A"] * 200, "torchrun t.py"))],
+        },
+    ],
+    ids=["variables of variables", "a script that doubles a text", "one text many times", "scripts in scripts"],
+)
+def test_what_no_process_can_be_given_is_not_followed(container):
+    assert launch(container)["by"] == ""
+
+
+def test_a_command_line_ends_in_time():
+    with pytest.raises(BudgetExceeded):
+        launch({"command": ["bash", "-c", "true\n" * 10_000]}, Deadline(-1.0))
+
+
+def test_a_sourced_file_may_set_any_variable_that_was_known():
+    variables = Variables({"A": "1"})
+    taken = [variables.take(command) for command in commands("B=2; . ./env; C=3; run $A $B $C; source x; run $C")]
+    assert [words for words in taken if words[:1] == ("run",)] == [("run", "?", "?", "3"), ("run", "?")]
+
+
+def test_options_that_add_up_are_joined_once():
+    said = launch({"command": ["mpirun", *["--mca", "a", "b"] * 3, *["--mca", "rmaps", "oversubscribe"], "python"]})
+    assert said["oversubscribed"]
+    assert Reading().left == Reading.MOST
+
+
+def test_a_name_longer_than_names_are_is_near_none():
+    assert nearest("a" * 300, ["a" * 299]) == ""
+    assert nearest("a" * 200, ["a" * 199]) == "a" * 199
+
+
+def test_one_fact_compares_so_many_names_and_no_more():
+    view = View(FilesCluster(), "team")
+    others = [f"name-{i:06}" for i in range(_MOST_COMPARED)]
+    assert view.nearest("abcdefg", ["abcdefh"]) == "abcdefh"
+    assert view.nearest("qwertyu", others) == ""
+    assert view.nearest("abcdefg", ["abcdefh"]) == ""
+
+
+def test_a_claim_that_stands_twice_in_a_template_is_told_of_once_per_difference():
+    claims = [{"name": "a"}, {"name": "a", "resourceClaimName": "x"}]
+    template = {"spec": {"containers": [], "resourceClaims": claims}}
+    found = shards.notes(template, {"spec": {"hostname": "x"}}, ("at",))
+    assert [note["what"] for note in found] == ["sources"]
+    assert shards.notes({"spec": {"resourceClaims": claims[1:]}}, {"spec": {"hostname": "x"}}, ("at",)) == []
+
+
+def test_a_container_that_a_patch_names_as_it_is_has_nothing_to_tell():
+    template = {"spec": {"containers": [{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]}}
+    assert shards.notes(template, {"spec": {"containers": [{"name": "b", "image": "i"}]}}, ("at",)) == []
+
+
+SLICE = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceSlice",
+    "metadata": {"name": "s"},
+    "spec": {"driver": "d", "pool": {"name": "p", "generation": 1}, "devices": [{"name": f"d{i}"} for i in range(50)]},
+}
+
+
+class Late(Deadline):
+    """Too late after so many looks at the clock."""
+
+    def __init__(self, looks):
+        super().__init__()
+        self.looks = looks
+
+    def look(self):
+        self.looks -= 1
+        if self.looks < 0:
+            raise BudgetExceeded("operation interrupted")
+        self.left = 100
+
+
+def test_time_that_ends_in_a_selector_is_no_failure_of_the_selector():
+    expression = 'device.attributes["d"].none == 1'
+    request = {"name": "r", "exactly": {"deviceClassName": "", "selectors": [{"cel": {"expression": expression}}]}}
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c"},
+        "spec": {"devices": {"requests": [request]}},
+    }
+    whole = inventory(claim, View(FilesCluster([SLICE]), "team"))
+    assert len(whole["requests"][0]["failures"]) == 1
+    for looks in range(8):
+        with pytest.raises(BudgetExceeded):
+            inventory(claim, View(FilesCluster([SLICE]), "team", Late(looks)))
+
+
+def test_what_is_listed_once_is_not_listed_again():
+    class Counting(FilesCluster):
+        lists = 0
+
+        def list(self, gvk, namespace):
+            self.lists += 1
+            return super().list(gvk, namespace)
+
+    cluster = Counting()
+    view = View(cluster, "team")
+    for _ in range(3):
+        assert view.objects(GroupVersionKind("", "v1", "Namespace")) == []
+        assert not view.is_whole()
+    assert cluster.lists == 1
