@@ -14,8 +14,8 @@ from webhook import shipped
 from webhook.admission.decode import decode_review
 from webhook.admission.review import review as answer
 from webhook.attributes import Phase
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.commands.assumed import AssumedNamespaces
 from webhook.deadline import Deadline
 from webhook.policy.load import Options, load
 from webhook.workloads import table

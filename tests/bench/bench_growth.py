@@ -24,8 +24,8 @@ from webhook import shipped
 from webhook.admission.decode import decode
 from webhook.admission.review import review as answer
 from webhook.attributes import Phase
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.commands.assumed import AssumedNamespaces
 from webhook.deadline import Deadline
 from webhook.policy.load import Options, load
 from webhook.policy.policy_set import PolicySet

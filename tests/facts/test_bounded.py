@@ -23,7 +23,7 @@ DOUBLED = [{"name": "E0", "value": "x"}, *({"name": f"E{i}", "value": f"$(E{i - 
         {"command": ["bash", "-c", "A=xxxxxxxxxx\n" + "A=$A$A\n" * 60 + "torchrun t.py $A"]},
         {"command": ["bash", "-c", "A=" + "x" * 60_000 + "\ntorchrun" + " $A" * 60 + " t.py"]},
         {
-            "command": ["bash", "-c", "\n".join((f"A='{'x;' * 20_000}'", *["eval $A"] * 200, "torchrun t.py"))],
+            "command": ["bash", "-c", "\n".join((f"A='{'x' * 40_000};'", *["eval $A"] * 200, "torchrun t.py"))],
         },
     ],
     ids=["variables of variables", "a script that doubles a text", "one text many times", "scripts in scripts"],

@@ -11,9 +11,9 @@ from webhook.cluster.files import FilesCluster
 from webhook.deadline import OVER_TIME, Deadline
 from webhook.decisions import Decision
 from webhook.errors import InlineBudgetSpent
-from webhook.policy.decisionlist import MOST_ADMITTED, MOST_SPOKEN, DecisionList
-from webhook.policy.mutating import mutate
-from webhook.policy.validating import validate
+from webhook.evaluation.decision_list import MOST_ADMITTED, MOST_SPOKEN, DecisionList
+from webhook.evaluation.mutating import mutate
+from webhook.evaluation.validating import validate
 
 EXPAND = {"expand": "pods"}
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
@@ -111,13 +111,13 @@ def test_conditions_of_mutations_are_interrupted_too():
 @pytest.mark.parametrize(("failure", "allowed"), [("Fail", False), ("Ignore", True)])
 def test_a_patch_that_cannot_be_finished_is_the_policy_s_failure(failure, allowed):
     found = policies(mutating(LABEL, annotations=EXPAND, failurePolicy=failure))
-    sent = request(ray(300))
+    sent = request(ray(60))
     wanted, looks = [], 0
     while not wanted:
         looks += 1
         verdict = review(sent, found, CLUSTER, phase=Phase.MUTATE, deadline=After(looks))
         made = [each for each in verdict.decisions if each.evaluation == "admit"]
-        if len(made) == 300 and not verdict.patch:
+        if len(made) == 60 and not verdict.patch:
             wanted = [each for each in verdict.decisions if each.evaluation == "error"]
     assert verdict.allowed is allowed
     assert [(each.policy, each.message) for each in wanted] == [("m", OVER_TIME)]
