@@ -6,11 +6,11 @@ from webhook.attributes import GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
-from webhook.facts import shards
-from webhook.facts.inventory import inventory
-from webhook.facts.launch import launch
-from webhook.facts.nearest import nearest
-from webhook.facts.shell import Reading, Variables, commands
+from webhook.facts.dra.inventory import inventory
+from webhook.facts.launch.command import launch
+from webhook.facts.launch.shell import Reading, Variables, commands
+from webhook.facts.opensandbox import shards
+from webhook.facts.similar_names import nearest
 from webhook.facts.view import _MOST_COMPARED, View
 
 DOUBLED = [{"name": "E0", "value": "x"}, *({"name": f"E{i}", "value": f"$(E{i - 1})$(E{i - 1})"} for i in range(1, 60))]

@@ -101,7 +101,7 @@ def test_what_is_no_object_has_no_fields() -> None:
     ]
 
 
-@pytest.mark.parametrize("file", ["claims.yaml", "nvidia.yaml"])
+@pytest.mark.parametrize("file", ["dra/claims.yaml", "dra/nvidia.yaml"])
 def test_every_object_that_is_named_is_declared(file: str) -> None:
     objects = declared(file)["objects"]
     pending, seen = [*objects.values()], 0

@@ -31,10 +31,18 @@ from webhook.cel.types import Structure, Type
 from webhook.cluster import Cluster
 from webhook.cluster.interest import Interest
 from webhook.deadline import Deadline
-from webhook.facts import dra, inventory, podgroup, priorities, running, sandbox, structures, trainer, training
+from webhook.facts import structures
 from webhook.facts.assumptions import Assumptions
-from webhook.facts.beside import asides
-from webhook.facts.gpu import gpu
+from webhook.facts.dra import fact as dra
+from webhook.facts.dra import inventory
+from webhook.facts.gpu.fact import gpu
+from webhook.facts.gpu.resource_fields import asides
+from webhook.facts.opensandbox import fact as sandbox
+from webhook.facts.scheduling import pod_group as podgroup
+from webhook.facts.scheduling import priority_classes as priorities
+from webhook.facts.trainer import fact as trainer
+from webhook.facts.trainer import running_jobset as running
+from webhook.facts.training_jobs import fact as training
 from webhook.facts.view import View
 from webhook.workloads import changes
 from webhook.workloads.embedded import embedded

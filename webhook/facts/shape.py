@@ -31,7 +31,7 @@ from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.names import FORMS, is_placeholder
-from webhook.facts.nearest import nearest
+from webhook.facts.similar_names import nearest
 from webhook.paths import FieldPath, render
 from webhook.quantity import Quantity, parse
 
@@ -61,8 +61,8 @@ class Shapes:
 
 @cache
 def declared(file: str) -> Mapping[str, Any]:
-    """A data file of this folder."""
-    (document,) = yamlfile.read(Path(__file__).with_name(file))
+    """A data file of this folder or of a package in it."""
+    (document,) = yamlfile.read(Path(__file__).parent / file)
     value: Mapping[str, Any] = document.value
     return value
 

@@ -15,7 +15,7 @@ from webhook.cluster import Cluster
 from webhook.cluster.interest import reading
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
-from webhook.facts.nearest import nearest
+from webhook.facts.similar_names import nearest
 
 NAMESPACES = reading(NAMESPACE, "metadata.labels")
 """What facts read of namespaces."""

@@ -1,0 +1,433 @@
+"""The fact `dra`: claims resolved, one form for every version of the API, and what is not there said as such."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from webhook.attributes import GroupVersionKind
+from webhook.cluster.files import FilesCluster
+from webhook.errors import LookupFailed
+from webhook.facts.dra.fact import dra
+from webhook.facts.dra.requests import requests
+from webhook.facts.similar_names import nearest
+from webhook.facts.view import View
+from webhook.workloads.podsets import podsets
+from webhook.workloads.table import load
+
+TABLE = load()
+MANIFESTS = Path(__file__).parents[2] / "data" / "manifests" / "dra"
+
+
+def of(obj: dict, *context: dict, namespace: str = "team") -> dict:
+    return dra(obj, podsets(obj, TABLE), View(FilesCluster(context), namespace))
+
+
+def pod(claims: list, *containers: dict) -> dict:
+    return {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": list(containers), "resourceClaims": claims}}
+
+
+def user(*names: object, limits: dict | None = None) -> dict:
+    claims = [name if isinstance(name, dict) else {"name": name} for name in names]
+    return {"name": "c", "resources": {"claims": claims, "limits": limits or {}}}
+
+
+def template(name: str, *asked: dict, version: str = "v1", namespace: str = "team") -> dict:
+    return {
+        "apiVersion": f"resource.k8s.io/{version}",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"spec": {"devices": {"requests": list(asked)}}},
+    }
+
+
+def exactly(name: str, device_class: str = "gpu.nvidia.com", **more: object) -> dict:
+    return {"name": name, "exactly": {"deviceClassName": device_class, **more}}
+
+
+def device_class(name: str, **spec: object) -> dict:
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
+
+
+EXACT = {
+    "name": "r", "kind": "exactly", "deviceClass": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": 2, "devices": 2, "atLeast": 2, "gpu": True, "vendor": "nvidia",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("request_", "path"),
+    [
+        ({"name": "r", "deviceClassName": "gpu.nvidia.com", "count": 2}, "spec.devices.requests[0]"),
+        (
+            {"name": "r", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 2}},
+            "spec.devices.requests[0].exactly",
+        ),
+        (
+            {"name": "r", "exactly": {"deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": 2}},
+            "spec.devices.requests[0].exactly",
+        ),
+    ],
+    ids=["v1beta1 and v1alpha3", "v1beta2 and v1", "with the default written out"],
+)
+def test_every_version_gives_one_form(request_: dict, path: str) -> None:
+    version = "v1" if "exactly" in request_ else "v1beta1"
+    (found,) = requests({"devices": {"requests": [request_]}}, ("spec",), version)
+    assert {key: found[key] for key in EXACT} == EXACT
+    assert found["path"] == path
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (exactly("r"), {"count": 1, "devices": 1, "atLeast": 1}),
+        (exactly("r", allocationMode="All"), {"count": 0, "devices": None, "atLeast": 1}),
+        (exactly("r", allocationMode="Some", count=4), {"devices": None, "atLeast": 0}),
+        (exactly("r", count=-1), {"devices": None, "atLeast": 0, "count": -1}),
+        (exactly("r", adminAccess=True), {"adminAccess": True}),
+        (exactly("r", "compute-domain-default-channel.nvidia.com"), {"gpu": False, "deviceKind": "channel"}),
+        ({"name": "r"}, {"kind": "none", "devices": None}),
+        ({"name": "r", "exactly": {"deviceClassName": "a"}, "firstAvailable": [{"name": "x"}]}, {"kind": "both"}),
+        ({"name": "r", "firstAvailable": []}, {"kind": "none"}),
+        (
+            {
+                "name": "r",
+                "firstAvailable": [
+                    {"name": "big", "deviceClassName": "gpu.nvidia.com", "count": 2},
+                    {"name": "small", "deviceClassName": "gpu.nvidia.com", "count": 4},
+                ],
+            },
+            {"kind": "firstAvailable", "devices": None, "atLeast": 2, "gpu": True},
+        ),
+        (
+            {
+                "name": "r",
+                "firstAvailable": [
+                    {"name": "a", "deviceClassName": "x", "count": 2},
+                    {"name": "b", "deviceClassName": "y", "count": 2},
+                ],
+            },
+            {"devices": 2, "atLeast": 2, "gpu": False},
+        ),
+    ],
+)
+def test_requests_say_how_many(request_: dict, expected: dict) -> None:
+    (found,) = requests({"devices": {"requests": [request_]}}, ())
+    assert {key: found[key] for key in expected} == expected
+
+
+def test_the_first_shape_of_claims_has_no_requests() -> None:
+    (found,) = requests({"resourceClassName": "gpu.nvidia.com"}, ("spec",), "v1alpha2")
+    assert (found["kind"], found["path"]) == ("unsupported", "spec")
+    assert requests(None, ()) == requests({"devices": None}, ()) == requests({"devices": {"requests": ["r"]}}, ()) == []
+
+
+def test_a_claim_is_resolved_through_its_template() -> None:
+    fact = of(
+        pod([{"name": "gpu", "resourceClaimTemplateName": "big"}], user("gpu")),
+        template("big", exactly("r", count=8)),
+        device_class("gpu.nvidia.com", extendedResourceName="nvidia.com/gpu"),
+    )
+    (claim,) = fact["claims"]
+    assert (claim["found"], claim["absent"], claim["devices"], claim["gpu"]) == (True, False, 8, True)
+    assert (claim["source"], claim["kind"], claim["reference"]) == ("template", "ResourceClaimTemplate", "big")
+    assert claim["requestNames"] == ["r"]
+    assert claim["users"] == ["spec.containers[0].resources.claims[0]"]
+    assert claim["requests"][0]["extendedResource"] == "nvidia.com/gpu"
+    assert fact["missing"] == []
+
+
+def test_a_named_claim_is_resolved() -> None:
+    claim = {**template("mine", exactly("r")), "kind": "ResourceClaim"}
+    claim["spec"] = claim["spec"]["spec"]
+    (found,) = of(
+        pod([{"name": "gpu", "resourceClaimName": "mine"}], user("gpu")), claim, device_class("gpu.nvidia.com")
+    )["claims"]
+    assert (found["found"], found["kind"], found["devices"]) == (True, "ResourceClaim", 1)
+
+
+def test_what_is_not_there_is_named_and_not_guessed() -> None:
+    fact = of(pod([{"name": "gpu", "resourceClaimTemplateName": "big"}], user("gpu")))
+    (claim,) = fact["claims"]
+    assert (claim["found"], claim["absent"], claim["devices"]) == (False, False, None)
+    assert fact["missing"] == ["ResourceClaimTemplate big not found"]
+
+
+def test_absent_among_others_is_known_to_be_absent() -> None:
+    fact = of(
+        pod([{"name": "gpu", "resourceClaimTemplateName": "bigg"}], user("gpu")),
+        template("big", exactly("r")),
+        template("bigg", namespace="other"),
+    )
+    (claim,) = fact["claims"]
+    assert (claim["found"], claim["absent"], claim["nearest"], claim["elsewhere"]) == (False, True, "big", ["other"])
+
+
+@pytest.mark.parametrize(
+    ("context", "absent"),
+    [
+        ((), False),
+        ((template("x", namespace="other"),), False),
+        ((template("x"),), True),
+        ((template("big", namespace="other"),), True),
+        (({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}},), True),
+        (({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}},), False),
+    ],
+    ids=["nothing", "others elsewhere", "others here", "that name elsewhere", "a whole cluster", "a few files"],
+)
+def test_what_makes_an_object_known_to_be_absent(context: tuple, absent: bool) -> None:
+    (claim,) = of(pod([{"name": "gpu", "resourceClaimTemplateName": "big"}]), *context)["claims"]
+    assert claim["absent"] is absent
+
+
+@pytest.mark.parametrize(
+    ("context", "absent", "near"),
+    [
+        ((), False, ""),
+        ((device_class("other"),), False, ""),
+        ((device_class("gpu.nvidia.co"),), True, "gpu.nvidia.co"),
+        (({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}},), True, ""),
+    ],
+    ids=["nothing", "another driver's", "almost that name", "a whole cluster"],
+)
+def test_what_makes_a_class_known_to_be_absent(context: tuple, absent: bool, near: str) -> None:
+    claim = pod([{"name": "gpu", "resourceClaimTemplateName": "t"}])
+    (request,) = of(claim, template("t", exactly("r")), *context)["claims"][0]["requests"]
+    assert (request["classAbsent"], request["nearestClass"]) == (absent, near)
+
+
+def test_a_cluster_scoped_owner_has_no_namespace_to_look_in() -> None:
+    fact = of(
+        pod([{"name": "gpu", "resourceClaimTemplateName": "big"}], user("gpu")),
+        template("bigg", namespace="default"),
+        namespace="",
+    )
+    assert (fact["claims"][0]["found"], fact["claims"][0]["absent"], fact["missing"]) == (False, False, [])
+
+
+def test_a_compute_domain_promises_its_template() -> None:
+    domain = {
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "kind": "ComputeDomain",
+        "metadata": {"name": "d", "namespace": "team"},
+        "spec": {"channel": {"resourceClaimTemplate": {"name": "channel"}}},
+    }
+    (claim,) = of(pod([{"name": "c", "resourceClaimTemplateName": "channel"}], user("c")), domain, template("other"))[
+        "claims"
+    ]
+    assert (claim["promised"], claim["absent"]) == (True, False)
+
+
+def test_a_view_that_cannot_say_is_missing_too() -> None:
+    class Deaf:
+        def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> dict | None:
+            raise LookupFailed("watch not synced")
+
+        def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> list:
+            raise LookupFailed("watch not synced")
+
+        def synced(self, gvk: GroupVersionKind) -> bool:
+            return False
+
+    obj = pod([{"name": "gpu", "resourceClaimTemplateName": "big"}], user("gpu"))
+    fact = dra(obj, podsets(obj, TABLE), View(Deaf(), "team"))
+    assert fact["missing"] == ["ResourceClaimTemplate big not looked up: watch not synced"]
+    assert fact["claims"][0]["absent"] is False
+
+
+@pytest.mark.parametrize(
+    ("entry", "source"),
+    [
+        ({"name": "a", "resourceClaimName": "x", "resourceClaimTemplateName": "y"}, "both"),
+        ({"name": "a"}, "none"),
+        ({"name": "a", "resourceClaimName": ""}, "none"),
+        ({"name": "a", "source": {"resourceClaimName": "x"}}, "old"),
+    ],
+)
+def test_the_source_of_a_claim(entry: dict, source: str) -> None:
+    (claim,) = of(pod([entry]))["claims"]
+    assert (claim["source"], claim["kind"], claim["found"]) == (source, "", False)
+
+
+def test_references_know_their_claims_and_requests() -> None:
+    fact = of(
+        pod(
+            [{"name": "gpu", "resourceClaimTemplateName": "big"}],
+            user({"name": "gpu", "request": "main"}, {"name": "gpu", "request": "mian"}, {"name": "none"}),
+        ),
+        template("big", exactly("main")),
+    )
+    found = [(r["declared"], r["resolved"], r["requestFound"], r["nearestRequest"]) for r in fact["references"]]
+    assert found == [(True, True, True, ""), (True, True, False, "main"), (False, False, False, "")]
+
+
+def test_one_gpu_twice_is_seen_and_a_channel_is_not() -> None:
+    context = (
+        template("gpus", exactly("r")),
+        template("channel", exactly("c", "compute-domain-default-channel.nvidia.com")),
+    )
+    claims = [
+        {"name": "gpu", "resourceClaimTemplateName": "gpus"},
+        {"name": "chan", "resourceClaimTemplateName": "channel"},
+    ]
+    twice = of(pod(claims, user("gpu", limits={"nvidia.com/gpu": 1})), *context)["doubled"]
+    assert [(d["claim"], d["resource"], d["path"]) for d in twice] == [("gpu", "nvidia.com/gpu", "spec.containers[0]")]
+    assert of(pod(claims, user("chan", limits={"nvidia.com/gpu": 1})), *context)["doubled"] == []
+    assert of(pod(claims, user("gpu", limits={"amd.com/gpu": 1})), *context)["doubled"] == []
+
+
+def test_a_class_says_which_resource_it_stands_for() -> None:
+    context = (
+        template("t", exactly("r", "my-gpus")),
+        device_class("my-gpus", extendedResourceName="example.com/accelerator"),
+    )
+    fact = of(
+        pod([{"name": "gpu", "resourceClaimTemplateName": "t"}], user("gpu", limits={"example.com/accelerator": 1})),
+        *context,
+    )
+    assert [d["resource"] for d in fact["doubled"]] == ["example.com/accelerator"]
+
+
+def test_implicit_classes_are_looked_up() -> None:
+    limits = {"deviceclass.resource.kubernetes.io/gpu.nvidia.con": "1"}
+    (found,) = of(pod([], user(limits=limits)), device_class("gpu.nvidia.com"))["implicit"]
+    assert (found["deviceClass"], found["classFound"], found["classAbsent"], found["nearestClass"]) == (
+        "gpu.nvidia.con",
+        False,
+        True,
+        "gpu.nvidia.com",
+    )
+    assert (found["limit"], found["request"]) == ("1", None)
+
+
+def test_a_claim_object_tells_its_own_requests() -> None:
+    own = template("t", exactly("r", count=2))
+    own["spec"]["spec"]["devices"]["constraints"] = [
+        {"requests": ["r"], "matchAttribute": "a/b", "distinctAttribute": "c/d"},
+        None,
+    ]
+    fact = of(own, device_class("other"))
+    assert [(r["name"], r["devices"], r["classFound"]) for r in fact["requests"]] == [("r", 2, False)]
+    assert fact["requests"][0]["path"] == "spec.spec.devices.requests[0].exactly"
+    assert fact["constraints"] == [
+        {
+            "path": "spec.spec.devices.constraints[0]",
+            "requests": ["r"],
+            "matchAttribute": "a/b",
+            "distinctAttribute": "c/d",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("labels", "allowed"),
+    [({"resource.kubernetes.io/admin-access": "true"}, True), ({}, False), (None, False), ([], False)],
+)
+def test_a_namespace_says_whether_it_allows_admin_access(labels: object, allowed: bool) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels}}
+    asks = template("t", exactly("r", adminAccess=True))
+    assert (of(asks, namespace)["adminAllowed"], of(asks, namespace)["missing"]) == (allowed, [])
+    assert (of(asks)["adminAllowed"], of(asks)["missing"]) == (None, ["Namespace team not found"])
+    assert of(template("t", exactly("r")), namespace)["adminAllowed"] is None
+
+
+def test_published_claims_are_all_read() -> None:
+    """Every published request is exact or a choice, of known count or All; the oldest shape alone is not read."""
+    kinds: dict[str, int] = {}
+    for file in sorted(MANIFESTS.rglob("*.yaml")):
+        for obj in yaml.safe_load_all(file.read_text()):
+            if isinstance(obj, dict) and str(obj.get("kind")).startswith("ResourceClaim"):
+                for request in of(obj)["requests"]:
+                    kinds[request["kind"]] = kinds.get(request["kind"], 0) + 1
+                    assert request["kind"] == "unsupported" or request["atLeast"] > 0
+    assert kinds["exactly"] > 40
+    assert set(kinds) <= {"exactly", "firstAvailable", "unsupported"}
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "expected"),
+    [
+        ("abcd", ["abdc"], "abdc"),
+        ("single-gpu", ["single-gpus", "dual"], "single-gpus"),
+        ("a", ["b"], ""),
+        ("gpu", ["gpus"], ""),
+        ("gpux", ["gpus"], "gpus"),
+        ("same", ["same"], ""),
+    ],
+)
+def test_nearest(name: str, known: list, expected: str) -> None:
+    assert nearest(name, known) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'", ""),
+        ("device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('40Gi')) >= 0", ""),
+        ("device.attributes['gpu.nvidia.com'].cudaDriverVersion.compareTo(semver('12.0.0')) > 0", ""),
+        ("device.attributes['x'].on", ""),
+        ("device.allowMultipleAllocations", ""),
+        ("cel.bind(d, device.driver, d == 'x')", ""),
+        ("device.attribute['x'].a", "undefined field 'attribute'"),
+        ("device.driver", "evaluates to string, expected bool"),
+        ("device.driver ==", "Syntax error"),
+        ("", "there is no expression"),
+        ("true || " * 2000 + "true", "at most 10240 are allowed"),
+    ],
+)
+def test_selectors_are_compiled_where_devices_are_known(expression: str, problem: str) -> None:
+    asked = exactly("r", selectors=[{"cel": {"expression": expression}}])
+    (found,) = requests({"devices": {"requests": [asked]}}, ("spec",))
+    (selector,) = found["selectors"]
+    assert selector["path"] == "spec.devices.requests[0].exactly.selectors[0].cel.expression"
+    assert problem in selector["problem"]
+    assert bool(problem) == bool(selector["problem"])
+
+
+def test_a_selector_without_cel_has_no_expression() -> None:
+    (found,) = requests({"devices": {"requests": [exactly("r", selectors=[{"cel": None}])]}}, ())
+    assert found["selectors"] == []
+
+
+def test_entries_that_are_no_objects_are_nothing() -> None:
+    container = {"name": "c", "resources": {"claims": [None, "gpu", {"name": "gpu"}]}}
+    fact = of(pod([None, "gpu"], container))
+    assert fact["claims"] == []
+    assert [(r["path"], r["declared"]) for r in fact["references"]] == [
+        ("spec.containers[0].resources.claims[2]", False)
+    ]
+
+
+def test_duplicates_are_seen() -> None:
+    """Of a claim's name, and of what one container takes: whole, or by request (validateContainerResourceClaims)."""
+    claims = [
+        {"name": "a", "resourceClaimName": "x"},
+        {"name": "b", "resourceClaimName": "x"},
+        {"name": "a", "resourceClaimName": "y"},
+    ]
+    taken = (
+        {"name": "a", "request": "r"},
+        {"name": "a", "request": "s"},
+        {"name": "a"},
+        {"name": "b"},
+        {"name": "b", "request": "r"},
+    )
+    fact = of(pod(claims, user(*taken), user("a")))
+    assert [c["duplicate"] for c in fact["claims"]] == [False, False, True]
+    assert [r["duplicate"] for r in fact["references"]] == [False, False, True, False, True, False]
+
+
+def test_what_a_template_asks_for_is_worked_out_anew_when_its_class_changes():
+    asks = template("one", exactly("gpu", count=2))
+    claims = [{"name": "gpus", "resourceClaimTemplateName": "one"}]
+    named, other = device_class("gpu.nvidia.com", extendedResourceName="example.com/gpu"), device_class("gpu.nvidia.co")
+    seen = [of(pod(claims), asks, *context)["claims"][0] for context in ([named], [named], [other], [named])]
+    assert [claim["requests"][0]["nearestClass"] for claim in seen] == ["", "", "gpu.nvidia.co", ""]
+    assert [claim["requests"][0]["extendedResource"] for claim in seen] == ["example.com/gpu"] * 2 + [
+        "",
+        "example.com/gpu",
+    ]
+    assert [claim["atLeast"] for claim in seen] == [2, 2, 2, 2]
+    changed = template("one", exactly("gpu", count=3))
+    assert of(pod(claims), changed, named)["claims"][0]["atLeast"] == 3

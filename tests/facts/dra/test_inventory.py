@@ -1,0 +1,88 @@
+"""The fact `inventory`: devices found as the scheduler finds them, whatever the slices hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from webhook.cluster.files import FilesCluster
+from webhook.facts.dra import inventory as module
+from webhook.facts.dra.inventory import inventory
+from webhook.facts.view import View
+
+
+def slice_(*devices: object, name: str = "s", driver: object = "d.example.com", **pool: object) -> dict:
+    spec = {"driver": driver, "pool": {"name": "p", "generation": 1, **pool}, "devices": [*devices]}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
+
+
+def device_class(*expressions: object) -> dict:
+    selectors = [{"cel": {"expression": each}} for each in expressions]
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "d"}, "spec": {"selectors": selectors}}  # fmt: skip
+
+
+def claim(*expressions: object, **more: object) -> dict:
+    asked = {"deviceClassName": "d", "selectors": [{"cel": {"expression": each}} for each in expressions], **more}
+    spec = {"devices": {"requests": [{"name": "r", "exactly": asked}]}}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"}, "spec": spec}
+
+
+def found(obj: dict, *context: dict) -> dict:
+    (request,) = inventory(obj, View(FilesCluster(context), "team"))["requests"]
+    return {key: request[key] for key in ("classed", "selected", "failures")}
+
+
+GPU = {"name": "gpu", "attributes": {"model": {"string": "a"}, "size": {"int": 4}}, "capacity": {"memory": "4Gi"}}
+MODEL = "device.attributes['d.example.com'].model == 'a'"
+
+
+@pytest.mark.parametrize(
+    ("claimed", "classed", "selected"),
+    [
+        (claim(MODEL), 1, 1),
+        (claim(MODEL.replace("'a'", "'b'")), 1, 0),
+        (claim(), 1, 1),
+        (claim("device.capacity['d.example.com'].memory.isGreaterThan(quantity('1Gi'))"), 1, 1),
+        (claim("device.nothing"), None, None),
+        (claim(deviceClassName="other"), None, None),
+    ],
+)
+def test_a_claim_finds_devices_of_its_class(claimed: dict, classed: object, selected: object) -> None:
+    held = found(claimed, slice_(GPU), device_class("device.driver == 'd.example.com'"))
+    assert held == {"classed": classed, "selected": selected, "failures": []}
+
+
+def test_an_error_of_the_class_comes_first() -> None:
+    held = found(claim("device.attributes['x'].other"), slice_(GPU), device_class("device.attributes['x'].nothing"))
+    failure = {"text": "no such key: nothing", "device": "`gpu` of driver `d.example.com`"}
+    assert held == {"classed": 0, "selected": 0, "failures": [failure]}
+
+
+def test_the_newest_generation_of_a_pool_counts() -> None:
+    old, new = slice_(GPU, GPU, name="old"), slice_(GPU, name="new", generation=2)
+    assert found(claim(), old, new, device_class())["selected"] == 1
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        slice_(None, "gpu", {"name": None}, {"attributes": []}, {"capacity": "x"}),
+        slice_({"attributes": {"a": {"version": 1}}}, {"attributes": {"a": None}}, {"capacity": {"m": "lots"}}),
+        slice_(driver=1, generation="2"),
+        {**slice_(), "spec": None},
+        {**slice_(), "spec": {"devices": {"a": 1}, "pool": []}},
+    ],
+)
+def test_slices_of_odd_shapes_are_read_as_far_as_they_can_be(odd: dict) -> None:
+    assert found(claim(MODEL), {**odd, "metadata": {"name": "odd"}}, slice_(GPU, name="good", x=1), device_class())["selected"] == 1  # fmt: skip
+
+
+def test_a_cluster_may_be_too_large_to_ask_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST", 1)
+    assert found(claim(MODEL, MODEL), slice_(GPU), device_class())["selected"] is None
+
+
+def test_other_kinds_and_views_without_slices_have_no_inventory() -> None:
+    empty = {"devices": 0, "requests": [], "missing": []}
+    assert inventory({"apiVersion": "v1", "kind": "Pod"}, View(FilesCluster([slice_(GPU)]), "team")) == empty
+    assert inventory(claim(), View(FilesCluster([device_class()]), "team")) == empty
+    assert inventory(None, View(FilesCluster(), "team")) == empty

@@ -1,0 +1,96 @@
+"""Device selectors, held to k8s.io/dynamic-resource-allocation v0.36.1: tests/data/dra/README.md says how it was asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from webhook.cel import Environment, Meter, compiled_engine
+from webhook.cel.types import ANY, DYN
+from webhook.errors import CompileError, EvaluationError
+from webhook.facts.dra import device_matching as selecting
+from webhook.facts.dra import selectors
+
+ROWS = [json.loads(line) for line in (Path(__file__).parents[2] / "data/dra/selectors.jsonl").read_text().splitlines()]
+DEVICES = {row["name"]: row for row in ROWS if "name" in row}
+ASKED = [row for row in ROWS if "expr" in row]
+REFUSED = [row for row in ASKED if "refused" in row]
+TAKEN = [row for row in ASKED if "refused" not in row]
+
+
+def compiled(row: dict):
+    return compiled_engine().compile(row["expr"], selectors._environment(DYN if row["lists"] else ANY))
+
+
+@pytest.mark.parametrize("row", REFUSED, ids=lambda row: f"{row['expr'][:60]} lists {row['lists']}")
+def test_what_kubernetes_refuses_is_refused(row: dict) -> None:
+    assert selectors._refusal(row["expr"], lists=row["lists"])
+
+
+@pytest.mark.parametrize("row", TAKEN, ids=lambda row: f"{row['expr'][:60]} {row['device']}")
+def test_what_kubernetes_takes_has_its_type_cost_and_answer(row: dict) -> None:
+    program, device, meter = compiled(row), DEVICES[row["device"]], Meter(limit=selectors.MOST_COST)
+    assert str(program.result).replace("any", "google.protobuf.Any") == row["type"]
+    assert program.estimate(selectors._size)[1] == row["max_cost"]
+    if row["max_cost"] > selectors.MOST_COST:
+        assert "may cost" in selectors._refusal(row["expr"], lists=row["lists"])
+        return
+    if "error" in row:
+        with pytest.raises(EvaluationError):
+            selecting.selects(row["expr"], device["driver"], device)
+        return
+    assert selecting.selects(row["expr"], device["driver"], device, meter) is row["match"]
+    assert meter.spent == row.get("cost", meter.spent)
+
+
+def test_bindings_are_for_devices_only() -> None:
+    """`cel.bind` is theirs; an admission policy that uses it is refused as kube-apiserver refuses it."""
+    with pytest.raises(CompileError, match="undeclared reference to 'cel'"):
+        compiled_engine().compile("cel.bind(a, 1, a == 1)", Environment(variables={"object": DYN}))
+    assert selectors.judge("cel.bind(a, device.driver, a == 'x')") == selectors.Judged()
+
+
+def test_lists_wait_for_their_feature_gate() -> None:
+    judged = selectors.judge("device.attributes['a.b'].names.exists(n, n == 'x')")
+    assert judged.problem == ""
+    assert judged.gated.startswith("does not compile: expression of type 'any' cannot be range of a comprehension")
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("", "there is no expression"),
+        (" \n", "there is no expression"),
+        ("'" + "ä" * 5120 + "' == ''", "the expression has 10248 bytes, at most 10240 are allowed"),
+        ("device.driver", "evaluates to string, expected bool"),
+        ("device.drivre == 'x'", "does not compile: undefined field 'drivre'"),
+        (
+            "device.attributes.all(a, device.attributes.all(b, device.attributes.all(c, device.attributes.all(d, true))))",
+            "may cost 3348675, at most 1000000 is allowed: compare less, with fewer loops inside loops",
+        ),
+    ],
+)
+def test_a_problem_says_what_was_found(expression: str, problem: str) -> None:
+    assert selectors.judge(expression).problem == problem
+
+
+def test_names_without_a_domain_are_the_drivers() -> None:
+    device = {"basic": {"attributes": {"model": {"string": "a100"}}, "capacity": {"memory": {"value": "40Gi"}}}}
+    assert selecting.selects("device.attributes['x.y'].model == 'a100'", "x.y", device)
+    assert selecting.selects("device.capacity['x.y'].memory.isGreaterThan(quantity('39Gi'))", "x.y", device)
+
+
+def test_an_attribute_has_a_value() -> None:
+    with pytest.raises(EvaluationError, match="unsupported attribute value"):
+        selecting.selects("true", "x.y", {"attributes": {"model": {"string": None}}})
+    with pytest.raises(EvaluationError, match="no bool"):
+        selecting.selects("device.attributes['x.y'].model", "x.y", {"attributes": {"model": {"string": "a"}}})
+
+
+def test_long_lists_are_not_searched() -> None:
+    device = {"attributes": {"names": {"strings": ["a"] * 49}, "versions": {"versions": ["1.2.3"]}}}
+    with pytest.raises(EvaluationError, match="longer than 48 values"):
+        selecting.selects("device.attributes['x'].names.includes('a')", "x", device)
+    assert selecting.selects("device.attributes['x'].versions.includes(semver('1.2.3'))", "x", device)

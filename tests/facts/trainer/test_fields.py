@@ -1,0 +1,67 @@
+"""The table of Kubeflow Trainer's fields agrees with its published CRDs, and tells what a release does not have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from webhook.facts.trainer import fields
+
+CRDS = Path(__file__).parents[2] / "data" / "crds"
+FILES = {
+    "TrainJob": "trainer.kubeflow.org_trainjobs.yaml",
+    "TrainingRuntime": "trainer.kubeflow.org_trainingruntimes.yaml",
+    "ClusterTrainingRuntime": "trainer.kubeflow.org_clustertrainingruntimes.yaml",
+}
+
+
+def schema(kind: str) -> dict:
+    (version,) = yaml.safe_load((CRDS / FILES[kind]).read_text())["spec"]["versions"]
+    return version["schema"]["openAPIV3Schema"]
+
+
+def disagreements(shape: fields.Shape, published: dict, at: str) -> list[str]:
+    """Fields that only the table or only the CRD has, which is that of release 2.3."""
+    found = []
+    own = published.get("items", published).get("properties", {})
+    if shape.known is not None:
+        there = {name for name, each in shape.changed.items() if each.since <= (2, 3) <= each.until}
+        found += [f"{at}.{name}" for name in (shape.known | there) ^ set(own)]
+    for name, inner in shape.inner.items():
+        if name in own:
+            found += disagreements(inner, own[name], f"{at}.{name}")
+    return found
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_the_table_is_that_of_the_published_crds(kind: str) -> None:
+    assert disagreements(fields.table().kinds[kind], schema(kind), kind) == []
+
+
+@pytest.mark.parametrize(
+    ("obj", "release", "expected"),
+    [
+        ({"podSpecOverrides": []}, (2, 0), []),
+        ({"podSpecOverrides": []}, (2, 1), [("spec.podSpecOverrides", "2.0 only")]),
+        ({"podTemplateOverrides": []}, (2, 1), []),
+        ({"podTemplateOverrides": []}, (2, 2), [("spec.podTemplateOverrides", "2.1 only")]),
+        ({"runtimePatches": []}, (2, 1), [("spec.runtimePatches", "2.2 and later")]),
+        ({"labels": {"a": "b"}}, (2, 3), [("spec.labels", "up to 2.1")]),
+        ({"labels": None, "trainer": None}, (2, 3), []),
+        ({"trainer": {"resourceClaimsPerNode": []}}, (2, 4), []),
+        ({"trainer": {"resourceClaimsPerNode": [{"x": 1}]}}, (2, 4), [("spec.trainer.resourceClaimsPerNode[0].x", "")]),
+        ({"wrong": 1}, (2, 1), []),
+        ({"wrong": 1}, (2, 3), [("spec.wrong", "")]),
+        ({"wrong": 1}, (2, 9), []),
+    ],
+)
+def test_releases_have_their_fields(obj: dict, release: tuple, expected: list) -> None:
+    """Names that no release has are only told of releases whose shape is known."""
+    found = fields.unknown({"spec": obj}, "TrainJob", release)
+    assert [(each["path"], each["releases"]) for each in found] == expected
+
+
+def test_other_kinds_have_no_fields_to_miss() -> None:
+    assert list(fields.unknown({"spec": {"x": 1}}, "OptimizationJob", (2, 3))) == []

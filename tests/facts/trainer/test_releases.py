@@ -1,0 +1,215 @@
+"""What differs between the releases of Kubeflow Trainer: the shapes of patches, how they merge, and how processes are counted.
+
+Expected values follow the code of branches release-2.0 to release-2.3, and for 2.4 kubeflow/trainer#4027 and #4301.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.facts.trainer.test_trainer import job, node, of, patch, pod_of, pod_patch, replicated, runtime
+
+EVERY = ((2, 0), (2, 1), (2, 2), (2, 3), (2, 4))
+SINCE_2_1 = EVERY[1:]
+
+
+def laid(version: tuple[int, int], name: str = "node", **pod: Any) -> dict:
+    """The same change of a job's pods, as each release says it."""
+    if version >= (2, 2):
+        return {"runtimePatches": [patch(pod_patch(name, **pod))]}
+    if version >= (2, 1):
+        return {"podTemplateOverrides": [{"targetJobs": [{"name": name}], "spec": pod}]}
+    return {"podSpecOverrides": [{"targetJobs": [{"name": name}], **pod}]}
+
+
+# --- 3.3: processes per node ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", SINCE_2_1)
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        ({"requests": {"cpu": 4}}, ("4", 4)),
+        ({"requests": {"cpu": "2500m"}}, ("3", 3)),
+        ({"limits": {"cpu": "0.7"}}, ("1", 1)),
+        ({"requests": {"example.com/gpu": 2, "cpu": 6}}, ("auto", 2)),
+        ({"limits": {"nvidia.com/gpu": 8}, "requests": {"cpu": 6}}, ("auto", 8)),
+        ({}, ("1", 1)),
+    ],
+)
+@pytest.mark.parametrize("where", ["runtime", "job"])
+def test_torch_since_2_1(version: tuple, resources: dict, expected: tuple, where: str) -> None:
+    base = runtime(replicated("node", node(resources if where == "runtime" else None), step="trainer"))
+    own = {"resourcesPerNode": resources} if where == "job" else {}
+    found = of(job(trainer=own), base, version=version)["processes"]
+    assert (found["perNode"], found["count"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "resources", "expected"),
+    [
+        ("auto", {"requests": {"cpu": 4}}, ("4", 4)),
+        ("auto", {"limits": {"cpu": 4}}, ("4", 4)),
+        ("auto", {"limits": {"cpu": "2.5"}, "requests": {"cpu": 1}}, ("3", 3)),
+        ("auto", {"requests": {"example.com/gpu": 2}}, ("auto", 2)),
+        ("auto", {"limits": {"example.com/gpu": 2}}, ("1", 1)),
+        ("auto", {"limits": {"example.com/gpu": 2}, "requests": {"cpu": 6}}, ("6", 6)),
+        ("auto", {}, ("1", 1)),
+        ("cpu", {"requests": {"cpu": 6, "example.com/gpu": 2}}, ("6", 6)),
+        ("cpu", {"requests": {"memory": "1Gi"}}, ("1", 1)),
+        (3, {"requests": {"cpu": 8}}, ("3", 3)),
+        (3, {"limits": {"cpu": 8}}, ("1", 1)),
+        ("gpu", {"requests": {"nvidia.com/gpu": 2}}, ("gpu", 2)),
+        (3, None, ("3", 3)),
+        ("auto", None, ("auto", 4)),
+        (None, None, ("auto", 4)),
+    ],
+)
+def test_torch_of_2_0_reads_resources_per_node_alone(asked: object, resources: object, expected: tuple) -> None:
+    """release-2.0 torch.go calculateNumProcPerNode: where requests are absent it gives one, whatever was asked."""
+    base = runtime(replicated("node", node({"limits": {"nvidia.com/gpu": 4}}), step="trainer"))
+    own = job(trainer={"numProcPerNode": asked, "resourcesPerNode": resources})
+    found = of(own, base, version=(2, 0))["processes"]
+    assert (found["perNode"], found["count"]) == expected
+
+
+@pytest.mark.parametrize(("version", "expected"), [((2, 0), "1"), *((each, "8") for each in SINCE_2_1)])
+def test_mpi_raises_one_slot_to_the_gpus_since_2_1(version: tuple, expected: str) -> None:
+    base = runtime(replicated("node", node({"limits": {"nvidia.com/gpu": 8}}), step="trainer"), policy="mpi")
+    assert of(job(trainer={}), base, version=version)["processes"]["perNode"] == expected
+
+
+@pytest.mark.parametrize("version", EVERY)
+def test_nodes_of_mpi_are_counted_apart(version: tuple) -> None:
+    """newRuntimeInfo counts the labelled job as mlPolicy.numNodes; mpi.go puts spec.trainer.numNodes into `node`."""
+    launcher, workers = replicated("launcher", node(), step="trainer"), replicated("node", node())
+    workers["template"]["spec"]["parallelism"] = 3
+    base = runtime(launcher, workers, policy={"mpi": {}, "numNodes": 2})
+
+    def pods(**trainer: object) -> list[int]:
+        jobs = of(job(trainer=trainer), base, version=version)["jobSet"]["replicatedJobs"]
+        return [each["template"]["spec"]["parallelism"] for each in jobs]
+
+    assert pods() == [2, 3]
+    assert pods(numNodes=5) == [2, 5]
+    assert of(job(trainer={}), base, version=version)["nodes"] == 3
+
+
+def test_a_runtime_without_policy_keeps_its_own_parallelism() -> None:
+    base = runtime(replicated("node", node(), step="trainer"), policy=None)
+    base["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["parallelism"] = 4
+    fact = of(job(), base)
+    assert (fact["nodes"], fact["jobSet"]["replicatedJobs"][0]["template"]["spec"]["completions"]) == (4, 4)
+
+
+# --- 4.1: merging --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", EVERY)
+@pytest.mark.parametrize(
+    ("before", "change", "after"),
+    [
+        ({"nodeSelector": {"a": "1"}}, {"nodeSelector": {"b": "2"}}, {"nodeSelector": {"a": "1", "b": "2"}}),
+        ({"tolerations": [{"key": "a"}]}, {"tolerations": [{"key": "b"}]}, {"tolerations": [{"key": "b"}]}),
+        (
+            {"volumes": [{"name": "v", "emptyDir": {}}]},
+            {"volumes": [{"name": "v", "hostPath": {"path": "/x"}}]},
+            {"volumes": [{"name": "v", "emptyDir": {}, "hostPath": {"path": "/x"}}]},
+        ),
+        (
+            {"schedulingGates": [{"name": "a"}]},
+            {"schedulingGates": [{"name": "b"}]},
+            {"schedulingGates": [{"name": "b"}, {"name": "a"}]},
+        ),
+        (
+            {"affinity": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"a": 1}]}}}},
+            {"affinity": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"b": 1}]}}}},
+            {"affinity": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"b": 1}]}}}},
+        ),
+        ({"serviceAccountName": "a"}, {"serviceAccountName": "b"}, {"serviceAccountName": "b"}),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_every_shape_merges_alike(version: tuple, before: dict, change: dict, after: dict) -> None:
+    fact = of(
+        job(**laid(version, **change)), runtime(replicated("node", node(), step="trainer", **before)), version=version
+    )
+    pod = pod_of(fact)
+    assert {name: pod[name] for name in after} == after
+
+
+@pytest.mark.parametrize("version", EVERY)
+def test_containers_merge_by_name_and_mounts_by_path(version: tuple) -> None:
+    base = runtime(replicated("node", node(volumeMounts=[{"name": "a", "mountPath": "/a"}]), step="trainer"))
+    change = {"containers": [{"name": "node", "volumeMounts": [{"name": "a", "mountPath": "/b"}]}]}
+    (container,) = pod_of(of(job(**laid(version, **change)), base, version=version))["containers"]
+    assert sorted(each["mountPath"] for each in container["volumeMounts"]) == ["/a", "/b"]
+
+
+@pytest.mark.parametrize("version", EVERY)
+def test_an_unknown_job_is_told_in_every_shape(version: tuple) -> None:
+    fact = of(job(**laid(version, "nod", nodeSelector={"a": "b"})), runtime(), version=version)
+    appended = version >= (2, 3)
+    assert [(n["what"], n["job"]) for n in fact["notes"] if n["what"] == "unknownJob"] == [("unknownJob", "nod")]
+    assert [each["name"] for each in fact["jobSet"]["replicatedJobs"]] == (["nod", "node"] if appended else ["node"])
+
+
+@pytest.mark.parametrize("version", EVERY)
+def test_resources_without_amounts_change_nothing_before_2_3(version: tuple) -> None:
+    """release-2.2 builder.go: only limits or requests make new resources; since 2.3 they are rebuilt at once."""
+    base = runtime(replicated("node", node({"limits": {"cpu": 1}, "claims": [{"name": "c"}]}), step="trainer"))
+    resources = pod_of(of(job(trainer={"resourcesPerNode": {}}), base, version=version))["containers"][0]["resources"]
+    assert resources["limits"] == {"cpu": 1}
+    assert ("claims" in resources) is (version != (2, 3))
+
+
+@pytest.mark.parametrize(("version", "expected"), [((2, 3), "runtime"), ((2, 4), "mine")])
+def test_workers_of_mpi_get_the_image_since_2_4(version: tuple, expected: str) -> None:
+    base = runtime(replicated("launcher", node(), step="trainer"), replicated("node", node()), policy="mpi")
+    fact = of(job(trainer={"image": "mine", "command": ["x"]}), base, version=version)
+    assert pod_of(fact, 1)["containers"][0]["image"] == expected
+    assert "command" not in pod_of(fact, 1)["containers"][0]
+    assert pod_of(fact, 0)["containers"][0]["image"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("policy", "release", "asked", "what"),
+    [
+        ("torch", (2, 1), "gpu", None),
+        ("torch", (2, 1), "8", "badProcesses"),
+        ("torch", (2, 1), "npu", "badProcesses"),
+        ("torch", (2, 1), "${N}", None),
+        ("mpi", (2, 1), "auto", "badProcesses"),
+        ("mpi", (2, 1), 4, None),
+        ({}, (2, 1), "npu", None),
+        ("torch", (2, 3), 0, "noProcesses"),
+        ("mpi", (2, 3), 0, "noProcesses"),
+        ("flux", (2, 3), 0, "badProcesses"),
+        ("flux", (2, 2), 0, "noProcesses"),
+        ("jax", (2, 3), 0, None),
+        ("torch", (2, 4), 0, None),
+    ],
+)
+def test_what_a_plugin_takes_for_num_proc_per_node(policy: object, release: tuple, asked: object, what: str) -> None:
+    notes = of(job(trainer={"numProcPerNode": asked}), runtime(policy=policy), version=release)["notes"]
+    assert [each["what"] for each in notes if each["what"].endswith("Processes")] == ([what] if what else [])
+
+
+@pytest.mark.parametrize(
+    ("policy", "name", "release", "explicit", "expected"),
+    [
+        ("torch", "PET_NNODES", (2, 1), None, False),
+        ("torch", "PET_NNODES", (2, 1), 1, True),
+        ("torch", "PET_NNODES", (2, 2), None, True),
+        ("mpi", "OMPI_MCA_plm_rsh_args", (2, 2), None, False),
+        ("mpi", "OMPI_MCA_plm_rsh_args", (2, 3), None, True),
+    ],
+)
+def test_reserved_variables_by_release(
+    policy: str, name: str, release: tuple, explicit: object, expected: bool
+) -> None:
+    own = job(trainer={"env": [{"name": name}], "numProcPerNode": explicit})
+    notes = of(own, runtime(policy=policy), version=release)["notes"]
+    assert any(each["what"] == "reservedEnv" for each in notes) is expected

@@ -1,0 +1,276 @@
+"""What reaches a runtime's steps, what JobSet will refuse, and how each field of a pod merges: notes of the fact `trainer`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.facts.trainer.test_trainer import job, node, of, patch, pod_of, pod_patch, replicated, runtime
+from webhook.facts.jobset.validation import findings
+from webhook.facts.trainer.steps import runtime_notes
+
+
+def told(fact: dict, what: str) -> list[tuple[str, str]]:
+    return [(note["path"], note["text"]) for note in fact["notes"] if note["what"] == what]
+
+
+@pytest.mark.parametrize(
+    ("before", "laid", "expected"),
+    [
+        ({"nodeSelector": {"a": "1"}}, {"nodeSelector": {"b": "2"}}, {"nodeSelector": {"a": "1", "b": "2"}}),
+        ({"tolerations": [{"key": "a"}]}, {"tolerations": [{"key": "b"}]}, {"tolerations": [{"key": "b"}]}),
+        (
+            {"volumes": [{"name": "v", "emptyDir": {}}]},
+            {"volumes": [{"name": "v", "hostPath": {"path": "/x"}}]},
+            {"volumes": [{"name": "v", "emptyDir": {}, "hostPath": {"path": "/x"}}]},
+        ),
+        (
+            {"resourceClaims": [{"name": "c", "resourceClaimName": "one"}]},
+            {"resourceClaims": [{"name": "c", "resourceClaimTemplateName": "t"}]},
+            {"resourceClaims": [{"name": "c", "resourceClaimName": "one", "resourceClaimTemplateName": "t"}]},
+        ),
+        (
+            {"imagePullSecrets": [{"name": "a"}]},
+            {"imagePullSecrets": [{"name": "b"}]},
+            {"imagePullSecrets": [{"name": "b"}, {"name": "a"}]},
+        ),
+        (
+            {"schedulingGates": [{"name": "a"}]},
+            {"schedulingGates": [{"name": "a"}]},
+            {"schedulingGates": [{"name": "a"}]},
+        ),
+        (
+            {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1}]},
+            {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 2}]},
+            {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 2}]},
+        ),
+        (
+            {"hostAliases": [{"ip": "10.0.0.1", "hostnames": ["a"]}]},
+            {"hostAliases": [{"ip": "10.0.0.1", "hostnames": ["b"]}]},
+            {"hostAliases": [{"ip": "10.0.0.1", "hostnames": ["b"]}]},
+        ),
+        (
+            {"securityContext": {"runAsUser": 1}},
+            {"securityContext": {"fsGroup": 2}},
+            {"securityContext": {"runAsUser": 1, "fsGroup": 2}},
+        ),
+        (
+            {"affinity": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"a": 1}]}}, "podAffinity": {"x": 1}}},
+            {"affinity": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"b": 1}]}}}},
+            {"affinity": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"b": 1}]}}, "podAffinity": {"x": 1}}},
+        ),
+        ({"volumes": [{"name": "v"}]}, {"volumes": []}, {"volumes": [{"name": "v"}]}),
+    ],
+    ids=lambda value: next(iter(value)),
+)
+def test_fields_of_a_pod_merge_as_their_tags_say(before: dict, laid: dict, expected: dict) -> None:
+    """k8s.io/api core/v1 types.go, patchStrategy and patchMergeKey; JobSet's own list of replicated jobs."""
+    fact = of(
+        job(runtimePatches=[patch(pod_patch("node", **laid))]),
+        runtime(replicated("node", node(), step="trainer", **before)),
+    )
+    pod = pod_of(fact)
+    assert {name: pod[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "laid", "expected"),
+    [
+        ({"env": [{"name": "A", "value": "1"}]}, {"env": [{"name": "A", "value": "2"}]}, [{"name": "A", "value": "2"}]),
+        (
+            {"volumeMounts": [{"name": "v", "mountPath": "/a"}]},
+            {"volumeMounts": [{"name": "v", "mountPath": "/b"}]},
+            [{"name": "v", "mountPath": "/b"}, {"name": "v", "mountPath": "/a"}],
+        ),
+        (
+            {"ports": [{"containerPort": 1, "name": "a"}]},
+            {"ports": [{"containerPort": 1, "name": "b"}]},
+            [{"containerPort": 1, "name": "b"}],
+        ),
+        (
+            {"envFrom": [{"configMapRef": {"name": "a"}}]},
+            {"envFrom": [{"configMapRef": {"name": "b"}}]},
+            [{"configMapRef": {"name": "b"}}],
+        ),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_fields_of_a_container_merge_as_their_tags_say(before: dict, laid: dict, expected: list) -> None:
+    fact = of(
+        job(runtimePatches=[patch(pod_patch("node", containers=[{"name": "node", **laid}]))]),
+        runtime(replicated("node", node(**before), step="trainer")),
+    )
+    (name,) = laid
+    assert pod_of(fact)["containers"][0][name] == expected
+
+
+def test_claims_of_a_container_are_replaced() -> None:
+    fact = of(
+        job(
+            runtimePatches=[
+                patch(pod_patch("node", containers=[{"name": "node", "resources": {"claims": [{"name": "b"}]}}]))
+            ]
+        ),
+        runtime(replicated("node", node({"claims": [{"name": "a"}]}), step="trainer")),
+        version=(2, 4),
+    )
+    assert pod_of(fact)["containers"][0]["resources"]["claims"] == [{"name": "b"}]
+
+
+def test_claims_per_node_win_and_reach_only_the_node_in_2_4() -> None:
+    own = [{"name": "gpu", "resourceClaimTemplateName": "mine"}, {"name": "nic", "resourceClaimTemplateName": "n"}]
+    base = runtime(
+        replicated(
+            "node",
+            node({"claims": [{"name": "gpu"}], "limits": {"cpu": 1}}),
+            {"name": "side", "image": "s"},
+            step="trainer",
+            resourceClaims=[{"name": "gpu", "resourceClaimName": "one"}, {"name": "x", "resourceClaimName": "y"}],
+        )
+    )
+    asked = job(trainer={"resourceClaimsPerNode": own, "resourcesPerNode": {"limits": {"memory": "1Gi"}}})
+    pod = pod_of(of(asked, base, version=(2, 4)))
+    assert pod["resourceClaims"] == [{"name": "x", "resourceClaimName": "y"}, *own]
+    main, side = pod["containers"]
+    assert main["resources"]["claims"] == [{"name": "gpu"}, {"name": "nic"}]
+    assert main["resources"]["limits"] == {"cpu": 1, "memory": "1Gi"}
+    assert "resources" not in side
+    before = pod_of(of(asked, base))
+    assert before["resourceClaims"][0] == {"name": "gpu", "resourceClaimName": "one"}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "release", "expected"),
+    [
+        ([], (2, 3), ["no replicated job `model-initializer`"]),
+        ([replicated("model-initializer")], (2, 3), ["no container `model-initializer` in its replicated job"]),
+        (
+            [replicated("model-initializer", {"name": "model-initializer"})],
+            (2, 3),
+            ["no volumeMount `initializer` in its container"],
+        ),
+        ([replicated("model-initializer", {"name": "model-initializer"})], (2, 2), []),
+        (
+            [
+                replicated(
+                    "model-initializer",
+                    {"name": "model-initializer", "volumeMounts": [{"name": "initializer", "mountPath": "/x"}]},
+                )
+            ],
+            (2, 3),
+            [],
+        ),
+    ],
+)
+def test_an_initializer_needs_its_step(jobs: list, release: tuple, expected: list) -> None:
+    """kubeflow/trainer pkg/runtime/framework/plugins/jobset/jobset.go checkInitializer."""
+    fact = of(
+        job(initializer={"model": {}}), runtime(*jobs, replicated("node", node(), step="trainer")), version=release
+    )
+    found = told(fact, "initializer")
+    assert [path for path, _ in found] == ["spec.initializer.model"] * len(expected)
+    assert all(text.startswith(words) for (_, text), words in zip(found, expected, strict=True))
+
+
+def test_a_trainer_that_lands_nowhere_is_told_field_by_field() -> None:
+    asked = job(trainer={"image": "i", "env": [{"name": "A"}], "numNodes": 2, "args": None})
+    fact = of(asked, runtime(replicated("node", node())))
+    assert [path for path, _ in told(fact, "ignoredTrainer")] == ["spec.trainer.image", "spec.trainer.env"]
+    assert [path for path, _ in told(fact, "ignoredNodes")] == ["spec.trainer.numNodes"]
+    fact = of(asked, runtime(replicated("node", {"name": "trainer"}, step="trainer")))
+    assert {text for _, text in told(fact, "ignoredTrainer")} == {
+        "the trainer's replicated job `node` has no container `node`"
+    }
+    assert told(fact, "ignoredNodes") == []
+
+
+def test_a_node_of_mpi_gets_variables_and_resources_without_the_label() -> None:
+    base = runtime(replicated("node", node()), policy={"mpi": {"runLauncherAsNode": True}})
+    fact = of(job(trainer={"env": [{"name": "A"}], "resourcesPerNode": {"limits": {}}, "command": ["a"]}), base)
+    assert [path for path, _ in told(fact, "ignoredTrainer")] == ["spec.trainer.command"]
+
+
+def test_a_launcher_as_node_needs_both_jobs_for_several_nodes() -> None:
+    base = runtime(replicated("node", node()), policy={"mpi": {"runLauncherAsNode": True}})
+    assert told(of(job(trainer={"numNodes": 2}), base), "launcherAsNode") == [("spec.trainer.numNodes", "launcher")]
+    assert told(of(job(trainer={"numNodes": 1}), base), "launcherAsNode") == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "name", "reserved"),
+    [
+        ("torch", "PET_NODE_RANK", True),
+        ("mpi", "OMPI_MCA_plm_rsh_args", True),
+        ("xgboost", "DMLC_NUM_WORKER", True),
+        ("jax", "PET_NODE_RANK", False),
+        ("torch", "DMLC_NUM_WORKER", False),
+    ],
+)
+def test_plugins_reserve_variables(policy: str, name: str, reserved: bool) -> None:
+    fact = of(job(trainer={"env": [{"name": "A"}, {"name": name}]}), runtime(policy=policy))
+    assert told(fact, "reservedEnv") == ([("spec.trainer.env[1].name", name)] if reserved else [])
+
+
+def test_injection_names_jobs_and_containers_that_are_there() -> None:
+    targets = [{"jobName": "node", "containerNames": ["side", "none"]}, {"jobName": "x", "containerNames": ["side"]}]
+    base = runtime(
+        replicated("node", node(), {"name": "side"}, step="trainer"),
+        policy={"torch": {"envInjection": {"targets": targets}}},
+    )
+    assert [(n["job"], n["container"]) for n in runtime_notes(base["spec"], (2, 3))] == [
+        ("node", "none"),
+        ("x", "side"),
+    ]
+    assert list(runtime_notes(base["spec"], (2, 2))) == []
+
+
+def spec(*jobs: dict, **more: object) -> dict:
+    return {"replicatedJobs": list(jobs), **more}
+
+
+def test_jobset_and_pods_refuse() -> None:
+    """kubernetes-sigs/jobset pkg/webhooks/jobset_webhook.go; k8s.io/kubernetes pkg/apis/core/validation."""
+    bad = replicated(
+        "Bad",
+        {"name": "a", "resources": {"claims": [{"name": "c"}]}, "volumeMounts": [{"name": "v", "mountPath": "/v"}]},
+        resourceClaims=[{"name": "d", "resourceClaimName": "x", "resourceClaimTemplateName": "y"}],
+        volumes=[{"name": "w", "emptyDir": {}, "hostPath": {}}, {"name": "kubeflow-trainer-token"}],
+    )
+    found = findings(
+        spec(
+            {**bad, "groupName": "1", "dependsOn": [{"name": "b"}]},
+            {"name": "b", "dependsOn": [{"name": "z"}]},
+            successPolicy={"targetReplicatedJobs": ["b", "y"]},
+        )
+    )
+    assert sorted({(each.by, each.what, each.text if each.by != "jobset" else "") for each in found}) == [
+        ("", "reservedVolume", "kubeflow-trainer-token"),
+        ("", "unusedClaim", "d"),
+        ("jobset", "badName", ""),
+        ("jobset", "firstDepends", ""),
+        ("jobset", "unknownDependency", ""),
+        ("jobset", "unknownTarget", ""),
+        ("pod", "danglingClaim", "c"),
+        ("pod", "noImage", "a"),
+        ("pod", "twoClaims", "resourceClaimName, resourceClaimTemplateName"),
+        ("pod", "twoSources", "emptyDir, hostPath"),
+        ("pod", "unknownVolume", "v"),
+    ]
+
+
+def test_volumes_of_claim_policies_and_the_initializer_are_there() -> None:
+    mounts = [{"name": name, "mountPath": f"/{name}"} for name in ("initializer", "shared")]
+    policies = [{"templates": [{"metadata": {"name": "shared"}}]}]
+    good = replicated("node", {"name": "a", "image": "x", "volumeMounts": mounts})
+    assert list(findings(spec(good, volumeClaimPolicies=policies))) == []
+
+
+@pytest.mark.parametrize("odd", [None, {}, {"replicatedJobs": [None, "x", {"name": 1, "template": "y"}]}])
+def test_odd_job_sets_have_findings(odd: object) -> None:
+    assert list(findings(odd)) == []
+
+
+def test_what_is_the_runtimes_own_is_told_apart_from_the_patches() -> None:
+    base = runtime(replicated("node", node(volumeMounts=[{"name": "gone", "mountPath": "/g"}]), step="trainer"))
+    laid = pod_patch("node", containers=[{"name": "node", "volumeMounts": [{"name": "new", "mountPath": "/n"}]}])
+    fact = of(job(runtimePatches=[patch(laid)]), base)
+    assert sorted(told(fact, "unknownVolume")) == [("spec.runtimePatches", "new"), ("spec.runtimeRef", "gone")]

@@ -1,0 +1,97 @@
+"""Configurations for drivers in claims and classes: `opaque.parameters`, judged where nvidia.yaml knows the driver.
+
+Notes are those of shape.py, and unknownKind for an object that no release of the driver knows, otherDriver for one that
+another driver of the vendor applies, otherDevice for a request whose class has devices of another type, alternatives
+for a request whose alternatives the driver does not take to be meant by the request's name, and gated for what waits
+for a feature gate of the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from webhook.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.facts.pods.containers import items, text
+from webhook.facts.shape import Shapes, declared, note
+from webhook.facts.similar_names import nearest
+from webhook.paths import FieldPath, get, render
+
+FILE = "dra/nvidia.yaml"
+
+
+def configs(holder: JSON, at: FieldPath, asked: Sequence[JSON] = (), deadline: Deadline | None = None) -> list[JSON]:
+    """Every `config[]` of a claim's `devices`, or of a class's spec, at a path; `asked` are the claim's requests."""
+    until = deadline or Deadline()
+    first = {request["name"]: request for request in reversed(asked)}
+    return [
+        _config(config["opaque"], (*at, "config", index), items(config.get("requests")), first, until)
+        for index, config in enumerate(until.paced(items(get(holder, ("config",)))))
+        if isinstance(config, dict) and isinstance(config.get("opaque"), dict)
+    ]
+
+
+def _config(opaque: JSON, at: FieldPath, wanted: Sequence[JSON], asked: Mapping[str, JSON], deadline: Deadline) -> JSON:
+    driver, parameters = text(opaque.get("driver")), opaque.get("parameters")
+    names = [name for name in wanted if isinstance(name, str)]
+    table, where = declared(FILE), (*at, "opaque", "parameters")
+    found: list[JSON] = []
+    if driver in table["drivers"] and isinstance(parameters, dict):
+        found = [*_driven(driver, parameters, where, table, deadline)]
+        kind = table["kinds"].get(text(parameters.get("kind")), {})
+        found += _applied(kind.get("class", ""), deadline.paced(names), (*at, "requests"), asked)
+    return {
+        "path": render(at),
+        "driver": driver,
+        "kind": text(get(parameters, ("kind",))),
+        "requests": names,
+        "notes": found,
+    }
+
+
+def _driven(
+    driver: str, parameters: JSON, at: FieldPath, table: Mapping[str, Any], deadline: Deadline
+) -> Iterator[JSON]:
+    """What the driver's plugin will say of its parameters."""
+    kind, version = text(parameters.get("kind")), text(parameters.get("apiVersion"))
+    if version != table["apiVersion"]:
+        yield note("unknownKind", (*at, "apiVersion"), version, table["apiVersion"])
+    elif kind not in table["kinds"]:
+        yield note(
+            "unknownKind", (*at, "kind"), kind, ", ".join(table["drivers"][driver]), nearest(kind, table["kinds"])
+        )
+    else:
+        if kind not in table["drivers"][driver]:
+            other = next(each for each, kinds in table["drivers"].items() if kind in kinds)
+            yield note("otherDriver", (*at, "kind"), kind, other)
+        yield from Shapes(table["objects"], deadline=deadline).notes(parameters, kind, at)
+        for path, gates in table["kinds"][kind].get("gates", {}).items():
+            steps = tuple(path.split("."))
+            if (chosen := text(get(parameters, steps))) in gates:
+                yield note("gated", (*at, *steps), chosen, gates[chosen])
+
+
+def _applied(device_class: str, names: Iterable[str], at: FieldPath, asked: Mapping[str, JSON]) -> Iterator[JSON]:
+    """Requests for which the plugin does not take a configuration that names them."""
+    classes = {kind["class"] for kind in declared(FILE)["kinds"].values()}
+    choices: dict[str, Mapping[str, list[JSON]]] = {}
+    for index, name in enumerate(names):
+        main, _, sub = name.partition("/")
+        request = asked.get(main)
+        if request is None:
+            continue
+        if request["choices"] and not sub:
+            yield note("alternatives", (*at, index), name, f"{name}/{request['choices'][0]['name']}")
+        if main not in choices:
+            choices[main] = _by_name(request["choices"])
+        for each in choices[main].get(sub, ()) if request["choices"] else [request]:
+            if device_class and each["deviceClass"] in classes - {device_class}:
+                yield note("otherDevice", (*at, index), each["deviceClass"], device_class)
+
+
+def _by_name(choices: Sequence[JSON]) -> Mapping[str, list[JSON]]:
+    found: dict[str, list[JSON]] = {}
+    for each in choices:
+        found.setdefault(each["name"], []).append(each)
+    return found

@@ -1,0 +1,77 @@
+"""Whether a selector takes a device of a ResourceSlice, as the scheduler asks it.
+
+k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go DeviceMatches: names without a domain belong to the driver's;
+a domain that the device does not have is empty, an attribute that it does not have is an error, with which the
+scheduler gives up on the claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from webhook.attributes import JSON
+from webhook.cel import Meter
+from webhook.cel.library import quantity, semver
+from webhook.cel.values import Defaulting
+from webhook.errors import EvaluationError
+from webhook.facts.dra.selectors import MOST_COST, compiled
+
+
+def selects(expression: str, driver: str, device: JSON, meter: Meter | None = None) -> bool:
+    """Whether a selector takes a device, as `spec.devices[]` of a ResourceSlice has it.
+
+    Raises:
+        CompileError: the expression is refused.
+        EvaluationError: it asks for what the device does not have, costs too much, or gives no bool.
+    """
+    value = compiled(expression).evaluate({"device": seen(driver, device)}, meter or Meter(limit=MOST_COST))
+    if type(value) is not bool:
+        raise EvaluationError("the result is no bool")
+    return value
+
+
+def seen(driver: str, device: JSON) -> JSON:
+    """A device as `device` of a selector.
+
+    Raises:
+        EvaluationError: an attribute or a capacity that is none.
+    """
+    flat = device.get("basic") or device  # v1beta1 has one level more
+    return {
+        "driver": driver,
+        "allowMultipleAllocations": flat.get("allowMultipleAllocations") is True,
+        "attributes": _by_domain(driver, flat.get("attributes"), _attribute),
+        "capacity": _by_domain(driver, flat.get("capacity"), _capacity),
+    }
+
+
+def _by_domain(driver: str, held: JSON, read: Callable[[JSON], Any]) -> Defaulting:
+    found = Defaulting()
+    for name, value in held.items() if isinstance(held, dict) else ():
+        domain, slash, id_ = name.partition("/")
+        found.setdefault(domain if slash else driver, {})[id_ if slash else name] = read(value)
+    return found
+
+
+def _attribute(held: JSON) -> Any:
+    for kind, value in held.items() if isinstance(held, dict) else ():
+        if value is not None:
+            return _READERS[kind](value) if kind in _READERS else value
+    raise EvaluationError("unsupported attribute value")
+
+
+def _capacity(held: JSON) -> Any:
+    return quantity.quantity(str(held.get("value") if isinstance(held, dict) else held))
+
+
+def _version(value: JSON) -> Any:
+    if not isinstance(value, str):
+        raise EvaluationError("unsupported attribute value")
+    return semver.parse(value)
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "version": _version,
+    "versions": lambda values: [_version(each) for each in values] if isinstance(values, list) else _version(values),
+}

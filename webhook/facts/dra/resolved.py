@@ -1,0 +1,111 @@
+"""What claims and claim templates of the cluster ask for, with what is known of the device classes.
+
+Worked out once for each object: what a view holds is never changed in place, an updated object is another one. What was
+made of an object is given again as long as it and its classes are the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webhook import paths
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.facts.dra.requests import names, requests, version_of
+from webhook.facts.pods.containers import text
+from webhook.facts.view import View
+from webhook.paths import FieldPath
+
+CLASS = GroupVersionKind("resource.k8s.io", "v1", "DeviceClass")
+
+
+class Classes:
+    """The device classes of the cluster, looked up once each."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._found: dict[str, JSON] = {}
+        self._names: list[str] | None = None
+        self._states: dict[str, JSON] = {}
+
+    def get(self, name: str) -> JSON | None:
+        """The DeviceClass, or None."""
+        if name not in self._found:
+            self._found[name] = self._view.get(CLASS, name, namespaced=False)
+        return self._found[name]
+
+    def names(self) -> list[str]:
+        """The names of all classes of the view."""
+        if self._names is None:
+            self._names = [text(paths.get(each, ("metadata", "name"))) for each in self._view.objects(CLASS)]
+        return self._names
+
+    def state(self, name: str) -> JSON:
+        """What the view says of a class: there, known to be absent, and which is near.
+
+        Drivers bring their classes, files seldom have them: only a whole cluster lacks one for certain, or a view that
+        has one of almost that name.
+        """
+        known = self._states.get(name)
+        if known is None:
+            known = self._states[name] = self._state(name)
+        return known
+
+    def _state(self, name: str) -> JSON:
+        found = self.get(name) if name else None
+        near = self._view.nearest(name, self.names()) if found is None and name else ""
+        return {
+            "classFound": found is not None,
+            "classAbsent": found is None and name != "" and (near != "" or self._view.is_whole()),
+            "nearestClass": near,
+            "extendedResource": text(paths.get(found, ("spec", "extendedResourceName"))),
+        }
+
+    def mark(self, asked: Sequence[JSON]) -> None:
+        """Say of every request and every choice what `state` says of its class."""
+        for request in self._view.deadline.paced(asked):
+            for each in (request, *request["choices"]):
+                each.update(self.state(each["deviceClass"]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What was made of an object, and with which classes."""
+
+    found: JSON
+    classes: tuple[tuple[str, JSON], ...]
+    value: JSON
+
+
+_KEPT: dict[int, _Kept] = {}
+_MOST = 4096  # objects: some megabytes; more are worked out anew
+
+
+def resolved(found: JSON, at: FieldPath, classes: Classes) -> JSON:
+    """The part of a claim of `dra` that the object which it names decides; its claim spec stands at a path."""
+    kept = _KEPT.get(id(found))
+    if kept is not None and kept.found is found and all(classes.get(name) is each for name, each in kept.classes):
+        return kept.value
+    asked = requests(paths.get(found, at), at, version_of(found))
+    classes.mark(asked)
+    value = _summary(asked)
+    used = {each["deviceClass"] for request in asked for each in (request, *request["choices"])} - {""}
+    pairs = tuple((name, classes.get(name)) for name in sorted(used))
+    if all(each is not None for _, each in pairs):  # what is said of an absent class depends on all others
+        if len(_KEPT) >= _MOST:
+            _KEPT.clear()
+        _KEPT[id(found)] = _Kept(found, pairs, value)
+    return value
+
+
+def _summary(asked: list[JSON]) -> JSON:
+    counts = [request["devices"] for request in asked]
+    return {
+        "found": True,
+        "requests": asked,
+        "requestNames": names(asked),
+        "devices": None if None in counts or not counts else sum(counts),
+        "atLeast": sum(request["atLeast"] for request in asked),
+        "gpu": any(request["gpu"] for request in asked),
+        "adminAccess": any(request["adminAccess"] for request in asked),
+    }

@@ -1,0 +1,100 @@
+"""Which names mean which devices: devices.yaml, read once, asked by name.
+
+Knows names only. A name that no row fits is no known device; the nearest known one is offered for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache, lru_cache
+from pathlib import Path
+
+from webhook import yamlfile
+from webhook.attributes import JSON
+from webhook.facts.similar_names import nearest_resource
+
+FILE = Path(__file__).with_name("devices.yaml")
+COUNTED = frozenset(("device", "shared", "slice"))
+"""Kinds whose amount is a number of things that a container gets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """What a name means. `kind` as at the top of devices.yaml; "" for a name that no row fits."""
+
+    name: str = ""
+    vendor: str = ""
+    kind: str = ""
+    gpu: bool = True
+
+
+UNKNOWN = Device(gpu=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue:
+    """All rows of devices.yaml."""
+
+    resources: tuple[Device, ...]
+    classes: tuple[Device, ...]
+    images: tuple[str, ...]
+    tools: tuple[str, ...]
+    runtime_classes: frozenset[str]
+
+
+@cache
+def catalogue() -> Catalogue:
+    """The shipped catalogue; read on first use."""
+    (document,) = yamlfile.read(FILE)
+    value = document.value
+    return Catalogue(
+        resources=tuple(map(_device, value["resources"])),
+        classes=tuple(map(_device, value["deviceClasses"])),
+        images=tuple(value["images"]),
+        tools=tuple(value["tools"]),
+        runtime_classes=frozenset(value["runtimeClasses"]),
+    )
+
+
+def _device(row: JSON) -> Device:
+    return Device(name=row["name"], vendor=row["vendor"], kind=row["kind"], gpu=row.get("gpu", True))
+
+
+@lru_cache(maxsize=4096)
+def resource(name: str) -> Device:
+    """What a container resource is: `nvidia.com/mig-1g.5gb` -> a slice of nvidia's."""
+    return _first(name, catalogue().resources)
+
+
+@lru_cache(maxsize=4096)
+def device_class(name: str) -> Device:
+    """What devices a DeviceClass probably has, by its name."""
+    return _first(name, catalogue().classes)
+
+
+@lru_cache(maxsize=4096)
+def nearest(name: str) -> str:
+    """The known resource that an unknown one was probably meant to be: `nvidia.com/gpus` is near `nvidia.com/gpu`."""
+    return nearest_resource(
+        name, (row.name for row in catalogue().resources if "*" not in row.name and "/" in row.name)
+    )
+
+
+@lru_cache(maxsize=4096)
+def is_gpu_image(image: str) -> bool:
+    """Whether an image is built to compute on GPUs, by its name; what looks after devices, such as a plugin, is not."""
+    known = catalogue()
+    return _fits(image, known.images) and not _fits(image.rpartition("/")[2], known.tools)
+
+
+def _fits(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _first(name: str, rows: Sequence[Device]) -> Device:
+    for row in rows:
+        if row.name == name or ("*" in row.name and fnmatchcase(name, row.name)):
+            return row
+    return UNKNOWN

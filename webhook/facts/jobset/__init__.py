@@ -1,0 +1,1 @@
+"""JobSet: what its controller and the API server refuse of a JobSet spec."""

@@ -1,0 +1,61 @@
+"""How long a JobSet's name may be: the names of its jobs, pods and claims, and its coordinator's label, begin with it.
+
+kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go: `<name>-<job>-<replica>`, and where pods are indexed and
+counted `<name>-<job>-<replica>-<pod>-abcde`, are DNS labels; `<name>-<job>-<replica>-<pod>.<subdomain>` is a label's
+value; pkg/controllers/volume_claim_policy.go: a claim is `<template>-<name>`, of 63 characters too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from webhook.attributes import JSON
+from webhook.facts.jobset.policies import claim_templates
+from webhook.facts.pods.containers import items, mapping, text, whole
+from webhook.paths import get
+
+MOST = 63
+
+
+def limit(spec: JSON) -> tuple[int, str, str]:
+    """The most characters, and whose names make it so: `pod` or `job` and a replicated job, `claim` and a template.
+
+    (63, "", "") where nothing is named after it.
+    """
+    return min(_limits(spec), key=lambda each: each[0], default=(MOST, "", ""))
+
+
+def _limits(spec: JSON) -> Iterator[tuple[int, str, str]]:
+    for job in items(get(spec, ("replicatedJobs",))):
+        name, highest = text(get(job, ("name",))), replicas(job) - 1
+        template = mapping(get(job, ("template", "spec")))
+        pods = whole(template.get("completions"))
+        if pods is not None and template.get("completionMode") in (None, "Indexed"):
+            yield MOST - len(f"-{name}-{highest}-{pods - 1}-abcde"), "pod", name
+        else:
+            yield MOST - len(f"-{name}-{highest}"), "job", name
+    for claim in sorted(claim_templates(spec)):
+        yield MOST - len(f"{claim}-"), "claim", claim
+    coordinator = get(spec, ("coordinator",))
+    if isinstance(coordinator, dict):
+        yield _coordinated(coordinator, text(get(spec, ("network", "subdomain"))))
+
+
+def _coordinated(coordinator: JSON, subdomain: str) -> tuple[int, str, str]:
+    """Without a subdomain, the label's value has the name twice."""
+    job = text(coordinator.get("replicatedJob"))
+    indexes = (whole(coordinator.get(field)) or 0 for field in ("jobIndex", "podIndex"))
+    room = MOST - len("-".join(("", job, *map(str, indexes)))) - 1
+    return (room - len(subdomain) if subdomain else room // 2), "coordinator", job
+
+
+def replicas(job: JSON) -> int:
+    """How often a replicated job is made."""
+    found = whole(get(job, ("replicas",)))
+    return 1 if found is None else found
+
+
+def length(obj: JSON) -> int:
+    """Of an object's name, or of the one that generateName will make (k8s.io/apiserver pkg/storage/names)."""
+    prefix = text(get(obj, ("metadata", "generateName")))
+    return len(text(get(obj, ("metadata", "name")))) or (min(len(prefix), MOST - 5) + 5 if prefix else 0)

@@ -1,0 +1,191 @@
+"""What a container's command says of processes: which launcher it runs, and the numbers among the launcher's options.
+
+Commands are read, never run. Where a shell would have to work something out, where several launchers stand in one
+script, or where an option is not known, nothing is said: a number here is a number that the launcher will see. Which
+programs and options there are is data, launchers.yaml.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.facts.launch.launchers import Launcher
+from webhook.facts.launch.shell import Reading, Variables
+from webhook.facts.launch.wrappers import Start, starts
+from webhook.facts.pods.containers import items, text
+
+PYTHON: Final = "python"
+SEVERAL: Final = "several"
+_MPI: Final = ("mpirun", "horovodrun")
+OWN_HOSTS: Final = "/etc/mpi/hostfile"
+"""Where both operators mount the hostfile of a job: configMountPath of their controllers."""
+
+_KUBELET: Final = re.compile(r"\$\$|\$\(([A-Za-z_.-][A-Za-z0-9_.-]*)\)")
+_RESERVED: Final = re.compile(r"WORLD_SIZE|RANK|MASTER_(ADDR|PORT)|PET_[A-Z_]+")
+"""Variables that the Training Operator appends to a container's own, so that its values count."""
+_PER_NODE: Final = re.compile(r"(?i)ppr:([0-9]{1,9}):node(:.*)?")
+_OVERSUBSCRIBE: Final = re.compile(r"(?i)(?<!no)(?<!no_)oversubscribe")
+_UNSURE: Final = re.compile(r"[$`?]")
+_TOLD: Final = re.compile(r"--?hostfile[ =]/etc/mpi/hostfile\b")
+_HOSTS: Final = re.compile(r"(?i)hostfile|_mca_|hydra")
+"""What a script says when it changes which hosts or slots mpirun has."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A command line with its environment; until when it may be followed makes no difference to the answer."""
+
+    words: tuple[str, ...]
+    env: tuple[tuple[str, str | None], ...]
+    deadline: Deadline = field(compare=False)
+
+
+def launch(container: JSON, deadline: Deadline | None = None) -> JSON:
+    """`{by, processes, perNode, nodes, ranks, hosts, oversubscribed, whole}` of a container.
+
+    by: the launcher, `python` for one program without any, `several`, or "". processes: on each node, ranks: in all,
+    each a number or null; perNode and nodes: as written, `?` for what the script works out. hosts: it names its own.
+    whole: every option is understood, so what is not there was not given.
+    """
+    until = deadline or Deadline()
+    env = [each for each in until.paced(items(container.get("env"))) if isinstance(each, dict)]
+    argv = tuple(each for side in ("command", "args") for each in until.paced(items(container.get(side))) if text(each))
+    return dict(_launch(_Asked(argv, tuple((text(each.get("name")), _value(each)) for each in env), until)))
+
+
+def _value(variable: JSON) -> str | None:
+    value = variable.get("value")
+    return value if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=32)
+def _launch(asked: _Asked) -> JSON:
+    """The same, remembered: the roles of a job mostly have one command, and both phases ask."""
+    reading = Reading(asked.deadline)
+    words, env = asked.deadline.paced(asked.words), asked.env
+    try:
+        known = _environment(env, reading)
+        found = list(starts([_expanded(word, known, reading) for word in words], Variables(known, reading)))
+    except ValueError:
+        found = []
+    launchers = [start for start in found if start.launcher is not None]
+    if len(launchers) > 1:
+        return _said(SEVERAL)
+    if launchers:
+        said = _described(launchers[0], " ".join(each or "" for variable in env for each in variable))
+        return said | {"hosts": said["hosts"] or (said["by"] in _MPI and any(map(_changes_hosts, asked.words)))}
+    return _said(PYTHON, whole=True) if len(found) == 1 else _said("")
+
+
+def _changes_hosts(word: str) -> bool:
+    """Whether a word is a script that has more to say of hosts than where the job's own are."""
+    is_script = any(each in word for each in "\n;&")
+    return is_script and _HOSTS.search(_TOLD.sub("", word)) is not None
+
+
+def _said(by: str, **words: JSON) -> JSON:
+    nothing = {"processes": None, "perNode": "", "nodes": "", "ranks": None}
+    return {"by": by, **nothing, "hosts": False, "oversubscribed": False, "whole": False, **words}
+
+
+def _environment(env: Sequence[tuple[str, str | None]], reading: Reading) -> dict[str, str]:
+    """The variables of a container whose values stand in it, the last of a name counting."""
+    known: dict[str, str] = {}
+    for name, value in reading.deadline.paced(env):
+        known.pop(name, None)
+        if name and value is not None and not _RESERVED.fullmatch(name):
+            known[name] = _expanded(value, known, reading)
+    return {name: value for name, value in known.items() if "$" not in value and "{{" not in value}
+
+
+def _expanded(word: str, known: Mapping[str, str], reading: Reading) -> str:
+    """A word after the kubelet's own expansion: `$(NAME)` where NAME is known, `$$` for `$`."""
+    if "$" not in word:
+        return word
+
+    def meant(match: re.Match[str]) -> str:
+        value = "$" if match[0] == "$$" else known.get(match[1], match[0])
+        reading.take(len(value))
+        return value
+
+    return _KUBELET.sub(meant, word)
+
+
+def _described(start: Start, env: str) -> JSON:
+    launcher = start.launcher
+    assert launcher is not None
+    options, whole = _options(launcher, start.arguments)
+    per_node, nodes = options.get("processes", ""), options.get("nodes", "")
+    ranks = None if ":" in start.arguments else _number(options.get("ranks", ""))
+    policy = options.get("map-by", "")
+    if not per_node and (match := _PER_NODE.fullmatch(policy)):
+        per_node = match[1]
+    processes = _number(per_node)
+    if launcher.name == "accelerate":
+        processes, ranks = _each(ranks, nodes, whole=whole and "hosts" not in options), None
+    return _said(
+        launcher.name,
+        processes=None if launcher.name == "deepspeed" and "hosts" in options else processes,
+        perNode=per_node,
+        nodes=nodes,
+        ranks=ranks,
+        hosts="hosts" in options or _other_hosts(launcher.name, options),
+        oversubscribed=_OVERSUBSCRIBE.search(" ".join((*options, policy, options.get("mca", ""), env))) is not None,
+        whole=whole,
+    )
+
+
+def _each(total: int | None, nodes: str, *, whole: bool) -> int | None:
+    """How many of all processes run on each machine; one machine where accelerate is told nothing."""
+    machines = _number(nodes) if nodes else 1 if whole else None
+    return None if total is None or not machines or total % machines else total // machines
+
+
+def _other_hosts(name: str, options: Mapping[str, str]) -> bool:
+    """Whether it is not the job's own: mpirun finds the job's hostfile by itself, horovodrun has to be told of it."""
+    default = OWN_HOSTS if name == "mpirun" else ""
+    return name in _MPI and options.get("hostfile", default) != OWN_HOSTS
+
+
+def _options(launcher: Launcher, words: Sequence[str]) -> tuple[dict[str, str], bool]:
+    """The options before the program, by their names and by what they mean; and whether all were understood.
+
+    What is said twice and differs is `?`.
+    """
+    found: dict[str, list[str]] = {}
+    at = 0
+    while at < len(words) and words[at].startswith("-") and words[at] != "--":
+        name, equals, value = words[at].lstrip("-").partition("=")
+        name, at = name.replace("_", "-"), at + 1
+        count = launcher.takes(name)
+        if count is None and not equals and at < len(words) and not words[at].startswith("-"):
+            return _joined(found), False
+        if count and not equals:
+            value, at = " ".join(words[at : at + count]), at + count
+        for key in {name, launcher.meaning(name)} - {""}:
+            _add(found.setdefault(key, [value]), key, value)
+    is_known = at >= len(words) or words[at] == "--" or not _UNSURE.search(words[at])
+    return _joined(found), is_known and at <= len(words)
+
+
+def _add(said: list[str], key: str, now: str) -> None:
+    """What an option says that is given a second time."""
+    if said != [now]:
+        if key == "mca":
+            said.append(now)
+        else:
+            said[:] = ["?"]
+
+
+def _joined(found: Mapping[str, list[str]]) -> dict[str, str]:
+    return {key: " ".join(said) for key, said in found.items()}
+
+
+def _number(words: str) -> int | None:
+    return int(words) if re.fullmatch(r"[0-9]{1,9}", words) else None

@@ -1,0 +1,327 @@
+"""The pods of a BatchSandbox's patched shards, as its controller makes them, and what is wrong with their patches.
+
+Pod i is the template with shardPatches[i] merged into it, a strategic merge patch of a Pod, and decoded over the pod
+without it. So a field that the patch takes away stays, and an item of a list that moves takes over what its new place
+had and it has not. Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/
+batchsandbox_controller.go scaleBatchSandbox, and Go's encoding/json. Knows no cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.deadline import Deadline
+from webhook.errors import PatchError
+from webhook.facts.pods.containers import items, text
+from webhook.patch import schema, strategic
+from webhook.paths import FieldPath, get, render
+from webhook.quantity import Quantity, parse
+
+_POD = GroupVersionKind("", "v1", "Pod")
+_WORDS = {"string": "a text", "numeric": "a number", "boolean": "true or false"}
+_TYPES: dict[str, type | tuple[type, ...]] = {"string": str, "numeric": (int, float), "boolean": bool}
+_LISTS = ("containers", "initContainers")
+_SOLID = frozenset(("image", "resources"))
+_SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
+
+
+def notes(template: JSON, patch: JSON, at: FieldPath) -> list[JSON]:
+    """What is to be said of the patch of one shard, which stands at a path; each `{what, path, text, certain}`.
+
+    Of the patch: type (text is what was expected), unknown, key (the merge key that an item lacks), merge (why it
+    cannot be merged), keeps and directive (what it cannot take away). Of the pod: image, added, inherits, resources,
+    sources and claim; certain is what would be so without the second decoding too.
+    """
+    return Template(template).notes(patch, at)
+
+
+def pod(template: JSON, patch: JSON) -> JSON:
+    """The pod of a patched shard, as its controller sends it.
+
+    Raises:
+        PatchError: the patch cannot be merged.
+
+    """
+    made = Template(template)
+    return _decoded(made.written, made.merged(patch))
+
+
+class Template:
+    """The template of all shards; what is asked of it again and again is worked out once."""
+
+    def __init__(self, template: JSON, deadline: Deadline | None = None) -> None:
+        self.written = _written(template)
+        self.deadline = deadline or Deadline()
+        self.claims = items(get(self.written, ("spec", "resourceClaims")))
+        self.sources = dict(_claims(self.claims))
+        self.is_torn = any(self.sources[name] != found for name, found in _claims(self.claims))
+
+    def merged(self, patch: JSON) -> JSON:
+        """The template with a patch merged into it.
+
+        Raises:
+            PatchError: the patch cannot be merged.
+
+        """
+        return _merged(self.written, patch, self.deadline)
+
+    def notes(self, patch: JSON, at: FieldPath) -> list[JSON]:
+        """What is to be said of the patch of one shard; see the function of this name."""
+        if patch is None:
+            return []
+        broken = list(_mistyped(patch, schema.root(_POD), at, self.deadline))
+        broken += _keyless(patch, "PodTemplateSpec", at) if not broken else ()
+        if any(note["what"] in ("type", "key") for note in broken):
+            return broken
+        try:
+            merged = self.merged(patch)
+        except PatchError as error:
+            return [*broken, _note("merge", at, str(error))]
+        shard = _Shard(self, patch, merged, _decoded(self.written, merged), at, _places(patch))
+        either = [*_containers(shard, merged), *_sources(shard, merged)]
+        told = {(note["what"], note["path"]) for note in either}
+        made = [*_containers(shard, shard.pod), *_sources(shard, shard.pod), *_inherited(shard)]
+        surely = [{**note, "certain": (note["what"], note["path"]) in told} for note in made]
+        return [*broken, *_kept(patch, self.written, "PodTemplateSpec", at), *surely]
+
+
+def _written(template: JSON) -> JSON:
+    """The template as Go writes it: whatever has no name in a list of its pod has an empty one."""
+    spec = get(template, ("spec",))
+    if not isinstance(spec, dict):
+        return template if isinstance(template, dict) else {}
+    named = {
+        name: [item if text(get(item, ("name",))) else {**(item or {}), "name": ""} for item in spec[name]]
+        for name, tag in strategic.tags_of("PodSpec").items()
+        if tag.get("merge") == "name" and all(isinstance(item, dict | None) for item in items(spec.get(name)) or (0,))
+    }
+    return {**template, "spec": {**spec, **named}}
+
+
+def _merged(template: JSON, patch: JSON, deadline: Deadline) -> JSON:
+    """The template with the patch merged into it; an item that a list did not have comes in with its nulls."""
+    merged = strategic.merge(template, patch, "PodTemplateSpec", deadline)
+    spec = merged.get("spec")
+    for name, tag in strategic.tags_of("PodSpec").items() if isinstance(spec, dict) else ():
+        key, given = tag.get("merge"), items(get(patch, ("spec", name)))
+        had = {str(get(item, (key,))) for item in items(get(template, ("spec", name)))} if key and given else set()
+        new = {str(get(item, (key,))): item for item in given if isinstance(item, dict)} if had else {}
+        if new.keys() - had:
+            whole = [
+                new.get(found, item) if (found := str(get(item, (key,)))) not in had else item for item in spec[name]
+            ]
+            merged = {**merged, "spec": {**merged["spec"], name: whole}}
+    return merged
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    """The template, the patch, the one merged into the other, the pod that comes of it, and where the patch stands."""
+
+    template: Template
+    patch: JSON
+    merged: JSON
+    pod: JSON
+    at: FieldPath
+    places: Mapping[str, Mapping[str, int]]
+
+    def place(self, part: str, name: str) -> FieldPath:
+        """Where the patch names an item of one of its lists, or the list."""
+        place = self.places[part].get(name)
+        return (*self.at, "spec", part) if place is None else (*self.at, "spec", part, place)
+
+    def list_of(self, part: str) -> list[JSON]:
+        """A list of the template's pod."""
+        return items(get(self.template.written, ("spec", part)))
+
+
+def _places(patch: JSON) -> Mapping[str, Mapping[str, int]]:
+    """Where each name stands first in the lists of a patch."""
+    found: dict[str, Mapping[str, int]] = {}
+    for part in (*_LISTS, "resourceClaims"):
+        names = [text(get(item, ("name",))) for item in items(get(patch, ("spec", part)))]
+        found[part] = {name: len(names) - 1 - back for back, name in enumerate(reversed(names))}
+    return found
+
+
+def _decoded(old: JSON, new: JSON) -> JSON:
+    """What Go makes of a value that it decodes over another: fields that it does not name stay as they were.
+
+    Null empties pointers, lists and maps; of a container, image and resources are none of these.
+    """
+    if new is old:
+        return old
+    if isinstance(old, dict) and isinstance(new, dict):
+        named = {name: value for name, value in new.items() if value is not None or name not in _SOLID}
+        return {**old, **{name: _decoded(old.get(name), value) for name, value in named.items()}}
+    if isinstance(old, list) and isinstance(new, list):
+        return [_decoded(old[place] if place < len(old) else None, value) for place, value in enumerate(new)]
+    return new
+
+
+def _note(what: str, path: FieldPath, words: str) -> JSON:
+    return {"what": what, "path": render(path), "text": words, "certain": True}
+
+
+def _mistyped(value: JSON, node: schema.Node, at: FieldPath, deadline: Deadline) -> Iterator[JSON]:
+    """Values of the wrong type, which no pod can be decoded from, and fields that a Pod does not have."""
+    deadline.spend(1)
+    if value is None or (isinstance(value, str) and ("$" in value or "{{" in value)):
+        return
+    shape = schema.resolve(node)
+    if shape.scalar == "untyped":
+        return
+    expected = "a map" if shape.map else "a list" if shape.list else _WORDS.get(shape.scalar or "", "")
+    if shape.map and isinstance(value, dict):
+        for name, inner in value.items():
+            known = shape.map.fields.get(name, shape.map.other)
+            if known is not None:
+                yield from _mistyped(inner, known, (*at, name), deadline)
+            elif not name.startswith("$"):
+                yield _note("unknown", (*at, name), "")
+    elif shape.list and isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield from _mistyped(inner, shape.list.element, (*at, place), deadline)
+    elif expected and not _is_a(value, shape.scalar):
+        yield _note("type", at, expected)
+
+
+def _is_a(value: JSON, scalar: str | None) -> bool:
+    wanted = _TYPES.get(scalar or "", ())
+    return isinstance(value, wanted) and (scalar == "boolean" or not isinstance(value, bool))
+
+
+def _keyless(patch: JSON, kind: str, at: FieldPath) -> Iterator[JSON]:
+    """Items of lists that are merged by a key, and lack it; a directive needs none."""
+    for name, value in patch.items():
+        tag = strategic.tags_of(kind).get(name, {})
+        if isinstance(value, dict):
+            yield from _keyless(value, tag.get("type", ""), (*at, name))
+        for place, item in enumerate(value if isinstance(value, list) and tag.get("merge") else ()):
+            where = (*at, name, place)
+            if not isinstance(item, dict) or (item.get(tag["merge"]) is None and "$patch" not in item):
+                yield _note("key", where, tag["merge"])
+            elif "type" in tag:
+                yield from _keyless(item, tag["type"], where)
+
+
+def _kept(patch: JSON, old: JSON, kind: str, at: FieldPath) -> Iterator[JSON]:
+    """Nulls and directives of the patch, where the template has something that they would take away."""
+    for name, value in patch.items():
+        if name in ("$patch", "$retainKeys"):
+            if old:
+                yield _note("directive", (*at, name), text(value))
+            continue
+        before, tag = get(old, (name,)), strategic.tags_of(kind).get(name, {})
+        if value is None and before is not None and not isinstance(before, dict | list):  # those are often just empty
+            yield _note("keeps", (*at, name), str(before))
+        elif isinstance(value, dict) and isinstance(before, dict):
+            yield from _kept(value, before, tag.get("type", ""), (*at, name))
+        elif isinstance(value, list) and tag.get("merge"):
+            known = {str(get(item, (tag["merge"],))): item for item in items(before)}
+            for place, item in enumerate(value):
+                same = known.get(str(get(item, (tag["merge"],)))) if isinstance(item, dict) else None
+                if same is not None:
+                    yield from _kept(item, same, tag.get("type", ""), (*at, name, place))
+
+
+def _containers(shard: _Shard, pod: JSON) -> Iterator[JSON]:
+    """What is wrong with the containers of a pod that are not as the template has them."""
+    declared: AbstractSet[str] | None = None
+    for part in _LISTS:
+        before, after = shard.list_of(part), items(get(pod, ("spec", part)))
+        if after is before:
+            continue
+        same = _Same(before)
+        for container in shard.template.deadline.paced(after):
+            if not isinstance(container, dict) or container in same:
+                continue
+            where = shard.place(part, name := text(container.get("name")))
+            if name not in same.names:
+                yield _note("added" if text(container.get("image")) else "image", where, name)
+            yield from _amounts(container, get(shard.patch, where[len(shard.at) :]), where)
+            declared = _declared(shard, pod) if declared is None else declared
+            yield from _undeclared(container, declared, where)
+
+
+class _Same:
+    """Which containers are as the template has them, and the names of these."""
+
+    def __init__(self, before: Sequence[JSON]) -> None:
+        self._own = {id(each) for each in before}
+        self.names: dict[str, list[JSON]] = {}
+        for each in before:
+            self.names.setdefault(text(get(each, ("name",))), []).append(each)
+
+    def __contains__(self, container: JSON) -> bool:
+        return id(container) in self._own or container in self.names.get(text(container.get("name")), ())
+
+
+def _declared(shard: _Shard, pod: JSON) -> AbstractSet[str]:
+    """The names of a pod's claims."""
+    listed = items(get(pod, ("spec", "resourceClaims")))
+    if listed is shard.template.claims:
+        return shard.template.sources.keys()
+    return {name for name, _ in _claims(listed)}
+
+
+def _inherited(shard: _Shard) -> Iterator[JSON]:
+    """Containers that took over fields of another, at whose place of the list they come."""
+    for part in _LISTS:
+        before, merged, after = (
+            shard.list_of(part),
+            *(items(get(each, ("spec", part))) for each in (shard.merged, shard.pod)),
+        )
+        for old, new, container in zip(before, merged, after, strict=False) if after is not before else ():
+            name = text(get(new, ("name",)))
+            foreign = sorted(container.keys() - new.keys()) if isinstance(new, dict) else ()
+            if foreign and text(old.get("name")) != name:
+                words = f"`{name}` gets {', '.join(foreign)} of `{text(old.get('name'))}`"
+                yield _note("inherits", shard.place(part, name), words)
+
+
+def _amounts(container: JSON, patched: JSON, where: FieldPath) -> Iterator[JSON]:
+    """Extended resources with a request and no limit, or another one."""
+    limits, requests = (get(container, ("resources", side)) or {} for side in ("limits", "requests"))
+    for name, request in requests.items() if isinstance(requests, dict) and isinstance(limits, dict) else ():
+        if "/" not in name or "kubernetes.io/" in name or request is None:
+            continue
+        limit = limits.get(name)
+        if limit is None or _amount(limit) != _amount(request):
+            side = "requests" if get(patched, ("resources", "limits", name)) is None else "limits"
+            words = "there is no limit" if limit is None else f"the limit is `{limit}`"
+            yield _note("resources", (*where, "resources", side, name), f"{words} and the request is `{request}`")
+
+
+def _amount(value: JSON) -> Quantity | str:
+    try:
+        return parse(str(value).strip())
+    except ValueError:
+        return str(value)
+
+
+def _claims(listed: Iterable[JSON]) -> Iterator[tuple[str, list[str]]]:
+    """The claims of a pod by name, with the fields that say where they come from."""
+    for claim in listed:
+        if isinstance(claim, dict):
+            yield text(claim.get("name")), [field for field in _SOURCES if claim.get(field) is not None]
+
+
+def _undeclared(container: JSON, declared: AbstractSet[str], where: FieldPath) -> Iterator[JSON]:
+    for place, claim in enumerate(items(get(container, ("resources", "claims")))):
+        if (name := text(get(claim, ("name",)))) not in declared:
+            yield _note("claim", (*where, "resources", "claims", place), name)
+
+
+def _sources(shard: _Shard, pod: JSON) -> Iterator[JSON]:
+    """Claims that have not exactly one source, and had it in the template or were not there."""
+    listed, before = items(get(pod, ("spec", "resourceClaims"))), shard.template.sources
+    if listed is shard.template.claims and not shard.template.is_torn:
+        return
+    for name, found in _claims(shard.template.deadline.paced(listed)):
+        if len(found) != 1 and before.get(name) != found:
+            words = f"two sources, {' and '.join(found)}," if found else "no source"
+            yield _note("sources", shard.place("resourceClaims", name), f"`{name}` has {words}")

@@ -1,0 +1,105 @@
+"""What a TrainJob lays over its runtime's replicated jobs, in the shape that each release of Kubeflow Trainer reads.
+
+2.0 podSpecOverrides and 2.1 podTemplateOverrides, both of named jobs; runtimePatches since 2.2. Sources:
+kubeflow/trainer branches release-2.0 to release-2.3 pkg/apis/trainer/v1alpha1/trainjob_types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.finding import note
+from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.trainer.releases import PATCHES, TEMPLATES, Release
+from webhook.paths import get, render
+
+POD: Final = ("template", "spec", "template", "spec")
+_POD_AT: Final = render(POD)
+_STEPS: Final = ("node", "dataset-initializer", "model-initializer")
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """What is laid over one replicated job: a partial job, where it stands, and where its PodSpec stands."""
+
+    job: JSON
+    at: str
+    spec_at: str
+
+    @property
+    def name(self) -> str:
+        """The replicated job that it is for."""
+        return text(self.job.get("name"))
+
+    @property
+    def pod(self) -> JSON:
+        """Its partial PodSpec."""
+        return mapping(get(self.job, POD))
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """The overlays of one patch, what it says of the whole JobSet's metadata, and where both stand."""
+
+    overlays: tuple[Overlay, ...]
+    at: str
+    metadata: JSON
+    metadata_at: str
+
+
+def field(version: Release) -> str:
+    """Where a TrainJob of this release has its patches."""
+    if version >= PATCHES:
+        return "runtimePatches"
+    return "podTemplateOverrides" if version >= TEMPLATES else "podSpecOverrides"
+
+
+def layers(job: JSON, version: Release) -> Iterator[Layer]:
+    """The patches of a TrainJob that this release reads, in order."""
+    if version >= PATCHES:
+        for index, patch in enumerate(items(get(job, ("spec", "runtimePatches")))):
+            at = f"spec.runtimePatches[{index}]"
+            template = mapping(get(patch, ("trainingRuntimeSpec", "template")))
+            inside = f"{at}.trainingRuntimeSpec.template.metadata.annotations"
+            yield Layer(tuple(_patched(template, at)), at, mapping(template.get("metadata")), inside)
+        return
+    spec = mapping(get(job, ("spec",)))
+    yield Layer((), "spec", {"annotations": spec.get("annotations")}, "spec.annotations")
+    name = field(version)
+    for index, override in enumerate(items(spec.get(name))):
+        if isinstance(override, dict):
+            at = f"spec.{name}[{index}]"
+            yield Layer(tuple(_override(override, at, version)), at, {}, at)
+
+
+def _patched(template: JSON, at: str) -> Iterator[Overlay]:
+    at += ".trainingRuntimeSpec.template.spec.replicatedJobs"
+    for index, each in enumerate(items(get(template, ("spec", "replicatedJobs")))):
+        if isinstance(each, dict):
+            yield Overlay(each, f"{at}[{index}]", f"{at}[{index}].{_POD_AT}")
+
+
+def _override(override: JSON, at: str, version: Release) -> Iterator[Overlay]:
+    """One override of 2.0 or 2.1 as an overlay of each of its target jobs."""
+    inner = {key: value for key, value in override.items() if key != "targetJobs"}
+    template, spec_at = (inner, f"{at}.spec") if version >= TEMPLATES else ({"spec": inner}, at)
+    for index, target in enumerate(items(override.get("targetJobs"))):
+        job = {"name": text(get(target, ("name",))), "template": {"spec": {"template": template}}}
+        yield Overlay(job, f"{at}.targetJobs[{index}]", spec_at)
+
+
+def notes(job: JSON, version: Release) -> Iterator[JSON]:
+    """What Trainer refuses of a TrainJob's patches whatever the runtime is (jobset.go Validate)."""
+    targets: set[str] = set()
+    for layer in layers(job, version):
+        for overlay in layer.overlays:
+            if version < TEMPLATES and overlay.name in targets:
+                yield note("twinTarget", f"{overlay.at}.name", overlay.name, overlay.name)
+            targets.add(overlay.name)
+            for index, container in enumerate(items(overlay.pod.get("containers"))):
+                name = text(get(container, ("name",)))
+                if name in _STEPS and get(container, ("env",)):
+                    yield note("patchedEnv", f"{overlay.spec_at}.containers[{index}].env", "", overlay.name, name)

@@ -1,0 +1,247 @@
+"""A TrainJob merged with its runtime, as each release of Kubeflow Trainer does it.
+
+Patches (overlays.py) are merged by 2.2 and older into the jobs of their names, by 2.3 into the whole JobSet, so that an
+unknown name is appended; before that Trainer's webhook refuses it. Then spec.trainer is laid over the jobs that carry
+the label of the trainer step, and the pods are counted (nodes.py). Not merged are the variables, volumes and mounts
+that plugins add. Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go (mergeRuntimePatches,
+applyRes) and pkg/runtime/framework/plugins/jobset/builder.go; branches release-2.0 to release-2.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from webhook.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.errors import PatchError
+from webhook.facts.finding import note
+from webhook.facts.pods.containers import items, mapping, names, text
+from webhook.facts.trainer.nodes import counted, counts, is_trainer, launcher_is_node, step
+from webhook.facts.trainer.overlays import POD, Layer, Overlay, layers
+from webhook.facts.trainer.releases import IMAGE_EVERYWHERE, KEEPS_CLAIMS, WHOLE_JOBSET, Release
+from webhook.patch import strategic
+from webhook.paths import get
+
+_STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")
+
+
+@dataclass(slots=True)
+class Merged:
+    """The JobSet spec that Trainer would create, its annotations and where they stand, and what became of all words.
+
+    notes: what was refused, dropped, appended or replaced, each `{what, path, text, job, container}`.
+    """
+
+    spec: JSON
+    annotations: dict[str, JSON] = field(default_factory=dict)
+    annotated: dict[str, str] = field(default_factory=dict)
+    notes: list[JSON] = field(default_factory=list)
+
+    def annotate(self, annotations: JSON, at: str) -> None:
+        """Annotations of the JobSet: later ones win, and where each stands is remembered."""
+        self.annotations |= mapping(annotations)
+        self.annotated |= dict.fromkeys(mapping(annotations), at)
+
+    def note(self, what: str, path: str, words: str, *, job: str = "", container: str = "") -> None:
+        """Remember one thing that did not go as written."""
+        self.notes.append(note(what, path, words, job, container))
+
+
+def merge(job: JSON, runtime: JSON, version: Release, deadline: Deadline | None = None) -> Merged:
+    """The JobSet of a TrainJob on a runtime; `runtime` is the runtime object's `spec`."""
+    template = mapping(get(runtime, ("template",)))
+    merged = Merged(spec=mapping(template.get("spec")))
+    merged.annotate(get(template, ("metadata", "annotations")), "spec.runtimeRef")
+    until = deadline or Deadline()
+    for layer in until.paced(layers(job, version)):
+        merged.annotate(layer.metadata.get("annotations"), layer.metadata_at)
+        _lay(merged, layer, version, until)
+    _apply_trainer(merged, job, runtime, version)
+    return merged
+
+
+def _jobs(spec: JSON) -> list[JSON]:
+    return [each for each in items(get(spec, ("replicatedJobs",))) if isinstance(each, dict)]
+
+
+def _lay(merged: Merged, layer: Layer, version: Release, deadline: Deadline) -> None:
+    """Merge one patch; one that cannot be merged is noted and left out."""
+    jobs = _jobs(merged.spec)
+    deadline.spend(len(jobs) // 10)
+    known = {text(each.get("name")): each for each in jobs}
+    for overlay in deadline.paced(layer.overlays):
+        _note_overlay(merged, overlay, known, version)
+    taken = [each.job for each in layer.overlays if version >= WHOLE_JOBSET or each.name in known]
+    if not taken:
+        return
+    try:
+        merged.spec = strategic.merge(merged.spec, {"replicatedJobs": taken}, "JobSetSpec", deadline)
+    except PatchError as error:
+        merged.note("unmergeable", layer.at, str(error))
+
+
+def _note_overlay(merged: Merged, overlay: Overlay, known: Mapping[str, JSON], version: Release) -> None:
+    """Jobs and containers that an overlay names and the JobSet has not, and tolerations that it replaces."""
+    before = known.get(overlay.name)
+    if before is None:
+        words = "is appended without containers" if version >= WHOLE_JOBSET else "is refused"
+        merged.note("unknownJob", overlay.at, words, job=overlay.name)
+        return
+    pod = mapping(get(before, POD))
+    for kind in ("containers", "initContainers"):
+        there = {text(get(each, ("name",))) for each in items(pod.get(kind))}
+        for index, container in enumerate(items(overlay.pod.get(kind))):
+            name = text(get(container, ("name",)))
+            if name not in there:
+                where = f"{overlay.spec_at}.{kind}[{index}]"
+                merged.note("unknownContainer", where, "is appended without an image", job=overlay.name, container=name)
+    _note_tolerations(merged, overlay, pod)
+
+
+def _note_tolerations(merged: Merged, overlay: Overlay, pod: JSON) -> None:
+    """Tolerations have no merge key: a patch with any replaces all of the runtime's."""
+    own = overlay.pod.get("tolerations")
+    if not isinstance(own, list):
+        return
+    kept = {text(each.get("key")) for each in own if isinstance(each, dict)}
+    for lost in items(pod.get("tolerations")):
+        key = text(get(lost, ("key",)))
+        if isinstance(lost, dict) and key not in kept and "" not in kept:
+            merged.note("lostToleration", f"{overlay.spec_at}.tolerations", key or "every key", job=overlay.name)
+
+
+def _apply_trainer(merged: Merged, job: JSON, runtime: JSON, version: Release) -> None:
+    """Lay spec.trainer over the trainer's job, and count the pods of all jobs."""
+    trainer, policy = get(job, ("spec", "trainer")), get(runtime, ("mlPolicy",))
+    jobs = _jobs(merged.spec)
+    if not jobs:
+        return
+    pods = counts(jobs, get(trainer, ("numNodes",)), policy)
+    made = [_with_trainer(merged, each, trainer, policy, version) for each in jobs]
+    merged.spec = {**merged.spec, "replicatedJobs": [counted(*each) for each in zip(made, pods, strict=True)]}
+
+
+def _with_trainer(merged: Merged, job: JSON, trainer: JSON, policy: JSON, version: Release) -> JSON:
+    alone = {**job, "replicas": 1} if step(job) in _STEPS else job
+    if not isinstance(trainer, dict):
+        return alone
+    is_step = is_trainer(job)
+    is_worker = get(policy, ("mpi",)) is not None and job.get("name") == "node"
+    mpi_node = is_worker and launcher_is_node(policy)
+    if is_worker and not is_step and version >= IMAGE_EVERYWHERE:
+        alone = _with_image(alone, trainer)
+    if not is_step and not mpi_node:
+        return alone
+    takes_resources = mpi_node or policy is not None or version < WHOLE_JOBSET
+    listed = items(get(alone, (*POD, "containers")))
+    changed = [
+        _with_node(each, trainer, version, whole=is_step, resources=takes_resources) if _is_node(each) else each
+        for each in listed
+    ]
+    if is_step and not takes_resources and trainer.get("resourcesPerNode") is not None:
+        words = "the runtime has no mlPolicy, so Trainer leaves resourcesPerNode out"
+        merged.note("ignoredResources", "spec.trainer.resourcesPerNode", words, job=text(job.get("name")))
+    for before, after in zip(listed, changed, strict=True):
+        for claim in _lost_claims(before, after):
+            words = "resourcesPerNode rebuilds the container's resources without its claims"
+            merged.note("lostClaim", "spec.trainer.resourcesPerNode", words, job=text(job.get("name")), container=claim)
+    replaced = _put(alone, (*POD, "containers"), changed) if changed != listed else alone
+    if version >= KEEPS_CLAIMS and takes_resources:
+        replaced = _with_claims(replaced, items(trainer.get("resourceClaimsPerNode")))
+    return replaced
+
+
+def _is_node(container: JSON) -> bool:
+    return isinstance(container, dict) and container.get("name") == "node"
+
+
+def _with_image(job: JSON, trainer: JSON) -> JSON:
+    """The image alone, for the container `node` of an mpi job's workers."""
+    if trainer.get("image") is None:
+        return job
+    listed = items(get(job, (*POD, "containers")))
+    return _put(
+        job,
+        (*POD, "containers"),
+        [{**each, "image": trainer["image"]} if _is_node(each) else each for each in listed],
+    )
+
+
+def _with_claims(job: JSON, claims: list[JSON]) -> JSON:
+    """Claims of resourceClaimsPerNode (KEP-2782): each replaces the pod's of that name, and `node` refers to it."""
+    claims = [claim for claim in claims if isinstance(claim, dict)]
+    if not claims:
+        return job
+    named = [claim.get("name") for claim in claims]
+    pod = mapping(get(job, POD))
+    own = {text(name) for name in named}
+    kept = [each for each in items(pod.get("resourceClaims")) if text(get(each, ("name",))) not in own]
+    listed = [_refers(each, named) if _is_node(each) else each for each in items(pod.get("containers"))]
+    return _put(job, POD, {**pod, "resourceClaims": [*kept, *claims], "containers": listed})
+
+
+def _refers(container: JSON, named: list[JSON]) -> JSON:
+    resources = mapping(container.get("resources"))
+    own = items(resources.get("claims"))
+    known = {text(get(each, ("name",))) for each in own}
+    added = [{"name": name} for name in named if text(name) not in known]
+    return {**container, "resources": {**resources, "claims": [*own, *added]}}
+
+
+def _lost_claims(before: JSON, after: JSON) -> list[str]:
+    if before is after:
+        return []
+    if items(get(after, ("resources", "claims"))):  # they are kept all, or none
+        return []
+    return [text(get(each, ("name",))) for each in items(get(before, ("resources", "claims")))]
+
+
+def _with_node(container: JSON, trainer: JSON, version: Release, *, whole: bool, resources: bool) -> JSON:
+    """The container `node` with image, command, args, environment and resources of spec.trainer."""
+    changed = dict(container)
+    if whole:
+        changed |= {key: trainer[key] for key in ("image", "command", "args") if trainer.get(key) is not None}
+    if env := items(trainer.get("env")):
+        changed["env"] = _upserted(items(container.get("env")), env)
+    if resources and isinstance(asked := trainer.get("resourcesPerNode"), dict):
+        changed["resources"] = _resources(mapping(container.get("resources")), asked, version)
+    return changed
+
+
+def _upserted(before: list[JSON], env: list[JSON]) -> list[JSON]:
+    """Variables replaced by name in their place, the others behind them."""
+    places = {name: place for place, name in enumerate(names(before))}
+    own = names(env)
+    if places.keys().isdisjoint(own):
+        return [*before, *env]
+    made = list(before)
+    for name, each in zip(own, env, strict=True):
+        if name in places:
+            made[places[name]] = each
+        else:
+            made.append(each)
+    return made
+
+
+def _resources(own: Mapping[str, Any], asked: Mapping[str, Any], version: Release) -> JSON:
+    """Limits and requests merged per key since 2.3, replaced before if there are any; claims kept since 2.4 only."""
+    sides = ("limits", "requests")
+    if version < WHOLE_JOBSET and all(asked.get(side) is None for side in sides):
+        return own
+    made: dict[str, Any] = {}
+    for side in sides:
+        theirs = mapping(asked.get(side))
+        amounts = {**mapping(own.get(side)), **theirs} if version >= WHOLE_JOBSET else theirs
+        if amounts:
+            made[side] = amounts
+    if version >= KEEPS_CLAIMS and own.get("claims"):
+        made["claims"] = own["claims"]
+    return made
+
+
+def _put(value: JSON, path: tuple[str, ...], new: JSON) -> JSON:
+    if not path:
+        return new
+    return {**value, path[0]: _put(mapping(value.get(path[0])), path[1:], new)}

@@ -1,0 +1,1 @@
+"""Jobs of the Training Operator and the MPI Operator: their roles, settings and fields."""
