@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.policy.support import PODS, mutating, namespace, pod, policies, request, validating
+from tests.literals import PODS, mutating, namespace, pod, policies, request, validating
 from webhook.admission.interrupt import interrupt
 from webhook.attributes import Attributes, Operation, Phase
 from webhook.cluster.files import FilesCluster

@@ -1,6 +1,6 @@
 """One request through the phases in this process: bounded as a webhook call is."""
 
-from tests.policy.support import pod, policies, request, validating
+from tests.literals import pod, policies, request, validating
 from webhook.admission.phases import Local, run
 from webhook.cluster.files import FilesCluster
 

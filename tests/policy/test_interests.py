@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.policy.support import namespace, pod, policies, request, validating
+from tests.literals import namespace, pod, policies, request, validating
 from webhook.admission.review import review
 from webhook.attributes import GroupVersionKind, Phase
 from webhook.cluster.files import FilesCluster

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.policy.support import CONFIG_MAPS, namespace, pod, policies, request, validating
+from tests.literals import CONFIG_MAPS, namespace, pod, policies, request, validating
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline

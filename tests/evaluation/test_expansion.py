@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.policy.support import PODS, job, mutating, namespace, pod, policies, request, validating
+from tests.literals import PODS, job, mutating, namespace, pod, policies, request, validating
 from webhook.admission.review import review
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster

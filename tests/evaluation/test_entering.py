@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.policy.support import mutating, namespace, policies, request, validating
+from tests.literals import mutating, namespace, policies, request, validating
 from tests.workloads.test_embedded import optimization, wrapper
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster

@@ -1,4 +1,4 @@
-"""Policies and requests as literals, for the tests of this room."""
+"""Policies and requests as literals, for tests of several folders."""
 
 from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo
 from webhook.policy.load import Options, load_documents

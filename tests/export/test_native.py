@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.literals import PODS, TABLE, job, namespace, policies, request, validating
 from tests.policies.test_portable_kinds import TEMPLATES
-from tests.policy.support import PODS, TABLE, job, namespace, policies, request, validating
 from webhook import shipped, yamlfile
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster

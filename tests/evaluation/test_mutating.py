@@ -1,6 +1,6 @@
 """Order, failure and reinvocation of mutating policies: k8s.io/apiserver v0.36 mutating/dispatcher.go."""
 
-from tests.policy.support import CONFIG_MAPS, mutating, namespace, policies, request, validating
+from tests.literals import CONFIG_MAPS, mutating, namespace, policies, request, validating
 from webhook.admission.review import review
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.policy.support import mutating, policies, request, validating
+from tests.literals import mutating, policies, request, validating
 from webhook.admission.review import review
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster

@@ -2,9 +2,7 @@
 
 import pytest
 
-from tests.policy.support import (
-    CONFIG_MAPS,
-    OPTIONS,
+from tests.literals import (
     TABLE,
     job,
     mutating,
@@ -26,11 +24,8 @@ from webhook.evaluation.mutating import mutate
 from webhook.evaluation.object_decoding import Undecodable, decode
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.validating import validate
-from webhook.manifests import validation as verification
 from webhook.policy.compiled import Expression
 from webhook.policy.equivalent_resources import equivalents
-from webhook.suites.cases import Case, mismatches
-from webhook.suites.defaults import defaulted, pull_policy, settled
 from webhook.workloads.podsets import podsets
 
 POD_KIND = GroupVersionKind("", "v1", "Pod")
@@ -82,26 +77,14 @@ def test_a_null_is_taken_for_absent():
 
 
 def test_a_variable_that_did_not_compile_is_an_error_that_is_kept():
-    purse = CostBudget(RUNTIME_BUDGET, None)
-    variables = Variables({"x": Expression("1 +", error="compilation failed")}, {}, purse)
+    budget = CostBudget(RUNTIME_BUDGET, None)
+    variables = Variables({"x": Expression("1 +", error="compilation failed")}, {}, budget)
     for _ in range(2):
         with pytest.raises(EvaluationError, match='composited variable "x" fails to compile'):
             variables["x"]
     assert "y" not in variables
     with pytest.raises(EvaluationError, match="compilation error: why"):
-        purse.evaluate(Expression("1 +", error="why"), {})
-
-
-def test_a_policy_without_a_name_has_no_audit_keys():
-    (error,) = verification.audit_key("", "k", ("spec",))
-    assert "requires metadata.name be non-empty" in error.body
-
-
-def test_a_long_audit_expression_is_refused():
-    from webhook.errors import PolicyError
-
-    with pytest.raises(PolicyError, match="must not exceed 5120 bytes"):
-        policies(validating("true", auditAnnotations=[{"key": "k", "valueExpression": f"'{'x' * 5200}'"}]))
+        budget.evaluate(Expression("1 +", error="why"), {})
 
 
 def test_a_failing_audit_annotation_is_left_out_under_ignore():
@@ -112,9 +95,9 @@ def test_a_failing_audit_annotation_is_left_out_under_ignore():
 
 
 def test_nobody_to_compute_facts_is_an_error():
-    around = RequestContext(attributes=request(pod()), cluster=CLUSTER, table=TABLE, equivalents=equivalents(TABLE))
+    context = RequestContext(attributes=request(pod()), cluster=CLUSTER, table=TABLE, equivalents=equivalents(TABLE))
     with pytest.raises(LookupFailed, match="no source of the fact `gpu`"):
-        around.fact("gpu", pod(), around.attributes)
+        context.fact("gpu", pod(), context.attributes)
 
 
 def test_a_fact_that_no_expression_reads_is_not_computed():
@@ -150,58 +133,3 @@ def test_a_spec_that_a_mutation_removes_is_gone():
     changed, decisions = mutate(request(job(a=1)), found, CLUSTER)
     assert [decision.action for decision in decisions] == ["admit", "admit"]
     assert changed["spec"]["template"] == {}
-
-
-@pytest.mark.parametrize(
-    ("image", "policy"),
-    [
-        ("a", "Always"),
-        ("a:latest", "Always"),
-        ("a:1", "IfNotPresent"),
-        ("a@sha256:x", "IfNotPresent"),
-        ("r:5/a", "Always"),
-    ],
-)
-def test_images_are_pulled_by_their_tag(image, policy):
-    assert pull_policy(image) == policy
-
-
-def test_defaults_of_unusual_objects():
-    assert settled(None) is None
-    broken = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": ["text"]}}
-    assert defaulted(broken)["spec"]["containers"] == ["text"]
-    assert defaulted({"apiVersion": "apps/v1", "kind": "Deployment", "spec": "text"})["spec"] == "text"
-    probes = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"image": "a:1", "livenessProbe": {}}]}}
-    assert defaulted(probes)["spec"]["containers"][0]["livenessProbe"]["periodSeconds"] == 10
-
-
-def case(**changes):
-    policy, binding = validating("true", rule=CONFIG_MAPS)
-    return Case(
-        {"id": "c", "policies": [policy], "bindings": [binding], "review": None, "expect": {"allowed": True}, **changes}
-    )
-
-
-def test_a_case_whose_policies_are_refused_is_a_mismatch():
-    policy, binding = validating("1")
-    assert "must evaluate to bool" in mismatches(case(policies=[policy], bindings=[binding]), OPTIONS)[0]
-    assert mismatches(case(), OPTIONS) == ()
-    assert mismatches(case(expect={"policyRefused": "x"}), OPTIONS)[0].startswith("policyRefused")
-
-
-def test_a_case_may_only_ask_for_a_warning():
-    review = {
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {
-            "uid": "u",
-            "operation": "CREATE",
-            "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
-            "resource": {"group": "", "version": "v1", "resource": "configmaps"},
-            "object": {},
-        },
-    }
-    expect = {"allowed": True, "warn": True}
-    assert mismatches(case(review=review, expect=expect), OPTIONS) == ("warnings: expected one, found none",)
-    assert mismatches(case(review=review, orderDependent=True), OPTIONS) == ()
-    assert mismatches(case(review=review, orderDependent=True, expect={"allowed": False}), OPTIONS) != ()
