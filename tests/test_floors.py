@@ -19,7 +19,7 @@ FLOORS = (
     {"log_writer", "terminal"},
     {"attributes", "errors"},
     {"decisions", "deadline", "paths", "logs"},
-    {"quantity", "jsontext", "shapes", "yamlscalar"},
+    {"quantity", "jsontext", "placeholders", "shapes", "yamlscalar"},
     {"yamltext", "config", "shipped"},
     {"yamlfile"},
     {"cel", "patch", "workloads", "cluster"},

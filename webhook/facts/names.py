@@ -17,11 +17,6 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DEVICE = re.compile(r"[0-9]+|(GPU|MIG)-[0-9A-Za-z/-]+")
 
 
-def is_placeholder(value: str) -> bool:
-    """Whether a text is filled in later, by a shell or a template, so that nobody can judge it."""
-    return "$" in value or "{{" in value
-
-
 def is_label(value: str) -> bool:
     """A DNS label: a name without dots."""
     return not dns1123_label(value)

@@ -30,9 +30,10 @@ from typing import Any
 from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
-from webhook.facts.names import FORMS, is_placeholder
+from webhook.facts.names import FORMS
 from webhook.facts.similar_names import nearest
 from webhook.paths import FieldPath, render
+from webhook.placeholders import is_placeholder
 from webhook.quantity import Quantity, parse
 
 _ABOUT = frozenset(("moved", "open"))

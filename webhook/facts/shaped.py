@@ -16,7 +16,7 @@ from typing import Any, Final
 from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.facts.finding import odd
-from webhook.facts.names import is_placeholder
+from webhook.placeholders import is_placeholder
 
 FILE: Final = Path(__file__).with_name("shapes.yaml")
 _KINDS: Final = {

@@ -15,11 +15,12 @@ from collections.abc import Iterator, Sequence
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.dra.requests import version_of
-from webhook.facts.names import FORMS, is_placeholder
+from webhook.facts.names import FORMS
 from webhook.facts.pods.containers import items, text
 from webhook.facts.shape import Shapes, declared, note
 from webhook.facts.view import View
 from webhook.paths import FieldPath, get
+from webhook.placeholders import is_placeholder
 from webhook.workloads.podsets import group_kind
 
 FILE = "dra/claims.yaml"

@@ -15,9 +15,9 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.finding import Finding
-from webhook.facts.names import is_placeholder
 from webhook.facts.pods.containers import containers, items, mapping, names, text, whole
 from webhook.paths import get
+from webhook.placeholders import is_placeholder
 
 _POD: Final = ("template", "spec", "template")
 _RULE = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,126}[A-Za-z0-9_])?")

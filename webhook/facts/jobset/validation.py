@@ -15,10 +15,10 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.finding import Finding
 from webhook.facts.jobset import policies as jobsetpolicies
-from webhook.facts.names import is_placeholder
 from webhook.facts.pods import template_validation as podtemplate
 from webhook.facts.pods.containers import items, mapping, text, whole
 from webhook.paths import FieldPath, get
+from webhook.placeholders import is_placeholder
 
 POD: Final = ("template", "spec", "template")
 _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")

@@ -19,6 +19,7 @@ from webhook.facts.launch.launchers import Launcher
 from webhook.facts.launch.shell import Reading, Variables
 from webhook.facts.launch.wrappers import Start, starts
 from webhook.facts.pods.containers import items, text
+from webhook.placeholders import is_placeholder
 
 PYTHON: Final = "python"
 SEVERAL: Final = "several"
@@ -101,7 +102,7 @@ def _environment(env: Sequence[tuple[str, str | None]], reading: Reading) -> dic
         known.pop(name, None)
         if name and value is not None and not _RESERVED.fullmatch(name):
             known[name] = _expanded(value, known, reading)
-    return {name: value for name, value in known.items() if "$" not in value and "{{" not in value}
+    return {name: value for name, value in known.items() if not is_placeholder(value)}
 
 
 def _expanded(word: str, known: Mapping[str, str], reading: Reading) -> str:

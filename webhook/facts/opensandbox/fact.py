@@ -18,6 +18,7 @@ from webhook.facts.opensandbox import shards
 from webhook.facts.pods.containers import items, text
 from webhook.facts.view import NAMESPACES, View
 from webhook.paths import get, parse
+from webhook.placeholders import is_placeholder
 from webhook.workloads.podsets import group_kind
 
 POOL = GroupVersionKind("sandbox.opensandbox.io", "v1alpha1", "Pool")
@@ -64,7 +65,7 @@ def sandbox(obj: JSON, view: View) -> JSON:
 def _reference(obj: JSON, path: str, kind: GroupVersionKind, view: View) -> JSON:
     """One object that another names; `most` is how many pods a Pool may have, null where it does not say."""
     name = text(get(obj, parse(path)))
-    name = "" if name == _CHOOSE or "$" in name or "{{" in name else name
+    name = "" if name == _CHOOSE or is_placeholder(name) else name
     found = view.get(kind, name) if name else None
     absence = _absence(name, kind, view) if name and found is None else {"absent": False, "nearest": ""}
     most = get(found, ("spec", "capacitySpec", "poolMax"))

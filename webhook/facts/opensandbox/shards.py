@@ -18,6 +18,7 @@ from webhook.errors import PatchError
 from webhook.facts.pods.containers import items, text
 from webhook.patch import schema, strategic
 from webhook.paths import FieldPath, get, render
+from webhook.placeholders import is_placeholder
 from webhook.quantity import Quantity, parse
 
 _POD = GroupVersionKind("", "v1", "Pod")
@@ -169,7 +170,7 @@ def _note(what: str, path: FieldPath, words: str) -> JSON:
 def _mistyped(value: JSON, node: schema.Node, at: FieldPath, deadline: Deadline) -> Iterator[JSON]:
     """Values of the wrong type, which no pod can be decoded from, and fields that a Pod does not have."""
     deadline.spend(1)
-    if value is None or (isinstance(value, str) and ("$" in value or "{{" in value)):
+    if value is None or (isinstance(value, str) and is_placeholder(value)):
         return
     shape = schema.resolve(node)
     if shape.scalar == "untyped":

@@ -12,9 +12,9 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.finding import Finding
-from webhook.facts.names import is_placeholder
 from webhook.facts.pods.containers import Container, containers, items, text
 from webhook.paths import FieldPath, get
+from webhook.placeholders import is_placeholder
 
 TOKEN_VOLUME: Final = "kubeflow-trainer-token"  # noqa: S105 - a volume's name
 TOKEN_MOUNT: Final = "/var/run/secrets/kubeflow/trainer"  # noqa: S105 - a path

@@ -13,9 +13,9 @@ from webhook import paths
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
 from webhook.deadline import Deadline
-from webhook.facts.names import is_placeholder
 from webhook.facts.pods.containers import items, text
 from webhook.facts.view import View
+from webhook.placeholders import is_placeholder
 from webhook.workloads.podsets import PodSet
 
 GROUP = GroupVersionKind("scheduling.k8s.io", "v1alpha2", "PodGroup")

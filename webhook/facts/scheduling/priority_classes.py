@@ -11,10 +11,10 @@ from typing import Final
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
-from webhook.facts.names import is_placeholder
 from webhook.facts.pods.containers import mapping, text
 from webhook.facts.view import View
 from webhook.paths import get, render
+from webhook.placeholders import is_placeholder
 from webhook.workloads.podsets import PodSet
 
 PRIORITY_CLASS: Final = GroupVersionKind("scheduling.k8s.io", "v1", "PriorityClass")

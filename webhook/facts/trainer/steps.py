@@ -14,12 +14,12 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.finding import note
 from webhook.facts.jobset.validation import POD
-from webhook.facts.names import is_placeholder
 from webhook.facts.pods.containers import items, mapping, names, text, whole
 from webhook.facts.trainer.nodes import STEP_LABEL, is_trainer, launcher_is_node
 from webhook.facts.trainer.processes import plugin
 from webhook.facts.trainer.releases import INITIALIZER_MOUNT, INJECTION, NUMBERS_ONLY, REFUSES_ZERO, Release
 from webhook.paths import get
+from webhook.placeholders import is_placeholder
 
 RESERVED: Final[Mapping[str, frozenset[str]]] = {
     "torch": frozenset(

@@ -15,11 +15,11 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.gpu.fact import devices_of
 from webhook.facts.launch.command import launch
-from webhook.facts.names import is_placeholder
 from webhook.facts.pods.containers import Container, items, names, text
 from webhook.facts.trainer.processes import cpu_count
 from webhook.facts.training_jobs.settings import Shape, fits, mismatch
 from webhook.paths import FieldPath, get
+from webhook.placeholders import is_placeholder
 
 KINDS: Final = {
     "PyTorchJob": ("pytorchReplicaSpecs", "pytorch"),

@@ -14,8 +14,8 @@ from typing import Final, Literal, TypeAlias
 from webhook import paths
 from webhook.attributes import JSON
 from webhook.facts.finding import odd
-from webhook.facts.names import is_placeholder
 from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
 
 Shape: TypeAlias = Literal["text", "number", "long", "truth", "list", "map"]
 EXPECTED: Final[Mapping[Shape, str]] = {

@@ -1,0 +1,17 @@
+"""Which texts are still to be filled in."""
+
+from __future__ import annotations
+
+import pytest
+
+from webhook.placeholders import is_placeholder
+
+
+@pytest.mark.parametrize("text", ["$N", "${N}", "gpu-$(N)", "{{ .Values.n }}", "a{{n}}b"])
+def test_a_text_that_something_fills_in(text: str) -> None:
+    assert is_placeholder(text)
+
+
+@pytest.mark.parametrize("text", ["", "gpu-1", "nvidia.com/gpu", "{n}", "500m"])
+def test_a_finished_text(text: str) -> None:
+    assert not is_placeholder(text)
