@@ -23,6 +23,7 @@ FLOORS = (
     {"yamltext", "config", "shipped"},
     {"yamlfile"},
     {"cel", "patch", "workloads", "cluster"},
+    {"schema"},
     {"facts", "manifests"},
     {"policy"},
     {"evaluation", "export"},

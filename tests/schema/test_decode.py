@@ -1,0 +1,177 @@
+"""Decoding: what comes out of a value that is to have a type, and what is said of the rest."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from webhook.deadline import Deadline
+from webhook.schema import decode, named
+from webhook.schema.fit import fit
+from webhook.schema.kinds import Declarations
+
+THING = Declarations({"Part": {"id": "text", "size": "number"}}).type(
+    {
+        "name": "text",
+        "on": "truth",
+        "count": "number",
+        "small": "int32",
+        "amount": "quantity",
+        "port": "intOrText",
+        "free": "any",
+        "words": ["text"],
+        "parts": ["Part"],
+        "pairs": [{"name": "text", "value": "text", "from": {}}],
+        "labels": {"*": "text"},
+        "limits": {"*": "quantity"},
+        "groups": {"*": "Part"},
+        "inner": {"deep": {"x": "text"}},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"name": "", "on": False, "count": -1, "small": 0, "amount": 1, "port": "http", "free": [None]},
+        {
+            "amount": "1Gi",
+            "port": 80,
+            "unknown": {"a": None},
+            "words": [],
+            "labels": {},
+            "limits": {"a": 1.5, "b": "1"},
+        },
+        {"parts": [{"id": "a"}, {"size": 1, "other": 1}, {}, {"id": "b"}], "groups": {"a": {"id": "b"}}, "inner": {}},
+        {"pairs": [{"name": "a", "value": "b"}] * 5},
+        {"pairs": [{"name": "a", "value": "b"}] * 5 + [{"name": "c", "from": {"x": 1}}]},
+        {"name": "${NAME}", "amount": "$N", "port": "{{ .port }}"},
+    ],
+)
+def test_what_fits_comes_back_as_the_same_value(value: Any) -> None:
+    found = decode(value, THING)
+    assert found.value is value
+    assert (found.mismatches, found.unfilled) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("value", "path", "message"),
+    [
+        ({"name": 4}, "spec.name", "must be a string, not the number 4"),
+        ({"name": {"a": 1}}, "spec.name", "must be a string, not an object"),
+        ({"on": "true"}, "spec.on", 'must be true or false, not the string `"true"`'),
+        ({"on": 1}, "spec.on", "must be true or false, not the number 1"),
+        ({"count": "4"}, "spec.count", 'must be a whole number, not the string `"4"`'),
+        ({"count": 1.5}, "spec.count", "must be a whole number, not the number 1.5"),
+        ({"count": True}, "spec.count", "must be a whole number, not true"),
+        ({"count": 1 << 63}, "spec.count", "must be a whole number, not the number 9223372036854775808"),
+        ({"small": 1 << 31}, "spec.small", "must be a whole number of 32 bits, not the number 2147483648"),
+        ({"amount": []}, "spec.amount", "must be a quantity such as 1, 500m or 4Gi, not a list"),
+        ({"amount": False}, "spec.amount", "must be a quantity such as 1, 500m or 4Gi, not false"),
+        ({"port": 1.5}, "spec.port", "must be a whole number or a string, not the number 1.5"),
+        ({"words": "a b"}, "spec.words", "must be a list, not the string `a b`"),
+        ({"words": ["a", 1]}, "spec.words[1]", "must be a string, not the number 1"),
+        ({"parts": {"id": "a"}}, "spec.parts", "must be a list, not an object"),
+        ({"parts": [{"id": "a"}, 7]}, "spec.parts[1]", "must be an object, not the number 7"),
+        ({"pairs": [{"name": "a"}] * 5 + [{"name": 1}]}, "spec.pairs[5].name", "must be a string, not the number 1"),
+        ({"pairs": [{"name": "a"}] * 5 + ["b"]}, "spec.pairs[5]", "must be an object, not the string `b`"),
+        ({"labels": {"a/b": 1}}, 'spec.labels["a/b"]', "must be a string, not the number 1"),
+        ({"limits": {"a": {}}}, "spec.limits.a", "must be a quantity such as 1, 500m or 4Gi, not an object"),
+        ({"groups": {"a": []}}, "spec.groups.a", "must be an object, not a list"),
+        ({"inner": {"deep": {"x": None, "y": 1}, "z": 1} | {"deep": 1}}, "spec.inner.deep", "must be an object, not the number 1"),
+        ([], "spec", "must be an object, not a list"),
+    ],
+)  # fmt: skip
+def test_a_value_of_another_type_is_named(value: Any, path: str, message: str) -> None:
+    (found,) = decode(value, THING, ("spec",)).mismatches
+    assert (found.path, found.message) == (path, message)
+
+
+@pytest.mark.parametrize(
+    ("value", "decoded"),
+    [
+        ({"name": None, "unknown": None, "on": True}, {"on": True}),
+        ({"words": ["a", None], "parts": [None, {"id": "a"}]}, {"words": ["a", ""], "parts": [{}, {"id": "a"}]}),
+        ({"labels": {"a": None}, "limits": {"a": None}, "groups": {"a": None}}, {"labels": {"a": ""}, "limits": {"a": "0"}, "groups": {"a": {}}}),
+        ({"inner": {"deep": None}, "free": None}, {"inner": {}}),
+        ({"count": 2.0, "port": 80.0}, {"count": 2, "port": 80}),
+        ({"parts": [{"id": 1}, "x", {"id": "c"}], "words": ["a", 2]}, {"parts": [{}, {}, {"id": "c"}], "words": ["a", ""]}),
+        ({"limits": {"a": [], "b": 1}, "name": 4}, {"limits": {"b": 1}}),
+    ],
+)  # fmt: skip
+def test_what_is_not_of_its_type_is_left_out(value: Any, decoded: Any) -> None:
+    assert decode(value, THING).value == decoded
+
+
+def test_null_is_no_object() -> None:
+    assert decode(None, THING).value is None
+    assert decode("x", THING).value is None
+
+
+def test_a_placeholder_may_become_a_value_of_any_type() -> None:
+    written = {"count": "${N}", "words": "{{ .words }}", "parts": ["$PART", {"id": "a", "size": "$S"}]}
+    found = decode(written, THING)
+    assert found.value == {"parts": [{}, {"id": "a"}]}
+    assert found.mismatches == ()
+    assert found.unfilled == (("count",), ("words",), ("parts", 0), ("parts", 1, "size"))
+
+
+def test_nothing_is_changed_in_place() -> None:
+    value = {"parts": [{"id": None}], "labels": {"a": "b"}}
+    found = decode(value, THING).value
+    assert value == {"parts": [{"id": None}], "labels": {"a": "b"}}
+    assert found["labels"] is value["labels"]
+
+
+class Counted(Deadline):
+    """A deadline that adds up what it is charged."""
+
+    def __init__(self) -> None:
+        super().__init__(math.inf)
+        self.work = 0
+
+    def spend(self, work: int) -> None:
+        self.work += work
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+@pytest.mark.parametrize("field", ["words", "parts", "pairs", "labels", "limits", "groups", "unknown"])
+def test_work_is_charged_as_it_grows(field: str, wrong: bool) -> None:
+    def work(size: int) -> int:
+        entry = {"words": "a", "parts": {"size": 1}, "pairs": {"name": "a"}}.get(field, {"id": "a"})
+        plain = "a" if field in ("labels", "limits") else entry
+        value: Any = [entry] * size if field in ("words", "parts", "pairs") else {str(i): plain for i in range(size)}
+        whole = value if field == "unknown" else {field: value}
+        deadline = Counted()
+        decode(whole | {"name": 1} if wrong else whole, THING, (), deadline)
+        return deadline.work
+
+    assert 900 <= work(1000) <= work(2000) / 1.5 <= 8000
+
+
+TEMPLATE = named("core.v1.PodTemplateSpec")
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"containers": {"name": "a"}}, "spec.containers"),
+        ({"containers": [{"resources": "2 GPUs"}]}, "spec.containers[0].resources"),
+        ({"containers": [{"env": [{"name": "N", "value": 4}]}]}, "spec.containers[0].env[0].value"),
+        ({"containers": [{"ports": [{"containerPort": "80"}]}]}, "spec.containers[0].ports[0].containerPort"),
+        ({"overhead": []}, "spec.overhead"),
+        ({"resourceClaims": [{"name": 1}]}, "spec.resourceClaims[0].name"),
+    ],
+)
+def test_a_pod_template_has_the_types_of_kubernetes(spec: Any, path: str) -> None:
+    assert [each.path for each in decode({"spec": spec}, TEMPLATE).mismatches] == [path]
+
+
+def test_types_of_kubernetes_are_made_once() -> None:
+    assert named("core.v1.PodTemplateSpec") is TEMPLATE
+    assert fit(named("core.v1.PodSpec")) is fit(named("core.v1.PodSpec"))
+    with pytest.raises(KeyError):
+        named("core.v1.Nothing")

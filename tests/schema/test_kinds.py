@@ -1,0 +1,121 @@
+"""Kinds: their declarations agree with the published CustomResourceDefinitions and with the workload table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from webhook.attributes import GroupVersionKind
+from webhook.schema import decode_object, named, type_of
+from webhook.schema.kinds import at, declarations
+from webhook.schema.types import Fields, Items, Type
+from webhook.workloads.table import load
+
+CRDS = Path(__file__).parents[1] / "data" / "crds"
+TEMPLATES = {named("core.v1.PodTemplateSpec"), named("core.v1.PodSpec")}
+SCALARS = {"string": "text", "integer": "number", "boolean": "truth"}
+OLDER = {"trainer.numProcPerNode", "mlPolicy.torch.numProcPerNode"}
+"""Fields that an older release had with another type."""
+
+
+def disagreements(of: Type | None, schema: Any, path: str) -> list[str]:
+    """Where a declaration has another type than the published schema, or no type at all."""
+    if schema.get("x-kubernetes-preserve-unknown-fields") or path in OLDER or of in TEMPLATES or of == "any":
+        return []
+    if schema.get("x-kubernetes-int-or-string"):
+        return [] if of in ("intOrText", "quantity") else [path]
+    if schema.get("type") == "array":
+        return disagreements(of.item, schema["items"], path) if isinstance(of, Items) else [path]
+    if schema.get("type") == "object":
+        if not isinstance(of, Fields):
+            return [path]
+        inner = schema.get("properties", {})
+        found = [
+            each for name in inner for each in disagreements(at(of, (name,)), inner[name], f"{path}.{name}".lstrip("."))
+        ]
+        others = schema.get("additionalProperties")
+        return found + (disagreements(of.others, others, f"{path}.*") if others else [])
+    wanted = SCALARS[schema["type"]]
+    return [] if of == wanted or (wanted == "number" and of == "int32") else [path]
+
+
+def published() -> list[tuple[GroupVersionKind, Any]]:
+    found = []
+    for file in sorted(CRDS.glob("*.yaml")):
+        spec = yaml.safe_load(file.read_text())["spec"]
+        for version in spec["versions"]:
+            kind = GroupVersionKind(spec["group"], version["name"], spec["names"]["kind"])
+            found.append((kind, version["schema"]["openAPIV3Schema"]["properties"]["spec"]))
+    return found
+
+
+@pytest.mark.parametrize(("kind", "schema"), published(), ids=lambda each: getattr(each, "kind", ""))
+def test_a_kind_has_the_types_of_its_published_schema(kind: GroupVersionKind, schema: Any) -> None:
+    assert disagreements(at(type_of(kind), ("spec",)), schema, "") == []
+
+
+def test_every_type_that_is_named_is_declared_and_used() -> None:
+    found = declarations()
+    for name in found.written:
+        found.type(name)
+    assert len(found.kinds) > 15
+
+
+ROWS = [row for row in load().rows if row.podSets]
+TYPED = [
+    (row, version)
+    for row in ROWS
+    for version in row.versions
+    if type_of(GroupVersionKind(row.group, version, row.kind))
+]
+
+
+def steps(template: str) -> tuple[str | int, ...]:
+    return tuple(
+        0 if step == "[]" else "each" if step == "{}" else step
+        for step in template.replace("[]", ".[]").replace("{}", ".{}").split(".")
+        if step
+    )
+
+
+@pytest.mark.parametrize(("row", "version"), TYPED, ids=lambda each: getattr(each, "kind", each))
+def test_a_typed_kind_has_pod_templates_where_the_workload_table_has_them(row: Any, version: str) -> None:
+    of = type_of(GroupVersionKind(row.group, version, row.kind))
+    for rule in row.podSets:
+        if rule.template:
+            assert at(of, steps(rule.template)) in TEMPLATES, rule.template
+
+
+def test_core_kinds_and_the_kinds_of_data_are_typed() -> None:
+    assert {row.kind for row, _ in TYPED} >= {
+        *("Pod", "PodTemplate", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "JobSet", "TrainingRuntime"),
+        *("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "JAXJob", "PaddleJob", "JobTemplate", "BatchSandbox", "Pool"),
+        *("Sandbox", "SandboxTemplate"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "path"),
+    [
+        (("trainer.kubeflow.org", "v1alpha1", "TrainJob"), {"trainer": {"numNodes": "4"}}, "spec.trainer.numNodes"),
+        (("kubeflow.org", "v1", "PyTorchJob"), {"nprocPerNode": 8}, "spec.nprocPerNode"),
+        (("kubeflow.org", "v1", "TFJob"), {"tfReplicaSpecs": {"PS": []}}, "spec.tfReplicaSpecs.PS"),
+        (("jobset.x-k8s.io", "v1alpha2", "JobSet"), {"replicatedJobs": {}}, "spec.replicatedJobs"),
+        (("batch.volcano.sh", "v1alpha1", "Job"), {"tasks": [{"template": {"spec": []}}]}, "spec.tasks[0].template.spec"),
+        (("apps", "v1", "Deployment"), {"replicas": "2"}, "spec.replicas"),
+        (("sandbox.opensandbox.io", "v1alpha1", "Pool"), {"template": "x"}, "spec.template"),
+    ],
+)  # fmt: skip
+def test_an_object_is_measured_by_its_kind(kind: tuple[str, str, str], spec: Any, path: str) -> None:
+    found = decode_object({"spec": spec, "status": 1}, GroupVersionKind(*kind))
+    assert [each.path for each in found.mismatches] == [path]
+
+
+def test_a_kind_that_nobody_declares_is_left_as_it_is() -> None:
+    obj = {"spec": None, "metadata": 1}
+    found = decode_object(obj, GroupVersionKind("example.com", "v1", "Thing"))
+    assert found.value is obj
+    assert found.mismatches == ()

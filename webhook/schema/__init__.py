@@ -1,0 +1,14 @@
+"""What type each value of an object has, and what is wrong where it has another.
+
+Two levels. Types, which is what a decoder asks for: object, list, text, number, truth, quantity, and the like; values,
+which is what a validation asks for: forms of names, ranges, choices, fields that do not exist. The declarations are
+data: those of Kubernetes' own kinds come from the table of the patch room, those of custom kinds stand in `data/`.
+Knows no rule of any API.
+"""
+
+from webhook.schema.decode import Decoded, decode
+from webhook.schema.kinds import decode_object, type_of
+from webhook.schema.mismatch import Mismatch
+from webhook.schema.types import named
+
+__all__ = ["Decoded", "Mismatch", "decode", "decode_object", "named", "type_of"]

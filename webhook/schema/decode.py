@@ -1,0 +1,121 @@
+"""An object as a decoder reads it: without nulls, and without the values that are not of their type, which are named.
+
+What Go makes of a null: a field is absent; an entry of a map or of a list is the empty value of its type. An entry of a
+list that is not of its type stays as an empty one too, so that the others keep their numbers. What is not declared is
+kept. Nothing is copied that need not change: an object that fits comes back as the same value.
+
+A text with a placeholder (`$`, `{{`) may become a value of any type; it is left out where a text cannot stand, and its
+path is noted, but it is not named as wrong. Source: encoding/json and sigs.k8s.io/json, which Kubernetes decodes with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.schema.fit import fit
+from webhook.schema.mismatch import Mismatch, described
+from webhook.schema.types import EXPECTED, Fields, Items, Type
+
+_ABSENT: Final = object()
+_EMPTY: Final[Mapping[str, JSON]] = {"text": "", "quantity": "0", "number": 0, "int32": 0, "truth": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The object, what of it was not of its type, and the paths of placeholders for values that are not texts."""
+
+    value: JSON
+    mismatches: tuple[Mismatch, ...] = ()
+    unfilled: tuple[FieldPath, ...] = ()
+
+
+def decode(value: JSON, of: Type, at: FieldPath = (), deadline: Deadline | None = None) -> Decoded:
+    """A value as one of a type; None where it is not of that type at all.
+
+    Args:
+        value: what stands there.
+        of: the type.
+        at: where it stands, with which every path begins.
+        deadline: is charged for what is walked.
+
+    """
+    until = deadline or Deadline()
+    if value is None or fit(of)(value, until.spend):
+        return Decoded(value)
+    decoding = _Decoding(until, list(at))
+    made = decoding.value(value, of)
+    return Decoded(None if made is _ABSENT else made, tuple(decoding.mismatches), tuple(decoding.unfilled))
+
+
+@dataclass(slots=True)
+class _Decoding:
+    """One walk over one value. `at` is where it is by now."""
+
+    deadline: Deadline
+    at: list[str | int]
+    mismatches: list[Mismatch] = field(default_factory=list)
+    unfilled: list[FieldPath] = field(default_factory=list)
+
+    def value(self, value: JSON, of: Type) -> JSON:
+        """A value that is not null as one of a type, or _ABSENT."""
+        if isinstance(of, Fields):
+            return self._object(value, of) if isinstance(value, dict) else self._refused(value, "an object")
+        if isinstance(of, Items):
+            return self._list(value, of.item) if isinstance(value, list) else self._refused(value, "a list")
+        if fit(of)(value, self.deadline.spend):
+            return value
+        if isinstance(value, float) and value.is_integer() and fit(of)(int(value), self.deadline.spend):
+            return int(value)
+        return self._refused(value, EXPECTED[of])
+
+    def _refused(self, value: JSON, expected: str) -> JSON:
+        if isinstance(value, str) and is_placeholder(value):
+            self.unfilled.append(tuple(self.at))
+        else:
+            self.mismatches.append(Mismatch(at=tuple(self.at), expected=expected, found=described(value)))
+        return _ABSENT
+
+    def _inner(self, step: str | int, value: JSON, of: Type) -> JSON:
+        self.at.append(step)
+        made = self.value(value, of)
+        self.at.pop()
+        return made
+
+    def _object(self, value: dict[str, JSON], of: Fields) -> JSON:
+        self.deadline.spend(len(value))
+        changed = {}
+        for name, held in value.items():
+            inner = of.fields.get(name, of.others or "any")
+            made = self._null(name, of) if held is None else self._inner(name, held, inner)
+            if made is not held:
+                changed[name] = made
+        if not changed:
+            return value
+        both = {name: changed.get(name, held) for name, held in value.items()}
+        return {name: held for name, held in both.items() if held is not _ABSENT}
+
+    def _null(self, name: str, of: Fields) -> JSON:
+        """What a null comes to: nothing in a field, an empty value among the entries of a map."""
+        return _ABSENT if of.others is None or name in of.fields else _empty(of.others)
+
+    def _list(self, value: list[JSON], of: Type) -> JSON:
+        self.deadline.spend(len(value))
+        changed = {}
+        for index, held in enumerate(value):
+            made = _ABSENT if held is None else self._inner(index, held, of)
+            if made is not held:
+                changed[index] = _empty(of) if made is _ABSENT else made
+        return [changed.get(index, held) for index, held in enumerate(value)] if changed else value
+
+
+def _empty(of: Type) -> JSON:
+    """The value that Go starts from."""
+    if isinstance(of, Fields):
+        return {}
+    return [] if isinstance(of, Items) else _EMPTY.get(of)

@@ -1,0 +1,116 @@
+"""Which type the objects of a kind have: custom kinds by the files of `data/`, Kubernetes' own by its table.
+
+A file of `data/` has `group`, `kinds` (kind, versions, spec, and `group` where it is another one) and `types`, which
+all files share. A type is written as
+
+    text, number, int32, truth, quantity, intOrText, any     a scalar (types.py)
+    core.v1.PodSpec                                          a type of Kubernetes
+    TrainJobSpec                                             an entry of `types`
+    [TYPE]                                                   a list
+    {name: TYPE}                                             an object, whose other fields are kept
+    {"*": TYPE}                                              a map
+
+Every object has metadata. Its status is not looked at: controllers write it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from webhook import yamlfile
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.deadline import Deadline
+from webhook.patch import schema as kubernetes
+from webhook.schema.decode import Decoded, decode
+from webhook.schema.types import Fields, Items, Scalar, Type, named, of_node
+
+DATA: Final = Path(__file__).with_name("data")
+_EACH: Final = "*"
+_SCALARS: Final = get_args(Scalar)
+
+
+@dataclass(slots=True)
+class Declarations:
+    """What the files declare: kinds, and the types that they name, each made when it is first asked for."""
+
+    written: dict[str, Any] = field(default_factory=dict)
+    kinds: dict[GroupVersionKind, Type] = field(default_factory=dict)
+    _made: dict[str, Type] = field(default_factory=dict)
+
+    def type(self, written: Any) -> Type:
+        """A type as it is written.
+
+        Raises:
+            KeyError: it names a type that nobody declares.
+
+        """
+        if isinstance(written, list):
+            return Items(self.type(written[0]))
+        if isinstance(written, dict):
+            fields = {name: self.type(inner) for name, inner in written.items() if name != _EACH}
+            return Fields(fields, self.type(written[_EACH]) if _EACH in written else None)
+        if written in _SCALARS:
+            scalar: Scalar = written
+            return scalar
+        return named(written) if "." in written else self._named(written)
+
+    def _named(self, name: str) -> Type:
+        made = self._made.get(name)
+        if made is None:
+            made = self._made[name] = self.type(self.written[name])
+        return made
+
+
+@cache
+def declarations() -> Declarations:
+    """All files of `data/`; read on first use."""
+    files = [yamlfile.read(path)[0].value for path in sorted(DATA.glob("*.yaml"))]
+    made = Declarations({name: written for file in files for name, written in file["types"].items()})
+    made.kinds = {
+        GroupVersionKind(row.get("group", file["group"]), version, row["kind"]): _whole(made.type(row["spec"]))
+        for file in files
+        for row in file["kinds"]
+        for version in row["versions"]
+    }
+    return made
+
+
+def _whole(spec: Type) -> Type:
+    return Fields({"apiVersion": "text", "kind": "text", "metadata": named("meta.v1.ObjectMeta"), "spec": spec})
+
+
+@cache
+def type_of(kind: GroupVersionKind) -> Type | None:
+    """The type of the objects of a kind; None where nothing is known of it."""
+    made = declarations().kinds.get(kind)
+    if made is not None:
+        return made
+    node = kubernetes.root(kind)
+    return _without_status(of_node(node)) if isinstance(node, str) else None
+
+
+def _without_status(of: Type) -> Type:
+    if not isinstance(of, Fields):
+        return of
+    return Fields({name: inner for name, inner in of.fields.items() if name != "status"}, of.others)
+
+
+def decode_object(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None) -> Decoded:
+    """An object as one of its kind; as it is where nothing is known of the kind."""
+    of = type_of(kind)
+    return Decoded(obj) if of is None else decode(obj, of, (), deadline)
+
+
+def at(of: Type | None, path: tuple[str | int, ...]) -> Type | None:
+    """The type of what stands at a path inside a value; None where nothing is declared."""
+    for step in path:
+        if isinstance(of, Items) and isinstance(step, int):
+            of = of.item
+        elif isinstance(of, Fields) and isinstance(step, str):
+            of = of.fields.get(step, of.others)
+        else:
+            return None
+    return of

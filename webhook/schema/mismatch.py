@@ -1,0 +1,40 @@
+"""A value that is not of its type: where it stands, what is there and what must be."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from webhook.attributes import JSON
+from webhook.paths import FieldPath, render
+from webhook.shapes import shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mismatch:
+    """`at` is the path from the root of the object, `expected` and `found` are words: `a list`, `an object`."""
+
+    at: FieldPath
+    expected: str
+    found: str
+
+    @property
+    def path(self) -> str:
+        """The path as users know it."""
+        return render(self.at)
+
+    @property
+    def message(self) -> str:
+        """What is wrong, without the path: ``must be a list, not an object``."""
+        return f"must be {self.expected}, not {self.found}"
+
+
+def described(value: JSON) -> str:
+    """A value of the wrong type in words: ``an object``, ``the string `2 GPUs` ``, ``the number 4``."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    if isinstance(value, str):
+        return f"the string `{shown(value)}`"
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return f"the number {shown(value)}"

@@ -1,0 +1,87 @@
+"""Types of JSON values: what a declaration comes to, and those that Kubernetes itself declares.
+
+A type is a scalar's name, `Items` or `Fields`. Kubernetes' own are named as in its OpenAPI documents without the
+prefix, `core.v1.PodTemplateSpec`, and come from the table of the patch package (k8s.io/client-go v0.36.1
+applyconfigurations/internal), each when it is first asked for. None of them holds itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, Literal, TypeAlias
+
+from webhook.patch import schema as kubernetes
+
+Scalar: TypeAlias = Literal["any", "text", "number", "int32", "truth", "quantity", "intOrText"]
+"""`number` is a whole number of 64 bits, `quantity` a text or a number, `intOrText` a whole number or a text."""
+Type: TypeAlias = "Scalar | Items | Fields"
+
+EXPECTED: Final[Mapping[str, str]] = {
+    "text": "a string",
+    "number": "a whole number",
+    "int32": "a whole number of 32 bits",
+    "truth": "true or false",
+    "quantity": "a quantity such as 1, 500m or 4Gi",
+    "intOrText": "a whole number or a string",
+}
+"""What a scalar must be, in words; `any` fits always."""
+_SCALARS: Final[Mapping[str | None, Scalar]] = {"string": "text", "numeric": "number", "boolean": "truth"}
+_SPECIAL: Final[Mapping[str, Scalar]] = {
+    "#api.resource.Quantity": "quantity",
+    "#util.intstr.IntOrString": "intOrText",
+    "#runtime.RawExtension": "any",
+    "#deduced": "any",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Items:
+    """A list of values of one type."""
+
+    item: Type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fields:
+    """An object: the types of its fields, and that of every other entry where it is a map.
+
+    An entry that has no type is kept as it is.
+    """
+
+    fields: Mapping[str, Type]
+    others: Type | None = None
+
+
+def named(name: str) -> Type:
+    """A type of Kubernetes by its name, such as `core.v1.PodTemplateSpec`.
+
+    Raises:
+        KeyError: Kubernetes has no such type.
+
+    """
+    return of_node(f"#{name}")
+
+
+@cache
+def _of_name(name: str) -> Type:
+    return _of_shape(kubernetes.resolve(name))
+
+
+def of_node(node: kubernetes.Node) -> Type:
+    """The type that a node of the patch package's table describes; `any` where it describes nothing."""
+    if isinstance(node, str):
+        return _SPECIAL.get(node) or _of_name(node)
+    return _of_shape(kubernetes.resolve(node)) if node else "any"
+
+
+def _of_shape(shape: kubernetes.Shape) -> Type:
+    if shape.scalar:
+        return _SCALARS.get(shape.scalar, "any")
+    if shape.list:
+        return Items(of_node(shape.list.element))
+    if shape.map is None:
+        return "any"
+    others = of_node(shape.map.other) if shape.map.other else None
+    return Fields({name: of_node(each) for name, each in shape.map.fields.items()}, others)
