@@ -21,7 +21,7 @@ def folder(tmp_path):
 
 def test_a_folder_gives_its_documents_in_order_with_their_places(folder):
     inputs = documents.read([folder])
-    assert [(found.source, found.index, found.place().line) for found in inputs.found] == [
+    assert [(each.source, each.index, each.place().line) for each in inputs.documents] == [
         (f"{folder}/a.ndjson", 0, 1),
         (f"{folder}/a.ndjson", 1, 2),
         (f"{folder}/b.yaml", 0, 1),
@@ -31,14 +31,14 @@ def test_a_folder_gives_its_documents_in_order_with_their_places(folder):
 
 
 def test_a_file_comes_once_however_often_it_is_named(folder):
-    assert len(documents.read([folder, folder / "b.yaml"]).found) == 4
+    assert len(documents.read([folder, folder / "b.yaml"]).documents) == 4
 
 
 def test_stdin_is_a_dash(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(POD.encode())))
-    [found] = documents.read(["-"]).found
-    assert found.source == "<stdin>"
-    assert found.place(("metadata", "name")) == Place(file="<stdin>", line=3, column=12)
+    [only] = documents.read(["-"]).documents
+    assert only.source == "<stdin>"
+    assert only.place(("metadata", "name")) == Place(file="<stdin>", line=3, column=12)
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ def test_stdin_is_a_dash(monkeypatch):
 def test_lists_are_taken_apart(text, expected, tmp_path):
     file = tmp_path / "x.yaml"
     file.write_text(text)
-    assert [(found.value["kind"], found.path) for found in documents.read([file]).found] == expected
+    assert [(each.value["kind"], each.path) for each in documents.read([file]).documents] == expected
 
 
 def test_items_of_a_list_know_their_lines(tmp_path):
     file = tmp_path / "x.yaml"
     file.write_text("kind: List\nitems:\n- kind: Pod\n- kind: Job\n  spec: {a: 1}\n")
-    second = documents.read([file]).found[1]
+    second = documents.read([file]).documents[1]
     assert (second.place().line, second.place(("spec", "a")).line, second.place(("spec", "b")).line) == (4, 5, 5)
 
 
@@ -72,6 +72,6 @@ def test_what_cannot_be_read_hides_nothing(folder):
     (folder / "broken.yaml").write_text("a: [")
     (folder / "binary.json").write_bytes(b"\xff\xfe")
     inputs = documents.read([folder, folder / "absent"])
-    assert len(inputs.found) == 4
+    assert len(inputs.documents) == 4
     named = sorted(problem.file.rpartition("/")[2] for problem in inputs.problems)
     assert named == ["absent", "binary.json", "broken.yaml"]

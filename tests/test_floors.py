@@ -16,7 +16,7 @@ import webhook
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
 FLOORS = (
-    {"log_writer", "terminal"},
+    {"log_writer", "terminal", "wording"},
     {"attributes", "errors"},
     {"decisions", "deadline", "paths", "logs"},
     {"quantity", "jsontext", "placeholders", "shapes", "yamlscalar"},

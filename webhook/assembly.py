@@ -62,12 +62,12 @@ def places(chosen: Settings) -> tuple[Path, ...]:
     return (shipped.policies(),)
 
 
-def assemble(chosen: Settings, *, beside: Iterable[JSON] = ()) -> Assembly:
+def assemble(chosen: Settings, *, context: Iterable[JSON] = ()) -> Assembly:
     """Load policies (the shipped ones when none are named) and context.
 
     Args:
         chosen: from `read_settings`.
-        beside: further objects the cluster holds; those of the context win.
+        context: further objects that the cluster holds; those of the settings' context win.
 
     Raises:
         PolicyError: every problem of the policies.
@@ -76,7 +76,7 @@ def assemble(chosen: Settings, *, beside: Iterable[JSON] = ()) -> Assembly:
     how = options(chosen)
     # the shipped policies are known to compile: of 30 of them, one review asks a few
     loaded = load(places(chosen), replace(how, lazy=not chosen.policies))
-    held = [*objects(chosen.context), *beside]
+    held = [*objects(chosen.context), *context]
     return Assembly(policies=loaded, table=how.table, cluster=AssumedNamespaces(FilesCluster(held)))
 
 
@@ -89,4 +89,4 @@ def objects(named: Sequence[Path]) -> tuple[JSON, ...]:
     inputs = documents.read(named)
     if inputs.problems:
         raise InputError(*inputs.problems)
-    return tuple(found.value for found in inputs.found)
+    return tuple(each.value for each in inputs.documents)

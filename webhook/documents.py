@@ -1,7 +1,7 @@
 """What a person names on the command line, taken apart into single documents with their places.
 
 Knows files, folders, stdin and lists (JSON arrays, `kind: List`); knows nothing of what a document means. Everything
-unreadable is collected beside what could be read, so that one bad file does not hide the others.
+unreadable is collected along with what could be read, so that one bad file does not hide the others.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.errors import Problem
-from webhook.paths import FieldPath
-from webhook.report.finding import Place
+from webhook.paths import FieldPath, parse
+from webhook.report.finding import Locate, Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,31 +32,42 @@ class Input:
         line, column = self.document.position((*self.path, *path))
         return Place(file=self.source, line=line, column=column)
 
+    def locator(self, inside: FieldPath = ()) -> Locate:
+        """From the printed path of a field to its place; `inside` is where the object of these paths is in here."""
+
+        def locate(path: str) -> Place:
+            try:
+                return self.place((*inside, *parse(path)))
+            except ValueError:
+                return self.place()
+
+        return locate
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
     """Everything that could be read, in order, and everything that could not."""
 
-    found: tuple[Input, ...]
+    documents: tuple[Input, ...]
     files: int
     problems: tuple[Problem, ...]
 
 
 def read(named: Sequence[str | Path]) -> Inputs:
     """Read files, folders and stdin (`-`); a folder gives its YAML and JSON files in order."""
-    found: list[Input] = []
+    inputs: list[Input] = []
     problems: list[Problem] = []
     sources = list(_sources(named, problems))
     for source in sources:
         read = yamlfile.read_parts(source)
-        found.extend(_split(source, read.documents))
+        inputs.extend(_split(source, read.documents))
         problems.extend(read.problems)
-    return Inputs(found=tuple(found), files=len(sources), problems=tuple(problems))
+    return Inputs(documents=tuple(inputs), files=len(sources), problems=tuple(problems))
 
 
 def nothing(named: Sequence[str | Path], inputs: Inputs, expected: str) -> tuple[Problem, ...]:
     """That there was nothing at all to read, where something should have been."""
-    if inputs.found or inputs.problems:
+    if inputs.documents or inputs.problems:
         return ()
     message = f"no {expected} found; expected YAML, JSON or NDJSON"
     return (Problem(message=message, file=" ".join(map(yamlfile.shown, named))),)

@@ -10,7 +10,9 @@ import pytest
 
 from webhook import yamlfile
 from webhook.cli import run
-from webhook.report import junit
+from webhook.report.case import CaseResult
+from webhook.report.formats import of_cases
+from webhook.report.writer import Totals
 
 DATA = Path(__file__).parents[1] / "data"
 SUITES = DATA / "suites"
@@ -238,10 +240,10 @@ def test_no_case_at_all_is_only_wrong_when_tests_are_required(tmp_path, capsys):
 
 
 def test_junit_is_well_formed_whatever_a_message_holds(suite, tmp_path):
-    class Bad:
-        id, suite, why = "a <case>", "s & t", 'first "line"\n\x00second\ud800'
-
-    root = ET.fromstring(junit.write([Bad()]).encode())
+    writer = of_cases()["junit"]()
+    bad = CaseResult(id="a <case>", suite="s & t", why='first "line"\n\x00second\ud800')
+    pieces = [*writer.begin({}), *writer.entry(bad), *writer.end(Totals(entries=1, failures=1))]
+    root = ET.fromstring("".join(pieces).encode())
     [failure] = root.iter("failure")
     assert failure.get("message") == 'first "line"'
     assert "second" in failure.text

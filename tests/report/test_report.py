@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -9,13 +10,15 @@ from webhook import yamlfile
 from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
 from webhook.decisions import Decision, ValidationAction
 from webhook.errors import Problem
-from webhook.report import finding, policyreport, text
-from webhook.report import json as json_report
-from webhook.report.finding import Foreign, Place, Report, Result, Subject
+from webhook.report import finding, formats, policyreport
+from webhook.report.finding import Place, Result, Subject
+from webhook.report.rule import Rule
+from webhook.report.writer import SkippedDocument, Totals
 
 DENY, WARN, AUDIT = ValidationAction.DENY, ValidationAction.WARN, ValidationAction.AUDIT
 POD = Subject(api_version="v1", kind="Pod", namespace="team", name="p", uid="u-1")
 NODE = Subject(api_version="v1", kind="Node", namespace="", name="n")
+RULES = {"gpu": Rule(id="gpu", policy="gpu", docs="https://docs.example/gpu")}
 CRDS = Path(__file__).parents[1] / "data" / "reports" / "crds"
 
 
@@ -29,7 +32,17 @@ def place(path):
 
 
 def made(*decisions, subject=POD):
-    return finding.findings(((Phase.VALIDATE, decision) for decision in decisions), subject, place)
+    return finding.findings(((Phase.VALIDATE, decision) for decision in decisions), subject, place, RULES)
+
+
+def written(name, findings=(), **totals):
+    """The report of these findings in a format, and how many pieces it came in."""
+    writer = formats.of_findings()[name]()
+    pieces = [*writer.begin(RULES)]
+    for one in findings:
+        pieces += writer.entry(one)
+    results = {result: sum(one.result is result for one in findings) for result in Result}
+    return "".join([*pieces, *writer.end(Totals(results=results, **totals))])
 
 
 @pytest.mark.parametrize(
@@ -66,7 +79,7 @@ def test_mutations_that_apply_are_no_result():
 
 def test_what_both_phases_say_is_said_once():
     said = decided(message="spec.x: no", path="spec.x")
-    found = finding.findings([(Phase.MUTATE, said), (Phase.VALIDATE, said)], POD, place)
+    found = finding.findings([(Phase.MUTATE, said), (Phase.VALIDATE, said)], POD, place, RULES)
     assert [one.phase for one in found] == [Phase.MUTATE]
 
 
@@ -117,7 +130,7 @@ def test_text_says_once_what_many_objects_miss():
         *skipped("a", "not evaluated: Runtime u not looked up: a, b", "s"),
         *skipped("a", "not evaluated: Runtime u not looked up: a, b", "t"),
     )
-    lines = text.write(Report(findings=found, objects=6, files=1)).splitlines()
+    lines = written("text", found, entries=6, files=1).splitlines()
     assert lines == [
         "pod.yaml:1: skip: not evaluated: DeviceClass gpu not found (3 times, first for Pod team/p, policies a, b)",
         "pod.yaml:7: skip: not evaluated: DeviceClass nic not found (Pod team/q, policy a)",
@@ -128,31 +141,30 @@ def test_text_says_once_what_many_objects_miss():
     ]
 
 
-def report():
-    return Report(
-        findings=(
-            *made(
-                decided(
-                    message="spec.x: is bad\nreally",
-                    path="spec.x",
-                    index=2,
-                    severity="high",
-                    category="GPU",
-                    param="team/p",
-                ),
-                decided("quiet", "admit", path="spec.y"),
-            ),
-            *made(decided(evaluation="unknown", message="not evaluated: x not found", severity="odd"), subject=NODE),
+FINDINGS = (
+    *made(
+        decided(
+            message="spec.x: is bad\nreally", path="spec.x", index=2, severity="high", category="GPU", param="team/p"
         ),
-        objects=2,
+        decided("quiet", "admit", path="spec.y"),
+    ),
+    *made(decided(evaluation="unknown", message="not evaluated: x not found", severity="odd"), subject=NODE),
+)
+
+
+def report(name):
+    return written(
+        name,
+        FINDINGS,
+        entries=2,
         files=1,
-        foreign=(Foreign(place=Place(file="values.yaml", line=3), why="kind: expected a string, found none"),),
+        skipped=(SkippedDocument(place=Place(file="values.yaml", line=3), why="kind: expected a string, found none"),),
         unreadable=(Problem(message="not YAML: oops", file="broken.yaml", line=4, column=2),),
     )
 
 
 def test_text_is_a_line_per_finding_and_the_sums():
-    assert text.write(report()) == (
+    assert report("text") == (
         "pod.yaml:7: fail: spec.x: is bad really (Pod team/p, policy gpu)\n"
         "pod.yaml:1: skip: not evaluated: x not found (Node n, policy gpu)\n"
         "values.yaml:3: not audited: kind: expected a string, found none\n"
@@ -163,23 +175,48 @@ def test_text_is_a_line_per_finding_and_the_sums():
 
 
 def test_text_of_nothing_found_is_the_sums_alone():
-    assert text.write(Report(findings=(), objects=1, files=1)) == (
-        "1 object in 1 file: 0 pass, 0 fail, 0 warn, 0 error, 0 skip\n"
-    )
+    assert written("text", entries=1, files=1) == ("1 object in 1 file: 0 pass, 0 fail, 0 warn, 0 error, 0 skip\n")
 
 
 def test_json_has_everything():
-    document = json.loads(json_report.write(report()))
+    document = json.loads(report("json"))
     assert document["summary"] == {"pass": 1, "fail": 1, "warn": 0, "error": 0, "skip": 1}
     first = document["findings"][0]
     assert (first["result"], first["policy"], first["path"], first["line"]) == ("fail", "gpu", "spec.x", 7)
+    assert (first["rule"], first["docs"]) == ("gpu", "https://docs.example/gpu")
     assert first["object"] == {"apiVersion": "v1", "kind": "Pod", "namespace": "team", "name": "p"}
     assert document["notKubernetes"][0]["file"] == "values.yaml"
     assert document["unreadable"] == [{"file": "broken.yaml", "line": 4, "column": 2, "reason": "not YAML: oops"}]
 
 
+def test_json_of_nothing_is_a_document_too():
+    assert json.loads(written("json"))["findings"] == []
+
+
+def test_ndjson_is_a_line_for_each_finding_and_skipped_document():
+    lines = [json.loads(line) for line in report("ndjson").splitlines()]
+    assert [line["result"] for line in lines] == ["fail", "pass", "skip", "notKubernetes"]
+
+
+def test_junit_is_a_test_case_for_each_finding():
+    [root] = ET.fromstring(report("junit"))
+    assert (root.attrib["tests"], root.attrib["failures"], root.attrib["skipped"]) == ("3", "1", "1")
+    assert [(case.attrib["name"], [outcome.tag for outcome in case]) for case in root] == [
+        ("gpu: Pod team/p", ["failure"]),
+        ("quiet: Pod team/p", []),
+        ("gpu: Node n", ["skipped"]),
+    ]
+
+
+@pytest.mark.parametrize("name", ["json", "ndjson"])
+def test_findings_are_written_as_they_come(name):
+    writer = formats.of_findings()[name]()
+    "".join(writer.begin(RULES))
+    assert all("".join(writer.entry(one)) for one in FINDINGS)
+
+
 def test_policyreport_is_one_object_per_namespace_and_one_for_the_cluster():
-    objects = [document.value for document in yamlfile.load(policyreport.write(report()))]
+    objects = [document.value for document in yamlfile.load(report("policyreport"))]
     assert [(one["kind"], one["metadata"].get("namespace")) for one in objects] == [
         ("PolicyReport", "team"),
         ("ClusterPolicyReport", None),
@@ -208,7 +245,7 @@ def test_policyreport_is_one_object_per_namespace_and_one_for_the_cluster():
 
 
 def test_policyreport_of_nothing_is_empty():
-    assert policyreport.write(Report(findings=(), objects=0, files=0)) == ""
+    assert written("policyreport") == ""
 
 
 @pytest.mark.parametrize("kind", ["policyreports", "clusterpolicyreports"])
@@ -216,7 +253,7 @@ def test_policyreports_fit_their_crd(kind):
     [crd] = yamlfile.read(CRDS / f"wgpolicyk8s.io_{kind}.yaml")
     [version] = [one for one in crd.value["spec"]["versions"] if one["name"] == "v1alpha2"]
     wanted = crd.value["spec"]["names"]["kind"]
-    [manifest] = [one for one in policyreport.objects(report().findings) if one["kind"] == wanted]
+    [manifest] = [one for one in policyreport.objects(FINDINGS) if one["kind"] == wanted]
     assert manifest["apiVersion"] == f"{crd.value['spec']['group']}/v1alpha2"
     schema = version["schema"]["openAPIV3Schema"]
     schema["properties"]["metadata"] = {}  # ObjectMeta, which a CRD leaves to the API server

@@ -14,6 +14,7 @@ from webhook.admission import wire
 from webhook.admission.decode import decode_request, decode_review
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import CallError
+from webhook.paths import FieldPath
 from webhook.shapes import shown
 from webhook.workloads.plurals import plural
 
@@ -71,6 +72,18 @@ def is_review(value: JSON) -> bool:
 def is_request(value: JSON) -> bool:
     """Whether this is the bare `request` of a review: it has an operation and no apiVersion of its own."""
     return isinstance(value, dict) and "operation" in value and "apiVersion" not in value
+
+
+def is_call(value: JSON) -> bool:
+    """Whether this is a review or a request, which hold an object, and no object itself."""
+    return is_review(value) or is_request(value)
+
+
+def object_path(value: JSON) -> FieldPath:
+    """Where the object is in a fixture document: `request.object` in a review."""
+    if is_review(value):
+        return ("request", "object")
+    return ("object",) if is_request(value) else ()
 
 
 def attributes(value: JSON, row: RowOf | None = None, *, operation: Operation = Operation.CREATE) -> Attributes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -13,11 +14,10 @@ from webhook.admission.phases import Local, run
 from webhook.attributes import JSON
 from webhook.commands import options, output
 from webhook.errors import CallError, InputError
-from webhook.paths import parse
-from webhook.report import finding, json, policyreport, text
-from webhook.report.finding import Finding, Foreign, Place, Report, Result
-
-FORMATS = {"text": text.write, "json": json.write, "policyreport": policyreport.write}
+from webhook.report import formats
+from webhook.report.finding import Finding, Result, findings, subject
+from webhook.report.rule import Rules, rules
+from webhook.report.writer import SkippedDocument, Totals
 
 
 def command(
@@ -27,10 +27,7 @@ def command(
     *,
     policies: options.Policies = None,
     context: options.Context = None,
-    chosen: Annotated[
-        list[str] | None,
-        typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text, json or policyreport; repeatable."),
-    ] = None,
+    chosen: options.ReportOutputs = None,
     workloads: options.Workloads = None,
     cel_engine: options.Engine = None,
     kubernetes_version: options.Version = None,
@@ -41,68 +38,65 @@ def command(
     cluster holds. Exits with 0 when nothing was found, 1 when something was, 2 when an input or a policy cannot be
     read, and 3 when nothing was found but a policy could not decide.
     """
-    outputs = output.parse(chosen, tuple(FORMATS))
+    writers = formats.of_findings()
+    outputs = output.parse(chosen, writers)
     flags = {"policies": policies, "context": context, "workloads": workloads}
     settings = assembly.read_settings(**flags, cel_engine=cel_engine, kubernetes_version=kubernetes_version)
     inputs = documents.read(path)
-    assembled = assembly.assemble(settings, beside=_held(inputs))
-    report = _audit(inputs, assembled)
-    output.deliver(outputs, {name: _writer(name, report) for name in FORMATS})
-    if problems := (*report.unreadable, *documents.nothing(path, inputs, "object")):
+    audit = _Audit(inputs, assembly.assemble(settings, context=_objects(inputs)))
+    with output.Report(outputs, writers, audit.rules) as report:
+        for finding in audit.findings():
+            report.entry(finding)
+        report.end(audit.totals())
+    if problems := (*inputs.problems, *documents.nothing(path, inputs, "object")):
         raise InputError(*problems)
-    return _exit_code(report)
+    return _exit_code(audit.totals())
 
 
-def _held(inputs: documents.Inputs) -> Iterator[JSON]:
+def _objects(inputs: documents.Inputs) -> Iterator[JSON]:
     """The audited objects that a cluster could hold: what is not a review and has a kind."""
-    for found in inputs.found:
-        if isinstance(found.value, dict) and "kind" in found.value and not _is_call(found.value):
-            yield found.value
+    for each in inputs.documents:
+        if isinstance(each.value, dict) and "kind" in each.value and not fixtures.is_call(each.value):
+            yield each.value
 
 
-def _writer(name: str, report: Report) -> output.Writer:
-    return lambda: FORMATS[name](report)
+class _Audit:
+    """One audit: its findings one after the other, and then what they add up to."""
+
+    def __init__(self, inputs: documents.Inputs, assembled: assembly.Assembly) -> None:
+        self.rules: Rules = rules(assembled.policies)
+        self._inputs = inputs
+        self._row = assembled.table.row
+        self._door = Local(policies=assembled.policies, cluster=assembled.cluster)
+        self._results: Counter[Result] = Counter()
+        self._skipped: list[SkippedDocument] = []
+
+    def findings(self) -> Iterator[Finding]:
+        """The findings of each object, once."""
+        for each in self._inputs.documents:
+            try:
+                attributes = fixtures.attributes(each.value, self._row)
+            except CallError as error:
+                self._skipped.append(SkippedDocument(place=each.place(), why=error.message.partition(";")[0]))
+                continue
+            decisions = run(attributes, "auto", self._door).decisions
+            locate = each.locator(fixtures.object_path(each.value))
+            made = findings(decisions, subject(attributes), locate, self.rules)
+            self._results.update(finding.result for finding in made)
+            yield from made
+
+    def totals(self) -> Totals:
+        """What the findings so far add up to."""
+        return Totals(
+            entries=len(self._inputs.documents) - len(self._skipped),
+            results={result: self._results[result] for result in Result},
+            files=self._inputs.files,
+            skipped=tuple(self._skipped),
+            unreadable=self._inputs.problems,
+        )
 
 
-def _audit(inputs: documents.Inputs, assembled: assembly.Assembly) -> Report:
-    door = Local(policies=assembled.policies, cluster=assembled.cluster)
-    findings: list[Finding] = []
-    foreign: list[Foreign] = []
-    for found in inputs.found:
-        try:
-            attributes = fixtures.attributes(found.value, assembled.table.row)
-        except CallError as error:
-            foreign.append(Foreign(place=found.place(), why=error.message.partition(";")[0]))
-            continue
-        outcome = run(attributes, "auto", door)
-        findings.extend(finding.findings(outcome.decisions, finding.subject(attributes), _locator(found)))
-    return Report(
-        findings=tuple(findings),
-        objects=len(inputs.found) - len(foreign),
-        files=inputs.files,
-        foreign=tuple(foreign),
-        unreadable=inputs.problems,
-    )
-
-
-def _locator(found: documents.Input) -> finding.Locate:
-    """From a printed field path to its place; a review's object is found inside the review."""
-    inside = () if not _is_call(found.value) else (*(("request",) if fixtures.is_review(found.value) else ()), "object")
-
-    def locate(path: str) -> Place:
-        try:
-            return found.place((*inside, *parse(path)))
-        except ValueError:
-            return found.place()
-
-    return locate
-
-
-def _is_call(value: object) -> bool:
-    return fixtures.is_review(value) or fixtures.is_request(value)
-
-
-def _exit_code(report: Report) -> int:
-    if report.summary[Result.FAIL] or report.summary[Result.WARN]:
+def _exit_code(totals: Totals) -> int:
+    if totals.results[Result.FAIL] or totals.results[Result.WARN]:
         return 1
-    return 3 if report.summary[Result.ERROR] or report.summary[Result.SKIP] else 0
+    return 3 if totals.results[Result.ERROR] or totals.results[Result.SKIP] else 0

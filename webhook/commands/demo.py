@@ -25,7 +25,7 @@ from webhook.admission.phases import Door, run
 from webhook.commands import audit, certs
 from webhook.commands.remote import Remote
 from webhook.errors import ConfigurationError
-from webhook.report.answer import operation
+from webhook.report.text import operation
 from webhook.terminal import one_line
 from webhook.workloads import table
 
@@ -132,7 +132,7 @@ def _send(url: str, ca: Path, reviews: Path) -> None:
     inputs = documents.read([reviews])
     row = table.load().row
     with closing(Remote.connect(url, ca)) as door:
-        _print(_table([_row(found, door, row) for found in inputs.found]))
+        _print(_table([_row(found, door, row) for found in inputs.documents]))
 
 
 def _row(found: documents.Input, door: Door, row: fixtures.RowOf) -> Sequence[str]:

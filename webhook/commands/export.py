@@ -99,7 +99,7 @@ def _written(policies: Sequence[Policy]) -> dict[_Key, JSON]:
     files = {policy.file for policy in policies} | {binding.file for policy in policies for binding in policy.bindings}
     if "-" in files or "<stdin>" in files:
         raise InputError(Problem(message="policies on standard input cannot be exported: name their file or folder"))
-    return {_key(found.value): found.value for found in documents.read(sorted(files)).found}
+    return {_key(each.value): each.value for each in documents.read(sorted(files)).documents}
 
 
 def _key(value: JSON) -> _Key:

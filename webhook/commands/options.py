@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from webhook.config import EngineName
+from webhook.report import formats
 
 Policies: TypeAlias = Annotated[
     list[Path] | None,
@@ -32,4 +33,8 @@ Engine: TypeAlias = Annotated[
 Version: TypeAlias = Annotated[
     str | None,
     typer.Option("--kubernetes-version", metavar="1.N", help="Whose CEL library policies may use. Default: 1.36."),
+]
+ReportOutputs: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help=f"{', '.join(formats.names())}; repeatable."),
 ]

@@ -1,17 +1,22 @@
-"""`-o FORMAT[=FILE]`: reading it and delivering to it. Knows no format."""
+"""`-o FORMAT[=FILE]`: what was chosen, and writing to it. Knows no format."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from types import TracebackType
+from typing import Generic, TextIO, TypeAlias, TypeVar
 
 from webhook.errors import ConfigurationError
+from webhook.report.rule import Rules
+from webhook.report.writer import Totals, Writer
 
-Writer: TypeAlias = Callable[[], str]
+Text: TypeAlias = Callable[[], str]
 """Makes the text of one format when it is wanted."""
+
+Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +27,7 @@ class Output:
     file: str = ""
 
 
-def parse(chosen: Sequence[str] | None, known: Sequence[str]) -> tuple[Output, ...]:
+def parse(chosen: Sequence[str] | None, known: Iterable[str]) -> tuple[Output, ...]:
     """The outputs chosen by the flags; text on stdout when none was.
 
     Args:
@@ -32,7 +37,7 @@ def parse(chosen: Sequence[str] | None, known: Sequence[str]) -> tuple[Output, .
     Raises:
         ConfigurationError: an unknown format, an empty file name, or two formats for stdout.
     """
-    outputs = tuple(_parse(text, known) for text in chosen or ["text"])
+    outputs = tuple(_parse(text, tuple(known)) for text in chosen or ["text"])
     if sum(not output.file for output in outputs) > 1:
         raise ConfigurationError("--output: only one format can go to stdout; write the others as `FORMAT=FILE`")
     return outputs
@@ -47,16 +52,97 @@ def _parse(text: str, known: Sequence[str]) -> Output:
     return Output(name, "" if file == "-" else file)
 
 
-def deliver(outputs: Sequence[Output], writers: Mapping[str, Writer]) -> None:
-    """Write each output once, files first, so that a full report exists when stdout's reader goes away.
+def deliver(outputs: Sequence[Output], texts: Mapping[str, Text]) -> None:
+    """Write a document to each output, files first, so that a full one exists when stdout's reader goes away.
 
     Args:
         outputs: what `parse` gave.
-        writers: format -> the function that makes its text.
+        texts: format -> the function that makes its text.
     """
-    for output in sorted(outputs, key=lambda output: not output.file):
-        text = writers[output.format]()
+    for output in _files_first(outputs):
+        text = texts[output.format]()
         if output.file:
             Path(output.file).write_text(text, encoding="utf-8")
         else:
             sys.stdout.write(text)
+
+
+class Report(Generic[Entry]):
+    """Entries written to every output as they come; a context manager that closes the files.
+
+    Nothing is written before the first entry or the end, so that a run that cannot start leaves files as they are.
+    """
+
+    def __init__(
+        self, outputs: Sequence[Output], writers: Mapping[str, Callable[[], Writer[Entry]]], rules: Rules
+    ) -> None:
+        made = [(output, writers[output.format]()) for output in _files_first(outputs)]
+        self._streams = [_Stream(output.file, writer, rules) for output, writer in made]
+        self._gone: BrokenPipeError | None = None
+
+    def __enter__(self) -> Report[Entry]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for stream in self._streams:
+            stream.close()
+
+    def entry(self, entry: Entry) -> None:
+        """Write one entry."""
+        self._each(lambda stream: stream.entry(entry))
+
+    def end(self, totals: Totals) -> None:
+        """Write what is left.
+
+        Raises:
+            BrokenPipeError: the reader of stdout went away; the files are complete.
+        """
+        self._each(lambda stream: stream.end(totals))
+        if self._gone is not None:
+            raise self._gone
+
+    def _each(self, write: Callable[[_Stream[Entry]], None]) -> None:
+        """Write to each; when stdout's reader went away, only files are left to write, or nothing."""
+        for stream in tuple(self._streams):
+            try:
+                write(stream)
+            except BrokenPipeError as error:
+                self._streams.remove(stream)
+                if not self._streams:
+                    raise
+                self._gone = error
+
+
+class _Stream(Generic[Entry]):
+    """One format and the file it is written to."""
+
+    def __init__(self, file: str, writer: Writer[Entry], rules: Rules) -> None:
+        self._file = file
+        self._writer = writer
+        self._rules = rules
+        self._text: TextIO | None = None
+
+    def entry(self, entry: Entry) -> None:
+        text = self._begun()
+        text.writelines(self._writer.entry(entry))
+
+    def end(self, totals: Totals) -> None:
+        text = self._begun()
+        text.writelines(self._writer.end(totals))
+
+    def close(self) -> None:
+        if self._file and self._text is not None:
+            self._text.close()
+
+    def _begun(self) -> TextIO:
+        if self._text is None:
+            # the report closes it
+            self._text = Path(self._file).open("w", encoding="utf-8") if self._file else sys.stdout  # noqa: SIM115
+            self._text.writelines(self._writer.begin(self._rules))
+        return self._text
+
+
+def _files_first(outputs: Sequence[Output]) -> list[Output]:
+    return sorted(outputs, key=lambda output: not output.file)

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -18,12 +19,12 @@ from webhook.attributes import Attributes, Phase
 from webhook.commands import options, output
 from webhook.config import Settings
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
-from webhook.report import answer as answers
+from webhook.report import formats
 from webhook.report.answer import Answer
 from webhook.report.finding import subject
+from webhook.report.rule import Rules, rules
+from webhook.report.writer import Totals
 from webhook.workloads import table
-
-FORMATS = ("text", "json", "ndjson")
 
 
 def command(
@@ -41,10 +42,7 @@ def command(
     phase: Annotated[
         PhaseName, typer.Option(help="The phase to ask; auto mutates, then validates what came out.")
     ] = "auto",
-    chosen: Annotated[
-        list[str] | None,
-        typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text, json or ndjson; repeatable."),
-    ] = None,
+    chosen: options.ReportOutputs = None,
     server: Annotated[
         str, typer.Option(metavar="URL", help="Ask the running webhook at this https address instead.")
     ] = "",
@@ -61,7 +59,8 @@ def command(
     Exits with 0 when all are allowed, 1 when one is denied, 2 when an input or a policy cannot be read, and 3 when
     none is denied but a policy could not decide.
     """
-    outputs = output.parse(chosen, FORMATS)
+    writers = formats.of_answers()
+    outputs = output.parse(chosen, writers)
     flags = {"policies": policies, "context": context, "workloads": workloads}
     settings = assembly.read_settings(**flags, cel_engine=cel_engine, kubernetes_version=kubernetes_version)
     if server and (policies or context):
@@ -69,66 +68,102 @@ def command(
     if ca and not server:
         raise ConfigurationError("--ca: it is only used with --server")
     inputs = documents.read(fixture)
-    with _remote(server, ca, settings) if server else _local(settings) as (door, row):
-        given, problems, undecided = _answers(inputs, phase, door, row)
-    problems += documents.nothing(fixture, inputs, "review")
-    output.deliver(
-        outputs,
-        {
-            "text": lambda: answers.text(given),
-            "json": lambda: answers.document(given),
-            "ndjson": lambda: answers.ndjson(given),
-        },
-    )
-    return _exit_code(given, problems, undecided)
+    with _remote(server, ca, settings) if server else _local(settings) as asked:
+        replay = _Replay(inputs, phase, asked)
+        with output.Report(outputs, writers, asked.rules) as report:
+            for answer in replay.answers():
+                report.entry(answer)
+            report.end(replay.totals())
+    return replay.exit_code(documents.nothing(fixture, inputs, "review"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Who answers, what is known of kinds, and of rules: nothing when a server answers."""
+
+    door: Door
+    row: fixtures.RowOf
+    rules: Rules
 
 
 @contextmanager
-def _local(settings: Settings) -> Iterator[tuple[Door, fixtures.RowOf]]:
+def _local(settings: Settings) -> Iterator[_Asked]:
     assembled = assembly.assemble(settings)
     door = Local(policies=assembled.policies, cluster=assembled.cluster, api_server_text=settings.api_server_text)
-    yield door, assembled.table.row
+    yield _Asked(door, assembled.table.row, rules(assembled.policies))
 
 
 @contextmanager
-def _remote(server: str, ca: Path | None, settings: Settings) -> Iterator[tuple[Door, fixtures.RowOf]]:
+def _remote(server: str, ca: Path | None, settings: Settings) -> Iterator[_Asked]:
     from webhook.commands.remote import Remote
 
     with closing(Remote.connect(server, ca)) as door:
-        yield door, table.load(settings.workloads).row
+        yield _Asked(door, table.load(settings.workloads).row, {})
 
 
-def _answers(
-    inputs: documents.Inputs, phase: PhaseName, door: Door, row: fixtures.RowOf
-) -> tuple[list[Answer], list[Problem], list[Problem]]:
-    """The answers, what could not be read, and what the server would not answer."""
-    given: list[Answer] = []
-    unreadable, undecided = list(inputs.problems), list[Problem]()
-    for found in inputs.found:
-        try:
-            attributes = fixtures.attributes(found.value, row)
-        except CallError as error:
-            unreadable.append(_problem(found, error.message))
-            continue
-        try:
-            given.append(_answer(found, attributes, phase, door))
-        except CallError as error:
-            undecided.append(_problem(found, f"the server answered HTTP {error.code}: {error.message}"))
-    return given, unreadable, undecided
+class _Replay:
+    """One replay: its answers one after the other, and then what they add up to."""
+
+    def __init__(self, inputs: documents.Inputs, phase: PhaseName, asked: _Asked) -> None:
+        self._inputs = inputs
+        self._phase: PhaseName = phase
+        self._asked = asked
+        self._answered = self._denied = 0
+        self._is_undecided = False
+        self._unreadable = list(inputs.problems)
+
+    def answers(self) -> Iterator[Answer]:
+        """The answer to each review, once; what a server would not answer is told on stderr."""
+        for each in self._inputs.documents:
+            try:
+                attributes = fixtures.attributes(each.value, self._asked.row)
+            except CallError as error:
+                self._unreadable.append(_problem(each, error.message))
+                continue
+            try:
+                answer = _answer(each, attributes, self._phase, self._asked.door)
+            except CallError as error:
+                self._is_undecided = True
+                _complain(_problem(each, f"the server answered HTTP {error.code}: {error.message}"))
+                continue
+            self._answered += 1
+            self._denied += not answer.verdict.allowed
+            self._is_undecided |= answer.is_undecided
+            yield answer
+
+    def totals(self) -> Totals:
+        """What the answers so far add up to."""
+        return Totals(entries=self._answered, failures=self._denied, files=self._inputs.files)
+
+    def exit_code(self, nothing: tuple[Problem, ...]) -> int:
+        """Weigh: unreadable, denied, undecided, clean.
+
+        Raises:
+            InputError: something could not be read, or there was nothing to read.
+        """
+        if problems := (*self._unreadable, *nothing):
+            raise InputError(*problems)
+        if self._denied:
+            return 1
+        return 3 if self._is_undecided else 0
 
 
-def _problem(found: documents.Input, message: str) -> Problem:
-    place = found.place()
+def _problem(document: documents.Input, message: str) -> Problem:
+    place = document.place()
     return Problem(message=message, file=place.file, line=place.line, column=place.column)
 
 
-def _answer(found: documents.Input, attributes: Attributes, phase: PhaseName, door: Door) -> Answer:
+def _complain(problem: Problem) -> None:
+    sys.stderr.write(terminal.lines([f"error: {problem}"]))
+
+
+def _answer(document: documents.Input, attributes: Attributes, phase: PhaseName, door: Door) -> Answer:
     outcome = run(attributes, phase, door)
     shown_as = Phase.VALIDATE if phase == "validate" else Phase.MUTATE  # where a patch may stand in the response
     body = respond.respond(attributes.uid, outcome.verdict, shown_as, attributes.operation)
     return Answer(
-        place=found.place(),
-        index=found.index,
+        place=document.place(),
+        index=document.index,
         subject=subject(attributes),
         operation=str(attributes.operation),
         phase=phase,
@@ -136,15 +171,5 @@ def _answer(found: documents.Input, attributes: Attributes, phase: PhaseName, do
         decisions=outcome.decisions,
         patched_object=outcome.patched_object,
         response=json.loads(body),
+        locate=document.locator(fixtures.object_path(document.value)),
     )
-
-
-def _exit_code(given: list[Answer], problems: list[Problem], undecided: list[Problem]) -> int:
-    """Complain about what could not be read or asked, and weigh: unreadable, denied, undecided, clean."""
-    for problem in undecided:
-        sys.stderr.write(terminal.lines([f"error: {problem}"]))
-    if problems:
-        raise InputError(*problems)
-    if any(not answer.verdict.allowed for answer in given):
-        return 1
-    return 3 if undecided or any(answer.is_undecided for answer in given) else 0

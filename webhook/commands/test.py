@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,11 +13,12 @@ from webhook import assembly, shipped, terminal
 from webhook.commands import options, output
 from webhook.errors import InputError, Problem
 from webhook.policy.load import Options
-from webhook.report import junit
+from webhook.report import formats
+from webhook.report.case import CaseResult
+from webhook.report.writer import Totals
 from webhook.suites import find
-from webhook.suites.case import Result, check
+from webhook.suites.case import check
 
-FORMATS = ("text", "json", "junit")
 _NONE = "no case found; expected suite.yaml, kyverno-test.yaml or *cases.jsonl"
 
 
@@ -34,10 +34,7 @@ def command(
     ] = None,
     *,
     require_tests: Annotated[bool, typer.Option("--require-tests", help="Fail when there is no case at all.")] = False,
-    chosen: Annotated[
-        list[str] | None,
-        typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text, json or junit; repeatable."),
-    ] = None,
+    chosen: options.ReportOutputs = None,
     workloads: options.Workloads = None,
     cel_engine: options.Engine = None,
     kubernetes_version: options.Version = None,
@@ -46,24 +43,24 @@ def command(
 
     Exits with 0 when all cases pass, 1 when one fails, and 2 when a suite cannot be read.
     """
-    outputs = output.parse(chosen, FORMATS)
+    writers = formats.of_cases()
+    outputs = output.parse(chosen, writers)
     settings = assembly.read_settings(workloads=workloads, cel_engine=cel_engine, kubernetes_version=kubernetes_version)
     problems: list[Problem] = []
     named = folder or [Path(shipped.shown(each)) for each in assembly.places(settings)]
-    results = list(_results(named, assembly.options(settings), problems))
-    writers = {"text": lambda: text(results), "json": lambda: document(results), "junit": lambda: junit.write(results)}
-    output.deliver(outputs, writers)
+    count = failed = 0
+    with output.Report(outputs, writers, {}) as report:
+        for result in _results(named, assembly.options(settings), problems):
+            count += 1
+            failed += bool(result.why)
+            report.entry(result)
+        report.end(Totals(entries=count, failures=failed, unreadable=tuple(problems)))
     if problems:
         raise InputError(*problems)
-    if not results:
-        where = " ".join(map(str, folder or ()))
-        told = f"{'error: --require-tests: ' if require_tests else ''}{where}: {_NONE}"
-        sys.stderr.write(terminal.lines([told]))
-        return int(require_tests)
-    return 1 if any(result.why for result in results) else 0
+    return int(failed > 0) if count else _nothing(folder, require_tests=require_tests)
 
 
-def _results(named: Sequence[Path], how: Options, problems: list[Problem]) -> Iterator[Result]:
+def _results(named: Sequence[Path], how: Options, problems: list[Problem]) -> Iterator[CaseResult]:
     """Every case of every suite; a suite that cannot be read is a problem, and the others still run."""
     for suite in find.suites(named):
         try:
@@ -72,24 +69,7 @@ def _results(named: Sequence[Path], how: Options, problems: list[Problem]) -> It
             problems.extend(error.problems)
 
 
-def text(results: Sequence[Result]) -> str:
-    """A line per suite, every failure with its difference, and the sums."""
-    lines: list[str] = []
-    for suite in dict.fromkeys(result.suite for result in results):
-        own = [result for result in results if result.suite == suite]
-        failed = [result for result in own if result.why]
-        lines.append(f"{suite}: {len(own) - len(failed)} of {len(own)} passed")
-        for result in failed:
-            lines.append(f"  failed: {result.id}")
-            lines.extend(f"    {line}" for line in result.why.split("\n"))
-    failures = sum(bool(result.why) for result in results)
-    cases = "1 case" if len(results) == 1 else f"{len(results)} cases"
-    lines.append(f"{cases}: {len(results) - failures} passed, {failures} failed")
-    return terminal.lines(lines)
-
-
-def document(results: Sequence[Result]) -> str:
-    """`{"total", "passed", "failed": [{"id", "why"}]}`."""
-    failed = [{"id": result.id, "why": result.why} for result in results if result.why]
-    sums: dict[str, Any] = {"total": len(results), "passed": len(results) - len(failed), "failed": failed}
-    return terminal.exact_json(json.dumps(sums, indent=2, ensure_ascii=False)) + "\n"
+def _nothing(folder: Sequence[Path] | None, *, require_tests: bool) -> int:
+    where = " ".join(map(str, folder or ()))
+    sys.stderr.write(terminal.lines([f"{'error: --require-tests: ' if require_tests else ''}{where}: {_NONE}"]))
+    return int(require_tests)

@@ -1,4 +1,4 @@
-"""Findings: decisions put beside the object and the line they are about.
+"""Findings: each decision with its rule, the object and the line that it is about.
 
 Knows the result words of wgpolicyk8s.io/v1alpha2 and what each decision is in them; knows no output format and
 evaluates nothing.
@@ -6,15 +6,14 @@ evaluates nothing.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
 from webhook.attributes import Attributes, Phase
 from webhook.decisions import Decision, ValidationAction
-from webhook.errors import Problem
+from webhook.report.rule import Rule, Rules, rule_of
 
 
 class Result(StrEnum):
@@ -60,9 +59,10 @@ Locate: TypeAlias = Callable[[str], Place]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One result. `path` is the field it is about, "" for the object; `decision` is what it was made from."""
+    """One result. `rule` says what is known of the rule; `decision` is what the finding was made from."""
 
     result: Result
+    rule: Rule
     subject: Subject
     place: Place
     phase: Phase
@@ -70,38 +70,13 @@ class Finding:
 
     @property
     def path(self) -> str:
-        """The field path inside the object."""
+        """The field inside the object, "" for the object as a whole."""
         return self.decision.path
 
     @property
     def message(self) -> str:
         """The policy's text; it begins with the field path where there is one."""
         return self.decision.message
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Foreign:
-    """A document that is no Kubernetes object: named and counted, never judged."""
-
-    place: Place
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """Everything one audit found, in the order of its input."""
-
-    findings: tuple[Finding, ...]
-    objects: int
-    files: int
-    foreign: tuple[Foreign, ...] = ()
-    unreadable: tuple[Problem, ...] = ()
-
-    @property
-    def summary(self) -> Mapping[Result, int]:
-        """How many results of each kind, every kind named."""
-        counts = Counter(finding.result for finding in self.findings)
-        return {result: counts[result] for result in Result}
 
 
 def result(decision: Decision) -> Result:
@@ -134,32 +109,41 @@ def subject(attributes: Attributes) -> Subject:
     )
 
 
-def findings(decisions: Iterable[tuple[Phase, Decision]], about: Subject, locate: Locate) -> tuple[Finding, ...]:
+def findings(
+    decisions: Iterable[tuple[Phase, Decision]], about: Subject, locate: Locate, rules: Rules
+) -> tuple[Finding, ...]:
     """The findings of one object: every decision that says something, and one pass for each policy that is content.
 
     Args:
         decisions: what was decided, with the phase it was decided in.
         about: the object.
         locate: from a field path to its place in the input.
+        rules: what is known of the rules.
     """
     kept: list[Finding] = []
     passed: dict[str, Finding] = {}
     for phase, decision in decisions:
-        outcome = result(decision)
-        found = Finding(result=outcome, subject=about, place=locate(decision.path), phase=phase, decision=decision)
-        if outcome is not Result.PASS:
-            kept.append(found)
+        finding = Finding(
+            result=result(decision),
+            rule=rule_of(decision, rules),
+            subject=about,
+            place=locate(decision.path),
+            phase=phase,
+            decision=decision,
+        )
+        if finding.result is not Result.PASS:
+            kept.append(finding)
         elif decision.kind == "validating":
-            passed.setdefault(decision.policy, found)
-    spoke = {found.decision.policy for found in kept}
-    return (*_distinct(kept), *(found for policy, found in passed.items() if policy not in spoke))
+            passed.setdefault(decision.policy, finding)
+    spoke = {finding.decision.policy for finding in kept}
+    return (*_distinct(kept), *(finding for policy, finding in passed.items() if policy not in spoke))
 
 
-def _distinct(found: Iterable[Finding]) -> Iterable[Finding]:
+def _distinct(repeated: Iterable[Finding]) -> Iterator[Finding]:
     """Without repetitions: a policy that speaks in both phases says the same thing once."""
     seen = set()
-    for one in found:
-        key = (one.result, one.decision.policy, one.decision.path, one.message, one.decision.param)
+    for finding in repeated:
+        key = (finding.result, finding.decision.policy, finding.path, finding.message, finding.decision.param)
         if key not in seen:
             seen.add(key)
-            yield one
+            yield finding

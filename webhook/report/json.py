@@ -1,71 +1,96 @@
-"""A report for programs: one JSON document."""
+"""For programs: one JSON document.
+
+A list of findings or answers is written piece by piece; sums come after it.
+"""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from typing import Any
 
-from webhook import terminal
-from webhook.attributes import JSON
-from webhook.decisions import Decision
-from webhook.report.finding import Finding, Place, Report
+from webhook.report.answer import Answer
+from webhook.report.case import CaseResult
+from webhook.report.finding import Finding
+from webhook.report.records import encoded, of_answer, of_finding, of_place
+from webhook.report.rule import Rules
+from webhook.report.writer import Totals
+
+_INDENT = "  "
 
 
-def write(report: Report) -> str:
-    """Findings (passes included), documents that are no objects, unreadable files and the summary."""
-    return terminal.exact_json(json.dumps(document(report), indent=2, ensure_ascii=False)) + "\n"
+class Findings:
+    """An audit: `{"findings", "notKubernetes", "unreadable", "objects", "files", "summary"}`, passes included."""
+
+    def __init__(self) -> None:
+        self._comma = ""
+
+    def begin(self, _rules: Rules) -> Iterator[str]:
+        """Open the list."""
+        yield '{\n  "findings": ['
+
+    def entry(self, entry: Finding) -> Iterator[str]:
+        """One element of the list."""
+        yield f"{self._comma}\n{_indented(of_finding(entry), 2)}"
+        self._comma = ","
+
+    def end(self, totals: Totals) -> Iterator[str]:
+        """Everything that is no finding."""
+        rest = {
+            "notKubernetes": [{**of_place(each.place), "reason": each.why} for each in totals.skipped],
+            "unreadable": [
+                {"file": problem.file, "line": problem.line, "column": problem.column, "reason": problem.message}
+                for problem in totals.unreadable
+            ],
+            "objects": totals.entries,
+            "files": totals.files,
+            "summary": {str(result): count for result, count in totals.results.items()},
+        }
+        closing = "\n  ]" if self._comma else "]"
+        yield f"{closing},\n{encoded(rest, indent=2)[2:]}\n"
 
 
-def document(report: Report) -> JSON:
-    """The same as plain JSON values."""
-    return {
-        "objects": report.objects,
-        "files": report.files,
-        "summary": {str(result): count for result, count in report.summary.items()},
-        "findings": [_finding(finding) for finding in report.findings],
-        "notKubernetes": [{**_place(foreign.place), "reason": foreign.why} for foreign in report.foreign],
-        "unreadable": [
-            {"file": problem.file, "line": problem.line, "column": problem.column, "reason": problem.message}
-            for problem in report.unreadable
-        ],
-    }
+class Answers:
+    """A replay: the list of the answers."""
+
+    def __init__(self) -> None:
+        self._comma = ""
+
+    def begin(self, _rules: Rules) -> Iterator[str]:
+        """Open the list."""
+        yield "["
+
+    def entry(self, entry: Answer) -> Iterator[str]:
+        """One element of the list."""
+        yield f"{self._comma}\n{_indented(of_answer(entry), 1)}"
+        self._comma = ","
+
+    def end(self, _totals: Totals) -> Iterator[str]:
+        """Close the list."""
+        yield "\n]\n" if self._comma else "]\n"
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
-    about = finding.subject
-    return {
-        "result": str(finding.result),
-        **decision(finding.decision),
-        "phase": str(finding.phase),
-        "object": {
-            "apiVersion": about.api_version,
-            "kind": about.kind,
-            "namespace": about.namespace,
-            "name": about.name,
-        },
-        **_place(finding.place),
-    }
+class Cases:
+    """A test: `{"total", "passed", "failed": [{"id", "why"}]}`. It begins with the sums: failed cases are held."""
+
+    def __init__(self) -> None:
+        self._failed: list[dict[str, str]] = []
+
+    def begin(self, _rules: Rules) -> Iterator[str]:
+        """Nothing: the sums come first."""
+        yield from ()
+
+    def entry(self, entry: CaseResult) -> Iterator[str]:
+        """Hold a failed case."""
+        if entry.why:
+            self._failed.append({"id": entry.id, "why": entry.why})
+        yield from ()
+
+    def end(self, totals: Totals) -> Iterator[str]:
+        """The whole document."""
+        sums: dict[str, Any] = {"total": totals.entries, "passed": totals.entries - totals.failures}
+        yield encoded({**sums, "failed": self._failed}, indent=2) + "\n"
 
 
-def decision(made: Decision) -> dict[str, Any]:
-    """One decision in JSON; how long it took is left out, so that output is stable."""
-    return {
-        "policy": made.policy,
-        "binding": made.binding,
-        "param": made.param,
-        "kind": made.kind,
-        "index": made.index,
-        "evaluation": made.evaluation,
-        "action": made.action,
-        "actions": [str(action) for action in made.actions],
-        "path": made.path,
-        "message": made.message,
-        "reason": made.reason,
-        "code": made.code,
-        "severity": made.severity,
-        "category": made.category,
-    }
-
-
-def _place(place: Place) -> dict[str, Any]:
-    return {"file": place.file, "line": place.line, "column": place.column}
+def _indented(value: dict[str, Any], depth: int) -> str:
+    """The value as a part of an indented document: line breaks stand between tokens only, inside texts none is left."""
+    return "\n".join(_INDENT * depth + line for line in encoded(value, indent=2).split("\n"))

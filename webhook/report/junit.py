@@ -1,52 +1,123 @@
-"""Test results as JUnit XML: one testsuite per file, one testcase per case, a failure with its whole text.
+"""JUnit XML, which CI systems show: one testsuite per file, one testcase per case, review or finding.
 
 Follows the schema that Jenkins and GitLab read (junit-10.xsd). No times: the same results give the same text.
 Names and texts are those of a terminal: what XML 1.0 cannot hold, not even escaped, is a visible escape there.
+A document begins with its sums, so test cases are held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
-from xml.etree.ElementTree import Element, SubElement, indent, tostring
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+from webhook.report.answer import Answer
+from webhook.report.case import CaseResult
+from webhook.report.finding import Finding, Result
+from webhook.report.rule import Rules
+from webhook.report.writer import Totals
 from webhook.terminal import one_line
 
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
-class Result(Protocol):
-    """What is known of one case; `why` is "" for a pass."""
+_ELEMENTS = {Result.FAIL: "failure", Result.WARN: "failure", Result.ERROR: "error", Result.SKIP: "skipped"}
+_SUMS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
-    @property
-    def id(self) -> str:
-        """Its name among all cases."""
-        ...
-
-    @property
-    def suite(self) -> str:
-        """The file it is from."""
-        ...
-
-    @property
-    def why(self) -> str:
-        """What was not as expected."""
-        ...
+Entry = TypeVar("Entry")
 
 
-def write(results: Sequence[Result]) -> str:
-    """The whole document."""
-    root = Element("testsuites", _counts(results))
-    for suite in dict.fromkeys(result.suite for result in results):
-        own = [result for result in results if result.suite == suite]
-        element = SubElement(root, "testsuite", {"name": one_line(suite), **_counts(own)})
-        for result in own:
-            case = SubElement(element, "testcase", {"classname": one_line(suite), "name": one_line(result.id)})
-            if result.why:
-                lines = result.why.split("\n")
-                SubElement(case, "failure", {"message": one_line(lines[0])}).text = "\n".join(map(one_line, lines))
+@dataclass(frozen=True, slots=True)
+class _TestCase:
+    """One testcase element. `outcome` is the element inside it, "" for a pass; `text` is what that says."""
+
+    suite: str
+    name: str
+    outcome: str = ""
+    text: str = ""
+
+
+class _Held(Generic[Entry]):
+    """Holds the test cases, and writes them in the end."""
+
+    def __init__(self) -> None:
+        self._cases: list[_TestCase] = []
+
+    def begin(self, _rules: Rules) -> Iterator[str]:
+        """Nothing: the sums come first."""
+        yield from ()
+
+    def entry(self, entry: Entry) -> Iterator[str]:
+        """Hold one test case."""
+        self._cases.append(self.case(entry))
+        yield from ()
+
+    def end(self, _totals: Totals) -> Iterator[str]:
+        """The whole document."""
+        yield _document(self._cases)
+
+    def case(self, entry: Entry) -> _TestCase:
+        """The entry as a test case."""
+        raise NotImplementedError
+
+
+class Cases(_Held[CaseResult]):
+    """The results of suites."""
+
+    def case(self, entry: CaseResult) -> _TestCase:
+        """A case of a suite is a test case as it is."""
+        return _TestCase(entry.suite, entry.id, "failure" if entry.why else "", entry.why)
+
+
+class Answers(_Held[Answer]):
+    """The answers to reviews; a denial is a failure."""
+
+    def case(self, entry: Answer) -> _TestCase:
+        """A review, named by its number in its file, since two may be about one object."""
+        name = f"{entry.index}: {entry.operation} {entry.subject}"
+        status = entry.verdict.status
+        if entry.verdict.allowed or status is None:
+            return _TestCase(entry.place.file, name)
+        return _TestCase(entry.place.file, name, "failure", status.message)
+
+
+class Findings(_Held[Finding]):
+    """The findings of an audit; a warning is a failure, what could not be evaluated an error or skipped."""
+
+    def case(self, entry: Finding) -> _TestCase:
+        """A rule and the object that it was asked about."""
+        name = f"{entry.rule.id}: {entry.subject}"
+        return _TestCase(entry.place.file, name, _ELEMENTS.get(entry.result, ""), entry.message)
+
+
+def _document(cases: Sequence[_TestCase]) -> str:
+    from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+    root = Element("testsuites", _sums(cases))
+    for suite in dict.fromkeys(case.suite for case in cases):
+        own = [case for case in cases if case.suite == suite]
+        element = SubElement(root, "testsuite", {"name": one_line(suite), **_sums(own)})
+        for case in own:
+            testcase = SubElement(element, "testcase", {"classname": one_line(suite), "name": one_line(case.name)})
+            if case.outcome:
+                testcase.append(_outcome(case))
     indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 
 
-def _counts(results: Iterable[Result]) -> dict[str, str]:
-    listed = list(results)
-    return {"tests": str(len(listed)), "failures": str(sum(bool(result.why) for result in listed))}
+def _outcome(case: _TestCase) -> Element:
+    from xml.etree.ElementTree import Element
+
+    lines = case.text.split("\n")
+    element = Element(case.outcome, {"message": one_line(lines[0])})
+    element.text = "\n".join(map(one_line, lines))
+    return element
+
+
+def _sums(cases: Sequence[_TestCase]) -> dict[str, str]:
+    """Tests and failures always; errors and skipped where there are any."""
+    counts = Counter(case.outcome for case in cases)
+    always = {"tests": str(len(cases)), "failures": str(counts["failure"])}
+    rest = {_SUMS[outcome]: str(counts[outcome]) for outcome in ("error", "skipped") if counts[outcome]}
+    return always | rest

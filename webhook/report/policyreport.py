@@ -2,18 +2,21 @@
 
 Knows the schema of kubernetes-sigs/wg-policy-prototypes policy-report/crd/v1alpha2 and the conventions of its other
 producers (one report per namespace when it does not belong to one object, managed-by label, strings in properties).
-No timestamp: the schema does not demand one, and the same input gives the same text.
+No timestamp: the schema does not demand one, and the same input gives the same text. An object begins with its sums and
+has the findings of one namespace, so findings are held.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from webhook import yamlfile
 from webhook.attributes import JSON
-from webhook.report.finding import Finding, Report, Result
+from webhook.report.finding import Finding, Result
+from webhook.report.rule import Rules
+from webhook.report.writer import Totals
 
 API_VERSION: Final = "wgpolicyk8s.io/v1alpha2"
 NAME: Final = "claimgate"
@@ -21,9 +24,24 @@ SEVERITIES: Final = frozenset({"critical", "high", "medium", "low", "info"})
 """The schema's closed set; a policy's other words stay out of the report."""
 
 
-def write(report: Report) -> str:
-    """The objects as one YAML stream that `kubectl apply -f` takes; empty when no policy said anything."""
-    return "---\n".join(yamlfile.dump(manifest) for manifest in objects(report.findings))
+class Findings:
+    """One YAML stream that `kubectl apply -f` takes; empty when no policy said anything."""
+
+    def __init__(self) -> None:
+        self._findings: list[Finding] = []
+
+    def begin(self, _rules: Rules) -> Iterator[str]:
+        """Nothing."""
+        yield from ()
+
+    def entry(self, entry: Finding) -> Iterator[str]:
+        """Hold the finding."""
+        self._findings.append(entry)
+        yield from ()
+
+    def end(self, _totals: Totals) -> Iterator[str]:
+        """All objects."""
+        yield "---\n".join(yamlfile.dump(manifest) for manifest in objects(self._findings))
 
 
 def objects(findings: Iterable[Finding]) -> tuple[JSON, ...]:

@@ -1,26 +1,91 @@
-"""A report for people: one line per finding as compilers print theirs, then the sums."""
+"""For people: a line for each finding as compilers print theirs, for each review or suite, and then the sums."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from webhook import terminal
-from webhook.report.finding import Finding, Report, Result
+from webhook.attributes import JSON
+from webhook.report.answer import Answer
+from webhook.report.case import CaseResult
+from webhook.report.finding import Finding, Result
+from webhook.report.records import compact
+from webhook.report.rule import Rules
+from webhook.report.writer import Totals
+from webhook.wording import counted, named
 
 _UNKNOWN = "not evaluated: "
+_VALUE_WIDTH = 160
+"""Characters of a patch's value; the whole value is in json and ndjson."""
 
 
-def write(report: Report) -> str:
+class Findings:
     """`file:line: result: message (Kind namespace/name, policy name)`, passes left out, and a summary line.
 
     What is missing is said once, where it is missed first: a folder without its cluster misses the same few objects
-    hundreds of times. The other formats have every line.
+    hundreds of times. So everything but passes is held until it is known how often. The other formats have every line.
     """
-    return terminal.lines(_lines(report))
+
+    def __init__(self) -> None:
+        self._spoken: list[Finding] = []
+
+    def begin(self, _rules: Rules) -> Iterator[str]:
+        """Nothing."""
+        yield from ()
+
+    def entry(self, entry: Finding) -> Iterator[str]:
+        """Hold what is no pass."""
+        if entry.result is not Result.PASS:
+            self._spoken.append(entry)
+        yield from ()
+
+    def end(self, totals: Totals) -> Iterator[str]:
+        """All lines and the sums."""
+        yield terminal.lines(_lines(self._spoken, totals))
 
 
-def _lines(report: Report) -> Iterator[str]:
-    spoken = [finding for finding in report.findings if finding.result is not Result.PASS]
+class Answers:
+    """A line for each review, below it what the caller would see and what changes, and the sums."""
+
+    def begin(self, _rules: Rules) -> Iterator[str]:
+        """Nothing."""
+        yield from ()
+
+    def entry(self, entry: Answer) -> Iterator[str]:
+        """The lines of one review."""
+        yield terminal.lines(_answer(entry))
+
+    def end(self, totals: Totals) -> Iterator[str]:
+        """The sums."""
+        allowed = totals.entries - totals.failures
+        yield terminal.lines([f"{counted(totals.entries, 'review')}: {allowed} allowed, {totals.failures} denied"])
+
+
+class Cases:
+    """A line for each suite, each failure with its difference, and the sums."""
+
+    def __init__(self) -> None:
+        self._suite: list[CaseResult] = []
+
+    def begin(self, _rules: Rules) -> Iterator[str]:
+        """Nothing."""
+        yield from ()
+
+    def entry(self, entry: CaseResult) -> Iterator[str]:
+        """The suite before this one, once its last case is known."""
+        if self._suite and self._suite[0].suite != entry.suite:
+            yield terminal.lines(_suite(self._suite))
+            self._suite = []
+        self._suite.append(entry)
+
+    def end(self, totals: Totals) -> Iterator[str]:
+        """The last suite and the sums."""
+        passed = totals.entries - totals.failures
+        last = _suite(self._suite) if self._suite else ()
+        yield terminal.lines([*last, f"{counted(totals.entries, 'case')}: {passed} passed, {totals.failures} failed"])
+
+
+def _lines(spoken: Sequence[Finding], totals: Totals) -> Iterator[str]:
     missed = _missed(spoken)
     said: set[str] = set()
     for finding in spoken:
@@ -30,20 +95,20 @@ def _lines(report: Report) -> Iterator[str]:
             continue
         yield from (_together(text, missed[text]) for text in lacking if text not in said)
         said.update(lacking)
-    for foreign in report.foreign:
-        yield f"{foreign.place}: not audited: {foreign.why}"
-    if spoken or report.foreign:
+    for skipped in totals.skipped:
+        yield f"{skipped.place}: not audited: {skipped.why}"
+    if spoken or totals.skipped:
         yield ""
-    yield _summary(report)
+    yield _summary(totals)
 
 
 def _missed(spoken: Sequence[Finding]) -> Mapping[str, Sequence[Finding]]:
     """Who misses what, in the order of the report."""
-    found: dict[str, list[Finding]] = {}
+    missed: dict[str, list[Finding]] = {}
     for finding in spoken:
         for text in _lacking(finding):
-            found.setdefault(text, []).append(finding)
-    return found
+            missed.setdefault(text, []).append(finding)
+    return missed
 
 
 def _lacking(finding: Finding) -> Sequence[str]:
@@ -57,10 +122,10 @@ def _lacking(finding: Finding) -> Sequence[str]:
 
 def _together(text: str, missing: Sequence[Finding]) -> str:
     first = missing[0]
-    policies = dict.fromkeys(finding.decision.policy for finding in missing)
-    names = f"{'policy' if len(policies) == 1 else 'policies'} {', '.join(policies)}"
+    policies = list(dict.fromkeys(finding.decision.policy for finding in missing))
     times = f"{len(missing)} times, first for {first.subject}" if len(missing) > 1 else str(first.subject)
-    return f"{first.place}: {first.result}: {_UNKNOWN}{' '.join(text.split())} ({times}, {names})"
+    whom = f"{times}, {named(policies, 'policy', 'policies')}"
+    return f"{first.place}: {first.result}: {_UNKNOWN}{' '.join(text.split())} ({whom})"
 
 
 def _line(finding: Finding) -> str:
@@ -68,15 +133,41 @@ def _line(finding: Finding) -> str:
     return f"{finding.place}: {finding.result}: {message} ({finding.subject}, policy {finding.decision.policy})"
 
 
-def _summary(report: Report) -> str:
-    counts = ", ".join(f"{count} {result}" for result, count in report.summary.items())
-    text = f"{_many(report.objects, 'object')} in {_many(report.files, 'file')}: {counts}"
-    if report.foreign:
-        text += f"; {_many(len(report.foreign), 'document')} without a Kubernetes object"
-    if report.unreadable:
-        text += f"; {_many(len({problem.file for problem in report.unreadable}), 'file')} not read in full"
+def _summary(totals: Totals) -> str:
+    counts = ", ".join(f"{count} {result}" for result, count in totals.results.items())
+    text = f"{counted(totals.entries, 'object')} in {counted(totals.files, 'file')}: {counts}"
+    if totals.skipped:
+        text += f"; {counted(len(totals.skipped), 'document')} without a Kubernetes object"
+    if totals.unreadable:
+        text += f"; {counted(len({problem.file for problem in totals.unreadable}), 'file')} not read in full"
     return text
 
 
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def _answer(answer: Answer) -> Iterator[str]:
+    verdict, status = answer.verdict, answer.verdict.status
+    said = "allowed" if verdict.allowed or status is None else f"denied {status.code} {status.reason}"
+    yield f"{answer.place}: {said}: {answer.operation} {answer.subject}"
+    if not verdict.allowed and status is not None:
+        yield from (f"    {line}" for line in terminal.message_lines(status.message))
+    yield from (f"    warning: {warning}" for warning in verdict.warnings)
+    yield from (f"    {unknown}" for unknown in answer.unknown)
+    yield from (f"    patch: {operation(change)}" for change in verdict.patch)
+
+
+def operation(change: Mapping[str, JSON]) -> str:
+    """One patch operation on one line: `add /metadata/labels = {"a":"b"}`."""
+    shown = f"{change['op']} {change['path']}"
+    if "from" in change:
+        return f"{shown} from {change['from']}"
+    if "value" not in change:
+        return shown
+    value = compact(change["value"])
+    return f"{shown} = {value if len(value) <= _VALUE_WIDTH else value[: _VALUE_WIDTH - 1] + '…'}"
+
+
+def _suite(results: Sequence[CaseResult]) -> Iterator[str]:
+    failed = [result for result in results if result.why]
+    yield f"{results[0].suite}: {len(results) - len(failed)} of {len(results)} passed"
+    for result in failed:
+        yield f"  failed: {result.id}"
+        yield from (f"    {line}" for line in result.why.split("\n"))

@@ -17,6 +17,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.errors import ClaimgateError
 from webhook.policy.load import Options, load_documents
 from webhook.policy.policy_set import PolicySet
+from webhook.report.case import CaseResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,22 +32,13 @@ class Case:
     mismatches: Callable[[], Sequence[str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """How a case went. why is "" for a pass."""
-
-    id: str
-    suite: str
-    why: str = ""
-
-
-def check(case: Case) -> Result:
+def check(case: Case) -> CaseResult:
     """Run one case."""
     try:
         why = "\n".join(case.mismatches())
     except ClaimgateError as error:
         why = str(error) or "cannot be read"
-    return Result(id=case.id, suite=case.suite, why=why)
+    return CaseResult(id=case.id, suite=case.suite, why=why)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,127 @@
+"""A new output format is one file and one row: audit, replay and test then write it."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from webhook import yamlfile
+from webhook.cli import run
+from webhook.commands import output
+from webhook.report import formats
+from webhook.report.formats import FORMATS, Format
+from webhook.report.writer import Totals
+
+HERE = Path(__file__).parents[1] / "data" / "commands"
+POLICIES = ["--policies", str(HERE / "policies")]
+
+
+class Rows:
+    """The new format: rule, result and object of each finding, between the number of rules and the sums."""
+
+    def begin(self, rules):
+        yield f"{len(rules)} rules\n"
+
+    def entry(self, entry):
+        yield f"{entry.rule.id}\t{entry.result}\t{entry.subject}\n"
+
+    def end(self, totals):
+        yield f"{totals.entries} entries, {sum(totals.results.values())} findings\n"
+
+
+@pytest.fixture
+def rows(monkeypatch):
+    monkeypatch.setattr(formats, "FORMATS", (*FORMATS, Format(name="rows", findings=Rows)))
+
+
+@pytest.fixture
+def pods(tmp_path):
+    labels = {"good": {}, "bad": {"deny": "1"}}
+    pods = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels[name]}} for name in labels]
+    (tmp_path / "pods.json").write_text(json.dumps(pods))
+    return str(tmp_path / "pods.json")
+
+
+DENIED = "denies\tfail\tPod default/bad\n"
+
+
+@pytest.mark.parametrize("verb", ["audit", "replay"])
+def test_a_format_that_is_added_writes_audits_and_replays(verb, rows, pods, capsys):
+    assert run([verb, *POLICIES, pods, "-o", "rows"]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("4 rules\n")
+    assert DENIED in out
+    assert "denies\tpass\tPod default/good\n" in out
+    assert out.endswith(f"2 entries, {out.count(chr(10)) - 2} findings\n")
+
+
+def test_a_format_that_is_added_writes_tests(rows, tmp_path, capsys):
+    (tmp_path / "policy.yaml").write_text((HERE / "policies" / "policies.yaml").read_text())
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+    cases = [{"name": str(allowed), "input": pod, "expect": {"allowed": allowed}} for allowed in (True, False)]
+    (tmp_path / "suite.yaml").write_text(yamlfile.dump({"cases": cases}))
+    assert run(["test", str(tmp_path), "-o", "rows"]) == 1
+    suite = tmp_path / "suite.yaml"
+    outcomes = [
+        f"{suite}\t{outcome}\tCase {tmp_path.name}/{name}" for outcome, name in (("pass", True), ("fail", False))
+    ]
+    assert capsys.readouterr().out.splitlines() == ["0 rules", *outcomes, "2 entries, 2 findings"]
+
+
+@pytest.mark.parametrize("name", formats.names())
+@pytest.mark.parametrize("verb", ["audit", "replay"])
+def test_every_format_writes_what_a_verb_reports(verb, name, pods, capsys):
+    assert run([verb, *POLICIES, pods, "-o", name]) == 1
+    assert "is not allowed; remove it" in capsys.readouterr().out
+
+
+def test_a_run_that_cannot_start_leaves_the_file_as_it_is(tmp_path, pods):
+    kept = tmp_path / "kept.json"
+    kept.write_text("before")
+    assert run(["audit", "--policies", str(tmp_path / "absent"), pods, "-o", f"json={kept}"]) == 2
+    assert kept.read_text() == "before"
+
+
+@dataclass
+class Gone:
+    """A stdout whose reader goes away after the first text."""
+
+    texts: list[str] = field(default_factory=list)
+
+    def writelines(self, texts):
+        for text in texts:
+            if self.texts:
+                raise BrokenPipeError
+            self.texts.append(text)
+
+
+class Words:
+    def begin(self, _rules):
+        yield "begin\n"
+
+    def entry(self, entry):
+        yield f"{entry}\n"
+
+    def end(self, _totals):
+        yield "end\n"
+
+
+def reported(outputs, monkeypatch):
+    monkeypatch.setattr(output.sys, "stdout", Gone())
+    with output.Report(outputs, {"words": Words}, {}) as report:
+        report.entry("one")
+        report.entry("two")
+        report.end(Totals())
+
+
+def test_a_file_is_complete_when_the_reader_of_stdout_goes_away(tmp_path, monkeypatch):
+    kept = tmp_path / "kept"
+    with pytest.raises(BrokenPipeError):
+        reported([output.Output("words"), output.Output("words", str(kept))], monkeypatch)
+    assert kept.read_text() == "begin\none\ntwo\nend\n"
+
+
+def test_nothing_more_is_done_for_nobody(monkeypatch):
+    with pytest.raises(BrokenPipeError):
+        reported([output.Output("words")], monkeypatch)

@@ -1,0 +1,64 @@
+"""Which output formats there are: a row each. A new format is a file with its writers and a row here.
+
+A format that knows only findings writes what all three verbs report: answers and case results are told to it as
+findings. One that says more of them has writers of its own for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeVar
+
+from webhook.report import json, junit, ndjson, policyreport, text
+from webhook.report.answer import Answer
+from webhook.report.case import CaseResult
+from webhook.report.finding import Finding
+from webhook.report.writer import ThroughFindings, Writer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A format, and what makes its writers: `findings` for audit, `answers` for replay, `cases` for test."""
+
+    name: str
+    findings: Callable[[], Writer[Finding]]
+    answers: Callable[[], Writer[Answer]] | None = None
+    cases: Callable[[], Writer[CaseResult]] | None = None
+
+
+FORMATS: Final[tuple[Format, ...]] = (
+    Format(name="text", findings=text.Findings, answers=text.Answers, cases=text.Cases),
+    Format(name="json", findings=json.Findings, answers=json.Answers, cases=json.Cases),
+    Format(name="ndjson", findings=ndjson.Lines, answers=ndjson.Lines, cases=ndjson.Lines),
+    Format(name="junit", findings=junit.Findings, answers=junit.Answers, cases=junit.Cases),
+    Format(name="policyreport", findings=policyreport.Findings),
+)
+
+Made = TypeVar("Made")
+Writers: TypeAlias = Mapping[str, Callable[[], Writer[Made]]]
+"""What makes the writer of each format, by its name."""
+
+
+def names() -> tuple[str, ...]:
+    """The names of all formats."""
+    return tuple(each.name for each in FORMATS)
+
+
+def of_findings() -> Writers[Finding]:
+    """The writers of an audit."""
+    return {each.name: each.findings for each in FORMATS}
+
+
+def of_answers() -> Writers[Answer]:
+    """The writers of a replay."""
+    return {each.name: each.answers or _through(each) for each in FORMATS}
+
+
+def of_cases() -> Writers[CaseResult]:
+    """The writers of a test."""
+    return {each.name: each.cases or _through(each) for each in FORMATS}
+
+
+def _through(each: Format) -> Callable[[], ThroughFindings]:
+    return lambda: ThroughFindings(each.findings())

@@ -1,0 +1,34 @@
+"""For programs that read line by line: one compact JSON object a line. Nothing is held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from webhook.report.answer import Answer
+from webhook.report.case import CaseResult
+from webhook.report.finding import Finding
+from webhook.report.records import compact, of_answer, of_case, of_finding, of_place
+from webhook.report.rule import Rules
+from webhook.report.writer import Totals
+
+
+class Lines:
+    """A line for each entry; an audit's documents that are no Kubernetes objects follow."""
+
+    def begin(self, _rules: Rules) -> Iterator[str]:
+        """Nothing: there is no frame."""
+        yield from ()
+
+    def entry(self, entry: Finding | Answer | CaseResult) -> Iterator[str]:
+        """One line."""
+        if isinstance(entry, Finding):
+            yield f"{compact(of_finding(entry))}\n"
+        elif isinstance(entry, Answer):
+            yield f"{compact(of_answer(entry))}\n"
+        else:
+            yield f"{compact(of_case(entry))}\n"
+
+    def end(self, totals: Totals) -> Iterator[str]:
+        """Lines for what was not audited."""
+        for skipped in totals.skipped:
+            yield f"{compact({'result': 'notKubernetes', **of_place(skipped.place), 'reason': skipped.why})}\n"
