@@ -121,6 +121,7 @@ MISTAKES = [
     ("an audit value", POLICY, "\"'v'\"", "'1'", "30:5", "spec.auditAnnotations[0].valueExpression", "must evaluate to one of [string null_type] but got int"),
     ("an unknown annotation", POLICY, "annotations: {}", "annotations: {claimgate.dev/expnd: pods}", "5:", 'metadata.annotations["claimgate.dev/expnd"]', "did you mean `claimgate.dev/expand`?"),
     ("an unknown fact", POLICY, "annotations: {}", "annotations: {claimgate.dev/facts: gpus}", "5:", 'metadata.annotations["claimgate.dev/facts"]', "expected one of: podSets, gpu"),
+    ("updates", POLICY, "annotations: {}", "annotations: {claimgate.dev/updates: status}", "5:", 'metadata.annotations["claimgate.dev/updates"]', "expected one of: spec"),
     ("a phase", POLICY, "annotations: {}", "annotations: {claimgate.dev/phase: later}", "5:", 'metadata.annotations["claimgate.dev/phase"]', "expected one of: validate, mutate, both"),
     ("expansion without pods", POLICY.replace("[pods]", "[services]"), "annotations: {}", "annotations: {claimgate.dev/expand: pods}", "5:", 'metadata.annotations["claimgate.dev/expand"]', "names pods of the core group"),
     ("no reinvocationPolicy", MUTATING, "  reinvocationPolicy: Never\n", "", "4:1", "spec.reinvocationPolicy", "Required value"),

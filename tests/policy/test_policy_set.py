@@ -9,6 +9,7 @@ from webhook.attributes import GroupVersionKind, Phase
 from webhook.cel import celpy_engine
 from webhook.cluster.interest import reading
 from webhook.errors import PolicyError
+from webhook.manifests.annotations import spelled_out
 from webhook.policy.load import Options, load, load_documents, refusal
 
 
@@ -73,6 +74,19 @@ def test_a_policy_says_why_it_is_not_portable():
     (own,) = policies(validating(rule, annotations={"facts": "dra", "expand": "pods", "phase": "both"})).validating
     assert [text.split(" ")[0] for text in own.obstacles] == ["uses", "expands", "speaks", "denies"]
     assert policies(validating("true"), mutating("Object{}")).validating[0].obstacles == ()
+
+
+def test_a_policy_about_changes_is_exported_with_the_condition_that_it_stands_for():
+    own, binding = validating("object.spec.x == 1", annotations={"updates": "spec", "severity": "low"})
+    assert [text.split(" ")[0] for text in policies([own, binding]).validating[0].obstacles] == ["leaves"]
+    exported = spelled_out(own)
+    assert exported["metadata"]["annotations"] == {"claimgate.dev/severity": "low"}
+    (alone,), (written,) = (policies([each, binding]).validating for each in (own, exported))
+    assert [(each.name, each.expression.source) for each in alone.conditions] == [
+        (each.name, each.expression.source) for each in written.conditions
+    ]
+    assert written.obstacles == ()
+    assert spelled_out(exported) is exported
 
 
 def test_a_folder_leaves_out_suites_cases_and_foreign_files(tmp_path):

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from webhook import documents
 from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
+from webhook.manifests.annotations import spelled_out
+from webhook.manifests.portability import is_written_out
 from webhook.paths import get
 from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
@@ -60,12 +62,14 @@ class _Collecting:
     def take(self, policy: Policy) -> bool:
         """Add a policy with its bindings, as it is or rewritten; say why not, if not."""
         kind = f"{policy.kind.capitalize()}AdmissionPolicy"
-        own = self.written[kind, policy.name]
+        own = spelled_out(self.written[kind, policy.name])
         bindings = [self.written[f"{kind}Binding", binding.name] for binding in policy.bindings]
-        if not policy.obstacles:
+        if not policy.expands and all(map(is_written_out, policy.obstacles)):
             self.manifests += [own, *bindings]
+            if policy.obstacles:
+                self.rewritten[_key(own)] = ()
             return True
-        if policy.expands and policy.kind == "validating" and len(policy.obstacles) == 1:
+        if policy.kind == "validating" and all(map(is_written_out, policy.obstacles)):
             return self._rewrite(policy.name, own, bindings)
         also = ", which is rewritten for validating policies only" if policy.kind == "mutating" else ""
         self.lacking.append(f"not exported: {policy.name}: {'; '.join(policy.obstacles)}{also}")

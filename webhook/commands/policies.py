@@ -209,7 +209,8 @@ def _portability(one: dict[str, Any]) -> str:
     if one["exported"] == "no":
         return f"no: {'; '.join(one['obstacles'])}"
     left_out = "".join(f"; not for {each}" for each in one["notRewritten"])
-    return f"after `claimgate policies export`, which writes its expansion out{left_out}"
+    what = "its expansion" if one["expands"] else "its condition"
+    return f"after `claimgate policies export`, which writes {what} out{left_out}"
 
 
 def _coverage(one: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from webhook.cel import compiled_engine
 from webhook.cel.library.declaration import Version
 from webhook.export import native_spec as nativespec
 from webhook.export.native_spec import Unrewritable
-from webhook.manifests.annotations import PREFIX
+from webhook.manifests.annotations import PREFIX, spelled_out
 from webhook.manifests.models import parse
 from webhook.policy.compile import compile_policy
 from webhook.workloads.rows import Row
@@ -56,6 +56,7 @@ def rewrite(policy: JSON, bindings: Sequence[JSON], table: Table, version: Versi
         Unrewritable: nothing of the expansion can be kept.
 
     """
+    policy = spelled_out(policy)
     spec = policy["spec"]
     for each in (spec["matchConstraints"], *(_resources(binding) for binding in bindings)):
         if any((each.get("objectSelector") or {}).values()):

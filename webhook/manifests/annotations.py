@@ -10,13 +10,21 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
+from webhook.attributes import JSON
 from webhook.manifests.field_errors import FieldError, invalid
 from webhook.paths import FieldPath
 
 PREFIX = "claimgate.dev/"
 PHASES = ("validate", "mutate", "both")
 SEVERITIES = ("critical", "high", "medium", "low", "info")
-_NAMES = ("expand", "facts", "phase", "severity", "category", "docs")
+_NAMES = ("expand", "facts", "phase", "updates", "severity", "category", "docs")
+
+SPEC_CHANGES = {
+    "name": f"{PREFIX}updates",
+    "expression": "request.operation == 'CREATE' || object.?spec != oldObject.?spec",
+}
+"""The matchCondition that `updates: spec` stands for. An object that was stored with a mistake must stay usable: its
+labels and finalizers may still change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +35,7 @@ class Settings:
     enters: bool = False
     facts: tuple[str, ...] = ()
     phase: Literal["validate", "mutate", "both"] = "validate"
+    is_about_specs: bool = False
     severity: str = ""
     category: str = ""
     docs: str = ""
@@ -42,6 +51,7 @@ def settings(annotations: Mapping[str, str], known_facts: tuple[str, ...]) -> tu
         for error in (
             _one_of("expand", own, ("pods", "objects")),
             _one_of("phase", own, PHASES),
+            _one_of("updates", own, ("spec",)),
             _one_of("severity", own, SEVERITIES),
             *(_one_of("facts", {"facts": fact}, known_facts) for fact in facts),
         )
@@ -54,12 +64,27 @@ def settings(annotations: Mapping[str, str], known_facts: tuple[str, ...]) -> tu
             enters=own.get("expand") == "objects",
             facts=tuple(fact for fact in facts if fact in known_facts),
             phase="mutate" if phase == "mutate" else "both" if phase == "both" else "validate",
+            is_about_specs=own.get("updates") == "spec",
             severity=own.get("severity", ""),
             category=own.get("category", ""),
             docs=own.get("docs", ""),
         ),
         tuple(errors),
     )
+
+
+def spelled_out(manifest: JSON) -> JSON:
+    """The manifest of a policy with the matchCondition that its annotation `updates` stands for."""
+    annotations = manifest["metadata"].get("annotations") or {}
+    if f"{PREFIX}updates" not in annotations:
+        return manifest
+    kept = {key: text for key, text in annotations.items() if key != f"{PREFIX}updates"}
+    conditions = [SPEC_CHANGES, *(manifest["spec"].get("matchConditions") or ())]
+    return {
+        **manifest,
+        "metadata": {**manifest["metadata"], "annotations": kept},
+        "spec": {**manifest["spec"], "matchConditions": conditions},
+    }
 
 
 def _path(name: str) -> FieldPath:

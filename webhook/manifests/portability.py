@@ -9,6 +9,14 @@ from webhook.manifests.annotations import PREFIX, Settings
 from webhook.manifests.models import MutatingPolicyManifest, PolicyManifest
 from webhook.manifests.validation import OWN_REASONS
 
+EXPANDS = "expands to the pod templates of workloads"
+LEAVES = "leaves out updates that do not change the spec"
+
+
+def is_written_out(obstacle: str) -> bool:
+    """Say whether `claimgate policies export` can say it in the API server's own terms."""
+    return obstacle.startswith((EXPANDS, LEAVES))
+
 
 def obstacles(manifest: PolicyManifest, settings: Settings) -> tuple[str, ...]:
     """Why the API server would refuse the policy or take it for something else; () for a portable one."""
@@ -16,7 +24,9 @@ def obstacles(manifest: PolicyManifest, settings: Settings) -> tuple[str, ...]:
     if settings.facts:
         found.append(f"uses facts ({', '.join(settings.facts)}), which only claimgate computes")
     if settings.expands:
-        found.append(f"expands to the pod templates of workloads ({PREFIX}expand)")
+        found.append(f"{EXPANDS} ({PREFIX}expand)")
+    if settings.is_about_specs:
+        found.append(f"{LEAVES} ({PREFIX}updates)")
     if settings.enters:
         found.append(f"is asked about objects inside others ({PREFIX}expand)")
     if not isinstance(manifest, MutatingPolicyManifest):

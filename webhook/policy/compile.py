@@ -80,10 +80,14 @@ def compile_policy(
         path = ("metadata", "annotations", f"{extensions.PREFIX}expand")
         errors.append(invalid(path, "objects", "is for validating policies; objects inside others are not changed"))
     walk = partial(Walk, engine, version, spec.param_kind is not None, settings.facts)
-    gate, body = Deferred(lambda: _gate(manifest, walk())), Deferred(lambda: _body(manifest, walk()))
+    own = settings.is_about_specs
+    gate, body = (
+        Deferred(lambda: _gate(manifest, walk(), is_about_specs=own)),
+        Deferred(lambda: _body(manifest, walk())),
+    )
     if not is_lazy:
         walked, rest = walk(), walk()
-        made_gate, made = _gate(manifest, walked), _body(manifest, rest)
+        made_gate, made = _gate(manifest, walked, is_about_specs=own), _body(manifest, rest)
         gate, body = Deferred(lambda: made_gate), Deferred(lambda: made)
         errors += [*walked.errors, *rest.errors]
     is_mutating = isinstance(spec, MutatingSpec)
@@ -111,9 +115,12 @@ def compile_policy(
     return policy, tuple(errors)
 
 
-def _gate(manifest: PolicyManifest, walk: Walk) -> MatchConditions:
+def _gate(manifest: PolicyManifest, walk: Walk, *, is_about_specs: bool) -> MatchConditions:
     """The matchConditions of a policy; what is wrong with them is in the walk."""
     found = _conditions(walk, manifest)
+    if is_about_specs:
+        own = extensions.SPEC_CHANGES
+        found = (_condition(walk, own["name"], own["expression"], ("metadata", "annotations", own["name"])), *found)
     return MatchConditions(conditions=found, needs=walk.needs, is_shared=all(each.is_shared for each in found))
 
 
@@ -143,15 +150,18 @@ def _conditions(walk: Walk, manifest: PolicyManifest) -> tuple[Condition, ...]:
     path = (*_SPEC, "matchConditions")
     found = manifest.spec.match_conditions
     walk.errors += verification.condition_count(found, path)
-    place = walk.place(variables=False)
     conditions = []
     for index, condition in enumerate(found):
         where = (*path, index, "expression")
-        expression = walk.trimmed(where, condition.expression, place, (BOOL,))
-        is_shared = expression.program is not None and expression.program.names <= SHARED
-        conditions.append(Condition(condition.name, expression, is_shared))
+        conditions.append(_condition(walk, condition.name, condition.expression, where))
         walk.errors += verification.condition_names(found, path, index)
     return tuple(conditions)
+
+
+def _condition(walk: Walk, name: str, source: str, where: FieldPath) -> Condition:
+    expression = walk.trimmed(where, source, walk.place(variables=False), (BOOL,))
+    is_shared = expression.program is not None and expression.program.names <= SHARED
+    return Condition(name, expression, is_shared)
 
 
 def _variables(walk: Walk, manifest: PolicyManifest) -> None:
