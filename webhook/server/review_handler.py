@@ -123,7 +123,7 @@ class ReviewHandler:
         try:
             reply = unpack(await self._lane.run(work, user, deadline), self._counters)
         except OutOfTime:
-            return self._unevaluated(head, phase, f"it took longer than {deadline - started:.3g} s", started)
+            return self._unevaluated(head, phase, f"it took longer than {deadline - started:.2g} s", started)
         except WorkerDied as error:
             return self._unevaluated(head, phase, str(error), started)
         if reply.outcome == "out of memory":

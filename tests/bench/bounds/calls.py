@@ -10,6 +10,7 @@ import json
 import socket
 import ssl
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 UID = b"@@@@@@@@-0000-4000-8000-000000000000"
@@ -69,11 +70,11 @@ GET_METRICS = GET_HEALTH.replace(b"healthz", b"metrics")
 
 
 class Connection:
-    """A connection that is made when it is needed, and made anew after it broke."""
+    """A connection that is made when it is needed, and made anew after it broke; plain HTTP where nobody is trusted."""
 
-    def __init__(self, port: int, trust: ssl.SSLContext, timeout_s: float) -> None:
+    def __init__(self, port: int, trust: ssl.SSLContext | None, timeout_s: float) -> None:
         self._port, self._trust, self._timeout_s = port, trust, timeout_s
-        self._tls: ssl.SSLSocket | None = None
+        self._socket: socket.socket | None = None
 
     def ask(self, request: bytes) -> Answer:
         """Send and read the whole answer.
@@ -83,23 +84,24 @@ class Connection:
         """
         started = perf_counter()
         try:
-            tls = self._connected()
-            tls.sendall(request)
-            code, body = self._read(tls)
+            connected = self._connected()
+            connected.sendall(request)
+            code, body = self._read(connected)
         except (OSError, ValueError) as error:
             self.close()
             raise error if isinstance(error, OSError) else OSError(f"no HTTP: {error}") from error
         return Answer(code, body, perf_counter() - started)
 
-    def _connected(self) -> ssl.SSLSocket:
-        if self._tls is None:
-            self._tls = connect(self._port, self._trust, self._timeout_s)
-        return self._tls
+    def _connected(self) -> socket.socket:
+        if self._socket is None:
+            make = connect_plain if self._trust is None else partial(connect, trust=self._trust)
+            self._socket = make(self._port, timeout_s=self._timeout_s)
+        return self._socket
 
-    def _read(self, tls: ssl.SSLSocket) -> tuple[int, bytes]:
+    def _read(self, connected: socket.socket) -> tuple[int, bytes]:
         heard, length, start = b"", None, 0
         while length is None or len(heard) < start + length:
-            piece = tls.recv(262144)
+            piece = connected.recv(262144)
             if not piece:
                 raise ConnectionError("closed before the answer was whole")
             heard += piece
@@ -112,9 +114,20 @@ class Connection:
         return int(heard[9:12]), heard[start:]
 
     def close(self) -> None:
-        if self._tls is not None:
-            self._tls.close()
-            self._tls = None
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def connect_plain(port: int, timeout_s: float) -> socket.socket:
+    """A connection to loopback without TLS.
+
+    Raises:
+        OSError: refused, or not made in time.
+    """
+    plain = socket.create_connection(("127.0.0.1", port), timeout_s)
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return plain
 
 
 def connect(port: int, trust: ssl.SSLContext, timeout_s: float) -> ssl.SSLSocket:
@@ -123,9 +136,8 @@ def connect(port: int, trust: ssl.SSLContext, timeout_s: float) -> ssl.SSLSocket
     Raises:
         OSError: refused, reset, or not made in time.
     """
-    plain = socket.create_connection(("127.0.0.1", port), timeout_s)
+    plain = connect_plain(port, timeout_s)
     try:
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return trust.wrap_socket(plain, server_hostname="localhost")
     except OSError:
         plain.close()

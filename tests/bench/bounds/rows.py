@@ -106,7 +106,7 @@ def settle(server: Server, asked: list[Question], sampler: Sampler) -> list[str]
     """Wait until the server is quick again; one that is stuck is killed and started anew, for the next row's sake."""
     end = time.monotonic() + SETTLE_S
     while server.is_alive and time.monotonic() < end:
-        to = Connection(server.address.health_port, server.address.trust(), 1.0)
+        to = Connection(server.address.health_port, server.address.health_trust(), 1.0)
         try:
             if to.ask(GET_HEALTH).elapsed_s < 0.2:
                 return []
@@ -123,7 +123,7 @@ def settle(server: Server, asked: list[Question], sampler: Sampler) -> list[str]
 
 def lanes(server: Server) -> str:
     """What the server itself counted of inline reviews and workers since it started, where it does."""
-    to = Connection(server.address.health_port, server.address.trust(), 5)
+    to = Connection(server.address.health_port, server.address.health_trust(), 5)
     try:
         lines = to.ask(GET_METRICS).body.decode().splitlines()
     finally:

@@ -39,6 +39,10 @@ class Address:
     def trust(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=self.ca)
 
+    def health_trust(self) -> ssl.SSLContext | None:
+        """None where probes are answered on a port of their own, which speaks plain HTTP as a kubelet asks it."""
+        return self.trust() if self.health_port == self.port else None
+
 
 class Server:
     """One `claimgate serve`, which can be started anew when an attack leaves it stuck."""

@@ -109,8 +109,8 @@ def _run(address: Address, asked: list[Question], per_second: int, pipe: Pipe) -
         lambda i=i: _ask(Connection(address.port, trust, TIMEOUT_S), asked, i, period_s, seen, stop)
         for i in range(CONNECTIONS)
     ]
-    health = Connection(address.health_port, trust, TIMEOUT_S)
-    targets += [lambda: _probe(health, seen, stop), lambda: _probe_anew(address, trust, seen, stop)]
+    health = Connection(address.health_port, address.health_trust(), TIMEOUT_S)
+    targets += [lambda: _probe(health, seen, stop), lambda: _probe_anew(address, seen, stop)]
     targets += [lambda: _delay(seen, stop)]
     threads = [threading.Thread(target=target) for target in targets]
     for thread in threads:
@@ -162,10 +162,10 @@ def _probe(to: Connection, seen: Seen, stop: threading.Event) -> None:
         seen.health_s.append(_health(to))
 
 
-def _probe_anew(address: Address, trust: object, seen: Seen, stop: threading.Event) -> None:
+def _probe_anew(address: Address, seen: Seen, stop: threading.Event) -> None:
     """As a kubelet does it: a new connection each time."""
     while not stop.wait(FRESH_EVERY_S):
-        to = Connection(address.health_port, trust, TIMEOUT_S)  # type: ignore[arg-type]
+        to = Connection(address.health_port, address.health_trust(), TIMEOUT_S)
         seen.fresh_s.append(_health(to))
         to.close()
 
