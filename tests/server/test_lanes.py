@@ -127,27 +127,36 @@ def test_without_a_uid_a_late_answer_is_an_http_error():
 
 
 async def _gather(lane: WorkerLane, *asked: tuple[str, float, float]) -> list[object]:
-    """Run work of so many seconds for users, each with so many seconds until its deadline."""
+    """Run work of so many seconds for tenants, each with so many seconds until its deadline."""
     begun = time.monotonic()
-    calls = [lane.run(lambda s=sleep: (time.sleep(s), b"done")[1], user, begun + until) for user, sleep, until in asked]
+    calls = [
+        lane.run(lambda s=sleep: (time.sleep(s), b"done")[1], ("", user), begun + until) for user, sleep, until in asked
+    ]
     return await asyncio.gather(*calls, return_exceptions=True)
 
 
-def test_a_user_does_not_take_the_last_worker():
+def test_a_tenant_does_not_take_the_last_worker():
     counters = Counters()
-    lane = WorkerLane(WorkerLimits(workers=2), counters)
+    lane = WorkerLane(WorkerLimits(workers=2, spare=0), counters)
     answers = asyncio.run(_gather(lane, ("greedy", 60, 1.0), ("greedy", 60, 1.0), ("other", 0, 30.0)))
     assert [type(each) for each in answers] == [OutOfTime, OutOfTime, bytes]
     assert counters.workers == {("answered",): 1, ("not_started",): 1, ("killed",): 1}
     assert (lane.busy, lane.waiting) == (0, 0)
 
 
-def test_users_take_turns():
-    lane = WorkerLane(WorkerLimits(workers=1), Counters())
+def test_a_spare_worker_is_left_for_tenants_that_were_quick():
+    lane = WorkerLane(WorkerLimits(workers=1, spare=1), Counters())
+    slow = asyncio.run(_gather(lane, ("slow", 0.5, 30.0)))
+    answers = asyncio.run(_gather(lane, ("other", 60, 1.0), ("slow", 0, 1.0), ("quick", 0, 30.0)))
+    assert [type(each) for each in (*slow, *answers)] == [bytes, OutOfTime, OutOfTime, bytes]
+
+
+def test_tenants_take_turns():
+    lane = WorkerLane(WorkerLimits(workers=1, spare=0), Counters())
     order: list[str] = []
 
     async def ask(user: str) -> None:
-        await lane.run(lambda: b"", user, time.monotonic() + 30)
+        await lane.run(lambda: b"", ("", user), time.monotonic() + 30)
         order.append(user)
 
     async def all_of_them() -> None:
@@ -159,8 +168,12 @@ def test_users_take_turns():
 
 def test_without_a_worker_the_deadline_ends_the_wait():
     with pytest.raises(OutOfTime):
-        asyncio.run(WorkerLane(WorkerLimits(workers=0), Counters()).run(lambda: b"", "u", time.monotonic() + 0.05))
+        asyncio.run(
+            WorkerLane(WorkerLimits(workers=0, spare=0), Counters()).run(
+                lambda: b"", ("", "u"), time.monotonic() + 0.05
+            )
+        )
     with pytest.raises(OutOfTime):
-        asyncio.run(WorkerLane(WorkerLimits(), Counters()).run(lambda: b"", "u", time.monotonic()))
+        asyncio.run(WorkerLane(WorkerLimits(), Counters()).run(lambda: b"", ("", "u"), time.monotonic()))
     with pytest.raises(WorkerDied):
-        asyncio.run(WorkerLane(WorkerLimits(), Counters()).run(lambda: os._exit(3), "u", time.monotonic() + 30))
+        asyncio.run(WorkerLane(WorkerLimits(), Counters()).run(lambda: os._exit(3), ("", "u"), time.monotonic() + 30))

@@ -1,8 +1,11 @@
 """How long the event loop may work on one review before the review is given to a worker process.
 
-While it works on one, everybody else waits. So a single slow review may take MOST_S; but slow reviews together may take
-only a SHARE of the loop's time, and when they took it each gets no more than LEAST_S, which is ten times what an
-ordinary review needs. The budget of a server that nobody attacks is always full.
+While it works on one, everybody else waits. So a single slow review may take MOST_S; but the slow reviews of one tenant
+together may take only TENANT_SHARE of the loop's time, and those of all tenants SHARE. A tenant that took its share
+gets LEAST_S for each review, which is ten times what an ordinary one needs; others still get FAIR_S, because nobody
+pays for what another one sent. The budget of a server that nobody attacks is always full.
+
+A tenant is a user in a namespace: the same controller creates the pods of everybody.
 
 What counts is the processor's time of this thread: on a busy node a thread that waits for its turn has not worked, and
 a worker would get its turn later still. Knows the clocks, nothing of reviews.
@@ -10,20 +13,58 @@ a worker would get its turn later still. Knows the clocks, nothing of reviews.
 
 from __future__ import annotations
 
+import resource
+from collections import OrderedDict
 from time import monotonic, thread_time
-from typing import Final
+from typing import Final, TypeAlias
 
 from webhook.deadline import STEP, Deadline
 from webhook.errors import InlineBudgetSpent
 
+Tenant: TypeAlias = tuple[str, str]
+"""A namespace, "" for what has none, and the name of a user."""
+
 MOST_S: Final = 0.020
 """A reader of the answer does not notice it, and a probe or another caller waits no longer than for a slow network."""
+FAIR_S: Final = 0.008
+"""An ordinary review is done in a tenth of it, also right after a fork, when each page that it touches is copied."""
 LEAST_S: Final = 0.003
-SHARE: Final = 0.1
+TENANT_SHARE: Final = 0.1
+SHARE: Final = 0.3
+WORKER_S: Final = 0.005
+"""What a worker costs the loop: the fork, and the copies of the pages that the next reviews touch."""
 WARMING_S: Final = 1.0
 """A worker would have to make the same functions, and throw them away."""
+_COPY_S: Final = 0.000_010
+_COPIES_S: Final = 0.010
+_THREAD: Final[int | None] = getattr(resource, "RUSAGE_THREAD", None)
 _SAVED_S: Final = 5 * MOST_S
-"""What a quiet time saves up: five slow reviews in a row."""
+"""What a quiet time saves up for a tenant: five slow reviews in a row. As much can be owed."""
+_SAVED_FOR_ALL_S: Final = MOST_S
+"""What it saves up for all of them: one, or several tenants at once would stop the loop for as many."""
+_TENANTS: Final = 4096
+"""So many tenants are remembered; those whose last slow review is longest ago are forgotten first."""
+
+
+class _Credit:
+    """Seconds of the loop that somebody may still use; negative while they are owed."""
+
+    __slots__ = ("_at", "_left_s", "_most_s", "_share")
+
+    def __init__(self, share: float, most_s: float, now: float) -> None:
+        self._share = share
+        self._left_s = self._most_s = most_s
+        self._at = now
+
+    def left(self, now: float) -> float:
+        """What is left at a moment of the monotonic clock."""
+        if now > self._at:
+            self._left_s = min(self._most_s, self._left_s + (now - self._at) * self._share)
+            self._at = now
+        return self._left_s
+
+    def take(self, seconds: float) -> None:
+        self._left_s = max(-self._most_s, self._left_s - seconds)
 
 
 class InlineBudget:
@@ -33,25 +74,61 @@ class InlineBudget:
         is_warming: the server has just started, and the first review of a policy also makes its functions.
     """
 
-    __slots__ = ("_counted_at", "_left_s", "is_warming")
+    __slots__ = ("_all", "_tenants", "is_warming")
 
     def __init__(self) -> None:
         self.is_warming = False
-        self._left_s = _SAVED_S
-        self._counted_at = monotonic()
+        self._all = _Credit(SHARE, _SAVED_FOR_ALL_S, monotonic())
+        self._tenants: OrderedDict[Tenant, _Credit] = OrderedDict()
 
-    def allowance(self, now: float) -> float:
-        """Seconds that the next review may take, at a moment of the monotonic clock."""
-        self._left_s = min(_SAVED_S, self._left_s + (now - self._counted_at) * SHARE)
-        self._counted_at = now
+    def allowance(self, tenant: Tenant, now: float) -> float:
+        """Seconds that the next review of a tenant may take, at a moment of the monotonic clock."""
         if self.is_warming:
             return WARMING_S
-        return max(LEAST_S, min(MOST_S, self._left_s))
+        credit = self._tenants.get(tenant)
+        own = _SAVED_S if credit is None else credit.left(now)
+        least = LEAST_S if own < MOST_S else FAIR_S
+        return max(least, min(MOST_S, own, self._all.left(now)))
 
-    def took(self, elapsed_s: float) -> None:
-        """Charge a review, unless it was an ordinary one."""
-        if elapsed_s > LEAST_S:
-            self._left_s = max(0.0, self._left_s - elapsed_s)
+    def pause(self, tenant: Tenant, now: float) -> float:
+        """Seconds that a tenant's next worker has to wait, until the loop has got back what the others took."""
+        credit = self._tenants.get(tenant)
+        return 0.0 if credit is None else max(0.0, -credit.left(now)) / TENANT_SHARE
+
+    def took(self, tenant: Tenant, seconds: float, now: float) -> None:
+        """Charge a review or the start of a worker, unless it was an ordinary review."""
+        if seconds <= LEAST_S or self.is_warming:
+            return
+        credit = self._tenants.setdefault(tenant, _Credit(TENANT_SHARE, _SAVED_S, now))
+        self._tenants.move_to_end(tenant)
+        for charged in (credit, self._all):
+            charged.left(now)
+            charged.take(seconds)
+        if len(self._tenants) > _TENANTS:
+            self._tenants.popitem(last=False)
+
+
+class LoopTime:
+    """The processor's time that the loop spends on one review from now on.
+
+    After a fork (`copies`), the next reviews also copy the pages that they touch, some hundreds; the tenant whose
+    review was the cause has paid for that with WORKER_S, so it is not counted.
+    """
+
+    __slots__ = ("_begun", "_faults")
+
+    def __init__(self, *, copies: bool) -> None:
+        self._faults = _page_faults() if copies else None
+        self._begun = thread_time()
+
+    def seconds(self) -> float:
+        """What was spent so far."""
+        spent = thread_time() - self._begun
+        return spent if self._faults is None else spent - min(_COPIES_S, (_page_faults() - self._faults) * _COPY_S)
+
+
+def _page_faults() -> int:
+    return 0 if _THREAD is None else resource.getrusage(_THREAD).ru_minflt
 
 
 class InlineDeadline(Deadline):
@@ -85,7 +162,3 @@ class InlineDeadline(Deadline):
         if rest <= 0 or now > self._end:
             raise InlineBudgetSpent
         self.at = now + rest
-
-    def used(self, allowance_s: float) -> float:
-        """How much of the thread's time has been used since the beginning."""
-        return thread_time() - self._thread_end + allowance_s

@@ -8,6 +8,7 @@ When it is killed, or no worker was free in time, the answer is what the policie
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from time import monotonic, perf_counter
 from typing import Final, Protocol
@@ -20,7 +21,7 @@ from webhook.decisions import Status, Verdict
 from webhook.errors import BudgetExceeded, CallError, InlineBudgetSpent
 from webhook.logs import Level, Log
 from webhook.server.counters import Counters
-from webhook.server.inline_budget import LEAST_S, InlineBudget, InlineDeadline
+from webhook.server.inline_budget import LEAST_S, WORKER_S, InlineBudget, InlineDeadline, LoopTime, Tenant
 from webhook.server.reply import Reply, unpack
 from webhook.server.review_log import WorkerFault, fault, line
 from webhook.server.worker_lane import OutOfTime, WorkerDied, WorkerLane
@@ -65,11 +66,14 @@ class ReviewHandler:
             CallError: it cannot be read.
         """
         started = monotonic()
-        if len(body) <= INLINE_BYTES:
-            answered = self._inline(body, phase, started, deadline)
-            if answered is not None:
-                return answered
-        return await self._by_worker(body, phase, started, deadline)
+        if len(body) > INLINE_BYTES:
+            return await self._by_worker(body, decode_head(body), phase, started, deadline)
+        spent = LoopTime(copies=self._lane.is_recent(started))
+        attributes = decode(body)
+        answered = self._inline(attributes, phase, started, spent, deadline)
+        if answered is not None:
+            return answered
+        return await self._by_worker(attributes, attributes, phase, started, deadline)
 
     def refused(self, phase: Phase, error: CallError) -> None:
         """Note a call that could not be read."""
@@ -82,26 +86,27 @@ class ReviewHandler:
 
     # ---- the event loop
 
-    def _inline(self, body: bytes, phase: Phase, started: float, deadline: float) -> bytes | None:
+    def _inline(
+        self, attributes: Attributes, phase: Phase, started: float, spent: LoopTime, deadline: float
+    ) -> bytes | None:
         """The answer, or None when it would take too long here."""
-        allowance = self.budget.allowance(started)
-        until = InlineDeadline(started, allowance, _soft(started, deadline))
+        tenant = _tenant(attributes)
+        until = InlineDeadline(started, self.budget.allowance(tenant, started), _soft(started, deadline))
         try:
-            reply = self._reply(body, phase, until, self._counters)
+            reply = self._reply(attributes, phase, until, self._counters)
         except InlineBudgetSpent:
             self._counters.lanes["inline_overrun",] += 1
             return None
         finally:
             if monotonic() - started > LEAST_S:
-                self.budget.took(until.used(allowance))
+                self.budget.took(tenant, spent.seconds(), started)
         self._counters.lanes["inline",] += 1
         self._note("info", "review", reply.fields)
         return reply.body
 
-    def _reply(self, body: bytes, phase: Phase, deadline: Deadline, counters: Counters) -> Reply:
-        """Decode, evaluate, encode, count; raises what they raise."""
+    def _reply(self, attributes: Attributes, phase: Phase, deadline: Deadline, counters: Counters) -> Reply:
+        """Evaluate, encode, count; raises what they raise."""
         started = perf_counter()
-        attributes = decode(body)
         return self._written(attributes, phase, self._reviewer.review(attributes, phase, deadline), started, counters)
 
     def _written(
@@ -114,14 +119,20 @@ class ReviewHandler:
 
     # ---- a child process
 
-    async def _by_worker(self, body: bytes, phase: Phase, started: float, deadline: float) -> bytes:
-        """The answer of a worker, or of the policies' failurePolicy when none can give one."""
-        head = decode_head(body)
+    async def _by_worker(
+        self, asked: bytes | Attributes, head: Attributes | None, phase: Phase, started: float, deadline: float
+    ) -> bytes:
+        """The answer of a worker, or of the policies' failurePolicy when none can give one.
+
+        `asked` is the request, or the body that only a worker has the time to read; `head` what is known of it already.
+        """
         self._counters.lanes["worker",] += 1
-        user = head.user_info.username if head else ""
-        work = partial(self._in_child, body, phase, _soft(started, deadline))
+        tenant = _tenant(head) if head else ("", "")
+        work = partial(self._in_child, asked, phase, _soft(started, deadline))
         try:
-            reply = unpack(await self._lane.run(work, user, deadline), self._counters)
+            await self._paced(tenant, deadline)
+            answer = await self._lane.run(work, tenant, deadline, is_small=isinstance(asked, Attributes))
+            reply = unpack(answer, self._counters)
         except OutOfTime:
             return self._unevaluated(head, phase, f"it took longer than {deadline - started:.2g} s", started)
         except WorkerDied as error:
@@ -130,11 +141,18 @@ class ReviewHandler:
             return self._unevaluated(head, phase, "it needed more memory than one review may take", started)
         return self._relayed(reply, started)
 
-    def _in_child(self, body: bytes, phase: Phase, end: float) -> bytes:
+    async def _paced(self, tenant: Tenant, deadline: float) -> None:
+        """Wait while a tenant's earlier reviews cost the loop more than its share; then charge for a worker."""
+        while (now := monotonic()) < deadline and (pause := self.budget.pause(tenant, now)) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(min(pause, deadline - now))
+        self.budget.took(tenant, WORKER_S, monotonic())
+
+    def _in_child(self, asked: bytes | Attributes, phase: Phase, end: float) -> bytes:
         """What a child does; its counts travel with the answer, and it logs nothing."""
         counters = Counters()
         try:
-            reply = self._reply(body, phase, Deadline(end, BudgetExceeded), counters)
+            attributes = decode(asked) if isinstance(asked, bytes) else asked
+            reply = self._reply(attributes, phase, Deadline(end, BudgetExceeded), counters)
         except CallError as error:
             fields: dict[str, object] = {"code": error.code, "reason": error.reason, "message": error.message}
             reply = Reply(outcome="refused", fields=fields)
@@ -186,6 +204,10 @@ class ReviewHandler:
             self._log.write(level, message, fields)
         except OSError as error:
             self._counters.uncaught[f"log: {type(error).__name__}",] += 1
+
+
+def _tenant(attributes: Attributes) -> Tenant:
+    return attributes.namespace, attributes.user_info.username
 
 
 def _soft(now: float, deadline: float) -> float:

@@ -1,7 +1,9 @@
 """Reviews that take too long for the event loop, each in a process of its own: who gets one when, and what ends it.
 
-Knows slots, users and deadlines; forked.py knows processes, review_handler.py what is done in one. Users take turns,
-and nobody takes the last free slot who has one already: one user's heavy objects do not keep another's from a worker.
+Knows slots, tenants and deadlines; forked.py knows processes, review_handler.py what is done in one. Tenants take
+turns, and nobody takes the last free slot who has one already: one tenant's heavy objects do not keep another's from a
+worker. When all slots are taken, a spare one is left for a small review of a tenant whose workers were all quick: it
+does not wait seconds for those of others.
 """
 
 from __future__ import annotations
@@ -17,9 +19,15 @@ from typing import Final, TypeAlias
 from webhook.server import forked
 from webhook.server.counters import Counters
 from webhook.server.forked import Child
+from webhook.server.inline_budget import Tenant
 
 _REAP_S: Final = 0.05
 _REAP_TRIES: Final = 100
+_QUICK_S: Final = 0.1
+_RECENT_S: Final = 1.0
+_REMEMBERED_S: Final = 30.0
+_TENANTS: Final = 4096
+"""So many tenants with slow reviews are remembered."""
 _TRIES: Final = 2
 """A worker that somebody else ended, such as the kernel short of memory, is replaced once."""
 
@@ -37,10 +45,14 @@ class WorkerDied(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLimits:
-    """How many worker processes at a time, and what each may take beyond what it shares with the server."""
+    """How many worker processes at a time, how many more for quick tenants, and what each may take of memory.
+
+    The memory is what comes to what it shares with the server.
+    """
 
     workers: int = 2
-    memory_bytes: int = 96 * 1024 * 1024
+    spare: int = 1
+    memory_bytes: int = 72 * 1024 * 1024
 
 
 class WorkerLane:
@@ -49,8 +61,10 @@ class WorkerLane:
     def __init__(self, limits: WorkerLimits, counters: Counters) -> None:
         self._limits = limits
         self._counters = counters
-        self._running: Counter[str] = Counter()
-        self._waiting: OrderedDict[str, dict[_Turn, None]] = OrderedDict()
+        self._running: Counter[Tenant] = Counter()
+        self._waiting: OrderedDict[Tenant, dict[_Turn, None]] = OrderedDict()
+        self._slow: OrderedDict[Tenant, float] = OrderedDict()
+        self._started_at = -_RECENT_S
 
     @property
     def busy(self) -> int:
@@ -62,19 +76,24 @@ class WorkerLane:
         """Reviews that wait for one."""
         return sum(map(len, self._waiting.values()))
 
-    async def run(self, work: Callable[[], bytes], user: str, deadline: float) -> bytes:
+    def is_recent(self, now: float) -> bool:
+        """Whether a worker was started within the last second."""
+        return now - self._started_at < _RECENT_S
+
+    async def run(self, work: Callable[[], bytes], tenant: Tenant, deadline: float, *, is_small: bool = False) -> bytes:
         """What `work` gives, computed in a child.
 
         Args:
             work: runs in the child, with everything this process has now.
-            user: who asks: users take turns.
+            tenant: who asks: tenants take turns.
             deadline: a moment of the monotonic clock at which the child is killed.
+            is_small: it takes little memory, so that the spare slot may be used.
 
         Raises:
             OutOfTime: the deadline came first.
             WorkerDied: no child could be started, or two ended without an answer.
         """
-        async with self._slot(user, deadline):
+        async with self._slot(tenant, deadline, is_small=is_small):
             for _ in range(_TRIES):
                 answer = await self._attempt(work, deadline)
                 if answer is not None:
@@ -84,51 +103,68 @@ class WorkerLane:
     # ---- slots
 
     @asynccontextmanager
-    async def _slot(self, user: str, deadline: float) -> AsyncIterator[None]:
-        if not self._may_start(user):
-            await self._wait(user, deadline)
+    async def _slot(self, tenant: Tenant, deadline: float, *, is_small: bool) -> AsyncIterator[None]:
+        if not self._may_start(tenant, is_small=is_small):
+            await self._wait(tenant, deadline)
         else:
-            self._running[user] += 1
+            self._running[tenant] += 1
+        started = monotonic()
         try:
             yield
         finally:
-            self._release(user)
+            if monotonic() - started > _QUICK_S:
+                self._was_slow(tenant)
+            self._release(tenant)
 
-    def _may_start(self, user: str) -> bool:
+    def _may_start(self, tenant: Tenant, *, is_small: bool = False) -> bool:
         free = self._limits.workers - self.busy
-        return free > 1 or (free == 1 and not self._running[user])
+        if free > 1:
+            return True
+        if self._running[tenant]:
+            return False
+        return free == 1 or (is_small and free > -self._limits.spare and self._is_quick(tenant))
 
-    async def _wait(self, user: str, deadline: float) -> None:
-        """Wait for a turn; whoever gives it has counted the slot as this user's.
+    def _is_quick(self, tenant: Tenant) -> bool:
+        """Whether no worker of this tenant took long of late."""
+        return monotonic() - self._slow.get(tenant, -_REMEMBERED_S) >= _REMEMBERED_S
+
+    def _was_slow(self, tenant: Tenant) -> None:
+        self._slow[tenant] = monotonic()
+        self._slow.move_to_end(tenant)
+        if len(self._slow) > _TENANTS:
+            self._slow.popitem(last=False)
+
+    async def _wait(self, tenant: Tenant, deadline: float) -> None:
+        """Wait for a turn; whoever gives it has counted the slot as this tenant's.
 
         Raises:
             OutOfTime: the deadline came first.
         """
         turn: _Turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(user, {})[turn] = None
+        self._waiting.setdefault(tenant, {})[turn] = None
         try:
             async with asyncio.timeout(max(0.0, deadline - monotonic())):
                 await turn
         except BaseException as error:
             if turn.done() and not turn.cancelled():  # given at the last moment
-                self._release(user)
+                self._release(tenant)
             if not isinstance(error, TimeoutError):
                 raise
             self._counters.workers["not_started",] += 1
             raise OutOfTime from None
         finally:
-            self._forget(user, turn)
+            self._forget(tenant, turn)
 
-    def _forget(self, user: str, turn: _Turn) -> None:
-        queue = self._waiting.get(user, {})
+    def _forget(self, tenant: Tenant, turn: _Turn) -> None:
+        queue = self._waiting.get(tenant, {})
         queue.pop(turn, None)
         if not queue:
-            self._waiting.pop(user, None)
+            self._waiting.pop(tenant, None)
 
-    def _release(self, user: str) -> None:
-        """Take a slot back, and give it to the user whose turn it is."""
-        self._running[user] -= 1
-        self._running += Counter()  # drops users that have none
+    def _release(self, tenant: Tenant) -> None:
+        """Take a slot back, and give it to the tenant whose turn it is."""
+        self._running[tenant] -= 1
+        self._running += Counter()  # drops tenants that have none
         for candidate in tuple(self._waiting):
             turn = self._first(candidate) if self._may_start(candidate) else None
             if turn is not None:
@@ -139,9 +175,9 @@ class WorkerLane:
                 turn.set_result(None)
                 return
 
-    def _first(self, user: str) -> _Turn | None:
-        """The call of a user that has waited longest; one that has just given up is no longer pending."""
-        return next((turn for turn in self._waiting[user] if not turn.done()), None)
+    def _first(self, tenant: Tenant) -> _Turn | None:
+        """The call of a tenant that has waited longest; one that has just given up is no longer pending."""
+        return next((turn for turn in self._waiting[tenant] if not turn.done()), None)
 
     # ---- children
 
@@ -152,7 +188,8 @@ class WorkerLane:
             OutOfTime: it was killed at the deadline.
             WorkerDied: the system has no room for another process.
         """
-        if monotonic() >= deadline:
+        self._started_at = now = monotonic()
+        if now >= deadline:
             raise OutOfTime
         try:
             child = forked.start(work, deadline, self._limits.memory_bytes)
