@@ -26,7 +26,7 @@ class Settings:
 
     policies: folders and files; empty means the shipped ones. workloads: further rows of the workload table. context:
     folders of objects that the cluster holds. max_body_bytes: 20 MiB, since an UPDATE of a 2.9 MB object was seen at
-    17.4 MB, HTML-escaped twice. max_inflight_body_bytes: 64 MiB, three of those.
+    17.4 MB, HTML-escaped twice. max_inflight_body_bytes: 40 MiB, two of those.
     api_server_text: denials in the API server's words instead of ours.
     """
 
@@ -36,7 +36,7 @@ class Settings:
     workloads: tuple[Path, ...] = ()
     context: tuple[Path, ...] = ()
     max_body_bytes: int = 20 * 1024 * 1024
-    max_inflight_body_bytes: int = 64 * 1024 * 1024
+    max_inflight_body_bytes: int = 40 * 1024 * 1024
     log_level: Level = "info"
     api_server_text: bool = False
 

@@ -92,7 +92,7 @@ def test_large_bodies_are_reserved_until_they_are_answered(
     run(one)
 
 
-def test_without_room_nothing_is_read_until_there_is() -> None:
+def test_without_room_one_piece_is_read_until_there_is() -> None:
     async def one() -> None:
         budget = BodyBudget(LIMIT)
         await budget.reserve(LIMIT, "b")
@@ -104,7 +104,7 @@ def test_without_room_nothing_is_read_until_there_is() -> None:
 
         task = asyncio.create_task(read())
         await settle()
-        assert (client.asked, budget.waiting, client.clock.said) == (0, 1, ["pause"])
+        assert (client.asked, budget.waiting, client.clock.said) == (1, 1, ["pause"])
         budget.release(LIMIT)
         assert await task == LARGE
         assert (budget.reserved, budget.waiting) == (0, 0)
@@ -119,7 +119,7 @@ def test_who_waits_until_its_deadline_is_told_to_try_again() -> None:
         client = Client(LARGE)
         with pytest.raises(CallError, match="other calls fill the 1000000 bytes") as error:
             await client.body(budget, LARGE, wait_s=0.01).__aenter__()
-        assert (error.value.code, error.value.reason, client.asked) == (429, "TooManyRequests", 0)
+        assert (error.value.code, error.value.reason, client.asked) == (429, "TooManyRequests", 1)
         assert (budget.reserved, budget.waiting) == (LIMIT, 0)
 
     run(one)

@@ -17,7 +17,7 @@ from webhook.decisions import Decision, Verdict
 from webhook.server.counters import Counters
 from webhook.server.door import Limits
 from webhook.server.review_handler import INLINE_BYTES
-from webhook.server.worker_lane import OutOfTime, WorkerDied, WorkerLane, WorkerLimits
+from webhook.server.worker_lane import OutOfTime, Size, WorkerDied, WorkerLane, WorkerLimits
 
 LARGE = review_of(object={"metadata": {"name": "p"}, "x": "y" * INLINE_BYTES}, userInfo={"username": "u"})
 PARENT = os.getpid()
@@ -149,6 +149,23 @@ def test_a_spare_worker_is_left_for_tenants_that_were_quick():
     slow = asyncio.run(_gather(lane, ("slow", 0.5, 30.0)))
     answers = asyncio.run(_gather(lane, ("other", 60, 1.0), ("slow", 0, 1.0), ("quick", 0, 30.0)))
     assert [type(each) for each in (*slow, *answers)] == [bytes, OutOfTime, OutOfTime, bytes]
+
+
+def test_large_reviews_run_one_at_a_time():
+    lane = WorkerLane(WorkerLimits(workers=3), Counters())
+
+    async def ask(user: str, size: Size) -> None:
+        await lane.run(lambda: (time.sleep(0.1), b"")[1], ("", user), time.monotonic() + 30, size)
+        order.append((user, size))
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(ask(user, size) for user in "ab" for size in (Size.LARGE, Size.MEDIUM)))
+
+    order: list[tuple[str, Size]] = []
+    asyncio.run(all_of_them())
+    assert [user for user, size in order if size is Size.LARGE] == ["a", "b"]
+    assert order[-1] == ("b", Size.LARGE)
+    assert (lane.busy, lane.waiting) == (0, 0)
 
 
 def test_tenants_take_turns():

@@ -88,7 +88,7 @@ def test_a_handshake_that_stands_still_is_ended_and_noted(tmp_path: Path) -> Non
         with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
             until(lambda: server.running.counters.connections["reviews",] == 1)
             assert client.recv(1) == b""
-        assert server.running.counters.handshakes_failed["timeout",] == 1
+        until(lambda: server.running.counters.handshakes_failed["timeout",] == 1)
         until(lambda: server.running.counters.connections["reviews",] == 0)
         (line,) = server.running.lines()
         assert (line["message"], line["reason"]) == ("TLS handshake failed", "timeout")
@@ -157,6 +157,18 @@ def test_who_is_sent_away_from_the_queue_may_use_the_connection_again(tmp_path: 
         assert answer(client).startswith(b"HTTP/1.1 200 ")
         holder.close()
         client.close()
+
+
+def test_a_body_that_stops_is_answered_by_what_its_beginning_says(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    late = HEAD.replace(b"/validate", b"/validate?timeout=300ms") + b"content-length: 200000\r\n\r\n"
+    beginning = json.dumps(review_of(object={})).encode().partition(b'"object"')[0] + b'"object": {'
+    with listening(Running(), pki.files) as server, connect(server, pki) as client:
+        client.sendall(late + beginning)
+        heard = answer(client)
+        assert heard.startswith(b"HTTP/1.1 200 ")
+        assert b"not evaluated, the request was not read whole within 0.26 s" in heard
+        assert server.running.counters.lanes == {("unread",): 1}
 
 
 def test_requests_in_a_row_are_answered_in_a_row(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def command(
     timeout: Timeout = 10.0,
     max_body_bytes: MaxBodyBytes = None,
     workers: Workers = 2,
-    worker_memory: WorkerMemory = "72Mi",
+    worker_memory: WorkerMemory = "64Mi",
     max_inflight_body_bytes: MaxInflightBodyBytes = None,
     drain: Drain = 5.0,
     reload: Reload = 2.0,

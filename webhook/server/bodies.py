@@ -1,11 +1,12 @@
 """The body of one call, read whole: bounded in length, and together with all others in memory.
 
-Knows ASGI messages, lengths and deadlines, nothing of reviews. Bodies of up to FREE_BYTES are read as they come: the
-number of connections bounds them. For a larger one its declared length, or the limit when it is streamed, is reserved
-before reading goes on. While the budget does not cover it nothing is read, so TCP makes the client wait, and nothing is
-lost. A call whose turn does not come is answered as kube-apiserver answers what its priority and fairness queued too
-long: 429, reason TooManyRequests, `Retry-After: 1`. An API server that calls a webhook tries again while it has time
-(client-go rest/with_retry.go), and applies its failurePolicy then.
+Knows ASGI messages, lengths and deadlines, nothing of reviews. Bodies of up to FREE_BYTES, and the first piece of
+larger ones, are read as they come: the number of connections bounds them. For a larger one its declared length, or the
+limit when it is streamed, is reserved before reading goes on. While the budget does not cover it nothing more is read,
+so TCP makes the client wait, and nothing is lost. A call whose turn does not come in time is answered by what its
+beginning says; one for which there is no place in the queue as kube-apiserver answers what its priority and fairness
+sends away: 429, reason TooManyRequests, `Retry-After: 1`. An API server that calls a webhook tries again while it has
+time (client-go rest/with_retry.go), and applies its failurePolicy then.
 
 Chunks are joined once, in one go: at any time at most one body is in memory twice.
 """
@@ -32,6 +33,14 @@ DRAINED_FACTOR: Final = 4
 still writing would see a reset connection instead of the answer; beyond that the connection just closes."""
 MAX_WAITING: Final = 128
 """Calls in the queue; each holds up to 600 KB that TLS had read before it could be stopped. More are sent away."""
+
+
+class LateBody(CallError):
+    """A body that was not whole before the call's deadline. `head` is what came of it: maybe who asks for what."""
+
+    def __init__(self, error: CallError, head: bytes) -> None:
+        super().__init__(error.code, error.reason, error.message)
+        self.head = head
 
 
 class ClientGone(Exception):
@@ -176,8 +185,8 @@ class Body:
         """The body, whole.
 
         Raises:
-            CallError: 413 when it is longer than the limit, declared or not; 429 when its turn did not come before
-                the deadline; 408 when it was not whole by then.
+            CallError: 413 when it is longer than the limit, declared or not; 429 when too many wait.
+            LateBody: 429 when its turn did not come before the deadline; 408 when it was not whole by then.
             ClientGone: the client went away.
         """
         try:
@@ -205,15 +214,19 @@ class Body:
     async def _read_reserved(self, size: int, chunks: list[bytes]) -> bytes:
         """The same after its bytes were reserved; both are bounded by the call's deadline."""
         clock: ClientClock = self._scope.get("extensions", {}).get(CLOCK, _NO_CLOCK)
-        clock.pause_clock()
+        found, more = sum(map(len, chunks)), True
         try:
             async with asyncio.timeout(self._deadline - monotonic()):
+                if not chunks:  # its first piece, which says who asks for what, is read without a budget
+                    chunks, found, more = await self._collect(chunks, 0)
+                clock.pause_clock()
                 await self._budget.reserve(size, (self._scope.get("client") or ("",))[0])
                 self._reserved = size
                 clock.hold()
-                chunks, found, more = await self._collect(chunks, self._limit)
+                if more:
+                    chunks, found, more = await self._collect(chunks, self._limit)
         except TimeoutError:
-            raise self._late() from None
+            raise LateBody(self._late(), b"".join(chunks)) from None
         finally:
             clock.resume_clock()
         if found > self._limit:

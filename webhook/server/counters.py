@@ -67,7 +67,8 @@ class Counters:
         mutating: by policy, policy_binding, error_type.
         reloads: by what was reloaded and its outcome.
         uncaught: faults of our own, by type.
-        lanes: reviews by where they were evaluated: inline, worker; inline_overrun were begun inline and given over.
+        lanes: reviews by where they were evaluated: inline, worker; inline_overrun were begun inline and given over,
+            unread did not come whole in time.
         workers: worker processes by how they ended: answered, killed (at the deadline), died; not_started are reviews
             for which none was free in time.
         background: failures of background tasks, by task.

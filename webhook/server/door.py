@@ -19,12 +19,14 @@ from webhook.admission.respond import status_body
 from webhook.attributes import Phase
 from webhook.decisions import Status
 from webhook.errors import CallError
-from webhook.server.bodies import Body, BodyBudget, ClientGone, Receive, Scope
+from webhook.server.bodies import Body, BodyBudget, ClientGone, LateBody, Receive, Scope
 from webhook.server.readiness import Readiness
 
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+_ANSWER_SHARE: Final = 0.05
+"""Of the time for a call, what is left to answer when its body does not come."""
 PATHS: Final = {"/validate": Phase.VALIDATE, "/mutate": Phase.MUTATE}
 
 
@@ -32,11 +34,11 @@ PATHS: Final = {"/validate": Phase.VALIDATE, "/mutate": Phase.MUTATE}
 class Limits:
     """What one call may take, and the bodies above 64 KiB of all calls together.
 
-    20 MiB: an UPDATE of a 2.9 MB object was seen at 17.4 MB, HTML-escaped twice. 64 MiB: three of those at a time.
+    20 MiB: an UPDATE of a 2.9 MB object was seen at 17.4 MB, HTML-escaped twice. 40 MiB: two of those at a time.
     """
 
     body_bytes: int = 20 * 1024 * 1024
-    inflight_body_bytes: int = 64 * 1024 * 1024
+    inflight_body_bytes: int = 40 * 1024 * 1024
     timeout_s: float = 10.0
 
 
@@ -45,6 +47,10 @@ class Handler(Protocol):
 
     async def answer(self, body: bytes, phase: Phase, deadline: float) -> bytes:
         """The AdmissionReview that answers this one; raises CallError when it cannot be read."""
+        ...
+
+    def unread(self, head: bytes, phase: Phase, arrived: float) -> bytes | None:
+        """The AdmissionReview for a body of which only this much came in time; None when it names no request."""
         ...
 
     def refused(self, phase: Phase, error: CallError) -> None:
@@ -92,9 +98,11 @@ class Door:
         try:
             length = _check_headers(scope)
             deadline = arrived + _timeout(scope["query_string"], self._limits.timeout_s)
-            limit = self._limits.body_bytes
-            async with Body(self.bodies, scope, receive, length=length, limit=limit, deadline=deadline) as body:
+            limit, until = self._limits.body_bytes, deadline - _ANSWER_SHARE * (deadline - arrived)
+            async with Body(self.bodies, scope, receive, length=length, limit=limit, deadline=until) as body:
                 return 200, await self._handler.answer(body, phase, deadline)
+        except LateBody as late:
+            return self._unread(late, phase, arrived)
         except CallError as error:
             self._handler.refused(phase, error)
             return error.code, status_body(Status(code=error.code, reason=error.reason, message=error.message))
@@ -103,6 +111,14 @@ class Door:
         except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: HTTP 500 leaves it to the failurePolicy
             status = self._handler.failed(phase, error)
             return status.code, status_body(status)
+
+    def _unread(self, late: LateBody, phase: Phase, arrived: float) -> tuple[int, bytes]:
+        """The policies' failurePolicy where the beginning of the body says of which request; else an HTTP error."""
+        answer = self._handler.unread(late.head, phase, arrived)
+        if answer is not None:
+            return 200, answer
+        self._handler.refused(phase, late)
+        return late.code, status_body(Status(code=late.code, reason=late.reason, message=late.message))
 
 
 def _check_headers(scope: Scope) -> int | None:

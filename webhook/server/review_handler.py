@@ -24,10 +24,12 @@ from webhook.server.counters import Counters
 from webhook.server.inline_budget import LEAST_S, WORKER_S, InlineBudget, InlineDeadline, LoopTime, Tenant
 from webhook.server.reply import Reply, unpack
 from webhook.server.review_log import WorkerFault, fault, line
-from webhook.server.worker_lane import OutOfTime, WorkerDied, WorkerLane
+from webhook.server.worker_lane import OutOfTime, Size, WorkerDied, WorkerLane
 
 INLINE_BYTES: Final = 128 * 1024
 """Larger bodies go to a worker at once: a TrainJob of 60 KB takes 1 to 2 ms, hostile ones of this size 5 to decode."""
+LARGE_BYTES: Final = 4 * 1024 * 1024
+"""Larger bodies are evaluated one at a time: each fills a worker. Only an UPDATE of a very large object needs one."""
 _SLACK: Final = 0.1
 _MOST_SLACK_S: Final = 0.3
 """What a worker keeps of its time to write the answer when evaluation has run out of it."""
@@ -74,6 +76,15 @@ class ReviewHandler:
         if answered is not None:
             return answered
         return await self._by_worker(attributes, attributes, phase, started, deadline)
+
+    def unread(self, head: bytes, phase: Phase, arrived: float) -> bytes | None:
+        """Answer a review whose body was not whole before its deadline; None when its beginning names no request."""
+        attributes = decode_head(head)
+        if attributes is None:
+            return None
+        self._counters.lanes["unread",] += 1
+        because = f"the request was not read whole within {monotonic() - arrived:.2g} s"
+        return self._unevaluated(attributes, phase, because, arrived)
 
     def refused(self, phase: Phase, error: CallError) -> None:
         """Note a call that could not be read."""
@@ -131,7 +142,7 @@ class ReviewHandler:
         work = partial(self._in_child, asked, phase, _soft(started, deadline))
         try:
             await self._paced(tenant, deadline)
-            answer = await self._lane.run(work, tenant, deadline, is_small=isinstance(asked, Attributes))
+            answer = await self._lane.run(work, tenant, deadline, _size(asked))
             reply = unpack(answer, self._counters)
         except OutOfTime:
             return self._unevaluated(head, phase, f"it took longer than {deadline - started:.2g} s", started)
@@ -204,6 +215,13 @@ class ReviewHandler:
             self._log.write(level, message, fields)
         except OSError as error:
             self._counters.uncaught[f"log: {type(error).__name__}",] += 1
+
+
+def _size(asked: bytes | Attributes) -> Size:
+    """A body of up to INLINE_BYTES was begun on the loop, and is known as what it asks."""
+    if isinstance(asked, Attributes):
+        return Size.SMALL
+    return Size.LARGE if len(asked) > LARGE_BYTES else Size.MEDIUM
 
 
 def _tenant(attributes: Attributes) -> Tenant:

@@ -13,6 +13,7 @@ from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from enum import Enum, auto
 from time import monotonic
 from typing import Final, TypeAlias
 
@@ -35,6 +36,14 @@ _TRIES: Final = 2
 _Turn: TypeAlias = "asyncio.Future[None]"
 
 
+class Size(Enum):
+    """What a review takes of memory: a small one may use the spare slot, and large ones run one at a time."""
+
+    SMALL = auto()
+    MEDIUM = auto()
+    LARGE = auto()
+
+
 class OutOfTime(Exception):
     """No worker was free before the deadline, or the worker was killed at it."""
 
@@ -52,7 +61,7 @@ class WorkerLimits:
 
     workers: int = 2
     spare: int = 1
-    memory_bytes: int = 72 * 1024 * 1024
+    memory_bytes: int = 64 * 1024 * 1024
 
 
 class WorkerLane:
@@ -62,9 +71,10 @@ class WorkerLane:
         self._limits = limits
         self._counters = counters
         self._running: Counter[Tenant] = Counter()
-        self._waiting: OrderedDict[Tenant, dict[_Turn, None]] = OrderedDict()
+        self._waiting: OrderedDict[Tenant, dict[_Turn, Size]] = OrderedDict()
         self._slow: OrderedDict[Tenant, float] = OrderedDict()
         self._started_at = -_RECENT_S
+        self._large = 0
 
     @property
     def busy(self) -> int:
@@ -80,20 +90,20 @@ class WorkerLane:
         """Whether a worker was started within the last second."""
         return now - self._started_at < _RECENT_S
 
-    async def run(self, work: Callable[[], bytes], tenant: Tenant, deadline: float, *, is_small: bool = False) -> bytes:
+    async def run(self, work: Callable[[], bytes], tenant: Tenant, deadline: float, size: Size = Size.MEDIUM) -> bytes:
         """What `work` gives, computed in a child.
 
         Args:
             work: runs in the child, with everything this process has now.
             tenant: who asks: tenants take turns.
             deadline: a moment of the monotonic clock at which the child is killed.
-            is_small: it takes little memory, so that the spare slot may be used.
+            size: what it takes of memory, which says how many may run at a time.
 
         Raises:
             OutOfTime: the deadline came first.
             WorkerDied: no child could be started, or two ended without an answer.
         """
-        async with self._slot(tenant, deadline, is_small=is_small):
+        async with self._slot(tenant, deadline, size):
             for _ in range(_TRIES):
                 answer = await self._attempt(work, deadline)
                 if answer is not None:
@@ -103,26 +113,32 @@ class WorkerLane:
     # ---- slots
 
     @asynccontextmanager
-    async def _slot(self, tenant: Tenant, deadline: float, *, is_small: bool) -> AsyncIterator[None]:
-        if not self._may_start(tenant, is_small=is_small):
-            await self._wait(tenant, deadline)
+    async def _slot(self, tenant: Tenant, deadline: float, size: Size) -> AsyncIterator[None]:
+        if self._may_start(tenant, size):
+            self._start(tenant, size)
         else:
-            self._running[tenant] += 1
+            await self._wait(tenant, deadline, size)
         started = monotonic()
         try:
             yield
         finally:
             if monotonic() - started > _QUICK_S:
                 self._was_slow(tenant)
-            self._release(tenant)
+            self._release(tenant, size)
 
-    def _may_start(self, tenant: Tenant, *, is_small: bool = False) -> bool:
+    def _start(self, tenant: Tenant, size: Size) -> None:
+        self._running[tenant] += 1
+        self._large += size is Size.LARGE
+
+    def _may_start(self, tenant: Tenant, size: Size) -> bool:
+        if size is Size.LARGE and self._large:
+            return False
         free = self._limits.workers - self.busy
         if free > 1:
             return True
         if self._running[tenant]:
             return False
-        return free == 1 or (is_small and free > -self._limits.spare and self._is_quick(tenant))
+        return free == 1 or (size is Size.SMALL and free > -self._limits.spare and self._is_quick(tenant))
 
     def _is_quick(self, tenant: Tenant) -> bool:
         """Whether no worker of this tenant took long of late."""
@@ -134,20 +150,20 @@ class WorkerLane:
         if len(self._slow) > _TENANTS:
             self._slow.popitem(last=False)
 
-    async def _wait(self, tenant: Tenant, deadline: float) -> None:
+    async def _wait(self, tenant: Tenant, deadline: float, size: Size) -> None:
         """Wait for a turn; whoever gives it has counted the slot as this tenant's.
 
         Raises:
             OutOfTime: the deadline came first.
         """
         turn: _Turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(tenant, {})[turn] = None
+        self._waiting.setdefault(tenant, {})[turn] = size
         try:
             async with asyncio.timeout(max(0.0, deadline - monotonic())):
                 await turn
         except BaseException as error:
             if turn.done() and not turn.cancelled():  # given at the last moment
-                self._release(tenant)
+                self._release(tenant, size)
             if not isinstance(error, TimeoutError):
                 raise
             self._counters.workers["not_started",] += 1
@@ -161,19 +177,20 @@ class WorkerLane:
         if not queue:
             self._waiting.pop(tenant, None)
 
-    def _release(self, tenant: Tenant) -> None:
-        """Take a slot back, and give it to the tenant whose turn it is."""
+    def _release(self, tenant: Tenant, size: Size) -> None:
+        """Take a slot back, and give what is free to the tenants whose turn it is."""
         self._running[tenant] -= 1
         self._running += Counter()  # drops tenants that have none
+        self._large -= size is Size.LARGE
         for candidate in tuple(self._waiting):
-            turn = self._first(candidate) if self._may_start(candidate) else None
-            if turn is not None:
-                self._running[candidate] += 1
-                self._forget(candidate, turn)
-                if candidate in self._waiting:
-                    self._waiting.move_to_end(candidate)
-                turn.set_result(None)
-                return
+            turn = self._first(candidate)
+            if turn is None or not self._may_start(candidate, self._waiting[candidate][turn]):
+                continue
+            self._start(candidate, self._waiting[candidate][turn])
+            self._forget(candidate, turn)
+            if candidate in self._waiting:
+                self._waiting.move_to_end(candidate)
+            turn.set_result(None)
 
     def _first(self, tenant: Tenant) -> _Turn | None:
         """The call of a tenant that has waited longest; one that has just given up is no longer pending."""
