@@ -57,6 +57,17 @@ def test_check_says_what_no_export_can_help(tmp_path, capsys):
     assert out.endswith("1 policy compiles, 0 portable\n")
 
 
+def test_check_says_what_is_hard_to_read(tmp_path, capsys):
+    policy, *_ = (each.value for each in yamlfile.read(Path(POLICIES) / "policies.yaml"))
+    policy["spec"]["validations"] = [{"expression": " && ".join(["true"] * 70)}]
+    policy["spec"]["variables"] = [{"name": f"v{number}", "expression": "1"} for number in range(13)]
+    (tmp_path / "p.yaml").write_text(yamlfile.dump(policy))
+    assert run(["policies", "check", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert "    hard to read: an expression of 556 characters, more than 400\n" in out
+    assert "    hard to read: 13 variables, more than 12\n" in out
+
+
 def test_check_reads_standard_input(monkeypatch, capsys):
     text = (Path(POLICIES) / "policies.yaml").read_bytes()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))

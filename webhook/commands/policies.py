@@ -20,6 +20,7 @@ from webhook.export.webhook_rules import rules
 from webhook.policy.compiled import Policy
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
+from webhook.policy.readability import hard_to_read
 from webhook.policy.worst_case import WorstCase, worst_case
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="List, check and export policies.")
@@ -151,6 +152,7 @@ def _full(policy: Policy, found: PolicySet, rewritten: Mapping[tuple[str, str], 
         "exported": "as it is" if not policy.obstacles else "no" if left_out is None else "rewritten",
         "notRewritten": list(left_out or ()),
         "worstCase": asdict(worst_case(policy)),
+        "hardToRead": list(hard_to_read(policy)),
     }
 
 
@@ -195,6 +197,7 @@ def _checked(described: Sequence[dict[str, Any]]) -> str:
         lines.append(f"    covers: {_coverage(one)}")
         lines.append(f"    worst-case cost: {_cost(WorstCase(**one['worstCase']))}")
         lines.append(f"    portable: {_portability(one)}")
+        lines += [f"    hard to read: {text}" for text in one["hardToRead"]]
     portable = sum(one["portable"] for one in described)
     rewritten = sum(one["exported"] == "rewritten" for one in described)
     after = f", {rewritten} more after export" if rewritten else ""

@@ -1,0 +1,91 @@
+"""Shipped policies can be read: short lines, short expressions, few variables, no guards, nothing twice."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from webhook import shipped
+from webhook.policy.compiled import Policy
+from webhook.policy.load import Options, load
+from webhook.policy.readability import hard_to_read
+from webhook.workloads.table import load as load_table
+
+ROOT = Path(shipped.policies())
+FOLDERS = tuple(sorted(path.name for path in ROOT.iterdir() if path.is_dir()))
+LONGEST_LINE = 120
+MOST_CEL = 60_000
+"""Characters of CEL in all policies."""
+LINES = {"claims-exactly-one": 60, "gpu-portable": 150, "trainjob-num-proc-per-node": 40}
+"""The policies that others are meant to learn from, with the lines of their file that they stay under."""
+
+TO_PORT = frozenset(
+    (
+        "claims-exactly-one",
+        "dra-claims",
+        "gpu-limits",
+        "gpu-portable",
+        "nvidia-device-configs",
+        "opensandbox",
+        "service-mesh",
+        "trainer",
+        "trainer-runtimes",
+        "training-jobs",
+        "trainjob-num-proc-per-node",
+        "workload-updates",
+    )
+)
+"""Folders that do not keep the limits yet. A folder that keeps them must not stand here."""
+
+DYN: dict[str, str] = {}
+"""Policies that need `dyn(`, with the reason."""
+
+
+def policies(folder: str) -> tuple[Policy, ...]:
+    return load([ROOT / folder], Options(table=load_table())).policies
+
+
+def files(folder: str) -> Iterator[Path]:
+    yield from (path for path in sorted((ROOT / folder).glob("*.yaml")) if path.name != "suite.yaml")
+
+
+def broken(folder: str) -> Iterator[str]:
+    """Every limit that a folder does not keep."""
+    for path in files(folder):
+        lines = path.read_text().splitlines()
+        yield from (
+            f"{path.name}:{n}: {len(line)} characters" for n, line in enumerate(lines, 1) if len(line) > LONGEST_LINE
+        )
+        if path.name == "policy.yaml" and len(lines) >= LINES.get(folder, len(lines) + 1):
+            yield f"{path.name}: {len(lines)} lines"
+    for policy in policies(folder):
+        yield from (f"{policy.name}: {text}" for text in hard_to_read(policy))
+        written = " ".join(each.source for each in policy.expressions())
+        if "type(" in written:
+            yield f"{policy.name}: guards a type, which typed input makes needless"
+        if "dyn(" in written and policy.name not in DYN:
+            yield f"{policy.name}: `dyn(` without a reason"
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_policies_keep_the_limits(folder: str) -> None:
+    found = list(broken(folder))
+    assert bool(found) is (folder in TO_PORT), found
+
+
+def test_no_variable_is_written_twice() -> None:
+    ported = [policy for folder in FOLDERS if folder not in TO_PORT for policy in policies(folder)]
+    texts = Counter(each.source for policy in ported for each in policy.variables.values())
+    assert not [text for text, count in texts.items() if count > 1]
+
+
+def test_there_is_little_cel() -> None:
+    ported = [policy for folder in FOLDERS if folder not in TO_PORT for policy in policies(folder)]
+    assert sum(len(each.source) for policy in ported for each in policy.expressions()) < MOST_CEL
+
+
+def test_reasons_are_of_policies_that_need_them() -> None:
+    names = {policy.name for folder in FOLDERS for policy in policies(folder)}
+    assert DYN.keys() <= names
+    assert TO_PORT.issubset(FOLDERS)
