@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
 FLOORS = (
     {"log_writer", "terminal", "wording"},
-    {"attributes", "errors"},
+    {"attributes", "errors", "problem"},
     {"decisions", "deadline", "paths", "logs"},
     {"quantity", "jsontext", "placeholders", "shapes", "yamlscalar"},
     {"yamltext", "config", "shipped"},

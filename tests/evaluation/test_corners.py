@@ -16,7 +16,7 @@ from webhook.attributes import GroupVersionKind, Phase
 from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.cel.values import Duration, Optional, Struct
 from webhook.cluster.files import FilesCluster
-from webhook.errors import EvaluationError, LookupFailed, PatchError
+from webhook.errors import EvaluationError, PatchError
 from webhook.evaluation import patch_values as patchvalues
 from webhook.evaluation.cost_budget import CostBudget, Variables
 from webhook.evaluation.expansion import Target, put_back, refresh
@@ -92,12 +92,6 @@ def test_a_failing_audit_annotation_is_left_out_under_ignore():
     found = policies(validating("true", auditAnnotations=audits, failurePolicy="Ignore"))
     (decision,) = validate(request(pod()), found, CLUSTER, Phase.VALIDATE)
     assert decision.audit_annotations == {}
-
-
-def test_nobody_to_compute_facts_is_an_error():
-    context = RequestContext(attributes=request(pod()), cluster=CLUSTER, table=TABLE, equivalents=equivalents(TABLE))
-    with pytest.raises(LookupFailed, match="no source of the fact `gpu`"):
-        context.fact("gpu", pod(), context.attributes)
 
 
 def test_a_fact_that_no_expression_reads_is_not_computed():

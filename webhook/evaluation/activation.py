@@ -86,11 +86,7 @@ def _names(policy: Policy, needs: Collection[str], target: Target, param: JSON, 
     if "authorizer" in needs or REQUEST_RESOURCE in needs:
         seen.update(context.authorizer_values())
     if policy.facts:
-        seen.facts = {
-            name: partial(context.fact, name, target.object, target.attributes, param, target.podset)
-            for name in policy.facts
-            if name in needs
-        }
+        seen.facts = {name: partial(_value, name, target, param, context) for name in policy.facts if name in needs}
     return seen
 
 
@@ -98,11 +94,11 @@ def _of(target: Target) -> Activation:
     return Activation({"object": target.object, "oldObject": target.old_object, "namespaceObject": None})
 
 
+def _value(name: str, target: Target, param: JSON, context: RequestContext) -> JSON:
+    return context.fact(name, target.object, target.attributes, param, target.podset).value
+
+
 def missing(names: Collection[str], target: Target, param: JSON, context: RequestContext) -> list[str]:
     """What the facts of an object could not be computed from: "ClusterTrainingRuntime x not found"."""
-    found: dict[str, None] = {}
-    for name in sorted(names):
-        value = context.fact(name, target.object, target.attributes, param, target.podset)
-        if isinstance(value, dict):
-            found.update(dict.fromkeys(value.get("missing") or ()))
-    return list(found)
+    results = (context.fact(name, target.object, target.attributes, param, target.podset) for name in sorted(names))
+    return list(dict.fromkeys(str(each) for result in results for each in result.lacks()))

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from webhook.attributes import JSON, NAMESPACE, Attributes, GroupVersionKind, GroupVersionResource, UserInfo
 from webhook.cluster import Cluster
 from webhook.cluster.layered import LayeredCluster
 from webhook.deadline import Deadline
-from webhook.errors import BindingError, EvaluationError, LookupFailed, PatchError
+from webhook.errors import BindingError, EvaluationError, PatchError
 from webhook.facts.assumptions import Assumptions, assumptions
+from webhook.facts.fact import Result
+from webhook.facts.subject import Subject
+from webhook.facts.view import View
 from webhook.manifests.label_selectors import Labels, labels_of
 from webhook.policy.declarations import NAMESPACE_METADATA, REQUEST_RESOURCE
 from webhook.policy.equivalent_resources import Equivalents
@@ -27,48 +30,6 @@ from webhook.workloads.table import Table
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
-
-
-class FactSource(Protocol):
-    """Computes one fact of an object; a dict that it gives always has `missing`, a list of texts."""
-
-    def __call__(
-        self,
-        name: str,
-        obj: JSON,
-        attributes: Attributes,
-        cluster: Cluster,
-        assumed: Assumptions,
-        /,
-        *,
-        pods: int | None,
-        deadline: Deadline,
-    ) -> JSON:
-        """The fact's value as JSON; pods is how many pods a virtual Pod stands for. Charges `deadline`."""
-        ...
-
-
-def fact_source(table: Table) -> FactSource:
-    """The facts room, as this room asks it."""
-
-    def compute(
-        name: str,
-        obj: JSON,
-        attributes: Attributes,
-        cluster: Cluster,
-        assumed: Assumptions,
-        /,
-        *,
-        pods: int | None,
-        deadline: Deadline,
-    ) -> JSON:
-        from webhook.facts import functions
-
-        return functions.compute(
-            name, obj, attributes, cluster, table, assumptions=assumed, pods=pods, deadline=deadline
-        )
-
-    return compute
 
 
 def authorizer_values(attributes: Attributes, decides: Authorizer) -> Mapping[str, Any]:
@@ -107,7 +68,6 @@ class RequestContext:
     equivalents: Equivalents
     deadline: Deadline = field(default_factory=Deadline)
     authorizer: Authorizer | None = None
-    fact_source: FactSource | None = None
     sent: Match = field(init=False)
     whole: object = None
     virtual: object = None
@@ -117,7 +77,8 @@ class RequestContext:
     params: dict[tuple[int, int], Sequence[JSON]] = field(default_factory=dict)
     _sent_request: JSON = None
     _namespace: list[JSON] = field(default_factory=list)
-    _facts: dict[tuple[str, int, int], tuple[JSON, Assumptions, JSON]] = field(default_factory=dict)
+    _view: View | None = None
+    _subjects: dict[tuple[int, Assumptions], Subject] = field(default_factory=dict)
     _requests: dict[tuple[GroupVersionResource, GroupVersionKind], JSON] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -157,31 +118,44 @@ class RequestContext:
 
     def fact(
         self, name: str, obj: JSON, attributes: Attributes, param: JSON = None, podset: PodSet | None = None
-    ) -> JSON:
-        """A fact of an object, computed once per object and what the param says of the cluster.
+    ) -> Result:
+        """A fact of an object, with what it could not be computed from.
+
+        Raises:
+            LookupFailed: the param cannot be read.
+            EvaluationError: the object holds patches that cannot be merged.
+
+        """
+        try:
+            return self.subject(obj, attributes, param, podset).result(name)
+        except PatchError as error:
+            raise EvaluationError(f"fact `{name}`: the patches of the object cannot be merged: {error}") from error
+
+    def subject(self, obj: JSON, attributes: Attributes, param: JSON = None, podset: PodSet | None = None) -> Subject:
+        """An object as facts and checks see it, the same one for all that assume the same of the cluster.
 
         podset is that of a virtual Pod.
 
         Raises:
-            LookupFailed: nobody computes facts, or the param cannot be read.
-            EvaluationError: the object holds patches that cannot be merged.
+            LookupFailed: the param cannot be read.
 
         """
         assumed = assumptions(param)
-        key = (name, id(obj), id(assumed))
-        known = self._facts.get(key)
+        key = (id(obj), assumed)
+        known = self._subjects.get(key)
         if known is None:
-            if self.fact_source is None:
-                raise LookupFailed(f"no source of the fact `{name}`")
-            try:
-                pods = podset.pods if podset else 1
-                value = self.fact_source(
-                    name, obj, attributes, self.cluster, assumed, pods=pods, deadline=self.deadline
-                )
-            except PatchError as error:
-                raise EvaluationError(f"fact `{name}`: the patches of the object cannot be merged: {error}") from error
-            known = self._facts[key] = (obj, assumed, value)
-        return known[2]
+            if self._view is None:
+                self._view = View(self.cluster, self.attributes.namespace, self.deadline)
+            known = self._subjects[key] = Subject(
+                object=obj,
+                old_object=attributes.old_object,
+                attributes=attributes,
+                cluster=self._view,
+                table=self.table,
+                assumptions=assumed,
+                pods=podset.pods if podset else 1,
+            )
+        return known
 
     def request(self, match: Match) -> JSON:
         """What `request` shows for a match; the same for every policy with that match."""
@@ -211,7 +185,6 @@ def request_context(
         equivalents=policies.equivalents,
         deadline=deadline or Deadline(),
         authorizer=authorizer,
-        fact_source=fact_source(policies.table),
     )
 
 

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from webhook import shapes
 from webhook.attributes import JSON
+from webhook.cel.types import STRING
+from webhook.facts.fact import structure
 from webhook.paths import FieldPath, render
+
+NOTE: Final = structure(
+    "TrainerNote",
+    what=(STRING, "what is wrong: `unknownContainer`"),
+    path=(STRING, "where it is"),
+    text=(STRING, "the name that it is about; of what JobSet refuses, why, and what to do"),
+    job=(STRING, "the replicated job"),
+    container=(STRING, "the container"),
+    by=(STRING, 'who refuses it: `jobset`, or `pod` for the API server; `""` for what nobody refuses'),
+    at=(STRING, "where it is in the spec of the JobSet"),
+)
+"""What `Finding.note` and `note` make, as policies see it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
-"""The cluster as facts see it: lookups that remember what was not there.
+"""The cluster as facts see it: lookups that remember what was not there, and for which fields of a fact.
 
-An absent object and one that could not be looked up are both `missing`, in different words; the fact goes on without.
+An object that is absent and one that could not be looked up are both missing, for different reasons; the fact goes on
+without. What was looked up once in a request is not looked up again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
@@ -15,73 +16,110 @@ from webhook.cluster import Cluster
 from webhook.cluster.interest import reading
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
+from webhook.facts.fact import Missing
 from webhook.facts.similar_names import nearest
+from webhook.problem import MissingObject
 
 NAMESPACES = reading(NAMESPACE, "metadata.labels")
 """What facts read of namespaces."""
 _MOST_COMPARED: Final = 20_000
-"""Names that one fact looks at for what is near its unknown ones: some hundredths of a second, and a courtesy only."""
+"""Names that one request looks at for what is near unknown ones: some hundredths of a second, and a courtesy only."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the facts of one request have seen of the cluster."""
+
+    objects: dict[tuple[GroupVersionKind, str, str], JSON] = field(default_factory=dict)
+    lists: dict[GroupVersionKind, Sequence[JSON]] = field(default_factory=dict)
+    results: dict[object, JSON] = field(default_factory=dict)
+    is_whole: bool | None = None
+    compared: int = 0
 
 
 @dataclass(slots=True)
 class View:
-    """Lookups of one fact in one namespace, and until when it may be computed.
+    """Lookups in one namespace, and until when there may be any.
 
-    `missing` collects texts such as `ClusterTrainingRuntime x not found`.
+    `noted` collects what was not there by the fields of the fact that needed it, of which `fields` is asked now.
     """
 
     cluster: Cluster
     namespace: str
     deadline: Deadline = field(default_factory=Deadline)
-    missing: list[str] = field(default_factory=list)
-    _noted: set[str] = field(default_factory=set, init=False)
-    _listed: dict[GroupVersionKind, Sequence[JSON]] = field(default_factory=dict, init=False)
-    _whole: bool | None = field(default=None, init=False)
-    _compared: int = field(default=0, init=False)
+    fields: tuple[str, ...] = ("",)
+    noted: dict[str, dict[MissingObject, None]] = field(default_factory=dict)
+    _seen: _Seen = field(default_factory=_Seen)
+
+    def unnoted(self) -> View:
+        """The same view with nothing noted yet: for a fact of its own, or for what no fact is to say."""
+        return replace(self, noted={}, fields=("",))
+
+    def of(self, *fields: str) -> View:
+        """The same view for lookups that only some fields need."""
+        return replace(self, fields=fields)
+
+    def missing(self) -> Missing:
+        """What was not there, by field."""
+        return {name: tuple(objects) for name, objects in self.noted.items()}
 
     def get(self, gvk: GroupVersionKind, name: str, *, namespaced: bool = True) -> JSON | None:
         """The object, or None, which `missing` then explains."""
         self.deadline.spend(1)
+        namespace = self.namespace if namespaced else ""
         try:
-            found = self.cluster.get(gvk, self.namespace if namespaced else "", name)
+            result = self._object(gvk, namespace, name)
         except LookupFailed as failure:
-            self.note(f"{gvk.kind} {name} not looked up: {failure}")
+            self.note(MissingObject(kind=gvk.kind, namespace=namespace, name=name, why=f"not looked up: {failure}"))
             return None
-        if found is None:
-            self.note(f"{gvk.kind} {name} not found")
-        return found
+        if result is None:
+            self.note(MissingObject(kind=gvk.kind, namespace=namespace, name=name))
+        return result
+
+    def _object(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON:
+        key = (gvk, namespace, name)
+        if key not in self._seen.objects:
+            self._seen.objects[key] = self.cluster.get(gvk, namespace, name)
+        return self._seen.objects[key]
 
     def objects(self, gvk: GroupVersionKind) -> Sequence[JSON]:
         """All objects of a kind in every namespace, none where nobody can say: for what is near, or elsewhere."""
-        found = self._listed.get(gvk)
-        if found is None:
+        listed = self._seen.lists.get(gvk)
+        if listed is None:
             try:
-                found = self.cluster.list(gvk, None)
+                listed = self.cluster.list(gvk, None)
             except LookupFailed:
-                found = ()
-            self._listed[gvk] = found
-        return found
+                listed = ()
+            self._seen.lists[gvk] = listed
+        return listed
 
     def is_whole(self) -> bool:
         """Whether this is the view of a whole cluster, and not of a few files: every cluster has `kube-system`.
 
         Only in a whole cluster an object that is not there is known to be absent without further evidence.
         """
-        if self._whole is None:
-            names = ((found.get("metadata") or {}).get("name") for found in self.objects(NAMESPACE))
-            self._whole = any(name == "kube-system" for name in names)
-        return self._whole
+        if self._seen.is_whole is None:
+            names = ((each.get("metadata") or {}).get("name") for each in self.objects(NAMESPACE))
+            self._seen.is_whole = any(name == "kube-system" for name in names)
+        return self._seen.is_whole
 
-    def note(self, text: str) -> None:
-        """Remember once what could not be found out."""
-        if text not in self._noted:
-            self._noted.add(text)
-            self.missing.append(text)
+    def note(self, *missing: MissingObject) -> None:
+        """Remember what could not be found out, for the fields that are asked."""
+        for name in self.fields:
+            self.noted.setdefault(name, {}).update(dict.fromkeys(missing))
 
     def nearest(self, name: str, known: Iterable[str]) -> str:
-        """The known name that an unknown one was probably meant to be; "" once the fact has compared very many."""
-        if self._compared >= _MOST_COMPARED:
+        """The known name that an unknown one was probably meant to be; "" once the request has compared very many."""
+        if self._seen.compared >= _MOST_COMPARED:
             return ""
-        compared = list(islice(known, _MOST_COMPARED - self._compared))
-        self._compared += len(compared)
+        compared = list(islice(known, _MOST_COMPARED - self._seen.compared))
+        self._seen.compared += len(compared)
         return nearest(name, self.deadline.paced(compared))
+
+    def remembered(self, key: object) -> JSON | None:
+        """What a fact of this request has worked out under a key, None where none has."""
+        return self._seen.results.get(key)
+
+    def remember(self, key: object, value: JSON) -> None:
+        """Keep for the other facts of this request what was worked out from objects of the cluster alone."""
+        self._seen.results[key] = value

@@ -125,11 +125,11 @@ def with_facts(place: Environment, names: Sequence[str]) -> Environment:
     """A place with the facts that a policy declares."""
     if not names:
         return place
-    from webhook.facts import functions
+    from webhook.facts import registry
 
-    for name in names:
-        declared, structures = functions.declared(name)
-        place = place.extend(variables={name: declared}, structures={each.name: each for each in structures})
+    for fact in map(registry.fact, names):
+        structures = {each.structure.name: each.structure for each in fact.structures}
+        place = place.extend(variables={fact.name: fact.type}, structures=structures)
     return place
 
 

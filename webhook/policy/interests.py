@@ -31,9 +31,9 @@ def interests(policies: Sequence[Policy], params: Iterable[JSON] = ()) -> tuple[
             found += _params(policy.param_kind, policy, params)
     names = sorted({name for policy in policies for name in policy.facts})
     if names:
-        from webhook.facts import functions
+        from webhook.facts import registry
 
-        found += [each for name in names for each in functions.lookups(name)]
+        found += [each for name in names for each in registry.fact(name).lookups]
     return combined(found)
 
 

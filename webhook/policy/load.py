@@ -294,9 +294,9 @@ def _admits(policy: Policy, binding: Binding) -> tuple[Decision, ...]:
 
 def known_facts() -> tuple[str, ...]:
     """The names of the facts room."""
-    from webhook.facts import functions
+    from webhook.facts import registry
 
-    return tuple(functions.NAMES)
+    return registry.fact_names()
 
 
 def _group_kind(value: JSON) -> tuple[str, str]:

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.facts.subjects import with_missing
 from webhook.attributes import GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.errors import LookupFailed
-from webhook.facts.dra.fact import dra
+from webhook.facts.dra.pod_claims import dra
 from webhook.facts.dra.requests import requests
 from webhook.facts.similar_names import nearest
 from webhook.facts.view import View
@@ -22,7 +23,8 @@ MANIFESTS = Path(__file__).parents[2] / "data" / "manifests" / "dra"
 
 
 def of(obj: dict, *context: dict, namespace: str = "team") -> dict:
-    return dra(obj, podsets(obj, TABLE), View(FilesCluster(context), namespace))
+    view = View(FilesCluster(context), namespace)
+    return with_missing(dra(obj, podsets(obj, TABLE), view), view)
 
 
 def pod(claims: list, *containers: dict) -> dict:
@@ -231,7 +233,8 @@ def test_a_view_that_cannot_say_is_missing_too() -> None:
             return False
 
     obj = pod([{"name": "gpu", "resourceClaimTemplateName": "big"}], user("gpu"))
-    fact = dra(obj, podsets(obj, TABLE), View(Deaf(), "team"))
+    view = View(Deaf(), "team")
+    fact = with_missing(dra(obj, podsets(obj, TABLE), view), view)
     assert fact["missing"] == ["ResourceClaimTemplate big not looked up: watch not synced"]
     assert fact["claims"][0]["absent"] is False
 

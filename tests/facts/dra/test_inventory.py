@@ -82,7 +82,7 @@ def test_a_cluster_may_be_too_large_to_ask_about(monkeypatch: pytest.MonkeyPatch
 
 
 def test_other_kinds_and_views_without_slices_have_no_inventory() -> None:
-    empty = {"devices": 0, "requests": [], "missing": []}
+    empty = {"devices": 0, "requests": []}
     assert inventory({"apiVersion": "v1", "kind": "Pod"}, View(FilesCluster([slice_(GPU)]), "team")) == empty
     assert inventory(claim(), View(FilesCluster([device_class()]), "team")) == empty
     assert inventory(None, View(FilesCluster(), "team")) == empty

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from webhook.facts.gpu import devices
-from webhook.facts.gpu.fact import gpu, trainer_count
 from webhook.facts.gpu.resource_fields import asides
+from webhook.facts.gpu.resources import gpu, trainer_count
 from webhook.workloads.podsets import PodSet, podsets
 from webhook.workloads.table import load
 
@@ -122,7 +122,6 @@ def test_devices_add_up_over_containers_pods_and_vendors() -> None:
     assert fact["containers"][0]["resources"][0]["path"] == (
         'spec.pytorchReplicaSpecs.Master.template.spec.containers[0].resources.limits["nvidia.com/gpu"]'
     )
-    assert fact["missing"] == []
 
 
 def test_amounts_are_no_devices() -> None:
@@ -186,7 +185,6 @@ def test_null_is_absent_at_every_level() -> None:
         "podSets": of({"apiVersion": "v1", "kind": "Pod"})["podSets"],
         "vendors": {},
         "devices": 0,
-        "missing": [],
     }
     assert of(pod({"name": "c", "resources": None}))["containers"][0]["resources"] == []
     spec = pod()

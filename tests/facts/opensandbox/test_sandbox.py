@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.facts.subjects import with_missing
 from webhook.attributes import JSON
 from webhook.cluster.files import FilesCluster
-from webhook.facts.opensandbox.fact import sandbox
+from webhook.facts.opensandbox.references import sandbox
 from webhook.facts.view import View
 
 WHOLE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
@@ -37,7 +38,8 @@ def claim(version: str, **spec: JSON) -> JSON:
 
 
 def fact(obj: JSON, *known: JSON) -> JSON:
-    return sandbox(obj, View(FilesCluster(known), "team"))
+    view = View(FilesCluster(known), "team")
+    return with_missing(sandbox(obj, view), view)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_a_template_that_asks_for_nothing_finds_any(spec: JSON) -> None:
 
 def test_which_pools_there_are_is_known_of_a_whole_cluster_only() -> None:
     value = fact(batch("*"), pool("p"))
-    assert (value["pools"], value["missing"]) == ([], ["Pools of the namespace not known"])
+    assert (value["pools"], value["poolsKnown"], value["missing"]) == ([], False, ["Pool not listed"])
 
 
 def test_claims_name_a_template_or_a_warm_pool() -> None:

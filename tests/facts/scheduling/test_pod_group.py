@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.facts.subjects import with_missing
 from webhook.cluster.files import FilesCluster
 from webhook.facts.scheduling.pod_group import pod_group
 from webhook.facts.view import View
@@ -22,7 +23,8 @@ def group(*claims: object) -> dict:
 def fact(*claims: object, name: object = "g", context: tuple[dict, ...] = (group(SHARED),)) -> dict:
     spec = {"schedulingGroup": {"podGroupName": name}, "resourceClaims": list(claims)}
     job = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"spec": spec}}}
-    return pod_group(podsets(job, TABLE), View(FilesCluster(context), "team"))
+    view = View(FilesCluster(context), "team")
+    return with_missing(pod_group(podsets(job, TABLE), view), view)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.facts.subjects import with_missing
 from webhook.cluster.files import FilesCluster
-from webhook.facts.trainer.fact import runtime_podsets, trainer
 from webhook.facts.trainer.processes import cpu_count
+from webhook.facts.trainer.train_job import runtime_podsets, trainer
 from webhook.facts.view import View
 
 STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
@@ -46,7 +47,8 @@ def job(name: str = "j", **spec: object) -> dict:
 
 
 def of(obj: dict, *context: dict, version: tuple[int, int] = (2, 3)) -> dict:
-    return trainer(obj, View(FilesCluster(context), "team"), version)
+    view = View(FilesCluster(context), "team")
+    return with_missing(trainer(obj, view, version), view)
 
 
 def patch(*jobs: dict) -> dict:
@@ -458,7 +460,8 @@ def test_published_train_jobs_merge_with_their_runtimes() -> None:
     found = 0
     for obj in objects:
         if obj.get("kind") == "TrainJob":
-            fact = trainer(obj, View(FilesCluster(objects), ""), (2, 3))
+            view = View(FilesCluster(objects), "")
+            fact = with_missing(trainer(obj, view, (2, 3)), view)
             found += fact["runtime"]["found"]
             assert fact["missing"] == [] or not fact["runtime"]["found"]
     assert found >= 3

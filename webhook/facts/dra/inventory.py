@@ -1,4 +1,4 @@
-"""The fact `inventory`: which devices of the cluster the selectors of a claim, a template or a class take.
+"""Which devices of the cluster the selectors of a claim, a template or a class take.
 
 Asks every device of every ResourceSlice as the scheduler does, class first, then the request; what is allocated, what
 is tainted and which node has it play no part. A view without ResourceSlices knows no devices, and nothing is said of a
@@ -50,12 +50,12 @@ class _Asked:
 
 
 def inventory(obj: JSON, view: View) -> JSON:
-    """The fact of a claim, a template or a class; of anything else it is empty."""
+    """The fact `inventory` of a claim, a template or a class; of anything else it is empty."""
     group, kind = group_kind(obj)
     devices = [*_devices(view)] if group == SLICE.group and kind in _SPECS else []
     known = {text(get(each, ("metadata", "name"))): each for each in reversed(view.objects(_CLASS))} if devices else {}
     asked = [_entry(each, devices, known, view.deadline) for each in _asked(obj, _SPECS[kind], view)] if devices else []
-    return {"devices": len(devices), "requests": asked, "missing": view.missing}
+    return {"devices": len(devices), "requests": asked}
 
 
 def _asked(obj: JSON, at: FieldPath, view: View) -> Iterator[JSON]:

@@ -1,13 +1,11 @@
 """What claims and claim templates of the cluster ask for, with what is known of the device classes.
 
-Worked out once for each object: what a view holds is never changed in place, an updated object is another one. What was
-made of an object is given again as long as it and its classes are the same ones.
+Worked out once for each object and request: pods of one request often share their claims.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from webhook import paths
 from webhook.attributes import JSON, GroupVersionKind
@@ -68,33 +66,20 @@ class Classes:
                 each.update(self.state(each["deviceClass"]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """What was made of an object, and with which classes."""
-
-    found: JSON
-    classes: tuple[tuple[str, JSON], ...]
-    value: JSON
-
-
-_KEPT: dict[int, _Kept] = {}
-_MOST = 4096  # objects: some megabytes; more are worked out anew
-
-
-def resolved(found: JSON, at: FieldPath, classes: Classes) -> JSON:
+def resolved(obj: JSON, at: FieldPath, classes: Classes, view: View) -> JSON:
     """The part of a claim of `dra` that the object which it names decides; its claim spec stands at a path."""
-    kept = _KEPT.get(id(found))
-    if kept is not None and kept.found is found and all(classes.get(name) is each for name, each in kept.classes):
-        return kept.value
-    asked = requests(paths.get(found, at), at, version_of(found))
-    classes.mark(asked)
-    value = _summary(asked)
-    used = {each["deviceClass"] for request in asked for each in (request, *request["choices"])} - {""}
-    pairs = tuple((name, classes.get(name)) for name in sorted(used))
-    if all(each is not None for _, each in pairs):  # what is said of an absent class depends on all others
-        if len(_KEPT) >= _MOST:
-            _KEPT.clear()
-        _KEPT[id(found)] = _Kept(found, pairs, value)
+    key = ("claim", id(obj))
+    value = view.remembered(key)
+    if value is None:
+        asked = requests(paths.get(obj, at), at, version_of(obj), view.deadline)
+        classes.mark(asked)
+        value = _summary(asked)
+        if all(
+            each["classFound"] or not each["deviceClass"]
+            for request in asked
+            for each in (request, *request["choices"])
+        ):
+            view.remember(key, value)  # a class that is not there is missing for each fact that needs it
     return value
 
 

@@ -1,210 +1,102 @@
-"""The fact `gpu`: which devices the containers of an object request, as extended resources.
-
-Amounts of device memory or cores are kept apart and never added up as devices. What a pod asks of the scheduler follows
-k8s.io/component-helpers resource.PodRequests: the sum of containers and sidecars, or one init container beside the
-sidecars before it, whichever is more. Device claims are the fact `dra`.
-"""
+"""The fact `gpu`: which devices the containers of an object request as extended resources."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from typing import Final
 
-from webhook import paths, quantity
-from webhook.attributes import JSON
-from webhook.deadline import Deadline
-from webhook.facts.gpu import devices
-from webhook.facts.gpu.resource_fields import Aside
-from webhook.facts.pods.containers import Container, containers, items, names, text
-from webhook.workloads.podsets import Fragment, PodSet
+from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, map_of
+from webhook.facts.fact import Fact, Result, structure
+from webhook.facts.gpu.resource_fields import asides
+from webhook.facts.gpu.resources import gpu
+from webhook.facts.pods.pod_sets import pod_sets
+from webhook.facts.subject import Subject
+from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.workloads.podsets import fragments
 
-_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
-
-
-def gpu(
-    podsets: Sequence[PodSet],
-    fragments: Sequence[Fragment] = (),
-    missing: Sequence[str] = (),
-    asides: Sequence[Aside] = (),
-    deadline: Deadline | None = None,
-) -> JSON:
-    """The fact of an object with these pod sets; what partial templates say is kept apart, in `patches`."""
-    until = deadline or Deadline()
-    sets, found, vendors = [], [], dict[str, int]()
-    for podset, own in _pods(podsets, asides, until):
-        found.extend(own)
-        sets.append(_podset(podset, own))
-        for vendor, count in sets[-1]["vendors"].items():
-            vendors[vendor] = vendors.get(vendor, 0) + count * (1 if podset.pods is None else podset.pods)
-    patched = (PodSet(name=each.of, path=each.path, template=each.template, bare=each.bare) for each in fragments)
-    return {
-        "containers": found,
-        "patches": [each for podset in until.paced(patched) for each in _containers(podset, until)],
-        "podSets": sets,
-        "vendors": vendors,
-        "devices": None if any(each["total"] is None for each in sets) else sum(each["total"] for each in sets),
-        "missing": list(missing),
-    }
-
-
-def _pods(
-    podsets: Sequence[PodSet], asides: Sequence[Aside], deadline: Deadline
-) -> Iterator[tuple[PodSet, list[JSON]]]:
-    """Each pod set with its containers, and those that have no template but what stands beside one."""
-    beside: dict[str, list[tuple[PodSet, JSON]]] = {}
-    for each in deadline.paced(asides):
-        beside.setdefault(each.of, []).append(_beside(each))
-    for podset in deadline.paced(podsets):
-        yield podset, [*_containers(podset, deadline), *(container for _, container in beside.get(podset.name, ()))]
-    known = {podset.name for podset in podsets}
-    for name, listed in beside.items():
-        yield from ((podset, [container]) for podset, container in listed if name not in known)
-
-
-def _containers(podset: PodSet, deadline: Deadline) -> list[JSON]:
-    return [_container(each, podset, deadline) for each in deadline.paced(containers(podset.template))]
-
-
-def _beside(aside: Aside) -> tuple[PodSet, JSON]:
-    """A pod set of one container with resources that stand outside a template."""
-    value = {"name": aside.name, "resources": aside.resources}
-    made = PodSet(name=aside.of, path=aside.path, template={}, count=aside.count, elsewhere=True)
-    container = _container(Container((), value, init=False), made, Deadline())
-    if aside.is_field:
-        container["resources"] = [{**each, "path": container["path"]} for each in container["resources"]]
-    return made, container
-
-
-def _podset(podset: PodSet, own: Sequence[JSON]) -> JSON:
-    vendors = {vendor: _per_pod(own, vendor) for vendor in {name for each in own for name in each["vendors"]}}
-    per_pod = sum(vendors.values())
-    runtime_class = text(paths.get(podset.template, ("spec", "runtimeClassName")))
-    return {
-        "name": podset.name,
-        "path": paths.render(podset.path),
-        "pods": podset.pods,
-        "devices": per_pod,
-        "total": None if per_pod and podset.pods is None else per_pod * (podset.pods or 0),
-        "vendors": vendors,
-        "kinds": sorted({each["kind"] for container in own for each in container["resources"] if each["kind"]}),
-        "runtimeClass": runtime_class,
-        "gpuRuntime": runtime_class in devices.catalogue().runtime_classes,
-    }
+RESOURCE: Final = structure(
+    "GpuResource",
+    name=(STRING, "name of the resource: `nvidia.com/gpu`"),
+    path=(STRING, "where the limit stands, or the request where there is no limit"),
+    vendor=(STRING, "whose device it is: `nvidia`"),
+    kind=(
+        STRING,
+        (
+            '`device`, `shared`, `slice`, `amount` (memory or cores), `monitor`, `portable`, `class`; `""` for an '
+            "unknown name that is near a known one"
+        ),
+    ),
+    gpu=(BOOL, "whether it is a GPU or a part of one"),
+    limit=(DYN, "limit as text; null where there is none"),
+    request=(DYN, "request as text; null where there is none"),
+    count=(INT, "the amount, 0 where it is not a whole number"),
+    whole=(BOOL, "whether the amount is a whole number of at least 0"),
+    equal=(BOOL, "whether limit and request are equal, or one of them is not set"),
+    nearest=(STRING, "the known resource that an unknown name was probably meant to be"),
+)
+CONTAINER: Final = structure(
+    "GpuContainer",
+    podSet=(STRING, "name of its pod set"),
+    path=(STRING, "where it stands"),
+    name=(STRING, "name of the container"),
+    init=(BOOL, "whether it is an init container"),
+    restarts=(BOOL, "whether it is an init container that keeps running, a sidecar"),
+    resources=(list_of(RESOURCE.type), "its devices, and names that are near those of devices"),
+    vendors=(map_of(STRING, INT), "devices by vendor"),
+    devices=(INT, "whole, shared and sliced devices; never memory or cores"),
+    trainerCount=(INT, "GPUs as Kubeflow Trainer counts them: by the first name that contains `gpu`"),
+    trainerAmbiguous=(BOOL, "whether several names contain `gpu`, of which Trainer takes any one"),
+    gpuImage=(BOOL, "whether its image is known to need GPUs"),
+    visibleDevices=(STRING, "value of NVIDIA_VISIBLE_DEVICES"),
+    claims=(INT, "device claims that it refers to"),
+)
+POD_SET: Final = structure(
+    "GpuPodSet",
+    name=(STRING, "name of the pod set"),
+    path=(STRING, "where its template stands"),
+    pods=(DYN, "how many; null where nobody can know"),
+    devices=(INT, "devices of one pod as the scheduler counts them, init containers and sidecars included"),
+    total=(DYN, "devices of all pods; null where nobody can know"),
+    vendors=(map_of(STRING, INT), "devices of one pod by vendor"),
+    kinds=(list_of(STRING), "kinds of its resources"),
+    runtimeClass=(STRING, "runtimeClassName of the pods"),
+    gpuRuntime=(BOOL, "whether that class is known to give access to GPUs"),
+)
+GPU: Final = structure(
+    "Gpu",
+    containers=(
+        list_of(CONTAINER.type),
+        "containers of all pod sets, and those whose resources stand outside a template",
+    ),
+    patches=(list_of(CONTAINER.type), "containers of partial templates: shardPatches, runtimePatches"),
+    podSets=(list_of(POD_SET.type), "devices of each pod set"),
+    vendors=(map_of(STRING, INT), "devices of all pods by vendor"),
+    devices=(DYN, "devices of all pods; null where nobody can know"),
+)
 
 
-def _per_pod(own: Sequence[JSON], vendor: str) -> int:
-    """Devices of one vendor that one pod asks for: PodRequests of component-helpers."""
-    running: int = sum(each["vendors"].get(vendor, 0) for each in own if not each["init"] or each["restarts"])
-    sidecars, highest = 0, 0
-    for each in own:
-        if each["init"]:
-            count = each["vendors"].get(vendor, 0)
-            highest = max(highest, count + sidecars)
-            sidecars += count if each["restarts"] else 0
-    return max(running, highest)
+def _compute(subject: Subject) -> Result:
+    listed, deadline = subject.once(pod_sets), subject.deadline
+    parts = fragments(subject.object, subject.table, deadline)
+    return listed.result(gpu(listed.all, parts, asides(subject.object), deadline), "patches", missing={})
 
 
-def _container(container: Container, podset: PodSet, deadline: Deadline) -> JSON:
-    limits, requests = container.amounts("limits"), container.amounts("requests")
-    at = paths.render(podset.locate(container.path))
-    found = [
-        _resource(name, limits, requests, at) for name in deadline.paced(limits | requests) if _is_interesting(name)
-    ]
-    vendors: dict[str, int] = {}
-    for each in found:
-        if each["kind"] in devices.COUNTED:
-            vendors[each["vendor"]] = vendors.get(each["vendor"], 0) + each["count"]
-    counted, ambiguous = trainer_count(limits, requests)
-    return {
-        "podSet": podset.name,
-        "path": at,
-        "name": container.name,
-        "init": container.init,
-        "restarts": container.restarts,
-        "resources": found,
-        "vendors": vendors,
-        "devices": sum(vendors.values()),
-        "trainerCount": counted,
-        "trainerAmbiguous": ambiguous,
-        "gpuImage": devices.is_gpu_image(text(container.value.get("image"))),
-        "visibleDevices": _visible(container.value),
-        "claims": len(container.claims()),
-    }
-
-
-def _is_interesting(name: str) -> bool:
-    """A known device, or a qualified name that is near one."""
-    return bool(devices.resource(name).kind) or ("/" in name and bool(devices.nearest(name)))
-
-
-def _resource(name: str, limits: JSON, requests: JSON, at: str) -> JSON:
-    known = devices.resource(name)
-    limit, request = limits.get(name), requests.get(name)
-    amount = _amount(request if limit is None else limit)
-    return {
-        "name": name,
-        "path": at + _below("requests" if limit is None else "limits", name),
-        "vendor": known.vendor,
-        "kind": known.kind,
-        "gpu": known.gpu,
-        "limit": None if limit is None else str(limit),
-        "request": None if request is None else str(request),
-        "count": max(0, amount.value()) if amount is not None and amount.is_whole() else 0,
-        "whole": amount is not None and amount.is_whole() and amount.sign() >= 0,
-        "equal": limit is None or request is None or limit == request or _amount(limit) == _amount(request),
-        "nearest": "" if known.kind else devices.nearest(name),
-    }
-
-
-@lru_cache(maxsize=1024)
-def _below(side: str, name: str) -> str:
-    """The path of one amount below its container."""
-    return "." + paths.render(("resources", side, name))
-
-
-def _amount(value: JSON) -> quantity.Quantity | None:
-    if value is None or isinstance(value, list | dict):
-        return None
-    return _read(str(value), isinstance(value, bool))
-
-
-@lru_cache(maxsize=4096)
-def _read(value: str, is_bool: bool) -> quantity.Quantity | None:
-    """A quantity as text or number; None for what is none."""
-    try:
-        return None if is_bool else quantity.parse(value.strip())
-    except ValueError:
-        return None
-
-
-def trainer_count(limits: JSON, requests: JSON) -> tuple[int, bool]:
-    """GPUs as Kubeflow Trainer counts them, and whether several names fit, of which it takes any one.
-
-    kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go GetNumGPUPerNode: the first name that contains `gpu`, in Go's
-    random map order; requests before limits.
-    """
-    for amounts in (requests, limits):
-        fits = [name for name in amounts if "gpu" in name.lower()]
-        counts = [amount.value() for name in fits if (amount := _amount(amounts[name])) is not None]
-        if counts and counts[0]:
-            return counts[0], len(set(counts)) > 1
-    return 0, False
-
-
-def devices_of(resources: JSON) -> int:
-    """GPUs and parts of them that the resources of one container ask for, by any vendor's name."""
-    asked: dict[str, JSON] = {}
-    for side in ("requests", "limits"):
-        amounts = paths.get(resources, (side,))
-        asked |= amounts if isinstance(amounts, dict) else {}
-    known = ((devices.resource(name), amount) for name, amount in asked.items())
-    counted = (amount for device, amount in known if device.gpu and device.kind in devices.COUNTED)
-    found = [amount for each in counted if (amount := _amount(each)) is not None]
-    return sum(amount.value() for amount in found if amount.is_whole() and amount.sign() > 0)
-
-
-def _visible(container: JSON) -> str:
-    """The value of NVIDIA_VISIBLE_DEVICES, "" where it is not set to a plain text."""
-    env = items(container.get("env"))
-    known = names(env)
-    return text(env[known.index(_VISIBLE)].get("value")) if _VISIBLE in known else ""
+FACTS: Final = (
+    Fact(
+        name="gpu",
+        about=(
+            "Devices that the containers of an object request as extended resources, for each pod as the scheduler "
+            "counts it, and times the pods for the object. The gpu fields of a SparkApplication and the resources of "
+            "a KServe component such as `model` count too. Device claims are the fact `dra`."
+        ),
+        examples=(
+            "gpu.devices == null || gpu.devices <= 16",
+            "gpu.vendors.?nvidia.orValue(0) > 0",
+            "gpu.containers.all(c, c.resources.all(r, r.whole && r.limit != null))",
+            'gpu.podSets.exists(p, "slice" in p.kinds)',
+        ),
+        type=GPU.type,
+        structures=(GPU, CONTAINER, RESOURCE, POD_SET),
+        compute=_compute,
+        lookups=RUNTIMES,
+    ),
+)

@@ -1,147 +1,75 @@
-"""The fact `sandbox`: what the objects of OpenSandbox and agent-sandbox refer to, and what becomes of shard patches.
-
-A BatchSandbox with poolRef `*` gets the Pool that its template asks for: by images, requests and node selector, as
-OpenSandbox's default profile has it (opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/poolassign).
-A SandboxClaim names a template (v1alpha1) or a warm pool (v1beta1), a SandboxWarmPool a template
-(kubernetes-sigs/agent-sandbox@2fd412d5 extensions/controllers). Pods and patches are shards.py's.
-"""
+"""The fact `sandbox`: what the objects of OpenSandbox and agent-sandbox refer to, and what their shard patches do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from typing import Final
 
-from webhook import quantity
-from webhook.attributes import JSON, GroupVersionKind
-from webhook.cluster.interest import reading
-from webhook.deadline import Deadline
-from webhook.facts.opensandbox import shards
-from webhook.facts.pods.containers import items, text
-from webhook.facts.view import NAMESPACES, View
-from webhook.paths import get, parse
-from webhook.placeholders import is_placeholder
-from webhook.workloads.podsets import group_kind
+from webhook.cel.types import BOOL, DYN, STRING, list_of
+from webhook.facts.fact import Fact, Result, structure
+from webhook.facts.opensandbox.references import LOOKUPS, sandbox
+from webhook.facts.subject import Subject
 
-POOL = GroupVersionKind("sandbox.opensandbox.io", "v1alpha1", "Pool")
-TEMPLATE = GroupVersionKind("extensions.agents.x-k8s.io", "v1beta1", "SandboxTemplate")
-WARM_POOL = GroupVersionKind("extensions.agents.x-k8s.io", "v1beta1", "SandboxWarmPool")
-LOOKUPS = (
-    reading(
-        POOL,
-        "metadata.labels",
-        "spec.capacitySpec.poolMax",
-        "spec.template.spec.containers.image",
-        "spec.template.spec.containers.resources.requests",
-        "spec.template.spec.nodeSelector",
+REFERENCE: Final = structure(
+    "SandboxReference",
+    path=(STRING, "where it stands"),
+    kind=(STRING, "Pool, SandboxTemplate or SandboxWarmPool"),
+    name=(STRING, "name of the object"),
+    found=(BOOL, "whether it is there"),
+    absent=(BOOL, "whether it is known not to be there"),
+    nearest=(STRING, "the name that was probably meant"),
+    most=(DYN, "poolMax of a Pool; null where it does not say"),
+)
+POOL: Final = structure(
+    "SandboxPool",
+    name=(STRING, "name of the Pool"),
+    lacks=(list_of(STRING), "what it lacks of images, requests and node selector of the template"),
+)
+NOTE: Final = structure(
+    "SandboxNote",
+    what=(
+        STRING,
+        (
+            "kind of note: of a patch: `type`, `unknown`, `key`, `merge`, `keeps`, `directive`; of the pod that "
+            "the controller makes: `image`, `added`, `inherits`, `resources`, `sources`, `claim`"
+        ),
     ),
-    reading(TEMPLATE),
-    reading(WARM_POOL),
-    NAMESPACES,
+    path=(STRING, "where the patch stands"),
+    text=(STRING, "what it is about"),
+    certain=(BOOL, "whether it also holds of the patched template itself"),
+)
+SANDBOX: Final = structure(
+    "Sandbox",
+    references=(list_of(REFERENCE.type), "objects that the object names"),
+    pools=(
+        list_of(POOL.type),
+        "with poolRef `*`, the Pools of the namespace as the controller's default profile compares them",
+    ),
+    poolsKnown=(BOOL, "whether all Pools of the namespace are known"),
+    notes=(list_of(NOTE.type), "what becomes of the shardPatches of a BatchSandbox"),
 )
 
-_REFERENCES: Mapping[str, tuple[tuple[str, GroupVersionKind], ...]] = {
-    "BatchSandbox": (("spec.poolRef", POOL),),
-    "SandboxClaim": (("spec.sandboxTemplateRef.name", TEMPLATE), ("spec.warmPoolRef.name", WARM_POOL)),
-    "SandboxWarmPool": (("spec.sandboxTemplateRef.name", TEMPLATE),),
-}
-_GROUPS = frozenset((POOL.group, TEMPLATE.group))
-_CHOOSE = "*"
+
+def _compute(subject: Subject) -> Result:
+    view = subject.view()
+    return Result(sandbox(subject.object, view), view.missing())
 
 
-def sandbox(obj: JSON, view: View) -> JSON:
-    """The fact of an object; of other kinds it has nothing to say."""
-    group, kind = group_kind(obj)
-    own = obj if group in _GROUPS else None
-    found = [_reference(own, path, wanted, view) for path, wanted in _REFERENCES.get(kind, ()) if own]
-    is_batch = own is not None and kind == "BatchSandbox"
-    chooses = is_batch and get(own, ("spec", "poolRef")) == _CHOOSE
-    return {
-        "references": [each for each in found if each["name"]],
-        "pools": _pools(own, view) if chooses else [],
-        "notes": list(_notes(own, view.deadline)) if is_batch else [],
-        "missing": view.missing,
-    }
-
-
-def _reference(obj: JSON, path: str, kind: GroupVersionKind, view: View) -> JSON:
-    """One object that another names; `most` is how many pods a Pool may have, null where it does not say."""
-    name = text(get(obj, parse(path)))
-    name = "" if name == _CHOOSE or is_placeholder(name) else name
-    found = view.get(kind, name) if name else None
-    absence = _absence(name, kind, view) if name and found is None else {"absent": False, "nearest": ""}
-    most = get(found, ("spec", "capacitySpec", "poolMax"))
-    return {
-        "path": path,
-        "kind": kind.kind,
-        "name": name,
-        "found": found is not None,
-        **absence,
-        "most": most if isinstance(most, int) and not isinstance(most, bool) else None,
-    }
-
-
-def _absence(name: str, kind: GroupVersionKind, view: View) -> JSON:
-    """Whether an object is known not to be there: from a whole cluster, or from files that have others like it."""
-    others = [text(get(each, ("metadata", "name"))) for each in _here(kind, view)]
-    return {"absent": bool(others) or view.is_whole(), "nearest": view.nearest(name, others)}
-
-
-def _here(kind: GroupVersionKind, view: View) -> list[JSON]:
-    """All objects of a kind in the namespace."""
-    found = view.objects(kind)
-    return [each for each in found if (text(get(each, ("metadata", "namespace"))) or view.namespace) == view.namespace]
-
-
-def _pools(obj: JSON, view: View) -> list[JSON]:
-    """What each Pool of the namespace lacks of what the template asks for; nothing where not all Pools are known."""
-    if not view.is_whole():
-        view.note("Pools of the namespace not known")
-        return []
-    template = get(obj, ("spec", "template", "spec"))
-    return [
-        {"name": text(get(each, ("metadata", "name"))), "lacks": list(_lacks(template, each))}
-        for each in view.deadline.paced(_here(POOL, view))
-    ]
-
-
-def _lacks(asked: JSON, pool: JSON) -> Iterator[str]:
-    """Why a Pool is not chosen: predicate_image, predicate_resource and predicate_nodeselector of poolassign."""
-    offered = get(pool, ("spec", "template", "spec"))
-    images, own = ({text(get(each, ("image",))) for each in _containers(spec)} - {""} for spec in (asked, offered))
-    if images and images.isdisjoint(own):
-        yield f"image {min(images)}"
-    wanted, there = _requests(asked), _requests(offered)
-    yield from (f"{amount} of {name}" for name, amount in wanted.items() if name not in there or there[name] < amount)
-    selected = get(pool, ("metadata", "labels")) or {}
-    labels = {**selected, **(get(offered, ("nodeSelector",)) or {})} if isinstance(selected, dict) else {}
-    selector = get(asked, ("nodeSelector",))
-    for key, value in selector.items() if isinstance(selector, dict) else ():
-        if labels.get(key) != value:
-            yield f"node selector {key}={value}"
-
-
-def _containers(spec: JSON) -> list[JSON]:
-    return [each for each in items(get(spec, ("containers",))) if isinstance(each, dict)]
-
-
-def _requests(spec: JSON) -> dict[str, quantity.Quantity]:
-    """The requests of all containers together; limits are not looked at."""
-    total: dict[str, quantity.Quantity] = {}
-    for container in _containers(spec):
-        requests = get(container, ("resources", "requests"))
-        for name, value in requests.items() if isinstance(requests, dict) else ():
-            try:
-                amount = quantity.parse(str(value).strip())
-            except ValueError:
-                continue
-            total[name] = total[name].add(amount) if name in total else amount
-    return total
-
-
-def _notes(obj: JSON, deadline: Deadline) -> Iterator[JSON]:
-    """What is to be said of each shard patch; with a Pool they are not read."""
-    if text(get(obj, ("spec", "poolRef"))):
-        return
-    template = get(obj, ("spec", "template"))
-    made = shards.Template(template, deadline)
-    for place, patch in enumerate(deadline.paced(items(get(obj, ("spec", "shardPatches"))))):
-        yield from made.notes(patch, ("spec", "shardPatches", place))
+FACTS: Final = (
+    Fact(
+        name="sandbox",
+        about=(
+            "What objects of OpenSandbox and agent-sandbox refer to, and what becomes of the shardPatches of a "
+            "BatchSandbox: its controller decodes the patched pod over the one without the patch, so that what is "
+            "taken away stays, and what moves in a list takes over what its new place had."
+        ),
+        examples=(
+            "sandbox.references.all(r, !r.absent && (r.most == null || r.most > 0))",
+            "sandbox.pools.exists(p, p.lacks.size() == 0)",
+            'sandbox.notes.all(n, n.what != "image" || !n.certain)',
+        ),
+        type=SANDBOX.type,
+        structures=(SANDBOX, REFERENCE, POOL, NOTE),
+        compute=_compute,
+        lookups=LOOKUPS,
+    ),
+)

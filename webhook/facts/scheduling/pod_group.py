@@ -1,4 +1,4 @@
-"""The fact `podGroup`: whether the claims of pods are those that their pod group shares (KEP-5729).
+"""Whether the claims of pods are those that their pod group shares (KEP-5729).
 
 A pod joins a PodGroup by `spec.schedulingGroup.podGroupName`; a claim of its own is the group's only when name and
 source are equal, otherwise it is made for each pod, and nobody says so (k8s.io/api v0.36.1 scheduling/v1alpha2
@@ -24,7 +24,7 @@ _FIELDS = {"resourceClaimName": "ResourceClaim", "resourceClaimTemplateName": "R
 
 
 def pod_group(podsets: Sequence[PodSet], view: View) -> JSON:
-    """The fact of one object, whose pod sets these are."""
+    """The fact `podGroup` of one object, whose pod sets these are."""
     groups: list[JSON] = []
     claims: list[JSON] = []
     for podset in view.deadline.paced(podsets):
@@ -36,7 +36,7 @@ def pod_group(podsets: Sequence[PodSet], view: View) -> JSON:
         where = paths.render(podset.locate(("spec", "schedulingGroup", "podGroupName")))
         groups.append({"podSet": podset.name, "path": where, "name": name, "found": found is not None})
         claims.extend(_other(podset, spec, name, found, view.deadline))
-    return {"groups": groups, "others": claims, "missing": view.missing}
+    return {"groups": groups, "others": claims}
 
 
 def _other(podset: PodSet, spec: JSON, group: str, found: JSON, deadline: Deadline) -> Iterator[JSON]:

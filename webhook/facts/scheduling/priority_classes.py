@@ -1,4 +1,4 @@
-"""The fact `priorities`: the PriorityClasses that an object's pods name, looked up.
+"""The PriorityClasses that an object's pods name, looked up.
 
 The plugin Priority of the API server refuses a pod whose class is not there (k8s.io/kubernetes v1.36
 plugin/pkg/admission/priority), long after the object that makes the pod was accepted. Two classes are always there.
@@ -23,8 +23,8 @@ _ALWAYS: Final = ("system-cluster-critical", "system-node-critical")
 
 
 def priorities(podsets: Iterable[PodSet], view: View) -> JSON:
-    """The fact of an object with these pod sets; what else `missing` holds, such as a runtime, stays in it."""
-    return {"classes": list(_classes(podsets, view)), "missing": view.missing}
+    """The fact `priorities` of an object with these pod sets."""
+    return {"classes": list(_classes(podsets, view))}
 
 
 def named(template: JSON) -> str:

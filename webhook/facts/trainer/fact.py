@@ -1,237 +1,132 @@
-"""The fact `trainer`: a TrainJob as Kubeflow Trainer will run it, merged with its runtime.
-
-For anything but a TrainJob the fact says so with an empty `runtime.name`. Without the runtime object it tells what the
-TrainJob itself carries and names the runtime in `missing`. Rules of merging: runtime.py; of counting: processes.py.
-"""
+"""The facts `trainer` and `running`: a TrainJob merged with its runtime, and the JobSet that it already has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from typing import Final
 
-from webhook.attributes import JSON, GroupVersionKind
-from webhook.cluster.interest import reading
-from webhook.deadline import Deadline
-from webhook.facts.dra.fact import dra
-from webhook.facts.gpu.fact import devices_of, trainer_count
-from webhook.facts.jobset import name_length as jobsetnames
-from webhook.facts.jobset.validation import findings
-from webhook.facts.pods.containers import containers, items, mapping, text
-from webhook.facts.scheduling.priority_classes import named
-from webhook.facts.shaped import shaped
-from webhook.facts.trainer import overlays, steps, torchtune
-from webhook.facts.trainer.nodes import is_trainer, node_count, parallelism
-from webhook.facts.trainer.processes import Processes, plugin, predict
-from webhook.facts.trainer.releases import KEEPS_CLAIMS, Release, minor
-from webhook.facts.trainer.runtime import Merged, merge
-from webhook.facts.view import NAMESPACES, View
-from webhook.paths import get
-from webhook.workloads.podsets import PodSet, group_kind
+from webhook.cel.types import BOOL, DYN, INT, STRING, list_of
+from webhook.facts.dra.pod_claims import LOOKUPS
+from webhook.facts.fact import Fact, Result, structure
+from webhook.facts.finding import NOTE
+from webhook.facts.subject import Subject
+from webhook.facts.trainer import running_jobset
+from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.trainer.train_job import trainer
 
-GROUP = "trainer.kubeflow.org"
-CLUSTER_RUNTIME = GroupVersionKind(GROUP, "v1alpha1", "ClusterTrainingRuntime")
-RUNTIME = GroupVersionKind(GROUP, "v1alpha1", "TrainingRuntime")
-LOOKUPS = (*(reading(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)), NAMESPACES)
+RUNTIME: Final = structure(
+    "TrainerRuntime",
+    kind=(STRING, "TrainingRuntime or ClusterTrainingRuntime"),
+    name=(STRING, 'name that the TrainJob gives; `""` for anything but a TrainJob'),
+    found=(BOOL, "whether it is there"),
+    absent=(BOOL, "whether it is known not to be there"),
+    nearest=(STRING, "the runtime that was probably meant"),
+    deprecated=(BOOL, "whether its label says so"),
+    plugin=(STRING, "`torch`, `mpi`, `flux`, `jax`, `xgboost`, `plain`, or `none` without a policy"),
+    spec=(DYN, "spec of the runtime"),
+)
+NODE_CLAIM: Final = structure(
+    "NodeClaim",
+    name=(STRING, "name by which containers refer to it"),
+    kind=(STRING, "ResourceClaim or ResourceClaimTemplate"),
+    reference=(STRING, "the claim or template that it names"),
+    found=(BOOL, "whether that is there"),
+    devices=(DYN, "how many it gets; null where that is open"),
+    atLeast=(INT, "how many it gets at least"),
+    gpu=(BOOL, "whether GPUs are among them"),
+    lost=(BOOL, "whether resourcesPerNode takes it away from the container"),
+    otherDevice=(BOOL, "whether all its devices are known to be no GPUs"),
+)
+NODE: Final = structure(
+    "TrainerNode",
+    found=(BOOL, "whether there is a container `node`"),
+    job=(STRING, "the replicated job that has it"),
+    container=(DYN, "the container, merged"),
+    resources=(DYN, "those by which Trainer counts: resourcesPerNode, else those of the container"),
+    claims=(list_of(NODE_CLAIM.type), "device claims that it has, or is meant to have"),
+)
+PROCESSES: Final = structure(
+    "TrainerProcesses",
+    perNode=(STRING, "number as Trainer passes it on: a number, `auto` or `gpu`"),
+    count=(DYN, "what that comes to; null where nobody can know"),
+    reason=(STRING, "why"),
+    explicit=(BOOL, "whether the TrainJob says numProcPerNode"),
+    gpus=(INT, "GPUs that Trainer counts"),
+    ambiguous=(BOOL, "whether several resources contain `gpu`, of which Trainer takes any one"),
+    podGpus=(INT, "GPUs that the merged container has"),
+    runtimeGpus=(INT, "GPUs that the container of the runtime has"),
+)
+NAMES: Final = structure(
+    "TrainerNames",
+    limit=(INT, "characters that the name of the TrainJob may have"),
+    of=(STRING, "what is named after it and makes it so: `pod`, `job`, `claim` or `coordinator`"),
+    job=(STRING, "the replicated job of that"),
+    length=(INT, "characters that it has"),
+)
+SCHEDULING: Final = structure(
+    "TrainerScheduling",
+    by=(STRING, "who schedules the pods together: `volcano`, `coscheduling` or nobody"),
+    queue=(DYN, "queue of Volcano; null where there is none"),
+    queueAt=(STRING, "where that stands"),
+    priorityClasses=(list_of(STRING), "PriorityClasses of the pods"),
+    members=(INT, "pods that the scheduler waits for"),
+    first=(INT, "pods of jobs that depend on no other"),
+)
+TRAINER: Final = structure(
+    "Trainer",
+    version=(STRING, 'the assumed release of Trainer, from `trainer: "2.2"` of the params'),
+    minor=(INT, "its minor release"),
+    object=(DYN, "the TrainJob without nulls and without values of another type"),
+    runtime=(RUNTIME.type, "runtime that the TrainJob names"),
+    nodes=(INT, "numNodes, as the TrainJob or the runtime says"),
+    jobSet=(DYN, "spec of the JobSet, without the variables, volumes and mounts that plugins add"),
+    node=(NODE.type, "the container that trains"),
+    processes=(PROCESSES.type, "how many processes start on each node"),
+    names=(NAMES.type, "how long the name of the TrainJob may be"),
+    scheduling=(SCHEDULING.type, "who schedules the pods, and how"),
+    notes=(list_of(NOTE.type), "what becomes of the TrainJob's settings, and what will be refused"),
+)
+RUNNING: Final = structure(
+    "Running",
+    found=(BOOL, "whether the TrainJob has a JobSet"),
+    active=(list_of(STRING), "its replicated jobs that have active pods"),
+)
 
-_DEPRECATED = "trainer.kubeflow.org/support"
-_POD = ("template", "spec", "template")
-_QUEUE = "scheduling.volcano.sh/queue-name"
-_UNKNOWN = Processes(per_node="", count=None, reason="the runtime is not known")
+
+def _trainer(subject: Subject) -> Result:
+    view = subject.view()
+    needs = ("runtime", "nodes", "jobSet", "node", "processes", "names", "scheduling", "notes")
+    return Result(trainer(subject.object, view.of(*needs), subject.assumptions.trainer), view.missing())
 
 
-def trainer(obj: JSON, view: View, version: Release) -> JSON:
-    """The fact of one object."""
-    is_job = group_kind(obj) == (GROUP, "TrainJob")
-    obj = shaped(obj, "TrainJob").object if is_job else {}
-    reference = mapping(get(obj, ("spec", "runtimeRef")))
-    found = find(reference, view) if is_job else None
-    runtime = mapping(get(found, ("spec",)))
-    merged = merge(obj, runtime, version, view.deadline) if found is not None else Merged(spec={})
-    node_job = _node_job(merged.spec)
-    node = _container(node_job, "node")
-    asked = get(obj, ("spec", "trainer", "resourcesPerNode"))
-    resources = asked if asked is not None else mapping(get(node, ("resources",)))
-    own = get(_container(_node_job(get(runtime, ("template", "spec"))), "node"), ("resources",))
-    apart = View(view.cluster, view.namespace, view.deadline)
-    processes = _processes(obj, runtime, resources, version, is_known=found is not None)
-    return {
-        "version": ".".join(map(str, version)),
-        "minor": minor(version),
-        "object": obj,
-        "runtime": {
-            "kind": text(reference.get("kind")) or CLUSTER_RUNTIME.kind,
-            "name": text(reference.get("name")),
-            "found": found is not None,
-            **_absence(reference, view, is_absent=is_job and found is None),
-            "deprecated": get(found, ("metadata", "labels", _DEPRECATED)) == "deprecated",
-            "plugin": plugin(runtime) if found is not None else "",
-            "spec": runtime,
-        },
-        "nodes": node_count(obj, runtime) if is_job else 0,
-        "jobSet": merged.spec,
-        "node": {
-            "found": node is not None,
-            "job": _name(node_job),
-            "container": mapping(node),
-            "resources": resources,
-            "claims": list(_claims(obj, node_job, merged, apart, version)) if is_job else [],
-        },
-        "processes": {
-            **processes,
-            "podGpus": devices_of(get(node, ("resources",))),
-            "runtimeGpus": devices_of(own),
-        },
-        "names": _names(obj, merged.spec),
-        "scheduling": _scheduling(runtime, merged),
-        "notes": (
-            list(_notes(obj, runtime, merged, (processes["gpus"], version, view.deadline))) if found is not None else []
+def _running(subject: Subject) -> Result:
+    view = subject.view()
+    return Result(running_jobset.running(subject.object, view.of("found", "active")), view.missing())
+
+
+FACTS: Final = (
+    Fact(
+        name="trainer",
+        about=(
+            "A TrainJob merged with its runtime as the assumed release of Kubeflow Trainer does it; 2.0 to 2.4 differ."
         ),
-        "missing": view.missing,
-    }
-
-
-def runtime_podsets(fact: JSON) -> tuple[PodSet, ...]:
-    """The pod sets of the merged JobSet. They stand nowhere in the TrainJob: the path is where it names the runtime."""
-    return tuple(
-        PodSet(name=_name(job), path=("spec", "runtimeRef"), template=template, count=_pods(job), elsewhere=True)
-        for job in items(fact["jobSet"].get("replicatedJobs"))
-        if isinstance(template := get(job, _POD), dict)
-    )
-
-
-def _pods(job: JSON) -> int:
-    return jobsetnames.replicas(job) * parallelism(job)
-
-
-def find(reference: JSON, view: View) -> JSON | None:
-    """The runtime that a TrainJob names; what is not found is `missing` in the view."""
-    name = text(get(reference, ("name",)))
-    if not name:
-        return None
-    namespaced = get(reference, ("kind",)) == RUNTIME.kind
-    kind = RUNTIME if namespaced else CLUSTER_RUNTIME
-    found = view.get(kind, name, namespaced=namespaced)
-    return None if found is None else shaped(found, kind.kind).object
-
-
-def _name(value: JSON) -> str:
-    return text(value.get("name")) if isinstance(value, dict) else ""
-
-
-def _container(job: JSON, name: str) -> JSON:
-    return next((each for each in items(get(job, (*_POD, "spec", "containers"))) if _name(each) == name), None)
-
-
-def _notes(obj: JSON, runtime: JSON, merged: Merged, asked: tuple[int, Release, Deadline]) -> Iterator[JSON]:
-    """What became of the TrainJob's words, of the runtime's own, and what JobSet will say of both together."""
-    gpus, version, deadline = asked
-    yield from deadline.paced(merged.notes)
-    effective = {**runtime, "template": {"spec": merged.spec}}
-    yield from steps.notes(obj, effective, version)
-    yield from ({**each, "path": "spec.runtimeRef"} for each in steps.runtime_notes(effective, version, deadline))
-    if plugin(runtime) == "torch":
-        yield from torchtune.notes(obj, gpus, version)
-    told = {(each["job"], each["container"]) for each in merged.notes}
-    broken = [
-        found
-        for found in findings(merged.spec, deadline)
-        if told.isdisjoint(((found.job, ""), (found.job, found.container), (found.job, found.text)))
-    ]
-    if not broken:
-        return
-    own = {replace(each, at=()) for each in findings(mapping(get(runtime, ("template", "spec"))), deadline)}
-    patches = overlays.field(version)
-    for found in deadline.paced(broken):
-        is_own = replace(found, at=()) in own or not items(get(obj, ("spec", patches)))
-        path = "spec.runtimeRef" if is_own else f"spec.{patches}"
-        yield {**found.note(("spec", "template", "spec")), "path": path}
-
-
-def _node_job(spec: JSON) -> JSON:
-    """The replicated job whose `node` container Trainer reads: the first named `node` or labelled as the trainer."""
-    jobs = [job for job in items(get(spec, ("replicatedJobs",))) if _name(job) == "node" or is_trainer(job)]
-    return next((job for job in jobs if _container(job, "node") is not None), jobs[0] if jobs else None)
-
-
-def _absence(reference: JSON, view: View, *, is_absent: bool) -> JSON:
-    """Whether a runtime that was not found is known not to be there, and which one is near."""
-    name = text(get(reference, ("name",)))
-    if not is_absent or not name:
-        return {"absent": False, "nearest": ""}
-    kind = RUNTIME if get(reference, ("kind",)) == RUNTIME.kind else CLUSTER_RUNTIME
-    near = view.nearest(name, (_name(each.get("metadata")) for each in view.objects(kind)))
-    return {"absent": near != "" or view.is_whole(), "nearest": near}
-
-
-def _processes(obj: JSON, runtime: JSON, resources: JSON, version: Release, *, is_known: bool) -> JSON:
-    explicit = get(obj, ("spec", "trainer", "numProcPerNode"))
-    predicted = predict(obj, runtime, resources, version) if is_known else _UNKNOWN
-    gpus, ambiguous = trainer_count(mapping(get(resources, ("limits",))), mapping(get(resources, ("requests",))))
-    return {
-        "perNode": predicted.per_node,
-        "count": predicted.count,
-        "reason": predicted.reason,
-        "explicit": explicit is not None,
-        "gpus": gpus,
-        "ambiguous": ambiguous,
-    }
-
-
-def _claims(obj: JSON, job: JSON, merged: Merged, view: View, version: Release) -> Iterator[JSON]:
-    """The device claims that the trainer's node is meant to have, resolved.
-
-    Those that the container `node` refers to, those that it would but for resourcesPerNode (`lost`), and those that no
-    container refers to. What the claims are missing is not this fact's to say: `found` and `devices` tell.
-    """
-    template = get(job, _POD) if job is not None else {"spec": {"resourceClaims": list(_own_claims(obj))}}
-    lost = {note["container"] for note in merged.notes if note["what"] == "lostClaim"}
-    merged_too = template is not None and version >= KEEPS_CLAIMS
-    per_node = [] if merged_too else items(get(obj, ("spec", "trainer", "resourceClaimsPerNode")))
-    podset = PodSet(name=_name(job), path=(), template=template or {})
-    extra = PodSet(name="", path=("spec", "trainer"), template={"spec": {"resourceClaims": per_node}})
-    node = next((each for each in containers(podset.template) if each.name == "node" and not each.init), None)
-    wanted = lost | {_name(entry) for entry in (node.claims() if node else ())}
-    for claim in dra({}, (podset, extra), view)["claims"]:
-        if claim["name"] in wanted or not claim["users"]:
-            kept = ("name", "kind", "reference", "found", "devices", "atLeast", "gpu")
-            known = [each for request in claim["requests"] for each in (request, *request["choices"])]
-            yield {key: claim[key] for key in kept} | {
-                "lost": claim["name"] in lost,
-                "otherDevice": bool(known) and all(each["deviceKind"] and not each["gpu"] for each in known),
-            }
-
-
-def _own_claims(obj: JSON) -> Iterator[JSON]:
-    """The claims that a TrainJob's patches carry; of one name the last, as merging would have it."""
-    claims: dict[str, JSON] = {}
-    for patch in items(get(obj, ("spec", "runtimePatches"))):
-        for job in items(get(patch, ("trainingRuntimeSpec", "template", "spec", "replicatedJobs"))):
-            for claim in items(get(job, (*_POD, "spec", "resourceClaims"))):
-                claims[_name(claim)] = claim
-    yield from claims.values()
-
-
-def _names(obj: JSON, spec: JSON) -> JSON:
-    """How long the TrainJob's name may be, and what is named after it that makes it so."""
-    limit, of, job = jobsetnames.limit(spec)
-    return {"limit": limit, "of": of, "job": job, "length": jobsetnames.length(obj)}
-
-
-def _scheduling(runtime: JSON, merged: Merged) -> JSON:
-    """Who schedules the pods together, and how many it waits for: volcano.go and coscheduling.go make the PodGroup.
-
-    A group has one member for each pod of one replica of each replicated job; `first` are those of jobs that depend on
-    none, and so the only ones there are at first.
-    """
-    policy = mapping(get(runtime, ("podGroupPolicy",)))
-    by = next((name for name in ("volcano", "coscheduling") if policy.get(name) is not None), "")
-    jobs = items(get(merged.spec, ("replicatedJobs",)))
-    pods = [parallelism(job) for job in jobs]
-    return {
-        "by": by,
-        "queue": merged.annotations.get(_QUEUE),
-        "queueAt": merged.annotated.get(_QUEUE, ""),
-        "priorityClasses": sorted({name for job in jobs if (name := named(get(job, _POD)))}),
-        "members": sum(pods),
-        "first": sum(count for job, count in zip(jobs, pods, strict=True) if not items(get(job, ("dependsOn",)))),
-    }
+        examples=(
+            "trainer.processes.gpus > 0 || trainer.node.claims.size() == 0",
+            "trainer.names.length <= trainer.names.limit",
+            'trainer.notes.all(n, n.what != "unknownContainer")',
+            'trainer.notes.all(n, n.by != "jobset")',
+        ),
+        type=TRAINER.type,
+        structures=(TRAINER, RUNTIME, NODE, NODE_CLAIM, PROCESSES, NAMES, SCHEDULING, NOTE),
+        compute=_trainer,
+        lookups=(*RUNTIMES, *LOOKUPS),
+    ),
+    Fact(
+        name="running",
+        about="The JobSet of the same name that a TrainJob already has.",
+        examples=("running.active.size() == 0",),
+        type=RUNNING.type,
+        structures=(RUNNING,),
+        compute=_running,
+        lookups=running_jobset.LOOKUPS,
+    ),
+)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from webhook import quantity
 from webhook.attributes import JSON
-from webhook.facts.gpu.fact import trainer_count
+from webhook.facts.gpu.resources import trainer_count
 from webhook.facts.pods.containers import mapping, whole
 from webhook.facts.trainer.releases import NUMBERS_ONLY, TEMPLATES, Release
 from webhook.paths import get

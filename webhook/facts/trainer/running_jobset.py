@@ -1,4 +1,4 @@
-"""The fact `running`: the JobSet that a TrainJob already has, and which of its replicated jobs have active pods.
+"""The JobSet that a TrainJob already has, and which of its replicated jobs have active pods.
 
 Trainer gives the JobSet the TrainJob's name, and refuses changes of runtimePatches while pods of it are active
 (kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/jobset.go checkRuntimePatchesImmutability).
@@ -19,13 +19,13 @@ LOOKUPS: Final = (reading(JOB_SET, *(f"status.replicatedJobsStatus.{each}" for e
 
 
 def running(obj: JSON, view: View) -> JSON:
-    """The fact of one object. In the view of a whole cluster a JobSet that is not there is known not to be."""
+    """The fact `running` of one object. In a whole cluster a JobSet that is not there is known not to be."""
     name = text(get(obj, ("metadata", "name")))
-    found = view.get(JOB_SET, name) if name else None
-    missing = [] if found is None and view.is_whole() else view.missing
+    seen = view.unnoted() if view.is_whole() else view
+    found = seen.get(JOB_SET, name) if name else None
     active = [
         text(get(each, ("name",)))
         for each in items(get(found, ("status", "replicatedJobsStatus")))
         if (whole(get(each, ("active",))) or 0) > 0
     ]
-    return {"found": found is not None, "active": active, "missing": missing}
+    return {"found": found is not None, "active": active}

@@ -1,75 +1,112 @@
-"""The fact `training`: what a training object says by itself, before any runtime or controller is asked.
-
-For Kubeflow Trainer's kinds the fields that the installed release does not have, and for runtimes what JobSet will say
-of them; for the Training Operator's and the MPI Operator's kinds their settings, and their roles: pods, devices and how
-processes start. Never lacks anything.
-"""
+"""The fact `training`: what a training object says by itself, before any runtime or controller is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
-from webhook.attributes import JSON
-from webhook.deadline import Deadline
-from webhook.facts.jobset.validation import findings
-from webhook.facts.pods.containers import mapping
-from webhook.facts.shaped import shaped
-from webhook.facts.trainer import overlays, steps
-from webhook.facts.trainer.fields import unknown
-from webhook.facts.trainer.processes import plugin
-from webhook.facts.trainer.releases import Release, minor
-from webhook.facts.training_jobs.roles import KINDS, Roles, roles
-from webhook.facts.training_jobs.settings import Settings, settings
-from webhook.paths import get
-from webhook.workloads.podsets import group_kind
+from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, map_of
+from webhook.facts.fact import Fact, Result, structure
+from webhook.facts.finding import NOTE
+from webhook.facts.subject import Subject
+from webhook.facts.training_jobs.training import training
 
-_RUNTIMES: Final = ("TrainingRuntime", "ClusterTrainingRuntime")
+FIELD: Final = structure(
+    "UnknownField",
+    path=(STRING, "where it stands"),
+    releases=(STRING, 'releases of Trainer that have it; `""` where none has'),
+    instead=(STRING, "the field that was probably meant"),
+)
+ODD: Final = structure(
+    "OddValue",
+    path=(STRING, "where it stands"),
+    found=(STRING, "what stands there"),
+    expected=(STRING, "the type that it must have"),
+)
+LAUNCH: Final = structure(
+    "Launch",
+    by=(STRING, 'the launcher, `python` for one program without any, `several` or `""`'),
+    processes=(DYN, "processes on each node; null where only a running script could tell"),
+    perNode=(STRING, "number as written, `?` for what the script works out"),
+    nodes=(STRING, "number of nodes as written, `?` for what the script works out"),
+    ranks=(DYN, "processes in all; null where only a running script could tell"),
+    hosts=(BOOL, "whether it names hosts of its own"),
+    oversubscribed=(BOOL, "whether it may start more processes than slots"),
+    whole=(BOOL, "whether every option is understood, so that what is not there was not given"),
+)
+CONTAINER: Final = structure(
+    "TrainingContainer",
+    name=(STRING, "name of the container"),
+    path=(STRING, "where it stands"),
+    image=(STRING, "image of the container"),
+)
+ROLE: Final = structure(
+    "TrainingRole",
+    name=(STRING, "Master, Worker, Launcher …"),
+    path=(STRING, "where it stands"),
+    given=(BOOL, "whether it says replicas"),
+    replicas=(DYN, "number as the operator fills them in; null where that cannot be told"),
+    restartPolicy=(STRING, "restartPolicy of the role"),
+    podRestartPolicy=(STRING, "restartPolicy of its template"),
+    containers=(list_of(CONTAINER.type), "containers of its template"),
+    open=(BOOL, "whether there may be other containers, or they may say something else"),
+    found=(BOOL, "whether the container that trains is there"),
+    shm=(BOOL, "whether that has more shared memory than 64 MiB"),
+    gpuNamed=(BOOL, "whether a container limits a resource with `gpu` in its name"),
+    gpus=(INT, "GPUs of the container that trains"),
+    gpusOpen=(BOOL, "whether their number is still to be filled in"),
+    nullGpus=(list_of(STRING), "resources of GPUs whose amount is null"),
+    claims=(INT, "device claims of that container"),
+    env=(list_of(STRING), "names of its variables; `*` for others from elsewhere"),
+    cpus=(INT, "its CPUs, rounded up"),
+    launch=(LAUNCH.type, "what its command starts, read as a shell would"),
+)
+TRAINING: Final = structure(
+    "Training",
+    release=(STRING, 'the assumed release of Trainer, from `trainer: "2.2"` of the params'),
+    minor=(INT, "its minor release"),
+    object=(DYN, "the object without nulls and without values of another type"),
+    old=(DYN, "what it was before the update, likewise"),
+    changes=(list_of(STRING), "fields of the spec that the update changes"),
+    plugin=(
+        STRING,
+        "plugin of a runtime: `torch`, `mpi`, `flux`, `jax`, `xgboost`, `plain`, or `none` without a policy",
+    ),
+    fields=(list_of(FIELD.type), "fields of a TrainJob or a runtime that the assumed release of Trainer does not have"),
+    notes=(
+        list_of(NOTE.type),
+        "what JobSet, the API server and Trainer will refuse or overlook of a runtime, JobSet or TrainJob",
+    ),
+    roles=(list_of(ROLE.type), "roles of a job of the Training Operator or the MPI Operator"),
+    name=(STRING, "name of such a job"),
+    settings=(
+        map_of(STRING, DYN),
+        "what such a job says outside its pods, by path below `spec`, where it is of the CRD's type",
+    ),
+    unfilled=(list_of(STRING), "paths of settings that are still to be filled in (`$`, `{{`) or of another type"),
+    odd=(list_of(ODD.type), "values of another type than their field"),
+    open=(BOOL, "whether the roles cannot be told"),
+)
 
 
-def training(obj: JSON, version: Release, old: JSON = None, deadline: Deadline | None = None) -> JSON:
-    """The fact of one object, and of what it was before the change."""
-    group, kind = group_kind(obj)
-    is_trainer, is_operator = group == "trainer.kubeflow.org", group == "kubeflow.org"
-    until = deadline or Deadline()
-    known = roles(obj, kind, until) if is_operator and kind in KINDS else Roles()
-    said = settings(obj, kind) if is_operator and kind in KINDS else Settings()
-    shape = kind if is_trainer or group == "jobset.x-k8s.io" else ""
-    now, before = shaped(obj, shape), shaped(old, shape)
-    runtime = mapping(now.object.get("spec")) if is_trainer and kind in _RUNTIMES else None
-    return {
-        "release": ".".join(map(str, version)),
-        "minor": minor(version),
-        "object": now.object,
-        "old": before.object,
-        "changes": _changes(now.object, before.object) if old is not None else [],
-        "plugin": plugin(runtime) if runtime is not None else "",
-        "fields": list(unknown(obj, kind, version, until)) if is_trainer else [],
-        "notes": list(_notes(now.object, kind, version, until)) if shape else [],
-        "roles": known.found,
-        "name": known.name,
-        "settings": said.values,
-        "unfilled": said.unfilled,
-        "odd": now.wrong + said.odd + known.odd,
-        "open": known.open,
-        "missing": [],
-    }
+def _compute(subject: Subject) -> Result:
+    old = subject.attributes.old_object
+    return Result(training(subject.object, subject.assumptions.trainer, old, subject.deadline))
 
 
-def _changes(obj: JSON, old: JSON) -> list[str]:
-    """The fields of a spec that are not as they were."""
-    now, before = mapping(obj.get("spec")), mapping(old.get("spec"))
-    return [name for name in {**now, **before} if now.get(name) != before.get(name)]
-
-
-def _notes(obj: JSON, kind: str, version: Release, deadline: Deadline) -> Iterator[JSON]:
-    spec = mapping(obj.get("spec"))
-    if kind in _RUNTIMES:
-        yield from steps.runtime_notes(spec, version, deadline)
-        for found in findings(mapping(get(spec, ("template", "spec"))), deadline):
-            yield found.note(("spec", "template", "spec"))
-    elif kind == "JobSet":
-        for found in findings(spec, deadline):
-            yield found.note(("spec",))
-    elif kind == "TrainJob":
-        yield from overlays.notes(obj, version)
+FACTS: Final = (
+    Fact(
+        name="training",
+        about=(
+            "What a training object says by itself: a TrainJob, a runtime, an OptimizationJob, a JobSet, or a job of "
+            "the Training Operator or the MPI Operator. It never lacks anything."
+        ),
+        examples=(
+            "training.fields.size() == 0",
+            'training.settings[?"runPolicy.backoffLimit"].orValue(0) >= 0',
+            "training.roles.all(r, r.launch.processes == null || r.launch.processes == r.gpus)",
+        ),
+        type=TRAINING.type,
+        structures=(TRAINING, ROLE, CONTAINER, LAUNCH, FIELD, ODD, NOTE),
+        compute=_compute,
+    ),
+)

@@ -13,7 +13,7 @@ from typing import Final
 from webhook import paths
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
-from webhook.facts.gpu.fact import devices_of
+from webhook.facts.gpu.resources import devices_of
 from webhook.facts.launch.command import launch
 from webhook.facts.pods.containers import Container, items, names, text
 from webhook.facts.trainer.processes import cpu_count

@@ -1,0 +1,36 @@
+"""Objects as facts are asked about them, for tests of several facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from webhook.admission import fixtures
+from webhook.attributes import JSON
+from webhook.cluster import Cluster
+from webhook.cluster.files import FilesCluster
+from webhook.facts.assumptions import Assumptions
+from webhook.facts.fact import Result
+from webhook.facts.subject import Subject
+from webhook.facts.view import View
+from webhook.workloads.table import load
+
+TABLE = load()
+POD: Mapping[str, JSON] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+
+
+def subject(obj: JSON, *context: JSON, cluster: Cluster | None = None, trainer: tuple[int, int] = (2, 3)) -> Subject:
+    """An object of a request, in a cluster of some objects; null is one that is deleted."""
+    attributes = fixtures.attributes_of_object(obj or POD, TABLE.row)
+    return Subject(
+        object=obj,
+        old_object=None,
+        attributes=attributes,
+        cluster=View(cluster or FilesCluster(context), attributes.namespace),
+        table=TABLE,
+        assumptions=Assumptions(trainer=trainer),
+    )
+
+
+def with_missing(value: JSON, view: View) -> JSON:
+    """The value of a fact, and under `missing` what it could not be computed from."""
+    return {**value, "missing": [str(each) for each in Result(value, view.missing()).lacks()]}

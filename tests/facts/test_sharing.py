@@ -1,0 +1,76 @@
+"""What is computed of an object, or looked up for it, is computed and looked up once in a request."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.facts.subjects import subject
+from tests.facts.test_registry import runtime, train_job
+from tests.literals import policies, request, validating
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.files import FilesCluster
+from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded
+from webhook.evaluation.request_context import request_context
+
+NAMES = ("gpu", "dra", "podGroup", "priorities", "podSets", "trainer")
+OLDER = {"data": {"trainer": "2.2"}}
+
+
+class Counting(FilesCluster):
+    """Counts how often each kind is asked for."""
+
+    def __init__(self, *objects: JSON) -> None:
+        super().__init__(objects)
+        self.asked = Counter[str]()
+
+    def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
+        self.asked[gvk.kind] += 1
+        return super().get(gvk, namespace, name)
+
+
+def test_facts_of_one_object_share_one_merge() -> None:
+    """The template that podSets shows is the one of the JobSet that trainer shows, and no equal one."""
+    cluster, obj = Counting(runtime()), train_job()
+    sent = request(obj)
+    context = request_context(policies(validating("true")), sent, cluster)
+    values = {name: context.fact(name, obj, sent).value for name in NAMES}
+    (job,) = values["trainer"]["jobSet"]["replicatedJobs"]
+    assert values["podSets"][0]["template"] is job["template"]["spec"]["template"]
+    assert cluster.asked["ClusterTrainingRuntime"] == 1
+
+
+def test_what_the_params_assume_of_the_cluster_keeps_facts_apart() -> None:
+    obj = train_job()
+    sent = request(obj)
+    context = request_context(policies(validating("true")), sent, FilesCluster([runtime()]))
+    versions = [context.fact("trainer", obj, sent, param).value["version"] for param in (None, OLDER, None)]
+    assert versions == ["2.3", "2.2", "2.3"]
+    assert context.subject(obj, sent) is context.subject(obj, sent, {"data": {"other": "x"}})
+
+
+def test_pods_of_one_request_look_up_a_claim_once() -> None:
+    """So they see one cluster, and what the claim asks for is worked out once."""
+    template = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "gpu", "namespace": "team"},
+        "spec": {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": ""}}]}}},
+    }
+    cluster = Counting(template)
+    spec = {"containers": [], "resourceClaims": [{"name": "a", "resourceClaimTemplateName": "gpu"}]}
+    pods = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "team"}, "spec": spec} for _ in range(2)]
+    sent = request(pods[0])
+    context = request_context(policies(validating("true")), sent, cluster)
+    first, second = (context.fact("dra", pod, sent).value["claims"][0]["requests"] for pod in pods)
+    assert first is second
+    assert cluster.asked["ResourceClaimTemplate"] == 1
+
+
+def test_a_fact_is_not_begun_when_the_time_is_up() -> None:
+    one = subject(train_job(), runtime())
+    one.cluster.deadline = Deadline(-1.0)
+    with pytest.raises(BudgetExceeded):
+        one.fact("gpu")

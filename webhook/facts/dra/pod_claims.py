@@ -1,0 +1,259 @@
+"""Device claims of an object, resolved to what they ask for, and how containers refer to them.
+
+For a pod or anything with pod templates: every `spec.resourceClaims[]` entry, looked up as ResourceClaim or
+ResourceClaimTemplate in the object's namespace, and every `resources.claims[]` entry. For a ResourceClaim or
+ResourceClaimTemplate: its own requests and constraints; for a DeviceClass its selectors. Rules and defaults:
+k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go and pkg/apis/resource; which devices a class has is
+guessed by its name only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from webhook import paths
+from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
+from webhook.cluster.interest import reading
+from webhook.deadline import Deadline
+from webhook.facts.dra.absence import DEFAULT, DOMAIN, Absences
+from webhook.facts.dra.claims import notes
+from webhook.facts.dra.configs import configs
+from webhook.facts.dra.requests import constraints, requests, selectors, version_of
+from webhook.facts.dra.resolved import CLASS, Classes, resolved
+from webhook.facts.gpu import devices
+from webhook.facts.pods.containers import Container, containers, items, text
+from webhook.facts.view import NAMESPACES, View
+from webhook.paths import FieldPath
+from webhook.problem import MissingObject
+from webhook.workloads.podsets import PodSet, group_kind
+
+GROUP = "resource.k8s.io"
+CLAIM = GroupVersionKind(GROUP, "v1", "ResourceClaim")
+TEMPLATE = GroupVersionKind(GROUP, "v1", "ResourceClaimTemplate")
+LOOKUPS = (
+    reading(CLAIM, "spec.devices.requests"),
+    reading(TEMPLATE, "spec.spec.devices.requests"),
+    reading(CLASS, "spec.extendedResourceName"),
+    reading(DOMAIN, "spec.channel.resourceClaimTemplate.name"),
+    NAMESPACES,
+)
+IMPLICIT = "deviceclass.resource.kubernetes.io/"
+
+_SPEC: dict[str, FieldPath] = {"ResourceClaim": ("spec",), "ResourceClaimTemplate": ("spec", "spec")}
+_NOTED = {GROUP: (*_SPEC, "DeviceClass", "DeviceTaintRule"), "scheduling.k8s.io": ("PodGroup", "Workload")}
+
+
+def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
+    """The fact `dra` of one object, whose pod sets these are."""
+    known, classes = Known(view), Classes(view.of("implicit"))
+    claims: list[JSON] = []
+    references: list[JSON] = []
+    doubled: list[JSON] = []
+    implicit: list[JSON] = []
+    for podset in view.deadline.paced(podsets):
+        own = [
+            _claim(entry, (*_CLAIMS, index), podset, known)
+            for index, entry in enumerate(view.deadline.paced(items(paths.get(podset.template, _CLAIMS))))
+            if isinstance(entry, dict)
+        ]
+        listed = tuple(view.deadline.paced(containers(podset.template)))
+        first = _mark_duplicates(own)
+        used = [reference for each in listed for reference in _references(each, podset, first, view)]
+        _note_users(own, used)
+        claims.extend(own)
+        references.extend(used)
+        doubled.extend(_doubled(listed, podset, own, view.deadline))
+        implicit.extend(_implicit(listed, podset, classes))
+    group, kind = group_kind(obj)
+    at = _SPEC.get(kind, ()) if group == GROUP else ()
+    spec = paths.get(obj, at) if at else None
+    asked = requests(spec, at, version_of(obj), view.deadline) if at else []
+    if asked:  # what a request asks for stands in it, whether its class is known or not
+        Classes(view.unnoted()).mark(asked)
+    return {
+        "claims": claims,
+        "references": references,
+        "doubled": doubled,
+        "implicit": implicit,
+        "requests": asked,
+        "constraints": constraints(spec, at) if at else [],
+        "selectors": selectors(obj.get("spec"), ("spec",), view.deadline)
+        if (group, kind) == (GROUP, CLASS.kind)
+        else [],
+        "notes": notes(obj, at, asked, view) if kind in _NOTED.get(group, ()) else [],
+        "configs": _configs(obj, at, asked, view) if group == GROUP and (at or kind == CLASS.kind) else [],
+        "adminAllowed": _admin_allowed(view.of("adminAllowed"))
+        if any(each["adminAccess"] for each in (*claims, *asked))
+        else None,
+    }
+
+
+def _admin_allowed(view: View) -> bool | None:
+    """Whether the namespace allows admin access by its label; None where nobody has seen the namespace.
+
+    k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmin.
+    """
+    name = view.namespace or DEFAULT
+    found = [each for each in view.objects(NAMESPACE) if paths.get(each, ("metadata", "name")) == name]
+    if not found:
+        view.note(MissingObject(kind=NAMESPACE.kind, name=name))
+        return None
+    return bool(paths.get(found[0], ("metadata", "labels", "resource.kubernetes.io/admin-access")) == "true")
+
+
+def _configs(obj: JSON, at: FieldPath, asked: Sequence[JSON], view: View) -> list[JSON]:
+    where = (*at, "devices") if at else ("spec",)
+    return configs(paths.get(obj, where), where, asked, view.deadline)
+
+
+_CLAIMS: FieldPath = ("spec", "resourceClaims")
+
+
+class Known:
+    """What claims are resolved against: the view, its classes, and what it has of what was not found."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view.of("claims", "references", "doubled", "adminAllowed")
+        self.classes = Classes(view.of("claims", "doubled", "adminAllowed"))
+        self.absences = Absences(view)
+
+
+def _claim(entry: JSON, path: FieldPath, podset: PodSet, known: Known) -> JSON:
+    at = podset.locate(path)
+    by_claim, by_template = text(entry.get("resourceClaimName")), text(entry.get("resourceClaimTemplateName"))
+    source = "both" if by_claim and by_template else "claim" if by_claim else "template" if by_template else "none"
+    made: JSON = {
+        "podSet": podset.name,
+        "pods": podset.pods,
+        "path": paths.render(at),
+        "name": text(entry.get("name")),
+        "source": "old" if source == "none" and isinstance(entry.get("source"), dict) else source,
+        "reference": by_claim or by_template,
+        "kind": {"claim": CLAIM.kind, "template": TEMPLATE.kind}.get(source, ""),
+        "found": False,
+        "absent": False,
+        "promised": False,
+        "nearest": "",
+        "elsewhere": [],
+        "requests": [],
+        "requestNames": [],
+        "devices": None,
+        "atLeast": 0,
+        "gpu": False,
+        "adminAccess": False,
+        "users": [],
+        "duplicate": False,
+    }
+    if source in ("claim", "template") and known.view.namespace:  # a cluster-scoped runtime is used from many of them
+        _resolve(made, CLAIM if source == "claim" else TEMPLATE, known)
+    return made
+
+
+def _resolve(made: JSON, gvk: GroupVersionKind, known: Known) -> None:
+    """Fill in what the claim or template that an entry names asks for."""
+    found = known.view.get(gvk, made["reference"])
+    if found is None:
+        made |= known.absences.of(gvk, made["reference"], is_made=gvk == TEMPLATE)
+        return
+    made |= resolved(found, _SPEC[gvk.kind], known.classes, known.view)
+
+
+def _mark_duplicates(own: Sequence[JSON]) -> dict[str, JSON]:
+    """Say of every claim whether an earlier one of the template has its name; the first claim of each name."""
+    first: dict[str, JSON] = {}
+    for claim in own:
+        claim["duplicate"] = first.setdefault(claim["name"], claim) is not claim
+    return first
+
+
+def _note_users(own: Sequence[JSON], used: Sequence[JSON]) -> None:
+    """Say of every claim where containers refer to it; claims of one name share the list."""
+    users: dict[str, list[str]] = {}
+    for each in used:
+        users.setdefault(each["name"], []).append(each["path"])
+    for claim in own:
+        claim["users"] = users.get(claim["name"], [])
+
+
+def _references(container: Container, podset: PodSet, first: Mapping[str, JSON], view: View) -> Iterator[JSON]:
+    taken: dict[str, set[str]] = {}
+    for index, entry in enumerate(view.deadline.paced(container.claims())):
+        if not isinstance(entry, dict):
+            continue
+        name, request = text(entry.get("name")), text(entry.get("request"))
+        claim = first.get(name)
+        is_known = claim is not None and claim["found"]
+        before = taken.setdefault(name, set())
+        yield {
+            "podSet": podset.name,
+            "container": container.name,
+            "path": paths.render((*podset.locate(container.path), "resources", "claims", index)),
+            "name": name,
+            "request": request,
+            "declared": claim is not None,
+            "resolved": is_known,
+            "requestFound": bool(is_known and claim and (not request or request in claim["requestNames"])),
+            "duplicate": bool(before) and (request == "" or not before.isdisjoint((request, ""))),
+            "nearestRequest": view.nearest(request, claim["requestNames"]) if is_known and claim and request else "",
+        }
+        before.add(request)
+
+
+def _doubled(listed: Sequence[Container], podset: PodSet, own: Sequence[JSON], deadline: Deadline) -> Iterator[JSON]:
+    """Containers that ask for the same vendor's GPUs twice: by a claim and as an extended resource.
+
+    NICs and ComputeDomain channels beside a GPU are how multi-node jobs are meant to be written.
+    """
+    by_name = {claim["name"]: (claim["name"], *_given(claim)) for claim in own if claim["gpu"]}
+    for container in listed if by_name else ():
+        claimed = [
+            by_name[text(e.get("name"))]
+            for e in deadline.paced(container.claims())
+            if isinstance(e, dict) and text(e.get("name")) in by_name
+        ]
+        asked = container.amounts("requests") | container.amounts("limits") if claimed else {}
+        same: dict[tuple[frozenset[str], frozenset[str]], list[str]] = {}
+        for name, resources, vendors in claimed:
+            key = (resources, vendors)
+            if key not in same:
+                deadline.spend(len(asked))
+                same[key] = [each for each in asked if each in resources or _vendor(each) in vendors]
+            for resource in deadline.paced(same[key]):
+                yield {
+                    "podSet": podset.name,
+                    "path": paths.render(podset.locate(container.path)),
+                    "container": container.name,
+                    "claim": name,
+                    "resource": resource,
+                }
+
+
+def _given(claim: JSON) -> tuple[frozenset[str], frozenset[str]]:
+    """The extended resources that stand for a claim's GPUs, and the vendors of these."""
+    asked = [each for request in claim["requests"] for each in (request, *request["choices"]) if each["gpu"]]
+    return frozenset(each["extendedResource"] for each in asked), frozenset(each["vendor"] for each in asked) - {""}
+
+
+def _vendor(name: str) -> str:
+    """Whose devices a resource counts, "" for what is none."""
+    known = devices.resource(name)
+    return known.vendor if known.kind in devices.COUNTED else ""
+
+
+def _implicit(listed: Sequence[Container], podset: PodSet, classes: Classes) -> Iterator[JSON]:
+    """Extended resources that name a DeviceClass (KEP-5004), which the API server checks for nothing."""
+    for container in listed:
+        limits, asked = container.amounts("limits"), container.amounts("requests")
+        for name in limits | asked:
+            if name.startswith(IMPLICIT):
+                device_class = name.removeprefix(IMPLICIT)
+                side = "limits" if name in limits else "requests"
+                yield {
+                    "podSet": podset.name,
+                    "path": paths.render((*podset.locate(container.path), "resources", side, name)),
+                    "name": name,
+                    "deviceClass": device_class,
+                    "limit": str(limits[name]) if name in limits else None,
+                    "request": str(asked[name]) if name in asked else None,
+                    **classes.state(device_class),
+                }

@@ -1,0 +1,78 @@
+"""What a fact is: a CEL name with its type, the objects that it looks up, and the function that computes it.
+
+Each package declares its facts as `FACTS` in `fact.py`; registry.py lists the packages. A structure says of each field
+what it means: docs/facts.md is made from these texts. A field that can be null is dyn; a text that is not there is "",
+a list that is not there is empty: no field is ever absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from webhook.attributes import JSON
+from webhook.cel.types import Structure, Type, object_type
+from webhook.cluster.interest import Interest
+from webhook.problem import MissingObject
+
+if TYPE_CHECKING:
+    from webhook.facts.subject import Subject
+
+Missing: TypeAlias = Mapping[str, tuple[MissingObject, ...]]
+"""Fields of a fact with the objects that were needed for them and not there; "" stands for the fact as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A fact of one object: its value as plain JSON, and what it could not be computed from."""
+
+    value: JSON
+    missing: Missing = field(default_factory=dict)
+
+    def lacks(self, fields: Iterable[str] | None = None) -> tuple[MissingObject, ...]:
+        """What was missing for some of the fact's own fields, or for any of them: each object once."""
+        wanted = self.missing if fields is None else ("", *fields)
+        return tuple(dict.fromkeys(each for name in wanted for each in self.missing.get(name, ())))
+
+
+@dataclass(frozen=True, slots=True)
+class FactStructure:
+    """A structure that policies see, and what each of its fields means."""
+
+    structure: Structure
+    texts: Mapping[str, str]
+
+    @property
+    def type(self) -> Type:
+        """The CEL type of its values."""
+        return object_type(self.structure.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One fact.
+
+    Args:
+        name: the CEL name, which a policy declares in `claimgate.dev/facts`.
+        about: what it tells, in one or a few sentences.
+        examples: expressions that read it; the first says best what it is for.
+        type: the CEL type of its value.
+        structures: those inside it.
+        compute: the fact of one object. It charges what it walks to the subject's deadline.
+        lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else.
+    """
+
+    name: str
+    about: str
+    examples: tuple[str, ...]
+    type: Type
+    structures: tuple[FactStructure, ...]
+    compute: Callable[[Subject], Result]
+    lookups: tuple[Interest, ...] = ()
+
+
+def structure(name: str, /, **fields: tuple[Type, str]) -> FactStructure:
+    """A structure `claimgate.<name>` from its fields, each with a type and what it means."""
+    types = {name: declared for name, (declared, _) in fields.items()}
+    return FactStructure(Structure(f"claimgate.{name}", types), {name: text for name, (_, text) in fields.items()})

@@ -1,0 +1,65 @@
+"""The pod sets of an object, those that a TrainJob gets from its runtime among them.
+
+The workload table knows the templates that stand in an object. A TrainJob, itself or inside an object, has none: its
+pods are those of its runtime, merged, which may not be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.fact import Missing, Result
+from webhook.facts.subject import Subject
+from webhook.problem import MissingObject
+from webhook.workloads.embedded import embedded
+from webhook.workloads.podsets import PodSet, group_kind, podsets
+
+_TRAIN_JOB: Final = ("trainer.kubeflow.org", "TrainJob")
+
+
+@dataclass(frozen=True, slots=True)
+class PodSets:
+    """Pod sets, and the runtimes without which there may be more."""
+
+    all: tuple[PodSet, ...]
+    missing: tuple[MissingObject, ...] = ()
+
+    def result(self, value: Mapping[str, JSON], *others: str, missing: Missing) -> Result:
+        """A fact whose fields need the pod sets, but for some others; `missing` is what else was not there."""
+        if not self.missing:
+            return Result(value, missing)
+        own = {name: self.missing for name in value if name not in others}
+        return Result(value, {name: (*own.get(name, ()), *missing.get(name, ())) for name in (*own, *missing)})
+
+
+def pod_sets(subject: Subject) -> PodSets:
+    """The pod sets of an object, to be asked for with `Subject.once`."""
+    if group_kind(subject.object) == _TRAIN_JOB:
+        return _of_train_job(subject)
+    own = podsets(subject.object, subject.table, subject.deadline)
+    inside = [*_inside(subject)]
+    return PodSets(
+        (*own, *(podset for each in inside for podset in each.all)),
+        tuple(dict.fromkeys(missing for each in inside for missing in each.missing)),
+    )
+
+
+def _of_train_job(subject: Subject) -> PodSets:
+    from webhook.facts.trainer.train_job import runtime_podsets
+
+    trainer = subject.result("trainer")
+    return PodSets(runtime_podsets(trainer.value), trainer.lacks(("jobSet",)))
+
+
+def _inside(subject: Subject) -> Iterator[PodSets]:
+    """The pod sets of the TrainJobs inside an object, as often as it makes them at a time."""
+    for place in subject.deadline.paced(embedded(subject.object, subject.table)):
+        if group_kind(place.object) == _TRAIN_JOB:
+            made = _of_train_job(subject.inner(place.object))
+            located = (
+                replace(each, path=place.path + each.path, groups=each.groups * place.groups) for each in made.all
+            )
+            yield PodSets(tuple(located), made.missing)

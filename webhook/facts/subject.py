@@ -1,0 +1,96 @@
+"""What facts and checks are asked about: one object of one request, and everything that they may look at.
+
+Made once for each object and what is assumed of the cluster, and shared by all that ask: a fact, or another result that
+several of them need, is computed once. An object is the request's own, one inside it, or a virtual Pod of a template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from webhook.attributes import JSON, Attributes
+from webhook.deadline import Deadline
+from webhook.facts import registry
+from webhook.facts.assumptions import Assumptions
+from webhook.facts.fact import Result
+from webhook.facts.view import View
+from webhook.workloads.table import Table
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Subject:
+    """One object.
+
+    Args:
+        object: the object; null on DELETE.
+        old_object: what it was before, null where it was not.
+        attributes: kind, operation and namespace of the request, those of a Pod for a virtual Pod.
+        cluster: what else there is, as seen from the request's namespace.
+        table: the kinds that hold pods.
+        assumptions: releases, from the policy's param.
+        pods: how many pods a virtual Pod stands for, None where nobody knows; 1 for other objects.
+
+    """
+
+    object: JSON
+    old_object: JSON
+    attributes: Attributes
+    cluster: View
+    table: Table
+    assumptions: Assumptions = field(default_factory=Assumptions)
+    pods: int | None = 1
+    _results: dict[object, Any] = field(default_factory=dict, init=False)
+
+    @property
+    def deadline(self) -> Deadline:
+        """What is walked is charged to it."""
+        return self.cluster.deadline
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the request, "" for cluster-scoped objects."""
+        return self.attributes.namespace
+
+    @property
+    def group_kind(self) -> tuple[str, str]:
+        """Group and kind of the object."""
+        return self.attributes.kind.group, self.attributes.kind.kind
+
+    def view(self) -> View:
+        """The cluster as seen from the object's namespace, with nothing noted as missing yet."""
+        return self.cluster.unnoted()
+
+    def fact(self, name: str) -> JSON:
+        """The value of a fact of the object."""
+        return self.result(name).value
+
+    def result(self, name: str) -> Result:
+        """A fact of the object, with what it could not be computed from.
+
+        Raises:
+            KeyError: there is no such fact.
+
+        """
+        return self.once(registry.fact(name).compute)
+
+    def once(self, compute: Callable[[Subject], _T]) -> _T:
+        """What a function makes of the object, computed when it is first asked for."""
+        if compute not in self._results:
+            self.deadline.look()  # asked again once the time is up, a result costs nothing
+            self._results[compute] = compute(self)
+        return cast("_T", self._results[compute])
+
+    def inner(self, obj: JSON) -> Subject:
+        """An object inside this one, as if it stood alone."""
+        return Subject(
+            object=obj,
+            old_object=None,
+            attributes=self.attributes,
+            cluster=self.cluster,
+            table=self.table,
+            assumptions=self.assumptions,
+        )

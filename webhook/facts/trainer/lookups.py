@@ -1,0 +1,15 @@
+"""The objects that facts about TrainJobs look up in the cluster."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.attributes import GroupVersionKind
+from webhook.cluster.interest import reading
+from webhook.facts.view import NAMESPACES
+
+GROUP: Final = "trainer.kubeflow.org"
+CLUSTER_RUNTIME: Final = GroupVersionKind(GROUP, "v1alpha1", "ClusterTrainingRuntime")
+RUNTIME: Final = GroupVersionKind(GROUP, "v1alpha1", "TrainingRuntime")
+RUNTIMES: Final = (*(reading(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)), NAMESPACES)
+"""Where the pods of a TrainJob come from, for every fact that speaks of pods."""

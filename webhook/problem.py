@@ -1,0 +1,42 @@
+"""One thing that is wrong with an object, as data: which rule it breaks, where, why, and what to do.
+
+Knows no catalogue and no policy. Whoever shows a problem renders it last; nothing is ever read back from its text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingObject:
+    """An object that was needed and not there. `why` is `not found`, or `not looked up` with a reason."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+    why: str = "not found"
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.kind, self.name, self.why) if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What one check says: `path: found message: fix`.
+
+    Args:
+        code: the rule that is broken, `group/rule`, as a catalogue declares it.
+        path: the rendered path of the field, from the root of the object that was checked; "" is the object itself.
+        message: what is wrong and why, a predicate of `found` or of the field: `must be a whole number because …`.
+        fix: what to do, an imperative: `set 2`; "" where the message says it already.
+        found: what is there, shortly and as it is to be shown: "`500m`", "a list"; "" where the field is the subject.
+        missing: what was needed and not there; with it, the rule could not be checked and nothing is known to be wrong.
+    """
+
+    code: str
+    path: str
+    message: str = ""
+    fix: str = ""
+    found: str = ""
+    missing: tuple[MissingObject, ...] = ()
