@@ -1,0 +1,38 @@
+"""The page of all facts is what their declarations say, and its examples are expressions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from webhook.cel import Environment, compiled_engine
+from webhook.cel.types import Type
+from webhook.facts import reference, registry
+
+PAGE = Path(__file__).parents[2] / "docs" / "facts.md"
+FACTS = [registry.fact(name) for name in registry.fact_names()]
+
+
+def test_the_page_is_up_to_date(request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--update-golden"):
+        PAGE.write_text(reference.markdown())
+    assert PAGE.read_text() == reference.markdown()
+
+
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [(fact.name, example) for fact in FACTS for example in fact.examples],
+)
+def test_an_example_is_an_expression_that_reads_the_fact(name: str, example: str) -> None:
+    fact = registry.fact(name)
+    structures = {each.structure.name: each.structure for each in fact.structures}
+    place = Environment(variables={name: fact.type}, structures=structures)
+    assert compiled_engine().compile(example, place).result == Type("bool")
+
+
+def test_every_fact_has_an_example_and_every_field_a_meaning() -> None:
+    assert [fact.name for fact in FACTS if not fact.examples] == []
+    for fact in FACTS:
+        for each in fact.structures:
+            assert all(text and not text.endswith(".") for text in each.texts.values())

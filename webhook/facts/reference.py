@@ -1,0 +1,66 @@
+"""The reference of all facts, as Markdown, from their declarations: docs/facts.md, which a test holds to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.cel.types import Type
+from webhook.cluster.interest import Interest, combined
+from webhook.facts import registry
+from webhook.facts.fact import Fact, FactStructure
+
+_TITLE: Final = """\
+# Facts
+
+*Made from the declarations in `webhook/facts/*/fact.py`.*
+
+A policy with the annotation `claimgate.dev/facts: gpu,dra` may read these names in its expressions. A fact has a
+declared type, so that a misspelt field is found when the policy is loaded, and is computed when an expression first
+reads it. A text that is not there is `""`, a list that is not there is empty, and what nobody can know is `null`: a
+field of type `dyn` may be. Paths are those of the object that was sent.
+
+A field that needs an object of the cluster which is not there is missing it: a rule that reads the field and holds is
+reported as not evaluated.
+"""
+
+
+def markdown() -> str:
+    """The whole page."""
+    facts = [registry.fact(name) for name in registry.fact_names()]
+    index = "\n".join(f"- [{fact.name}](#{fact.name.lower()}): {_first_sentence(fact.about)}" for fact in facts)
+    return "\n".join((_TITLE, index, "", *(line for fact in facts for line in _fact(fact))))
+
+
+def _first_sentence(text: str) -> str:
+    return text.partition(". ")[0].removesuffix(".")
+
+
+def _fact(fact: Fact) -> Iterator[str]:
+    yield from (f"## {fact.name}", "", fact.about, "", f"Type: {_type(fact.type)}", "", "```")
+    yield from (*fact.examples, "```", "")
+    if fact.lookups:
+        yield from ("Looks up in the cluster:", "", *map(_lookup, combined(fact.lookups)), "")
+    for each in fact.structures:
+        yield from _structure(each)
+
+
+def _lookup(interest: Interest) -> str:
+    fields = ", ".join(f"`{name}`" for name in sorted(interest.fields or ()))
+    return f"- {interest.gvk.kind} (`{interest.gvk.api_version}`): {fields or 'whether it is there'}"
+
+
+def _structure(each: FactStructure) -> Iterator[str]:
+    yield from (f"### {_short(each.structure.name)}", "", "| field | type | meaning |", "|---|---|---|")
+    for name, kind in each.structure.fields.items():
+        yield f"| {name} | {_type(kind)} | {each.texts[name].replace('|', '&#124;')} |"
+    yield ""
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("claimgate.")
+
+
+def _type(kind: Type) -> str:
+    """A type as CEL writes it, structures without the project's name before them."""
+    return f"`{str(kind).replace('claimgate.', '')}`"
