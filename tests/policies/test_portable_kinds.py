@@ -25,15 +25,22 @@ TEMPLATES = [
     for version in row.versions
     for rule in row.podSets
 ]
-BESIDE = {
-    # kind -> where requests stand outside a pod template
-    ("trainer.kubeflow.org", "TrainJob"): "spec.trainer.resourcesPerNode",
-    ("trainer.kubeflow.org", "OptimizationJob"): "spec.trainJobTemplate.spec.trainer.resourcesPerNode",
-    ("serving.kserve.io", "InferenceService"): "spec.predictor.model.resources",
+PATCHES = {
+    # kind -> containers of partial pod templates; those of a TrainJob's runtimePatches have no resources in the CRD
     ("flow.volcano.sh", "JobFlow"): "spec.flows[].patch.jobSpec.tasks[].template.spec.containers[].resources",
     ("sandbox.opensandbox.io", "BatchSandbox"): "spec.shardPatches[].spec.containers[].resources",
 }
-"""Containers of a TrainJob's runtimePatches have no resources in the CRD, nor had those of its overrides before."""
+OUTSIDE = [
+    # (group, kind), where resources stand outside a pod template
+    *(
+        ((row.group, row.kind), rule.path.replace("{}", ".model"))
+        for row in HOW.table.rows
+        for rule in row.resources
+        if rule.holds == "resources"
+    ),
+    (("trainer.kubeflow.org", "OptimizationJob"), "spec.trainJobTemplate.spec.trainer.resourcesPerNode"),
+    *PATCHES.items(),
+]
 
 
 def resources(gpu: JSON) -> JSON:
@@ -117,7 +124,7 @@ def test_all_is_denied_at_its_place(row: Row, version: str, rule: PodSetRule) ->
     assert "containers[0].resources.limits.gpu: `all` is not possible here" in status.message
 
 
-def beside(kind: tuple[str, str], path: str, gpu: JSON) -> JSON:
+def outside(kind: tuple[str, str], path: str, gpu: JSON) -> JSON:
     """The least object with requests outside a pod template."""
     row = HOW.table.row(*kind)
     assert row is not None
@@ -143,11 +150,11 @@ def reached(obj: JSON, path: str) -> JSON:
 
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
 @pytest.mark.parametrize("around", ["", "AppWrapper"])
-@pytest.mark.parametrize(("kind", "path"), BESIDE.items(), ids=str)
+@pytest.mark.parametrize(("kind", "path"), OUTSIDE, ids=str)
 def test_requests_outside_templates_are_translated(
     kind: tuple[str, str], path: str, around: str, operation: Operation
 ) -> None:
-    obj, before = beside(kind, path, 1), beside(kind, path, None)
+    obj, before = outside(kind, path, 1), outside(kind, path, None)
     if around:
         obj, before, path = wrapped(obj), wrapped(before), f"spec.components[].template.{path}"
     outcome = answer(obj, before if operation is Operation.UPDATE else None)
@@ -155,10 +162,10 @@ def test_requests_outside_templates_are_translated(
     assert reached(outcome.patched_object, path) == {"limits": {"cpu": "1", "nvidia.com/gpu": "1"}}
 
 
-@pytest.mark.parametrize(("kind", "path"), BESIDE.items(), ids=str)
+@pytest.mark.parametrize(("kind", "path"), OUTSIDE, ids=str)
 def test_what_does_not_change_is_left_alone(kind: tuple[str, str], path: str) -> None:
     """What was stored before may be immutable by now."""
-    obj = beside(kind, path, 1)
+    obj = outside(kind, path, 1)
     outcome = answer(merged(obj, {"metadata": {"labels": {"a": "b"}}}), obj)
     assert outcome.verdict.allowed
     assert reached(outcome.patched_object, path) == {"limits": {"cpu": "1", "gpu": 1}}
@@ -174,8 +181,8 @@ def test_a_template_that_changes_is_translated(row: Row, version: str, rule: Pod
 
 
 def test_every_row_is_translated_somewhere() -> None:
-    """A new row has pod templates, or is named here with the place of its requests."""
+    """A new row has pod templates, resources or objects of other rows, or is named above."""
     for row in HOW.table.rows:
         kind = (row.group, row.kind)
-        assert row.podSets or kind in BESIDE, kind
-        assert not row.fragments or kind in BESIDE, kind
+        assert row.podSets or row.resources or row.objects or kind in PATCHES, kind
+        assert not row.fragments or row.group == "trainer.kubeflow.org" or kind in PATCHES, kind

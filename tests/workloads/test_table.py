@@ -233,6 +233,21 @@ def test_a_site_adds_and_replaces_rows(tmp_path: Path) -> None:
             "fragments[0].template: expected a path",
         ),
         (
+            f"- {ODD}\n  resources:\n  - {{path: 'spec.a[0]'}}\n",
+            ":7:",
+            "resources[0].path: expected a path",
+        ),
+        (
+            f"- {ODD}\n  resources:\n  - {{path: spec.a, unless: 'b[]'}}\n",
+            ":7:",
+            "resources[0].unless: expected the path of a field",
+        ),
+        (
+            f"- {ODD}\n  resources:\n  - {{path: spec.a, count: [{{path: 'b[]'}}]}}\n",
+            ":7:",
+            "resources[0].count[0].path: expected the path of a field",
+        ),
+        (
             f"- {ODD}\n  objects:\n  - {{template: spec.job, kind: x}}\n",
             ":7:",
             "objects[0].kind: expected a kind such as `PyTorchJob`, found `x`",
@@ -262,6 +277,9 @@ def test_a_site_adds_and_replaces_rows(tmp_path: Path) -> None:
             "bad number",
             "bad factor",
             "bad fragment",
+            "bad resources",
+            "bad condition of resources",
+            "bad count of resources",
             "bad object",
             "bad groups",
             "same kind in two documents",

@@ -13,7 +13,7 @@ from typing import Any, Final
 from webhook import paths, shapes
 from webhook.errors import Problem
 from webhook.paths import FieldPath
-from webhook.workloads.rows import Factor, ObjectRule, PodSetRule, Row
+from webhook.workloads.rows import Factor, ObjectRule, PodSetRule, ResourceRule, Row
 from webhook.yamlfile import Document
 
 _WHERE: Final = "the top of webhook/workloads/kinds.yaml says what a row is"
@@ -63,9 +63,21 @@ def _row(row: Row) -> Iterator[tuple[FieldPath, str]]:
             yield ("podSets", index, *place), said
     for index, fragment in enumerate(row.fragments):
         yield from _path(("fragments", index, "template"), fragment.template)
+    for index, resources in enumerate(row.resources):
+        for place, said in _resources(resources):
+            yield ("resources", index, *place), said
     for index, embedded in enumerate(row.objects):
         for place, said in _object(embedded):
             yield ("objects", index, *place), said
+
+
+def _resources(rule: ResourceRule) -> Iterator[tuple[FieldPath, str]]:
+    yield from _path(("path",), rule.path)
+    for name in ("when", "unless"):
+        yield from _fields((name,), getattr(rule, name))
+    for index, factor in enumerate(rule.count or ()):
+        for place, said in _factor(factor):
+            yield ("count", index, *place), said
 
 
 def _object(rule: ObjectRule) -> Iterator[tuple[FieldPath, str]]:

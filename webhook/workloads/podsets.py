@@ -134,12 +134,13 @@ def _of_row(obj: JSON, row: Row, table: Table, depth: int) -> Iterator[PodSet]:
 def _applies(place: Place, rule: PodSetRule) -> bool:
     if not isinstance(place.value, dict):
         return False
-    if rule.when and not _is_set(place.element, rule.when):
+    if rule.when and not is_set(place.element, rule.when):
         return False
-    return not rule.unless or not _is_set(place.element, rule.unless)
+    return not rule.unless or not is_set(place.element, rule.unless)
 
 
-def _is_set(element: JSON, path: str) -> bool:
+def is_set(element: JSON, path: str) -> bool:
+    """Whether a field below an element is there, and neither null nor false."""
     value = _field(element, path)
     return value is not None and value is not False
 

@@ -79,6 +79,25 @@ class FragmentRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceRule:
+    """One place of resources outside the pod templates, which become those of a container.
+
+    holds: limits and requests, or a device, which is a name with a quantity. podSet: whose containers get them; ""
+    where they are not counted as devices. Other fields as of pod sets, relative to the object.
+    """
+
+    path: str
+    holds: Literal["resources", "device"] = "resources"
+    podSet: str = ""  # noqa: N815  the file's own spelling
+    container: str = ""
+    when: str = ""
+    unless: str = ""
+    count: tuple[Factor, ...] | None = ()
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectRule:
     """One place of whole objects that do not say what they are: of this kind, of the row's own group.
 
@@ -122,6 +141,7 @@ class Row:
     suspend: str = ""
     podSets: tuple[PodSetRule, ...] = ()  # noqa: N815  the file's own spelling
     fragments: tuple[FragmentRule, ...] = ()
+    resources: tuple[ResourceRule, ...] = ()
     objects: tuple[ObjectRule, ...] = ()
     references: tuple[Reference, ...] = ()
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from webhook.facts.gpu import devices
-from webhook.facts.gpu.resource_fields import asides
 from webhook.facts.gpu.resources import gpu, trainer_count
 from webhook.workloads.podsets import PodSet, podsets
+from webhook.workloads.resource_fields import resource_fields
 from webhook.workloads.table import load
 
 TABLE = load()
@@ -259,8 +259,8 @@ def test_no_pod_sets_no_devices() -> None:
     assert gpu([PodSet(name="x", path=(), template=None)])["containers"] == []
 
 
-def beside(obj: dict) -> dict:
-    return gpu(podsets(obj, TABLE), asides=asides(obj))
+def outside(obj: dict) -> dict:
+    return gpu(podsets(obj, TABLE), fields=tuple(resource_fields(obj, TABLE)))
 
 
 def spark(**spec: object) -> dict:
@@ -271,7 +271,7 @@ GPU = {"name": "nvidia.com/gpu", "quantity": 2}
 
 
 def test_spark_asks_for_gpus_in_fields_of_its_own() -> None:
-    fact = beside(spark(driver={"gpu": {**GPU, "quantity": 1}}, executor={"instances": 3, "gpu": GPU}))
+    fact = outside(spark(driver={"gpu": {**GPU, "quantity": 1}}, executor={"instances": 3, "gpu": GPU}))
     assert (fact["devices"], fact["vendors"]) == (7, {"nvidia": 7})
     assert [(each["name"], each["pods"], each["total"]) for each in fact["podSets"]] == [
         ("driver", 1, 1),
@@ -282,7 +282,7 @@ def test_spark_asks_for_gpus_in_fields_of_its_own() -> None:
 
 def test_they_come_beside_what_a_template_asks_for() -> None:
     template = {"spec": {"containers": [container({"nvidia.com/gpu": 1})]}}
-    fact = beside(
+    fact = outside(
         spark(driver={"template": template, "gpu": GPU}, executor={"gpu": GPU}, dynamicAllocation={"enabled": True})
     )
     assert [(each["name"], each["devices"], each["total"]) for each in fact["podSets"]] == [
@@ -294,7 +294,7 @@ def test_they_come_beside_what_a_template_asks_for() -> None:
 
 def test_a_scheduled_application_too() -> None:
     obj = {**spark(template=spark(executor={"gpu": GPU})["spec"]), "kind": "ScheduledSparkApplication"}
-    assert beside(obj)["containers"][0]["path"] == "spec.template.executor.gpu"
+    assert outside(obj)["containers"][0]["path"] == "spec.template.executor.gpu"
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ def test_a_scheduled_application_too() -> None:
     ],
 )
 def test_a_field_that_is_no_gpu_is_none(field: object) -> None:
-    assert beside(spark(driver={"gpu": field}))["podSets"] == []
+    assert outside(spark(driver={"gpu": field}))["podSets"] == []
 
 
 def served(**spec: object) -> dict:
@@ -318,11 +318,11 @@ def served(**spec: object) -> dict:
 
 
 def test_a_model_asks_in_its_own_field() -> None:
-    fact = beside(served(predictor={"minReplicas": 2, "model": {"resources": {"limits": {"nvidia.com/gpu": "4"}}}}))
+    fact = outside(served(predictor={"minReplicas": 2, "model": {"resources": {"limits": {"nvidia.com/gpu": "4"}}}}))
     assert fact["devices"] == 8
     assert fact["containers"][0]["resources"][0]["path"] == 'spec.predictor.model.resources.limits["nvidia.com/gpu"]'
 
 
 @pytest.mark.parametrize("predictor", [None, [], {"model": None}, {"model": {"resources": []}}, {"minReplicas": "2"}])
 def test_a_component_that_asks_for_nothing(predictor: object) -> None:
-    assert beside(served(predictor=predictor))["containers"] == []
+    assert outside(served(predictor=predictor))["containers"] == []

@@ -6,12 +6,12 @@ from typing import Final
 
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, map_of
 from webhook.facts.fact import Fact, Result, structure
-from webhook.facts.gpu.resource_fields import asides
 from webhook.facts.gpu.resources import gpu
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.lookups import RUNTIMES
 from webhook.workloads.podsets import fragments
+from webhook.workloads.resource_fields import resource_fields
 
 RESOURCE: Final = structure(
     "GpuResource",
@@ -77,7 +77,8 @@ GPU: Final = structure(
 def _compute(subject: Subject) -> Result:
     listed, deadline = subject.once(pod_sets), subject.deadline
     parts = fragments(subject.object, subject.table, deadline)
-    return listed.result(gpu(listed.all, parts, asides(subject.object), deadline), "patches", missing={})
+    fields = tuple(resource_fields(subject.object, subject.table))
+    return listed.result(gpu(listed.all, parts, fields, deadline), "patches", missing={})
 
 
 FACTS: Final = (

@@ -14,9 +14,9 @@ from webhook import paths, quantity
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.gpu import devices
-from webhook.facts.gpu.resource_fields import Aside
 from webhook.facts.pods.containers import Container, containers, items, names, text
 from webhook.workloads.podsets import Fragment, PodSet
+from webhook.workloads.resource_fields import ResourceField
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
@@ -24,13 +24,16 @@ _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 def gpu(
     podsets: Sequence[PodSet],
     fragments: Sequence[Fragment] = (),
-    asides: Sequence[Aside] = (),
+    fields: Sequence[ResourceField] = (),
     deadline: Deadline | None = None,
 ) -> JSON:
-    """The fact `gpu` of an object with these pod sets; what partial templates say is kept apart, in `patches`."""
+    """The fact `gpu` of an object with these pod sets, and with fields outside its templates that ask for devices.
+
+    What partial templates say is kept apart, in `patches`.
+    """
     until = deadline or Deadline()
     sets, found, vendors = [], [], dict[str, int]()
-    for podset, own in _pods(podsets, asides, until):
+    for podset, own in _pods(podsets, fields, until):
         found.extend(own)
         sets.append(_podset(podset, own))
         for vendor, count in sets[-1]["vendors"].items():
@@ -46,16 +49,17 @@ def gpu(
 
 
 def _pods(
-    podsets: Sequence[PodSet], asides: Sequence[Aside], deadline: Deadline
+    podsets: Sequence[PodSet], fields: Sequence[ResourceField], deadline: Deadline
 ) -> Iterator[tuple[PodSet, list[JSON]]]:
-    """Each pod set with its containers, and those that have no template but what stands beside one."""
-    beside: dict[str, list[tuple[PodSet, JSON]]] = {}
-    for each in deadline.paced(asides):
-        beside.setdefault(each.of, []).append(_beside(each))
+    """Each pod set with its containers, and those that have fields alone and no template."""
+    outside: dict[str, list[tuple[PodSet, JSON]]] = {}
+    for each in deadline.paced(fields):
+        if each.podset and (each.resources or not each.is_device):
+            outside.setdefault(each.podset, []).append(_outside(each))
     for podset in deadline.paced(podsets):
-        yield podset, [*_containers(podset, deadline), *(container for _, container in beside.get(podset.name, ()))]
+        yield podset, [*_containers(podset, deadline), *(container for _, container in outside.get(podset.name, ()))]
     known = {podset.name for podset in podsets}
-    for name, listed in beside.items():
+    for name, listed in outside.items():
         yield from ((podset, [container]) for podset, container in listed if name not in known)
 
 
@@ -63,12 +67,13 @@ def _containers(podset: PodSet, deadline: Deadline) -> list[JSON]:
     return [_container(each, podset, deadline) for each in deadline.paced(containers(podset.template))]
 
 
-def _beside(aside: Aside) -> tuple[PodSet, JSON]:
+def _outside(field: ResourceField) -> tuple[PodSet, JSON]:
     """A pod set of one container with resources that stand outside a template."""
-    value = {"name": aside.name, "resources": aside.resources}
-    made = PodSet(name=aside.of, path=aside.path, template={}, count=aside.count, elsewhere=True)
+    path = field.path if field.is_device else field.path[:-1]
+    made = PodSet(name=field.podset, path=path, template={}, count=field.count, elsewhere=True)
+    value = {"name": field.container, "resources": field.resources}
     container = _container(Container((), value, init=False), made, Deadline())
-    if aside.is_field:
+    if field.is_device:
         container["resources"] = [{**each, "path": container["path"]} for each in container["resources"]]
     return made, container
 

@@ -1,0 +1,69 @@
+"""Resources outside pod templates: where the row of a kind has them, whose container gets them, of how many pods."""
+
+import pytest
+
+from webhook import paths
+from webhook.attributes import JSON
+from webhook.workloads.resource_fields import resource_fields
+from webhook.workloads.table import load
+
+TABLE = load()
+TRAIN_JOB = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob"}
+SERVICE = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"}
+SPARK = {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication"}
+LIMITS = {"limits": {"gpu": 1}}
+
+
+def found(obj: JSON) -> list[tuple[str, JSON, str, str, int | None]]:
+    fields = resource_fields(obj, TABLE)
+    return [(paths.render(each.path), each.resources, each.podset, each.container, each.count) for each in fields]
+
+
+def test_the_nodes_of_a_train_job_have_resources_of_their_own() -> None:
+    obj = {**TRAIN_JOB, "spec": {"trainer": {"resourcesPerNode": LIMITS}}}
+    assert found(obj) == [("spec.trainer.resourcesPerNode", LIMITS, "", "", 1)]
+
+
+def test_a_component_has_resources_in_any_of_its_fields() -> None:
+    predictor = {"minReplicas": 2, "model": {"resources": LIMITS}, "sklearn": {"name": "own", "resources": {}}}
+    obj = {
+        **SERVICE,
+        "spec": {"predictor": predictor, "canary": [None, {"predictor": {"model": {"resources": LIMITS}}}]},
+    }
+    assert found(obj) == [
+        ("spec.predictor.model.resources", LIMITS, "predictor", "kserve-container", 2),
+        ("spec.predictor.sklearn.resources", {}, "predictor", "own", 2),
+        ("spec.canary[1].predictor.model.resources", LIMITS, "", "", 1),
+    ]
+
+
+def test_a_device_with_a_quantity_is_a_limit() -> None:
+    device = {"name": "gpu", "quantity": 2}
+    obj = {**SPARK, "spec": {"driver": {"gpu": device}, "executor": {"instances": 3, "gpu": device}}}
+    driver, executor = "spark-kubernetes-driver", "spark-kubernetes-executor"
+    limit = {"limits": {"gpu": 2}}
+    assert found(obj) == [
+        ("spec.driver.gpu", limit, "driver", driver, 1),
+        ("spec.executor.gpu", limit, "executor", executor, 3),
+    ]
+    obj["spec"]["dynamicAllocation"] = {"enabled": True}
+    assert found(obj)[1] == ("spec.executor.gpu", limit, "executor", executor, None)
+
+
+@pytest.mark.parametrize("device", [{"name": "gpu"}, {"name": "gpu", "quantity": True}, {"name": [], "quantity": 1}])
+def test_a_device_without_a_quantity_asks_for_nothing(device: JSON) -> None:
+    assert found({**SPARK, "spec": {"driver": {"gpu": device}}})[0][1] == {}
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        None,
+        {"kind": "ConfigMap"},
+        {**TRAIN_JOB, "spec": None},
+        {**TRAIN_JOB, "spec": {"trainer": {"resourcesPerNode": "8 GPUs"}}},
+        {**SERVICE, "spec": {"predictor": {"model": []}, "canary": {}}},
+    ],
+)
+def test_other_objects_have_none(obj: JSON) -> None:
+    assert found(obj) == []

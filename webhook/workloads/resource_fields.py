@@ -1,0 +1,74 @@
+"""Resources that stand outside the pod templates of an object and become those of a container, by its row.
+
+Limits and requests of the nodes of a TrainJob or of a KServe component such as `model`, and the device of a
+SparkApplication, which is a name with a quantity. Takes any JSON, as podsets.py does. Knows no devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from webhook import paths
+from webhook.attributes import JSON
+from webhook.paths import FieldPath
+from webhook.workloads.podsets import Place, group_kind, is_set, places, product
+from webhook.workloads.rows import ResourceRule, Row
+from webhook.workloads.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceField:
+    """One such place.
+
+    Args:
+        path: where it stands.
+        resources: limits and requests; those that a device with a quantity comes to.
+        podset: name of the pod set whose containers get them, "" where nobody counts them as devices.
+        container: name of that container.
+        count: pods of the pod set where it has no template, None where nobody can know.
+        is_device: it is a device with a quantity, not limits and requests.
+
+    """
+
+    path: FieldPath
+    resources: JSON
+    podset: str
+    container: str
+    count: int | None
+    is_device: bool = False
+
+
+def resource_fields(obj: JSON, table: Table) -> Iterator[ResourceField]:
+    """Those of an object's own kind, in the order of its row and then of the object; none of most kinds."""
+    row = table.row(*group_kind(obj))
+    if row is not None and row.resources:
+        yield from _of_row(obj, row)
+
+
+def _of_row(obj: JSON, row: Row) -> Iterator[ResourceField]:
+    for rule in row.resources:
+        if (rule.when and not is_set(obj, rule.when)) or (rule.unless and is_set(obj, rule.unless)):
+            continue
+        for place in places(obj, rule.path):
+            if isinstance(place.value, dict):
+                yield _field(obj, place, rule)
+
+
+def _field(obj: JSON, place: Place, rule: ResourceRule) -> ResourceField:
+    named = paths.get(place.element, ("name",)) if place.element is not obj else None
+    return ResourceField(
+        path=place.path,
+        resources=_limit(place.value) if rule.holds == "device" else place.value,
+        podset=rule.podSet,
+        container=named if isinstance(named, str) and named else rule.container,
+        count=None if rule.count is None else product(obj, rule.count),
+        is_device=rule.holds == "device",
+    )
+
+
+def _limit(device: JSON) -> JSON:
+    """A name with a positive quantity is a limit (kubeflow/spark-operator@38082f33 sparkpod_defaulter.go addGPU)."""
+    name, quantity = device.get("name"), device.get("quantity")
+    is_count = isinstance(quantity, int) and not isinstance(quantity, bool) and quantity > 0
+    return {"limits": {name: quantity}} if isinstance(name, str) and name and is_count else {}
