@@ -1,9 +1,8 @@
 """README is true: its console blocks are what the commands print, its tables name what there is.
 
-`python -m tests.test_readme` writes the console blocks and the table of policies anew.
+`python -m tests.test_readme` writes the console blocks and the tables anew.
 """
 
-import dataclasses
 import os
 import re
 import subprocess
@@ -11,13 +10,17 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
-from webhook import config, yamlfile
-from webhook.cli import EXIT_CODES, VERBS
+from webhook import yamlfile
+from webhook.cli import EXIT_CODES, VERBS, application, run
+from webhook.settings.serving import ServerSettings
+from webhook.settings.setting import declared
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-TABLE = re.compile(r"<!-- policies: [^\n]*-->\n(.*?)<!-- end -->", re.DOTALL)
+TABLE = re.compile(r"(<!-- (\w+): [^\n]*-->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
+SETTINGS = declared(ServerSettings)
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 
@@ -69,18 +72,51 @@ def policies():
     return "".join(f"{row}\n" for row in rows)
 
 
-def test_every_policy_is_in_the_table():
-    assert TABLE.search(README)[1] == policies()
+def commands():
+    """Every command that the command line has, by what is written to call it."""
+    group = typer.main.get_command(application())
+    for verb in VERBS:
+        command = group.get_command(None, verb)
+        inner = getattr(command, "commands", None)
+        yield from ((f"{verb} {name}", one) for name, one in inner.items()) if inner else [(verb, command)]
+
+
+def has(command, setting):
+    """Whether the command has the flag of this setting, not another one of the same name."""
+    return any(setting.flag in each.opts and setting.variable in (each.help or "") for each in command.params)
+
+
+def settings():
+    """The table of settings: a row each, with the verbs that have its flag."""
+    rows = ["| flag | variable | default | verbs | meaning |", "|---|---|---|---|---|"]
+    for each in SETTINGS:
+        verbs = dict.fromkeys(name.split()[0] for name, command in commands() if has(command, each))
+        default = f"`{each.shown_default}`" if each.default not in (None, ()) else each.shown_default
+        rows.append(f"| `{each.flag}` | `{each.variable}` | {default} | {', '.join(verbs)} | {each.help} |")
+    return "".join(f"{row}\n" for row in rows)
+
+
+TABLES = {"policies": policies, "settings": settings}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_is_what_its_source_says(name):
+    [table] = [match[3] for match in TABLE.finditer(README) if match[2] == name]
+    assert table == TABLES[name]()
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_help_says_of_each_setting_what_the_table_says(name, capsys):
+    command = dict(commands())[name]
+    assert run([*name.split(), "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for each in SETTINGS:
+        assert (f"{each.help} [{each.variable}" in shown) is has(command, each)
 
 
 @pytest.mark.parametrize("policy", sorted(path.parent.name for path in (ROOT / "policies").glob("*/policy.yaml")))
 def test_every_policy_has_a_suite(policy):
     assert (ROOT / "policies" / policy / "suite.yaml").is_file()
-
-
-@pytest.mark.parametrize("setting", [field.name for field in dataclasses.fields(config.Settings)])
-def test_every_setting_is_named(setting):
-    assert f"| `{config.variable(setting)}` |" in README
 
 
 def test_every_target_of_make_is_explained():
@@ -90,5 +126,5 @@ def test_every_target_of_make_is_explained():
 
 
 if __name__ == "__main__":
-    text = TABLE.sub(lambda match: match[0].replace(match[1], "").replace("<!-- end", f"{policies()}<!-- end"), README)
+    text = TABLE.sub(lambda match: f"{match[1]}{TABLES[match[2]]()}", README)
     (ROOT / "README.md").write_text(BLOCK.sub(lambda match: f"```console\n{printed(match[1])}```", text))

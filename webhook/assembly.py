@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from webhook import documents, shipped
+from webhook import documents, releases, shipped
 from webhook.attributes import JSON
 from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.config import Settings, settings
 from webhook.errors import ConfigurationError, InputError
 from webhook.policy.load import Options, load
 from webhook.policy.policy_set import PolicySet
+from webhook.settings.shared import Settings
 from webhook.workloads import table
 
 
@@ -27,15 +25,6 @@ class Assembly:
     policies: PolicySet
     table: table.Table
     cluster: Cluster
-
-
-def read_settings(**flags: Any) -> Settings:
-    """Settings from the flags of this command line and this process's environment.
-
-    Raises:
-        ConfigurationError: a value that cannot be used.
-    """
-    return settings(flags, os.environ)
 
 
 def options(chosen: Settings) -> Options:
@@ -56,8 +45,8 @@ def places(chosen: Settings) -> tuple[Path, ...]:
     if chosen.policies:
         return chosen.policies
     if chosen.kubernetes_version < shipped.SINCE:
-        major, minor = shipped.SINCE
-        told = f"--kubernetes-version: the shipped policies use the CEL of Kubernetes {major}.{minor} and later"
+        least = releases.shown(shipped.SINCE)
+        told = f"--kubernetes-version: the shipped policies use the CEL of Kubernetes {least} and later"
         raise ConfigurationError(f"{told}; name policies of your own with --policies, or leave the flag out")
     return (shipped.policies(),)
 
@@ -66,7 +55,7 @@ def assemble(chosen: Settings, *, context: Iterable[JSON] = ()) -> Assembly:
     """Load policies (the shipped ones when none are named) and context.
 
     Args:
-        chosen: from `read_settings`.
+        chosen: the settings of the command.
         context: further objects that the cluster holds; those of the settings' context win.
 
     Raises:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from webhook.errors import ConfigurationError
+from webhook.releases import Release
 
-SINCE = (1, 34)
-"""The Kubernetes version whose CEL the shipped policies need: its lists have flatten, and macros two variables."""
+SINCE: Final[Release] = (1, 34)
+"""The Kubernetes release whose CEL the shipped policies need: its lists have flatten, and macros two variables."""
 
 _PACKAGE = Path(__file__).parent
 

@@ -186,13 +186,13 @@ def serving(folder: Path) -> Iterator[int]:
 
 def serve(folder: Path) -> None:
     """The server process: everything as in `claimgate serve`, and /noop in front."""
-    from webhook.config import Settings
     from webhook.logs import Log
     from webhook.server import runtime as serving
     from webhook.server.connections import ConnectionTimeouts
     from webhook.server.door import Limits
     from webhook.server.listen import Place
     from webhook.server.tls import Certificates, Files
+    from webhook.settings.shared import Settings
 
     certificates = Certificates(Files(certificate=folder / SERVING, key=folder / SERVING_KEY))
     place = Place(host="127.0.0.1", port=0, tls=certificates.listening, timeouts=ConnectionTimeouts(), drain_s=0)

@@ -28,8 +28,8 @@ from webhook.attributes import GroupVersionKind
 from webhook.cluster.connection import connect
 from webhook.cluster.interest import reading
 from webhook.cluster.watch import WatchCluster
-from webhook.config import Settings
 from webhook.logs import Log
+from webhook.settings.shared import Settings
 
 MEGABYTE, TEN_KB = 1 << 20, 10_000
 KINDS = {

@@ -71,7 +71,7 @@ def test_versions_and_engines(capsys):
     assert cel(capsys, "[1].slice(0, 1)", "--kubernetes-version", "1.33")[0] == 2
     assert cel(capsys, "[1].slice(0, 1)", "--kubernetes-version", "1.34")[0] == 0
     assert cel(capsys, "1", "--kubernetes-version", "two")[0] == 2
-    assert cel(capsys, "[1, 2].exists(x, x > 1)", "--engine", "celpy")[1].startswith("true\n")
+    assert cel(capsys, "[1, 2].exists(x, x > 1)", "--cel-engine", "celpy")[1].startswith("true\n")
 
 
 def test_cases(capsys, tmp_path):

@@ -11,7 +11,7 @@ import yaml
 
 from webhook import assembly
 from webhook.cli import run
-from webhook.config import Settings
+from webhook.settings.shared import Settings
 from webhook.workloads import table
 from webhook.yamlfile import dump
 

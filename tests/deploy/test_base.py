@@ -11,7 +11,7 @@ import yaml
 
 from webhook import __version__, assembly
 from webhook.cli import run
-from webhook.config import Settings
+from webhook.settings.shared import Settings
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "deploy" / "base"

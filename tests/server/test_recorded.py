@@ -10,10 +10,10 @@ import pytest
 
 from tests.server.asgi import Running
 from webhook.attributes import Phase
-from webhook.config import Settings
 from webhook.logs import Log
 from webhook.patch.jsonpatch import apply
 from webhook.server.runtime import Held
+from webhook.settings.shared import Settings
 
 REVIEWS = sorted((Path(__file__).parents[1] / "data" / "reviews").glob("*.json"))
 

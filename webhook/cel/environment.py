@@ -12,6 +12,7 @@ from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 
+from webhook import releases
 from webhook.cel import library
 from webhook.cel.library.declaration import Overload, Version
 from webhook.cel.types import (
@@ -32,8 +33,6 @@ from webhook.cel.types import (
     opaque,
     optional_of,
 )
-
-DEFAULT_VERSION: Version = (1, 36)
 
 OPTIONALS: Version = (1, 28)
 """The version that brought optional types and their syntax."""
@@ -99,7 +98,7 @@ class Environment:
             is wrong fails when it is evaluated. Kubernetes always checks.
     """
 
-    version: Version = DEFAULT_VERSION
+    version: Version = releases.DEFAULT
     variables: Mapping[str, Type] = field(default_factory=dict)
     structures: Mapping[str, Structure] = field(default_factory=dict)
     container: str = ""

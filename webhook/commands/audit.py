@@ -18,19 +18,17 @@ from webhook.report import formats
 from webhook.report.finding import Finding, Result, findings, subject
 from webhook.report.rule import Rules, rules
 from webhook.report.writer import SkippedDocument, Totals
+from webhook.settings.shared import Settings
 
 
+@options.takes(Settings, "policies", "context", "workloads", "cel_engine", "kubernetes_version")
 def command(
     path: Annotated[
         list[str], typer.Argument(metavar="PATH", help="Folders, files or - for stdin: YAML, JSON or NDJSON.")
     ],
     *,
-    policies: options.Policies = None,
-    context: options.Context = None,
     chosen: options.ReportOutputs = None,
-    workloads: options.Workloads = None,
-    cel_engine: options.Engine = None,
-    kubernetes_version: options.Version = None,
+    settings: Settings,
 ) -> int:
     """Report every finding about the objects of folders, files or stdin.
 
@@ -40,8 +38,6 @@ def command(
     """
     writers = formats.of_findings()
     outputs = output.parse(chosen, writers)
-    flags = {"policies": policies, "context": context, "workloads": workloads}
-    settings = assembly.read_settings(**flags, cel_engine=cel_engine, kubernetes_version=kubernetes_version)
     inputs = documents.read(path)
     audit = _Audit(inputs, assembly.assemble(settings, context=_objects(inputs)))
     with output.Report(outputs, writers, audit.rules) as report:

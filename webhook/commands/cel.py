@@ -16,19 +16,21 @@ from typing import Annotated, Any
 
 import typer
 
-from webhook import config, terminal, yamlfile
+from webhook import terminal, yamlfile
 from webhook.attributes import JSON
 from webhook.cel import Engine, Environment, Meter, celpy_engine, compiled_engine, corpus, typed_json
 from webhook.cel.types import DYN
 from webhook.cel.values import to_json
 from webhook.commands import options, output
 from webhook.errors import CompileError, ConfigurationError, EvaluationError, InputError, Problem
+from webhook.settings.shared import Settings
 
 FORMATS = ("text", "json")
 _REFUSED, _FAILED = 2, 3
 _FAREWELLS = frozenset({"exit", "quit", ":q"})
 
 
+@options.takes(Settings, "cel_engine", "kubernetes_version")
 def command(
     expression: Annotated[
         str | None, typer.Argument(metavar="EXPRESSION", help="The expression; without one, a prompt on a terminal.")
@@ -41,13 +43,10 @@ def command(
     cases: Annotated[
         Path | None, typer.Option(metavar="FILE.jsonl", help="Run a corpus of expressions and print each miss.")
     ] = None,
-    kubernetes_version: options.Version = None,
-    engine: Annotated[
-        config.EngineName | None, typer.Option("--engine", "--cel-engine", help="compiled (default) or celpy.")
-    ] = None,
     chosen: Annotated[
         list[str] | None, typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text or json; repeatable.")
     ] = None,
+    settings: Settings,
 ) -> int:
     """Evaluate one CEL expression as kube-apiserver would, and print its value, type and cost.
 
@@ -55,8 +54,6 @@ def command(
     it exits with 1 when a row was missed. Without an expression, on a terminal, it is a prompt.
     """
     outputs = output.parse(chosen, FORMATS)
-    flags = {"kubernetes_version": kubernetes_version, "cel_engine": engine}
-    settings = config.settings(flags, os.environ)
     made = celpy_engine() if settings.cel_engine == "celpy" else compiled_engine()
     if cases is not None:
         if expression is not None or bindings is not None:

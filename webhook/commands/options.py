@@ -1,40 +1,69 @@
-"""Flags that several verbs share, so that a flag means the same everywhere; config.py has their defaults."""
+"""Flags that several verbs share: those of settings, and of output formats. What they mean is declared elsewhere."""
 
 from __future__ import annotations
 
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from webhook.config import EngineName
 from webhook.report import formats
+from webhook.settings.setting import REQUIRED, Setting, declared, read
+from webhook.settings.shared import Settings
 
-Policies: TypeAlias = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--policies", metavar="DIR", help="Policies: a folder or file; repeatable. Default: the shipped ones."
-    ),
-]
-Context: TypeAlias = Annotated[
-    list[Path] | None,
-    typer.Option("--context", metavar="DIR", help="Objects that the cluster holds: a folder or file; repeatable."),
-]
-Workloads: TypeAlias = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--workloads", metavar="FILE", help="Further kinds that hold pods: rows of the workload table; repeatable."
-    ),
-]
-Engine: TypeAlias = Annotated[
-    EngineName | None,
-    typer.Option("--cel-engine", help="The CEL compiler (default), or cel-python as a second opinion."),
-]
-Version: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--kubernetes-version", metavar="1.N", help="Whose CEL library policies may use. Default: 1.36."),
-]
 ReportOutputs: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help=f"{', '.join(formats.names())}; repeatable."),
 ]
+
+_ONE: Mapping[str, Any] = {"text": str | None, "path": Path | None, "switch": bool | None}
+_MANY: Mapping[str, Any] = {"text": list[str] | None, "path": list[Path] | None}
+
+
+def takes(kind: type[Settings], *names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command flags for settings: the function gets their values, read, as its argument `settings`.
+
+    Args:
+        kind: the class of the settings.
+        names: which of them have a flag; all when none is named. The others are those of the environment.
+    """
+    wanted = [each for each in declared(kind) if not names or each.name in names]
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        own = inspect.signature(command, eval_str=True)
+
+        @wraps(command)
+        def run(*arguments: Any, **flags: Any) -> int:
+            chosen = {each.name: flags.pop(each.name, None) for each in wanted}
+            return command(*arguments, **flags, settings=read(kind, chosen, os.environ))
+
+        kept = [each for each in own.parameters.values() if each.name != "settings"]
+        flags = [_parameter(each) for each in wanted]
+        signature = own.replace(parameters=[*kept, *flags])
+        run.__signature__ = signature  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in (*kept, *flags)} | {"return": int}
+        return run
+
+    return decorate
+
+
+def _parameter(each: Setting) -> inspect.Parameter:
+    """The flag as Typer reads it from a signature: not given is None, so that the environment can speak."""
+    flag = typer.Option(None, each.flag, metavar=each.type.metavar or None, help=_help(each), show_default=False)
+    annotation = _MANY[each.type.form] if each.type.many else _ONE[each.type.form]
+    return inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=flag, annotation=annotation)
+
+
+def _help(each: Setting) -> str:
+    """What the setting means, and in brackets what else gives its value."""
+    if each.unset == REQUIRED:
+        notes = [REQUIRED]
+    elif each.shown_default and each.type.form != "switch":
+        notes = [f"default: {each.shown_default}"]
+    else:
+        notes = []
+    return f"{each.help} [{'; '.join([each.variable, *notes, *['repeatable'] * each.type.many])}]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -14,7 +14,6 @@ import typer
 from webhook import assembly, shipped, terminal, yamlfile
 from webhook.attributes import Phase
 from webhook.commands import options, output
-from webhook.config import Settings
 from webhook.errors import InputError
 from webhook.export.webhook_rules import rules
 from webhook.policy.compiled import Policy
@@ -22,10 +21,13 @@ from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.readability import hard_to_read
 from webhook.policy.worst_case import WorstCase, worst_case
+from webhook.releases import Release
+from webhook.settings.shared import Settings
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="List, check and export policies.")
 
 FORMATS = ("text", "json")
+SHARED = ("workloads", "cel_engine", "kubernetes_version")
 Places: TypeAlias = Annotated[
     list[Path] | None,
     typer.Argument(metavar="DIR", show_default=False, help="Folders and files. Default: the shipped policies."),
@@ -36,33 +38,31 @@ Outputs: TypeAlias = Annotated[
 
 
 @app.command("list")
+@options.takes(Settings, *SHARED)
 def list_policies(
     folder: Places = None,
     *,
     chosen: Outputs = None,
-    workloads: options.Workloads = None,
-    cel_engine: options.Engine = None,
-    kubernetes_version: options.Version = None,
+    settings: Settings,
 ) -> int:
     """Name every policy, its actions and its file.
 
     Actions are what its bindings do with a failure; a policy without one is never asked.
     """
     outputs = output.parse(chosen, FORMATS)
-    found = _load(folder, workloads=workloads, cel_engine=cel_engine, kubernetes_version=kubernetes_version)
-    described = [_brief(policy) for policy in found.policies]
+    loaded = _load(folder, settings)
+    described = [_brief(policy) for policy in loaded.policies]
     output.deliver(outputs, {"text": lambda: _table(described), "json": lambda: _json(described)})
     return 0
 
 
 @app.command()
+@options.takes(Settings, *SHARED)
 def check(
     folder: Places = None,
     *,
     chosen: Outputs = None,
-    workloads: options.Workloads = None,
-    cel_engine: options.Engine = None,
-    kubernetes_version: options.Version = None,
+    settings: Settings,
 ) -> int:
     """Compile every policy; say what it covers.
 
@@ -73,19 +73,19 @@ def check(
     because no binding names it.
     """
     outputs = output.parse(chosen, FORMATS)
-    found = _load(folder, workloads=workloads, cel_engine=cel_engine, kubernetes_version=kubernetes_version)
-    rewritten = _rewritten(found, kubernetes_version)
-    described = [_full(policy, found, rewritten) for policy in found.policies]
+    loaded = _load(folder, settings)
+    rewritten = _rewritten(loaded, settings.kubernetes_version)
+    described = [_full(policy, loaded, rewritten) for policy in loaded.policies]
     output.deliver(outputs, {"text": lambda: _checked(described), "json": lambda: _json(described)})
-    return 1 if found.unbound else 0
+    return 1 if loaded.unbound else 0
 
 
 @app.command()
+@options.takes(Settings, "workloads", "kubernetes_version")
 def export(
     folder: Places = None,
     *,
-    workloads: options.Workloads = None,
-    kubernetes_version: options.Version = None,
+    settings: Settings,
 ) -> int:
     """Print what a cluster can take natively.
 
@@ -94,23 +94,15 @@ def export(
     """
     from webhook.commands.export import export as collect
 
-    settings = _settings(folder, workloads=workloads, cel_engine=None, kubernetes_version=kubernetes_version)
-    made = collect(_load_with(settings), assembly.options(settings).version)
+    made = collect(_load(folder, settings), settings.kubernetes_version)
     sys.stdout.write("---\n".join(yamlfile.dump(value) for value in made.manifests))
     sys.stderr.write(terminal.lines(made.lacking))
     return 0
 
 
-def _load(named: Sequence[Path] | None, **flags: Any) -> PolicySet:
-    return _load_with(_settings(named, **flags))
-
-
-def _settings(named: Sequence[Path] | None, **flags: Any) -> Settings:
-    return assembly.read_settings(policies=list(named or ()), **flags)
-
-
-def _load_with(settings: Settings) -> PolicySet:
-    return load(assembly.places(settings), assembly.options(settings))
+def _load(named: Sequence[Path] | None, settings: Settings) -> PolicySet:
+    chosen = replace(settings, policies=tuple(named)) if named else settings
+    return load(assembly.places(chosen), assembly.options(chosen))
 
 
 def _brief(policy: Policy) -> dict[str, Any]:
@@ -126,17 +118,17 @@ def _brief(policy: Policy) -> dict[str, Any]:
     }
 
 
-def _rewritten(found: PolicySet, version: str | None) -> Mapping[tuple[str, str], tuple[str, ...]]:
+def _rewritten(loaded: PolicySet, version: Release) -> Mapping[tuple[str, str], tuple[str, ...]]:
     """The policies that `export` can say in other words, with what these do not cover."""
     from webhook.commands.export import export as collect
 
     try:
-        return collect(found, assembly.read_settings(kubernetes_version=version).kubernetes_version).rewritten
+        return collect(loaded, version).rewritten
     except InputError:  # policies of standard input, which cannot be read again
         return {}
 
 
-def _full(policy: Policy, found: PolicySet, rewritten: Mapping[tuple[str, str], tuple[str, ...]]) -> dict[str, Any]:
+def _full(policy: Policy, loaded: PolicySet, rewritten: Mapping[tuple[str, str], tuple[str, ...]]) -> dict[str, Any]:
     brief = _brief(policy)
     left_out = rewritten.get((brief["kind"], policy.name))
     return {
@@ -146,7 +138,7 @@ def _full(policy: Policy, found: PolicySet, rewritten: Mapping[tuple[str, str], 
         "phase": "mutate" if policy.kind == "mutating" else policy.phase,
         "expands": policy.expands,
         "facts": list(policy.facts),
-        "covers": sorted(set(_covers(policy, found))),
+        "covers": sorted(set(_covers(policy, loaded))),
         "portable": not policy.obstacles,
         "obstacles": list(policy.obstacles),
         "exported": "as it is" if not policy.obstacles else "no" if left_out is None else "rewritten",
@@ -156,12 +148,12 @@ def _full(policy: Policy, found: PolicySet, rewritten: Mapping[tuple[str, str], 
     }
 
 
-def _covers(policy: Policy, found: PolicySet) -> Iterator[str]:
+def _covers(policy: Policy, loaded: PolicySet) -> Iterator[str]:
     """`resource.group`, as kubectl names resources, for everything the policy is asked about."""
     alone = PolicySet(
         validating=(policy,) if policy.kind == "validating" else (),
         mutating=(policy,) if policy.kind == "mutating" else (),
-        table=found.table,
+        table=loaded.table,
     )
     for phase in Phase:
         for rule in rules(alone, phase):

@@ -17,16 +17,17 @@ from webhook.admission import fixtures, respond
 from webhook.admission.phases import Door, Local, PhaseName, run
 from webhook.attributes import Attributes, Phase
 from webhook.commands import options, output
-from webhook.config import Settings
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
 from webhook.report import formats
 from webhook.report.answer import Answer
 from webhook.report.finding import subject
 from webhook.report.rule import Rules, rules
 from webhook.report.writer import Totals
+from webhook.settings.shared import Settings
 from webhook.workloads import table
 
 
+@options.takes(Settings)
 def command(
     fixture: Annotated[
         list[str],
@@ -37,8 +38,6 @@ def command(
         ),
     ],
     *,
-    policies: options.Policies = None,
-    context: options.Context = None,
     phase: Annotated[
         PhaseName, typer.Option(help="The phase to ask; auto mutates, then validates what came out.")
     ] = "auto",
@@ -50,9 +49,7 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", help="Certificates that the server's chain must end in (with --server)."),
     ] = None,
-    workloads: options.Workloads = None,
-    cel_engine: options.Engine = None,
-    kubernetes_version: options.Version = None,
+    settings: Settings,
 ) -> int:
     """Say what the webhook would answer to recorded reviews or plain objects.
 
@@ -61,9 +58,7 @@ def command(
     """
     writers = formats.of_answers()
     outputs = output.parse(chosen, writers)
-    flags = {"policies": policies, "context": context, "workloads": workloads}
-    settings = assembly.read_settings(**flags, cel_engine=cel_engine, kubernetes_version=kubernetes_version)
-    if server and (policies or context):
+    if server and settings.given & {"policies", "context"}:
         raise ConfigurationError("--server: the server has its own; leave out --policies and --context")
     if ca and not server:
         raise ConfigurationError("--ca: it is only used with --server")

@@ -16,12 +16,14 @@ from webhook.policy.load import Options
 from webhook.report import formats
 from webhook.report.case import CaseResult
 from webhook.report.writer import Totals
+from webhook.settings.shared import Settings
 from webhook.suites import find
 from webhook.suites.case import check
 
 _NONE = "no case found; expected suite.yaml, kyverno-test.yaml or *cases.jsonl"
 
 
+@options.takes(Settings, "workloads", "cel_engine", "kubernetes_version")
 def command(
     folder: Annotated[
         list[Path] | None,
@@ -35,9 +37,7 @@ def command(
     *,
     require_tests: Annotated[bool, typer.Option("--require-tests", help="Fail when there is no case at all.")] = False,
     chosen: options.ReportOutputs = None,
-    workloads: options.Workloads = None,
-    cel_engine: options.Engine = None,
-    kubernetes_version: options.Version = None,
+    settings: Settings,
 ) -> int:
     """Run the suites beside policies.
 
@@ -45,7 +45,6 @@ def command(
     """
     writers = formats.of_cases()
     outputs = output.parse(chosen, writers)
-    settings = assembly.read_settings(workloads=workloads, cel_engine=cel_engine, kubernetes_version=kubernetes_version)
     problems: list[Problem] = []
     named = folder or [Path(shipped.shown(each)) for each in assembly.places(settings)]
     count = failed = 0

@@ -24,6 +24,7 @@ from webhook.errors import ConfigurationError
 from webhook.export.cluster_role import cluster_role
 from webhook.export.webhook_rules import WebhookRule, rules
 from webhook.manifests.names import subdomain
+from webhook.settings.shared import Settings
 from webhook.yamlfile import dump
 
 DOMAIN: Final = "claimgate.dev"
@@ -56,9 +57,9 @@ class Registration:
     excluded_namespaces: tuple[str, ...] = ()
 
 
+@options.takes(Settings, "policies", "workloads", "cel_engine", "kubernetes_version")
 def command(
     *,
-    policies: options.Policies = None,
     name: Annotated[str, typer.Option(metavar="NAME", help="Name of both configurations.")] = "claimgate",
     service: Annotated[
         str, typer.Option(metavar="NAMESPACE/NAME[:PORT]", help="The Service in front of the webhook.")
@@ -84,14 +85,9 @@ def command(
         bool,
         typer.Option("--rbac", help="Print the ClusterRole for what the policies look up instead; of --name."),
     ] = False,
-    workloads: options.Workloads = None,
-    cel_engine: options.Engine = None,
-    kubernetes_version: options.Version = None,
+    settings: Settings,
 ) -> int:
     """Print the Validating- and MutatingWebhookConfiguration for exactly what the loaded policies match."""
-    chosen = assembly.read_settings(
-        policies=policies, workloads=workloads, cel_engine=cel_engine, kubernetes_version=kubernetes_version
-    )
     client, own = _client(service, url)
     _check_names("--name", name)
     _check_names("--exclude-namespace", *(exclude_namespace or ()))
@@ -105,7 +101,7 @@ def command(
         timeout_s=timeout,
         excluded_namespaces=tuple(excluded),
     )
-    loaded = assembly.assemble(chosen).policies
+    loaded = assembly.assemble(settings).policies
     if rbac:
         sys.stdout.write(dump(cluster_role(name, loaded.interests(), loaded.table)))
         return 0

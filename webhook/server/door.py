@@ -21,6 +21,7 @@ from webhook.decisions import Status
 from webhook.errors import CallError
 from webhook.server.bodies import Body, BodyBudget, ClientGone, LateBody, Receive, Scope
 from webhook.server.readiness import Readiness
+from webhook.settings.serving import DEFAULTS
 
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -32,14 +33,11 @@ PATHS: Final = {"/validate": Phase.VALIDATE, "/mutate": Phase.MUTATE}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one call may take, and the bodies above 64 KiB of all calls together.
+    """What one call may take, and the bodies above 64 KiB of all calls together."""
 
-    20 MiB: an UPDATE of a 2.9 MB object was seen at 17.4 MB, HTML-escaped twice. 40 MiB: two of those at a time.
-    """
-
-    body_bytes: int = 20 * 1024 * 1024
-    inflight_body_bytes: int = 40 * 1024 * 1024
-    timeout_s: float = 10.0
+    body_bytes: int = DEFAULTS.max_body_bytes
+    inflight_body_bytes: int = DEFAULTS.max_inflight_body_bytes
+    timeout_s: float = DEFAULTS.timeout
 
 
 class Handler(Protocol):

@@ -29,6 +29,7 @@ from webhook.server.connections import BoundedConnection, ConnectionTimeouts, ab
 from webhook.server.counters import Counters
 from webhook.server.handshakes import HandshakeLog
 from webhook.server.readiness import Readiness
+from webhook.settings.serving import DEFAULTS
 
 MAX_PROBE_CONNECTIONS: Final = 64
 """A kubelet opens one for each probe, Prometheus keeps one."""
@@ -49,20 +50,18 @@ class Place:
     """Where to listen and how to part: port 0 takes any free port; without tls it is plain HTTP, for tests only.
 
     probe_port: of probes and metrics; None serves them with the reviews alone. client_names: with a client authority,
-    the only clients that are let in; empty lets in whomever it signed. max_connections: on the port of the reviews. An
-    API server opens a connection for each call in flight; three of them with 600 calls each, half of which call a
-    webhook at once, need 900.
+    the only clients that are let in; empty lets in whomever it signed. max_connections: on the port of the reviews.
     """
 
-    host: str = "0.0.0.0"  # noqa: S104 - a Pod answers on every address it has
-    port: int = 8443
+    host: str = DEFAULTS.host
+    port: int = DEFAULTS.port
     tls: ssl.SSLContext | None = None
     client_names: tuple[str, ...] = ()
     probe_host: str = ""
     probe_port: int | None = None
-    max_connections: int = 1000
+    max_connections: int = DEFAULTS.max_connections
     timeouts: ConnectionTimeouts = field(default_factory=ConnectionTimeouts)
-    drain_s: float = 5.0
+    drain_s: float = DEFAULTS.drain
 
 
 class Listener(uvicorn.Server):

@@ -23,7 +23,6 @@ from webhook.cluster import Cluster, live
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import LayeredCluster
-from webhook.config import Settings
 from webhook.deadline import Deadline
 from webhook.decisions import Verdict
 from webhook.errors import ConfigurationError
@@ -39,6 +38,7 @@ from webhook.server.reload import Reloaded, marks, watch
 from webhook.server.supervision import Supervisor, Work
 from webhook.server.tls import Certificates
 from webhook.server.worker_lane import WorkerLimits
+from webhook.settings.shared import Settings
 from webhook.yamlfile import discover
 
 

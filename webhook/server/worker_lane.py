@@ -21,6 +21,7 @@ from webhook.server import forked
 from webhook.server.counters import Counters
 from webhook.server.forked import Child
 from webhook.server.inline_budget import Tenant
+from webhook.settings.serving import DEFAULTS
 
 _REAP_S: Final = 0.05
 _REAP_TRIES: Final = 100
@@ -59,9 +60,9 @@ class WorkerLimits:
     The memory is what comes to what it shares with the server.
     """
 
-    workers: int = 2
+    workers: int = DEFAULTS.workers
     spare: int = 1
-    memory_bytes: int = 64 * 1024 * 1024
+    memory_bytes: int = DEFAULTS.worker_memory
 
 
 class WorkerLane:

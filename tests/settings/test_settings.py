@@ -1,0 +1,116 @@
+"""Flags win over the environment, the environment over the defaults; what cannot be used names where it is from."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from webhook import shipped
+from webhook.commands import options
+from webhook.errors import ConfigurationError
+from webhook.settings import values
+from webhook.settings.serving import ServerSettings
+from webhook.settings.setting import Declared, declared, read, setting
+from webhook.settings.shared import Settings
+
+BY_NAME = {each.name: each for each in declared(ServerSettings)}
+
+
+def test_defaults():
+    assert read(ServerSettings, {}, {}) == ServerSettings()
+    assert ServerSettings().max_body_bytes == 20 * 1024 * 1024
+
+
+def test_flags_win_over_the_environment():
+    environment = {"WEBHOOK_LOG_LEVEL": "debug", "WEBHOOK_CEL_ENGINE": "celpy", "WEBHOOK_POLICIES": ""}
+    flags = {"log_level": "error", "policies": [], "workloads": [Path("w")], "context": None}
+    chosen = read(ServerSettings, flags, environment)
+    assert chosen == ServerSettings(log_level="error", cel_engine="celpy", workloads=(Path("w"),))
+    assert chosen.given == {"log_level", "workloads"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("policies", "a:b/c", (Path("a"), Path("b/c"))),
+        ("kubernetes_version", "v1.34.2", (1, 34)),
+        ("max_body_bytes", "4Mi", 4 * 1024 * 1024),
+        ("max_body_bytes", " 100 ", 100),
+        ("api_server_text", "True", True),
+        ("api_server_text", "0", False),
+        ("client_name", "api, other name,", ("api", "other name")),
+        ("port", "0", 0),
+        ("timeout", "2.5", 2.5),
+        ("tls_cert", "a b", Path("a b")),
+        ("host", "::1", "::1"),
+    ],
+)
+def test_text_is_read(name, text, value):
+    assert getattr(read(ServerSettings, {}, {BY_NAME[name].variable: text}), name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("kubernetes_version", "one", "`one` is not a version; write one such as `1.36`"),
+        ("kubernetes_version", "1.99", "`1.99` is a release whose CEL is not known; write one from 1.30 to 1.37"),
+        ("max_body_bytes", "0", "`0` is not a size; write bytes, or a number with Ki, Mi or Gi"),
+        ("log_level", "loud", "`loud` is not one of debug, info, warning, error"),
+        ("cel_engine", "x", "`x` is not one of compiled, celpy"),
+        ("api_server_text", "maybe", "`maybe` is not a truth value; write true or false"),
+        ("port", "70000", "`70000` is not a whole number from 0 to 65535"),
+        ("port", "http", "`http` is not a whole number from 0 to 65535"),
+        ("max_connections", "0", "`0` is not a whole number of 1 or more"),
+        ("timeout", "0", "`0` is not a number of 0.1 or more seconds"),
+        ("drain", "nan", "`nan` is not a number of 0 or more seconds"),
+        ("reload", "inf", "`inf` is not a number of 0 or more seconds"),
+    ],
+)
+def test_what_cannot_be_used_names_its_flag_or_variable(name, text, message):
+    each = BY_NAME[name]
+    for flags, environment, origin in (
+        ({name: text}, {}, each.flag),
+        ({}, {each.variable: text}, each.variable),
+    ):
+        with pytest.raises(ConfigurationError) as error:
+            read(ServerSettings, flags, environment)
+        assert str(error.value) == f"{origin}: {message}"
+
+
+@pytest.mark.parametrize("each", declared(ServerSettings), ids=lambda each: each.name)
+def test_every_default_can_be_written(each):
+    """What README and help show as a default is read as that default."""
+    if each.default not in (None, ()):
+        assert each.type.read(each.shown_default) == each.default
+
+
+@pytest.mark.parametrize("each", declared(ServerSettings), ids=lambda each: each.name)
+def test_every_setting_is_explained_in_sentences(each):
+    assert each.help[0].isupper() or each.help[0] == "`"
+    assert each.help.endswith(".")
+
+
+def test_a_setting_that_is_added_is_a_flag_and_a_variable(monkeypatch):
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class More(Settings):
+        colours: int = setting(3, values.whole("COUNT", 1), "How many colours.")
+
+    @options.takes(More, "colours")
+    def command(*, settings: More) -> int:
+        return settings.colours
+
+    monkeypatch.setenv("WEBHOOK_COLOURS", "7")
+    assert (command(), command(colours="5")) == (7, 5)
+    assert issubclass(More, Declared)
+
+
+def test_shipped_policies_are_found(tmp_path):
+    assert shipped.policies().name in {"policies", "_policies"}
+    package = tmp_path / "webhook"
+    package.mkdir()
+    with pytest.raises(ConfigurationError, match="no shipped policies"):
+        shipped.policies(package)
+    (tmp_path / "policies").mkdir()
+    assert shipped.policies(package) == tmp_path / "policies"
+    (package / "_policies").mkdir()
+    assert shipped.policies(package) == package / "_policies"

@@ -1,0 +1,73 @@
+"""Settings of the server alone. The server's own classes take their defaults from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from webhook.logs import LEVELS, Level
+from webhook.settings import values
+from webhook.settings.setting import REQUIRED, setting
+from webhook.settings.shared import Settings
+
+_PORTS: Final = 65535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings(Settings):
+    """Where the server listens, whom it lets in, what one review may take, and how it starts and stops.
+
+    max_body_bytes: an UPDATE of a 2.9 MB object was seen at 17.4 MB, HTML-escaped twice. max_inflight_body_bytes: two
+    of those. max_connections: an API server opens a connection for each call in flight; three of them with 600 calls
+    each, half of which call a webhook at once, need 900.
+    """
+
+    host: str = setting("0.0.0.0", values.text("ADDRESS"), "Address to listen on.")  # noqa: S104 - a Pod has several
+    port: int = setting(8443, values.whole("PORT", 0, _PORTS), "Port to listen on; 0 takes any free one.")
+    tls_cert: Path | None = setting(None, values.file(), "Serving certificate, PEM.", unset=REQUIRED)
+    tls_key: Path | None = setting(None, values.file(), "Private key of the certificate, PEM.", unset=REQUIRED)
+    client_ca: Path | None = setting(
+        None, values.file(), "Take calls only from clients that this authority signed.", unset="any client"
+    )
+    client_name: tuple[str, ...] = setting(
+        (),
+        values.names("NAME"),
+        "With --client-ca: take calls only from clients whose certificate has this common name, or this DNS, URI or "
+        "email name.",
+        unset="whomever the authority signed",
+    )
+    probe_port: int | None = setting(
+        None,
+        values.whole("PORT", 0, _PORTS),
+        "Serve /healthz, /readyz, /metrics and /version on this port, too, in plain HTTP; 0 takes any free one. Needed "
+        "with --client-ca, since a kubelet has no client certificate.",
+        unset="none",
+    )
+    probe_host: str | None = setting(None, values.text("ADDRESS"), "Address of --probe-port.", unset="that of --host")
+    max_connections: int = setting(
+        1000,
+        values.whole("COUNT", 1),
+        "Open connections for reviews; one more closes the one that has been idle longest.",
+    )
+    live: bool = setting(False, values.switch(), "Look objects up in the cluster that the server runs in.")
+    kubeconfig: Path | None = setting(
+        None, values.file(), "Look objects up in the cluster of this kubeconfig.", unset="none"
+    )
+    timeout: float = setting(10.0, values.seconds(0.1), "Bound of one review; `?timeout=` of a call may be shorter.")
+    max_body_bytes: int = setting(20 << 20, values.size(), "Largest body of a call.")
+    max_inflight_body_bytes: int = setting(
+        40 << 20, values.size(), "Memory for bodies above 64Ki of all calls together; further ones wait."
+    )
+    workers: int = setting(
+        2, values.whole("COUNT", 1, 64), "Processes at a time for reviews that take too long for the event loop."
+    )
+    worker_memory: int = setting(
+        64 << 20, values.size(), "Memory of each of these processes beyond what it shares with the server."
+    )
+    drain: float = setting(5.0, values.seconds(0), "How long the server goes on answering after SIGTERM or SIGHUP.")
+    reload: float = setting(2.0, values.seconds(0), "How often the server looks for changed files; 0 is never.")
+    log_level: Level = setting("info", values.one_of(*LEVELS), "Least level of log lines.")
+
+
+DEFAULTS: Final = ServerSettings()

@@ -1,0 +1,111 @@
+"""One setting, declared as a field of a frozen dataclass; and all of them read from flags and the environment.
+
+Flags win over the environment, which wins over the defaults. Knows neither Typer nor the command line: a flag is a name
+and what a person wrote after it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from webhook.errors import ConfigurationError
+from webhook.settings.values import ValueType
+
+PREFIX: Final = "WEBHOOK_"
+REQUIRED: Final = "required"
+"""What happens without a value that a command cannot do without."""
+_KEY: Final = "setting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What people know of a setting. `unset` says what happens without a value where there is no default."""
+
+    name: str
+    type: ValueType
+    help: str
+    default: Any
+    unset: str = ""
+
+    @property
+    def flag(self) -> str:
+        """`--log-level`."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def variable(self) -> str:
+        """`WEBHOOK_LOG_LEVEL`."""
+        return PREFIX + self.name.upper()
+
+    @property
+    def shown_default(self) -> str:
+        """The default as a person would write it, or what happens without a value; "" is nothing."""
+        return self.unset if self.default in (None, ()) else self.type.show(self.default)
+
+    def read(self, value: str, origin: str) -> Any:
+        """The value that a text stands for.
+
+        Raises:
+            ConfigurationError: it cannot be used; `origin` is the flag or variable that it names.
+        """
+        try:
+            return self.type.read(value.strip())
+        except ValueError as error:
+            raise ConfigurationError(f"{origin}: `{value}` {error}") from None
+
+
+def setting(default: Any, type: ValueType, help: str, *, unset: str = "") -> Any:  # noqa: A002 - the field's words
+    """A field of a class of settings: its default, what it may be, and one sentence for help and README."""
+    return dataclasses.field(default=default, metadata={_KEY: (type, help, unset)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """A class of settings. given: the names of those that flags gave; others are the environment's, or defaults."""
+
+    given: frozenset[str] = dataclasses.field(default=frozenset(), compare=False)
+
+
+S = TypeVar("S", bound=Declared)
+
+
+def declared(kind: type[Declared]) -> tuple[Setting, ...]:
+    """The settings of a class, in the order in which they are declared."""
+    made = ((field.name, field.default, field.metadata[_KEY]) for field in dataclasses.fields(kind) if field.metadata)
+    return tuple(
+        Setting(name=name, type=value_type, help=text, default=default, unset=unset)
+        for name, default, (value_type, text, unset) in made
+    )
+
+
+def read(kind: type[S], flags: Mapping[str, Any], environment: Mapping[str, str]) -> S:
+    """Settings from flags, then the environment, then defaults.
+
+    Args:
+        kind: the class of the settings.
+        flags: by name: a text, a list of texts or paths, or True; None and an empty list are flags that nobody gave.
+        environment: `WEBHOOK_POLICIES` and so on; an empty value counts as not set.
+
+    Raises:
+        ConfigurationError: a value that cannot be used, naming the flag or variable.
+    """
+    given = {name: value for name, value in flags.items() if value is not None and value != []}
+    chosen: dict[str, Any] = {}
+    for each in declared(kind):
+        if each.name in given:
+            chosen[each.name] = _of_flag(each, given[each.name])
+        elif value := environment.get(each.variable):
+            chosen[each.name] = each.read(value, each.variable)
+    return kind(**chosen, given=frozenset(given))
+
+
+def _of_flag(each: Setting, value: Any) -> Any:
+    """What a flag stands for: of a repeated one, each value as it is."""
+    if isinstance(value, str):
+        return each.read(value, each.flag)
+    if isinstance(value, list):
+        return tuple(part.strip() if isinstance(part, str) else part for part in value)
+    return value

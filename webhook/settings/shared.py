@@ -1,0 +1,36 @@
+"""Settings that several commands share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from webhook import releases, shipped
+from webhook.settings import values
+from webhook.settings.setting import Declared, setting
+from webhook.settings.values import EngineName
+
+_SINCE: Final = releases.shown(shipped.SINCE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(Declared):
+    """Which policies are asked, how they are compiled, and what the cluster holds."""
+
+    policies: tuple[Path, ...] = setting(
+        (), values.paths("DIR"), "Folders and files of policies.", unset="the shipped ones"
+    )
+    context: tuple[Path, ...] = setting((), values.paths("DIR"), "Folders and files of objects that the cluster holds.")
+    workloads: tuple[Path, ...] = setting(
+        (), values.paths("FILE"), "Further kinds that hold pods: files with rows of the workload table."
+    )
+    cel_engine: EngineName = setting(
+        "compiled", values.one_of("compiled", "celpy"), "What evaluates CEL; celpy is a second opinion, and slow."
+    )
+    kubernetes_version: releases.Release = setting(
+        releases.DEFAULT,
+        values.version(),
+        f"The Kubernetes release whose CEL policies may use; the shipped ones need {_SINCE} or later.",
+    )
+    api_server_text: bool = setting(False, values.switch(), "Word denials exactly as the API server's own policies do.")

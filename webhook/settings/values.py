@@ -1,0 +1,138 @@
+"""What the value of a setting may be: how its text is read, and how its default is shown.
+
+A reader raises a ValueError whose text completes the sentence that names the flag or variable and quotes the value.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from webhook import releases
+
+EngineName: TypeAlias = Literal["compiled", "celpy"]
+
+_UNITS: Final = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueType:
+    """One type of value.
+
+    metavar: what help shows in its place. read: from the text of a flag or variable. show: the default as text. many:
+    a flag that may be repeated. form: what a flag gives, `path` where a shell completes names of files, `switch` where
+    it takes no value.
+    """
+
+    metavar: str
+    read: Callable[[str], Any]
+    show: Callable[[Any], str] = str
+    many: bool = False
+    form: Literal["text", "path", "switch"] = "text"
+
+
+def text(metavar: str) -> ValueType:
+    """Any text."""
+    return ValueType(metavar=metavar, read=str)
+
+
+def names(metavar: str) -> ValueType:
+    """Names: a flag may be repeated, a variable has commas."""
+    return ValueType(metavar=metavar, read=_names, show=", ".join, many=True)
+
+
+def file() -> ValueType:
+    """A file."""
+    return ValueType(metavar="FILE", read=Path, form="path")
+
+
+def paths(metavar: str) -> ValueType:
+    """Files or folders: a flag may be repeated, a variable is separated as PATH is."""
+    return ValueType(
+        metavar=metavar, read=_paths, show=lambda value: os.pathsep.join(map(str, value)), many=True, form="path"
+    )
+
+
+def whole(metavar: str, least: int, most: int | None = None) -> ValueType:
+    """A whole number within bounds."""
+    bounds = f"from {least} to {most}" if most is not None else f"of {least} or more"
+
+    def read(value: str) -> int:
+        if not re.fullmatch(r"-?\d{1,18}", value) or not least <= int(value) <= (most or int(value)):
+            raise ValueError(f"is not a whole number {bounds}")
+        return int(value)
+
+    return ValueType(metavar=metavar, read=read)
+
+
+def seconds(least: float) -> ValueType:
+    """A duration in seconds."""
+
+    def read(value: str) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not least <= number < math.inf:
+            raise ValueError(f"is not a number of {least:g} or more seconds")
+        return number
+
+    return ValueType(metavar="SECONDS", read=read, show=lambda value: f"{value:g}")
+
+
+def size() -> ValueType:
+    """A number of bytes, such as `20Mi`."""
+    return ValueType(metavar="SIZE", read=_bytes, show=_shown_bytes)
+
+
+def version() -> ValueType:
+    """A Kubernetes release whose CEL is known."""
+    return ValueType(metavar="1.N", read=releases.read, show=releases.shown)
+
+
+def one_of(*allowed: str) -> ValueType:
+    """One word of a closed set."""
+
+    def read(value: str) -> str:
+        if value not in allowed:
+            raise ValueError(f"is not one of {', '.join(allowed)}")
+        return value
+
+    return ValueType(metavar="|".join(allowed), read=read)
+
+
+def switch() -> ValueType:
+    """On or off: a flag without a value; `true` or `false` in a variable."""
+    return ValueType(metavar="", read=_switch, show=lambda value: "true" if value else "false", form="switch")
+
+
+def _paths(value: str) -> tuple[Path, ...]:
+    return tuple(Path(part) for part in value.split(os.pathsep) if part)
+
+
+def _names(value: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in value.split(",") if name.strip())
+
+
+def _bytes(value: str) -> int:
+    match = re.fullmatch(r"([1-9]\d{0,17})(Ki|Mi|Gi|)", value)
+    if match is None:
+        raise ValueError("is not a size; write bytes, or a number with Ki, Mi or Gi")
+    return int(match[1]) << _UNITS[match[2]]
+
+
+def _shown_bytes(value: int) -> str:
+    unit, bits = next((unit, bits) for unit, bits in reversed(_UNITS.items()) if value % (1 << bits) == 0)
+    return f"{value >> bits}{unit}"
+
+
+def _switch(value: str) -> bool:
+    words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+    if value.lower() not in words:
+        raise ValueError("is not a truth value; write true or false")
+    return words[value.lower()]
