@@ -73,6 +73,16 @@ class Deadline:
         if monotonic() > self.at:
             raise self.overrun(OVER_TIME)
 
+    def look_ahead(self, seconds: float) -> None:
+        """Read the clock before one call that takes so long and that nothing interrupts.
+
+        Raises:
+            Exception: `overrun`, when the call would end too late.
+        """
+        self.look()
+        if monotonic() + seconds > self.at:
+            raise self.overrun(OVER_TIME)
+
     def each(self, items: Collection[Item]) -> Iterable[Item]:
         """The items of a collection, all charged: as they are when they are few, otherwise paced."""
         if len(items) > STEP:

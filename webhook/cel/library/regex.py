@@ -32,7 +32,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload
@@ -42,6 +42,12 @@ from webhook.errors import BudgetExceeded, EvaluationError
 
 CACHED_PATTERNS = 512
 """How many compiled patterns are kept; one takes about 10 KB, and RE2 lets none grow over 8 MB."""
+
+LONG_PATTERN = 4096
+"""Longer patterns that come from data are compiled each time: hundreds of them would fill the memory …"""
+
+SECONDS_A_CHARACTER = 1.5e-6
+"""… and only where there is time for it: RE2 takes 0.3 microseconds a character of most, and 1.2 of the worst."""
 
 KNOWN_TEXTS = 8192
 """How many texts are kept with what a pattern said of them: names, images and amounts of one cluster come again …"""
@@ -60,6 +66,9 @@ MAX_STEPS = 40_000_000
 
 RE2 comes to take as many steps where a pattern is too large for its automaton: what nobody can pay is not begun.
 """
+
+Search: TypeAlias = tuple[Callable[..., list[tuple[int, int]]], Any]
+"""RE2's match call for a pattern, and its first argument."""
 
 _ESCAPES = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.", re.DOTALL)
 
@@ -92,7 +101,11 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _matches(pattern: str, text: str) -> bool:
-    search, unanchored = _compiled(pattern)
+    return _found_once(_compiled(pattern), text)
+
+
+def _found_once(compiled: Search, text: str) -> bool:
+    search, unanchored = compiled
     try:
         data = text.encode()
     except UnicodeEncodeError:
@@ -104,8 +117,7 @@ def _matches(pattern: str, text: str) -> bool:
 _known = lru_cache(maxsize=KNOWN_TEXTS)(_matches)
 
 
-@lru_cache(maxsize=CACHED_PATTERNS)
-def _compiled(pattern: str) -> tuple[Callable[..., list[tuple[int, int]]], Any]:
+def _compile(pattern: str) -> Search:
     """RE2's match call for a pattern, and its first argument."""
     from re2 import Options, _re2
 
@@ -121,14 +133,28 @@ def _compiled(pattern: str) -> tuple[Callable[..., list[tuple[int, int]]], Any]:
     return program.Match, _re2.RE2.Anchor.UNANCHORED
 
 
-def matches(text: str, pattern: str) -> bool:
+_compiled = lru_cache(maxsize=CACHED_PATTERNS)(_compile)
+
+
+def matches(deadline: Deadline, text: str, pattern: str) -> bool:
     """The pattern is found somewhere in the text: the standard function, for patterns that come from data."""
     _payable(text, pattern)
+    deadline.spend_text(text)
     try:
+        if len(pattern) > LONG_PATTERN:
+            return _found_once(_from_data(deadline, pattern), text)
         matched = matcher(pattern)
     except ValueError as error:
         raise EvaluationError(str(error)) from None
     return matched(text)
+
+
+def _from_data(deadline: Deadline, pattern: str) -> Search:
+    """A pattern that an expression found in an object: a long one is begun only in time, and not kept."""
+    if len(pattern) <= LONG_PATTERN:
+        return _compiled(pattern)
+    deadline.look_ahead(len(pattern) * SECONDS_A_CHARACTER)
+    return _compile(pattern)
 
 
 def _payable(text: str, pattern: str) -> None:
@@ -156,7 +182,7 @@ def _found(deadline: Deadline, text: str, pattern: str) -> Iterator[str]:
     """The matches from left to right; an empty one directly after a match does not count (Go regexp.FindAll)."""
     _payable(text, pattern)
     try:
-        search, unanchored = _compiled(pattern)
+        search, unanchored = _from_data(deadline, pattern)
     except ValueError as error:
         raise EvaluationError(f"Illegal regex: {error}") from None
     data = text.encode("utf-8", "replace")
