@@ -128,6 +128,17 @@ def test_a_clusterwide_param_takes_no_namespace():
     assert "must not be provided for a cluster-scoped" in found.message
 
 
+@pytest.mark.parametrize(
+    ("group", "kind"),
+    [("storage.k8s.io", "CSIDriver"), ("storage.k8s.io", "StorageClass"), ("kueue.x-k8s.io", "ResourceFlavor")],
+)
+def test_params_of_a_cluster_scoped_kind_are_found(group, kind):
+    written = {"apiVersion": f"{group}/v1", "kind": kind}
+    found = policies(validating("params.metadata.name == 'limit'", paramKind=written, binding=BY_NAME))
+    (decision,) = decide(found, cluster=FilesCluster([namespace(), {**written, "metadata": {"name": "limit"}}]))
+    assert (decision.action, decision.param) == ("admit", "limit")
+
+
 def test_custom_params_without_a_namespace_are_clusterwide():
     limit = {"apiVersion": "example.com/v1", "kind": "Limit", "metadata": {"name": "limit"}, "n": 1}
     kind = {"apiVersion": "example.com/v2", "kind": "Limit"}

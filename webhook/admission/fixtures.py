@@ -13,6 +13,7 @@ from uuid import NAMESPACE_URL, uuid5
 from webhook.admission import wire
 from webhook.admission.decode import decode_request, decode_review
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
+from webhook.cluster.cluster_scoped import is_cluster_scoped
 from webhook.errors import CallError
 from webhook.paths import FieldPath
 from webhook.shapes import shown
@@ -35,34 +36,6 @@ class KnownKind(Protocol):
 
 RowOf = Callable[[str, str], KnownKind | None]
 """From group and kind to what is known of it; `Table.row` is one."""
-
-CLUSTER_SCOPED: Mapping[str, str] = {
-    # kinds without a namespace by group: kubectl api-resources --namespaced=false (1.36), then the CRDs of each project
-    "": "Namespace Node PersistentVolume ComponentStatus",
-    "admissionregistration.k8s.io": "ValidatingWebhookConfiguration ValidatingAdmissionPolicy "
-    "ValidatingAdmissionPolicyBinding MutatingWebhookConfiguration MutatingAdmissionPolicy "
-    "MutatingAdmissionPolicyBinding",
-    "apiextensions.k8s.io": "CustomResourceDefinition",
-    "apiregistration.k8s.io": "APIService",
-    "certificates.k8s.io": "CertificateSigningRequest ClusterTrustBundle",
-    "flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
-    "networking.k8s.io": "IngressClass IPAddress ServiceCIDR",
-    "node.k8s.io": "RuntimeClass",
-    "rbac.authorization.k8s.io": "ClusterRole ClusterRoleBinding",
-    "resource.k8s.io": "DeviceClass ResourceSlice DeviceTaintRule",
-    "scheduling.k8s.io": "PriorityClass",
-    "storage.k8s.io": "StorageClass CSIDriver CSINode VolumeAttachment VolumeAttributesClass",
-    "kueue.x-k8s.io": "AdmissionCheck ClusterQueue Cohort MultiKueueCluster MultiKueueConfig "
-    "ProvisioningRequestConfig ResourceFlavor Topology WorkloadPriorityClass",
-    "nodeinfo.volcano.sh": "Numatopology",
-    "scheduling.volcano.sh": "Queue",
-    "shard.volcano.sh": "NodeShard",
-    "topology.volcano.sh": "HyperNode",
-    "trainer.kubeflow.org": "ClusterTrainingRuntime",
-    "wgpolicyk8s.io": "ClusterPolicyReport",
-    "openreports.io": "ClusterReport",
-}
-
 
 def is_review(value: JSON) -> bool:
     """Whether this is an AdmissionReview: by its kind, whatever its version."""
@@ -132,7 +105,7 @@ def attributes_of_object(
     resource = GroupVersionResource(kind.group, kind.version, known.resource if known else plural(kind.kind))
     metadata = value.get("metadata") if isinstance(value.get("metadata"), dict) else {}
     name = _text(metadata, "name")
-    namespaced = known.namespaced if known else kind.kind not in CLUSTER_SCOPED.get(kind.group, "").split()
+    namespaced = known.namespaced if known else not is_cluster_scoped(kind)
     where = (_text(metadata, "namespace") or namespace) if namespaced else ""
     if (kind.group, kind.kind) == ("", "Namespace"):
         where = name

@@ -10,28 +10,11 @@ from collections.abc import Sequence
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster import Cluster
+from webhook.cluster.cluster_scoped import is_built_in, is_cluster_scoped
 from webhook.errors import BindingError
 from webhook.evaluation.request_context import RequestContext
 from webhook.manifests.label_selectors import labels_of
 from webhook.policy.compiled import Binding, ParamSource
-
-CLUSTER_SCOPED = frozenset(
-    (
-        ("", "Namespace"),
-        ("", "Node"),
-        ("", "PersistentVolume"),
-        ("apiextensions.k8s.io", "CustomResourceDefinition"),
-        ("rbac.authorization.k8s.io", "ClusterRole"),
-        ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
-        ("scheduling.k8s.io", "PriorityClass"),
-        ("storage.k8s.io", "StorageClass"),
-        ("resource.k8s.io", "DeviceClass"),
-        ("resource.k8s.io", "ResourceSlice"),
-        ("node.k8s.io", "RuntimeClass"),
-        ("networking.k8s.io", "IngressClass"),
-    )
-)
-"""Native kinds without a namespace. Of a custom kind the view of the cluster says it."""
 
 
 def collect(kind: GroupVersionKind | None, binding: Binding, context: RequestContext) -> Sequence[JSON]:
@@ -65,7 +48,7 @@ def _collect(kind: GroupVersionKind, source: ParamSource, context: RequestContex
 
 
 def _namespace(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> str:
-    if is_cluster_scoped(kind, cluster):
+    if has_no_namespace(kind, cluster):
         if source.namespace:
             raise BindingError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
         return ""
@@ -74,13 +57,9 @@ def _namespace(kind: GroupVersionKind, source: ParamSource, namespace: str, clus
     return source.namespace or namespace
 
 
-def is_cluster_scoped(kind: GroupVersionKind, cluster: Cluster) -> bool:
-    """Say whether objects of a parameter kind have no namespace."""
-    if (kind.group, kind.kind) in CLUSTER_SCOPED:
-        return True
-    if not kind.group or kind.group.endswith(".k8s.io"):
-        return False
-    return cluster.is_namespaced(kind) is False
+def has_no_namespace(kind: GroupVersionKind, cluster: Cluster) -> bool:
+    """Say whether objects of a parameter kind have no namespace; of a custom kind the cluster knows it better."""
+    return is_cluster_scoped(kind) or (not is_built_in(kind) and cluster.is_namespaced(kind) is False)
 
 
 def _by_name(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:
