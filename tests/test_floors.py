@@ -16,7 +16,7 @@ import webhook
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
 FLOORS = (
-    {"log_writer", "releases", "terminal", "wording"},
+    {"log_writer", "names", "releases", "terminal", "wording"},
     {"attributes", "errors", "problem"},
     {"decisions", "deadline", "paths", "logs", "shipped"},
     {"quantity", "jsontext", "placeholders", "shapes", "yamlscalar"},

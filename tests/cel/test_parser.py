@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.cel.environment import Environment
+from webhook.cel.syntax.lexer import is_identifier
 from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.tree import (
     Call,
@@ -274,3 +275,8 @@ _PIECES = """a b .c ?.d ( ) [ ] { } , : ? ! - + * / % && || == != < <= > >= in 1
 def test_no_input_crashes_the_parser(source):
     with contextlib.suppress(CompileError):
         parse(source, Environment(escaped_fields=True))
+
+
+@pytest.mark.parametrize(("value", "good"), [("a", True), ("_1", True), ("1a", False), ("in", False), ("a-b", False)])
+def test_a_cel_identifier(value, good):
+    assert is_identifier(value) is good

@@ -37,6 +37,7 @@ class KnownKind(Protocol):
 RowOf = Callable[[str, str], KnownKind | None]
 """From group and kind to what is known of it; `Table.row` is one."""
 
+
 def is_review(value: JSON) -> bool:
     """Whether this is an AdmissionReview: by its kind, whatever its version."""
     return isinstance(value, dict) and value.get("kind") == wire.KIND

@@ -23,7 +23,7 @@ from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.export.cluster_role import cluster_role
 from webhook.export.webhook_rules import WebhookRule, rules
-from webhook.manifests.names import subdomain
+from webhook.names import dns1123_subdomain
 from webhook.settings.shared import Settings
 from webhook.yamlfile import dump
 
@@ -185,7 +185,7 @@ def _client(service: str, url: str) -> tuple[Manifest, list[str]]:
 
 def _check_names(flag: str, *names: str) -> None:
     for name in names:
-        if subdomain(name):
+        if dns1123_subdomain(name):
             expected = "expected lower case letters, digits, dashes and dots"
             raise ConfigurationError(f"{flag}: `{name}` is no name that an object can have: {expected}")
 

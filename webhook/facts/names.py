@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from webhook.cel.library.named_format import dns1123_label, dns1123_subdomain, label_value, qualified_name
+from webhook.names import dns1123_label, dns1123_subdomain, label_value, qualified_name
 
 _LONGEST_DRIVER, _LONGEST_ID = 63, 32
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

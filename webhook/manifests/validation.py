@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from webhook.manifests import names
+from webhook import names
+from webhook.cel.syntax.lexer import is_identifier
 from webhook.manifests.field_errors import FieldError, duplicate, forbidden, invalid, required, too_many, unsupported
 from webhook.manifests.models import (
     LabelSelector,
@@ -49,7 +50,7 @@ def metadata(found: Metadata, path: FieldPath = ("metadata",)) -> Errors:
     if not found.name:
         yield required((*path, "name"), "name or generateName is required")
     else:
-        yield from _names((*path, "name"), found.name, names.subdomain)
+        yield from _names((*path, "name"), found.name, names.dns1123_subdomain)
     if found.namespace:
         yield forbidden((*path, "namespace"), "not allowed on this type")
 
@@ -93,15 +94,15 @@ def param_kind(found: ParamKind, path: FieldPath) -> Errors:
     elif "/" in group:
         yield invalid(where, found.api_version, f"unexpected GroupVersion string: {found.api_version}")
     else:
-        if group and (complaints := names.subdomain(group)):
+        if group and (complaints := names.dns1123_subdomain(group)):
             yield invalid(where, group, ",".join(complaints))
         if not version:
             yield invalid(where, found.api_version, "version must be specified")
-        elif complaints := names.label_1035(version):
+        elif complaints := names.dns1035_label(version):
             yield invalid(where, version, ",".join(complaints))
     if not found.kind:
         yield required((*path, "kind"))
-    elif complaints := names.label_1035(found.kind.lower()):
+    elif complaints := names.dns1035_label(found.kind.lower()):
         text = f"may have mixed case, but should otherwise match: {','.join(complaints)}"
         yield invalid((*path, "kind"), found.kind, text)
 
@@ -123,7 +124,7 @@ def selector(found: LabelSelector | None, path: FieldPath) -> Errors:
     if found is None:
         return
     for key, value in sorted(found.match_labels.items()):
-        yield from _names((*path, "matchLabels"), key, names.qualified)
+        yield from _names((*path, "matchLabels"), key, names.qualified_name)
         yield from _names((*path, "matchLabels"), value, names.label_value)
     for index, requirement in enumerate(found.match_expressions):
         yield from _requirement(requirement, (*path, "matchExpressions", index))
@@ -138,7 +139,7 @@ def _requirement(found: LabelSelectorRequirement, path: FieldPath) -> Errors:
             yield forbidden((*path, "values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
     else:
         yield invalid((*path, "operator"), found.operator, "not a valid selector operator")
-    yield from _names((*path, "key"), found.key, names.qualified)
+    yield from _names((*path, "key"), found.key, names.qualified_name)
     for index, value in enumerate(found.values):
         yield from _names((*path, "values", index), value, names.label_value)
 
@@ -201,7 +202,7 @@ def condition_names(found: Sequence[MatchCondition], path: FieldPath, index: int
     if not name:
         yield required((*path, index, "name"))
     else:
-        yield from _names((*path, index, "name"), name, names.qualified)
+        yield from _names((*path, index, "name"), name, names.qualified_name)
     if name and any(name == earlier.name for earlier in found[:index]):
         yield duplicate((*path, index, "name"), name)
 
@@ -216,7 +217,7 @@ def variable_name(found: Variable, path: FieldPath) -> Errors:
     """The name of a variable."""
     if not found.name.strip():
         yield required((*path, "name"), "name is not specified")
-    elif not names.is_cel_identifier(found.name):
+    elif not is_identifier(found.name):
         yield invalid((*path, "name"), found.name, "must be a valid CEL identifier")
 
 
@@ -244,7 +245,7 @@ def audit_key(policy: str, key: str, path: FieldPath) -> Errors:
     if not policy:
         yield invalid((*path, "key"), key, "requires metadata.name be non-empty")
     else:
-        yield from _names((*path, "key"), f"{policy}/{key}", names.qualified)
+        yield from _names((*path, "key"), f"{policy}/{key}", names.qualified_name)
 
 
 def param_ref(found: ParamRef | None, path: FieldPath, *, needs_action: bool = True) -> Errors:
@@ -274,7 +275,7 @@ def policy_name(name: str, path: FieldPath) -> Errors:
     if not name:
         yield required((*path, "policyName"))
     else:
-        yield from _names((*path, "policyName"), name, names.subdomain)
+        yield from _names((*path, "policyName"), name, names.dns1123_subdomain)
 
 
 def validation_actions(spec: ValidatingBindingSpec, path: FieldPath) -> Errors:

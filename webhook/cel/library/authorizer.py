@@ -94,9 +94,9 @@ from typing import Any, ClassVar, Protocol
 from webhook.attributes import JSON
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload, Version
-from webhook.cel.library.named_format import dns1123_label, dns1123_subdomain
 from webhook.cel.types import BOOL, STRING, Type, opaque
 from webhook.errors import EvaluationError
+from webhook.names import dns1123_label, dns1123_subdomain
 
 AUTHORIZER = opaque("kubernetes.authorization.Authorizer")
 PATH_CHECK = opaque("kubernetes.authorization.PathCheck")

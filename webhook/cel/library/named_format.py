@@ -46,38 +46,15 @@ from webhook.cel.library.regex import matcher
 from webhook.cel.types import STRING, Type, list_of, opaque, optional_of
 from webhook.cel.values import NONE, Optional
 from webhook.deadline import Deadline
+from webhook.names import dns1035_label, dns1123_label, dns1123_subdomain, label_value, qualified_name
 
 FORMAT = opaque("kubernetes.NamedFormat")
 
-_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
-_KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _UUID = "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$"
 _BASE64 = r"^(?:[A-Za-z0-9+\/]{4})*(?:[A-Za-z0-9+\/]{2}==|[A-Za-z0-9+\/]{3}=|[A-Za-z0-9+\/]{4})$"
 _TIME = r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$"
 _TOO_LONG = re.compile(r"must be no more than [0-9]+ bytes\Z")
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-
-_LABEL_RULE = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
-    "an alphanumeric character"
-)
-_SUBDOMAIN_RULE = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character"
-)
-_LABEL_1035_RULE = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character"
-)
-_KEY_RULE = (
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
-)
-_VALUE_RULE = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
-    "end with an alphanumeric character"
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,72 +86,9 @@ class NamedFormat:
         return self.problems(text, deadline) if self.metered else self.problems(text)
 
 
-def _length(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))
-
-
-def _too_long(text: str, most: int, unit: str = "characters") -> list[str]:
-    return [f"must be no more than {most} {unit}"] if _length(text) > most else []
-
-
-def _rule(text: str, *examples: str, pattern: str) -> str:
-    shown = " or ".join(f"'{example}', " for example in examples)
-    return f"{text} (e.g. {shown}regex used for validation is '{pattern}')"
-
-
-def _is(pattern: str, text: str) -> bool:
-    return matcher(f"^{pattern}$")(text)
-
-
-def dns1123_label(text: str) -> list[str]:
-    """What is wrong with a DNS label."""
-    problems = _too_long(text, 63)
-    if not _is(_LABEL, text):
-        dotted = _is(_SUBDOMAIN, text)
-        rule = _rule(_LABEL_RULE, "my-name", "123-abc", pattern=_LABEL)
-        problems.append("must not contain dots" if dotted else rule)
-    return problems
-
-
-def dns1123_subdomain(text: str, unit: str = "characters") -> list[str]:
-    """What is wrong with a DNS subdomain."""
-    problems = _too_long(text, 253, unit)
-    if not _is(_SUBDOMAIN, text):
-        problems.append(_rule(_SUBDOMAIN_RULE, "example.com", pattern=_SUBDOMAIN))
-    return problems
-
-
-def dns1035_label(text: str) -> list[str]:
-    """What is wrong with a DNS label that must begin with a letter."""
-    problems = _too_long(text, 63)
-    if not _is(_LABEL_1035, text):
-        problems.append(_rule(_LABEL_1035_RULE, "my-name", "abc-123", pattern=_LABEL_1035))
-    return problems
-
-
-def label_value(text: str) -> list[str]:
-    """What is wrong with a label's value."""
-    problems = _too_long(text, 63, "bytes")
-    if not _is(f"({_KEY})?", text):
-        problems.append(_rule(_VALUE_RULE, "MyValue", "my_value", "12345", pattern=f"({_KEY})?"))
-    return problems
-
-
-def qualified_name(text: str) -> list[str]:
-    """What is wrong with a label's key: a name, or a subdomain, a slash and a name."""
-    rule = _rule(_KEY_RULE, "MyName", "my.name", "123-abc", pattern=_KEY)
-    *prefixes, name = text.split("/")
-    if len(prefixes) > 1:
-        return [f"a valid label key {rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
-    problems = []
-    for prefix in prefixes:
-        found = dns1123_subdomain(prefix, "bytes") if prefix else ["must be non-empty"]
-        problems += [f"prefix part {problem}" for problem in found]
-    length = _too_long(name, 63, "bytes") if name else ["must be non-empty"]
-    problems += [f"name part {problem}" for problem in length]
-    if not _is(_KEY, name):
-        problems.append(f"name part {rule}")
-    return problems
+def _counted(problems: Callable[[str, str], list[str]]) -> Callable[[str], list[str]]:
+    """The same with lengths in characters, as format.go has them."""
+    return lambda text: problems(text, "characters")
 
 
 def _continued(problems: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
@@ -228,13 +142,13 @@ def datetime(text: str) -> list[str]:
 
 
 FORMATS = {
-    "dns1123Label": NamedFormat("DNS1123Label", dns1123_label, 30),
-    "dns1123Subdomain": NamedFormat("DNS1123Subdomain", dns1123_subdomain, 60),
-    "dns1035Label": NamedFormat("DNS1035Label", dns1035_label, 30),
+    "dns1123Label": NamedFormat("DNS1123Label", _counted(dns1123_label), 30),
+    "dns1123Subdomain": NamedFormat("DNS1123Subdomain", _counted(dns1123_subdomain), 60),
+    "dns1035Label": NamedFormat("DNS1035Label", _counted(dns1035_label), 30),
     "qualifiedName": NamedFormat("QualifiedName", qualified_name, 60),
-    "dns1123LabelPrefix": NamedFormat("DNS1123LabelPrefix", _continued(dns1123_label), 30),
-    "dns1123SubdomainPrefix": NamedFormat("DNS1123SubdomainPrefix", _continued(dns1123_subdomain), 60),
-    "dns1035LabelPrefix": NamedFormat("DNS1035LabelPrefix", _continued(dns1035_label), 30),
+    "dns1123LabelPrefix": NamedFormat("DNS1123LabelPrefix", _continued(_counted(dns1123_label)), 30),
+    "dns1123SubdomainPrefix": NamedFormat("DNS1123SubdomainPrefix", _continued(_counted(dns1123_subdomain)), 60),
+    "dns1035LabelPrefix": NamedFormat("DNS1035LabelPrefix", _continued(_counted(dns1035_label)), 30),
     "labelValue": NamedFormat("LabelValue", label_value, 40),
     "uri": NamedFormat("URI", uri, 1103, metered=True),
     "uuid": NamedFormat("uuid", uuid, len(_UUID)),

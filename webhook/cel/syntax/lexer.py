@@ -32,8 +32,22 @@ _TOKEN = re.compile(
     rf"|(?P<bad>[&|=](?s:.)?|\"(?:[^\\\"\n\r]|{_ESCAPE})*\\?(?s:.)?|'(?:[^\\'\n\r]|{_ESCAPE})*\\?(?s:.)?|(?s:.))"
 )
 KEYWORDS = frozenset({"in", "true", "false", "null"})
+RESERVED = frozenset(
+    {
+        "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
+        "package", "namespace", "null", "return", "true", "var", "void", "while",
+    }
+)  # fmt: skip
 END = "<EOF>"
 """The kind of the last token, and how messages call it."""
+
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def is_identifier(text: str) -> bool:
+    """Say whether CEL reads the text as one name that is not reserved, as kubernetes v1.36 asks of variables too."""
+    return _IDENTIFIER.fullmatch(text) is not None and text not in RESERVED
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from webhook.cel.syntax import lexer
 from webhook.cel.syntax.constants import LITERALS
 from webhook.cel.syntax.depth import is_deeper_than
 from webhook.cel.syntax.frames import AND, BINARY, RELATION, UNARY, Frame
-from webhook.cel.syntax.lexer import END
+from webhook.cel.syntax.lexer import END, RESERVED
 from webhook.cel.syntax.macros import MacroError, expand
 from webhook.cel.syntax.tree import Ident, Literal, Node, Select
 from webhook.errors import CompileError, Issue
@@ -30,12 +30,6 @@ SIZE_LIMIT = 100_000
 DEPTH_LIMIT = 250
 """cel-go's default maxRecursionDepth, which Kubernetes leaves as it is."""
 
-RESERVED = frozenset(
-    {
-        "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
-        "package", "namespace", "null", "return", "true", "var", "void", "while",
-    }
-)  # fmt: skip
 _STARTS = (
     "'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
 )

@@ -16,12 +16,12 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.finding import Finding
 from webhook.facts.pods.containers import containers, items, mapping, names, text, whole
+from webhook.names import DNS_SUBDOMAIN
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 
 _POD: Final = ("template", "spec", "template")
 _RULE = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,126}[A-Za-z0-9_])?")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _REASONS: Final = (
     *("BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded", "PodFailurePolicy"),
 )
@@ -137,7 +137,7 @@ def _claims(spec: JSON, jobs: Sequence[JSON], deadline: Deadline) -> Iterator[Fi
             if name in seen:
                 words = f"`{name}` is the name of another template too: give every template its own name"
                 yield Finding("twinClaimTemplate", (*at, "name"), words, by="jobset")
-            elif not _SUBDOMAIN.fullmatch(name):
+            elif not DNS_SUBDOMAIN.fullmatch(name):
                 words = (
                     f"`{name}` is no DNS name, which the claim is named by: use lower-case letters, digits and dashes"
                 )

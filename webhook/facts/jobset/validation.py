@@ -7,7 +7,6 @@ an existing PersistentVolumeClaim says is not looked up.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -17,12 +16,11 @@ from webhook.facts.finding import Finding
 from webhook.facts.jobset import policies as jobsetpolicies
 from webhook.facts.pods import template_validation as podtemplate
 from webhook.facts.pods.containers import items, mapping, text, whole
+from webhook.names import DNS_LABEL, dns1035_label
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 
 POD: Final = ("template", "spec", "template")
-_LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
-_PART = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")  # of `<name>-<job>-0`, so it may begin with a digit
 _MOST_PODS = 2**31 - 1
 _LETTERS = "use lower-case letters, digits and dashes"
 
@@ -43,17 +41,17 @@ def findings(spec: JSON, deadline: Deadline | None = None) -> Iterator[Finding]:
 
 def _network(subdomain: JSON) -> Iterator[Finding]:
     name = text(subdomain)
-    if name and not _LABEL.fullmatch(name) and not is_placeholder(name):
+    if name and dns1035_label(name) and not is_placeholder(name):
         words = f"`{name}` is no DNS label of RFC 1035, which a service is named by: {_LETTERS}, a letter first"
         yield Finding("badName", ("network", "subdomain"), words, by="jobset")
 
 
 def _job(job: JSON, index: int, places: Mapping[str, int], at: FieldPath, deadline: Deadline) -> Iterator[Finding]:
     name, group = text(job.get("name")), text(job.get("groupName"))
-    if name and not _PART.fullmatch(name) and not is_placeholder(name):
+    if name and not DNS_LABEL.fullmatch(name) and not is_placeholder(name):
         words = f"`{name}` is no DNS label, which the names of jobs and pods are made of: {_LETTERS}"
         yield Finding("badName", (*at, "name"), words, name, by="jobset")
-    if group and not _LABEL.fullmatch(group) and not is_placeholder(group):
+    if group and dns1035_label(group) and not is_placeholder(group):
         words = f"`{group}` is no DNS label of RFC 1035: {_LETTERS}, a letter first"
         yield Finding("badName", (*at, "groupName"), words, name, by="jobset")
     replicas, pods = whole(job.get("replicas")), whole(get(job, ("template", "spec", "parallelism")))

@@ -1,0 +1,101 @@
+"""The names that Kubernetes accepts, and what it says of others.
+
+Each check gives what is wrong with a name, in the API server's words; an empty list for a good one. Source:
+k8s.io/apimachinery v0.36 pkg/api/validate/content/{dns,kube,path}.go and pkg/util/validation/validation.go. Upstream's
+callers differ in the unit of a length alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+"""An RFC 1123 label, of whatever length: a part of a longer name may be one."""
+DNS_SUBDOMAIN: Final = re.compile(rf"{DNS_LABEL.pattern}(\.{DNS_LABEL.pattern})*")
+_LABEL_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_KEY: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_LABEL_VALUE: Final = re.compile(rf"({_KEY.pattern})?")
+_KEY_TEXT: Final = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+)
+_LONGEST_LABEL, _LONGEST_SUBDOMAIN = 63, 253
+
+
+def dns1123_label(text: str, unit: str = "bytes") -> list[str]:
+    """A lowercase RFC 1123 label: the name of a namespace, a container."""
+    complaints = _too_long(text, _LONGEST_LABEL, unit)
+    if not DNS_LABEL.fullmatch(text):
+        rule = (
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
+            "end with an alphanumeric character"
+        )
+        is_dotted = DNS_SUBDOMAIN.fullmatch(text)
+        complaints.append("must not contain dots" if is_dotted else _rule(rule, DNS_LABEL, "my-name", "123-abc"))
+    return complaints
+
+
+def dns1123_subdomain(text: str, unit: str = "bytes") -> list[str]:
+    """A lowercase RFC 1123 subdomain: the name of most objects, a prefix."""
+    complaints = _too_long(text, _LONGEST_SUBDOMAIN, unit)
+    if not DNS_SUBDOMAIN.fullmatch(text):
+        rule = (
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
+            "start and end with an alphanumeric character"
+        )
+        complaints.append(_rule(rule, DNS_SUBDOMAIN, "example.com"))
+    return complaints
+
+
+def dns1035_label(text: str, unit: str = "bytes") -> list[str]:
+    """A DNS-1035 label: the name of a Service, an API version, a kind in lower case."""
+    complaints = _too_long(text, _LONGEST_LABEL, unit)
+    if not _LABEL_1035.fullmatch(text):
+        rule = (
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
+            "character, and end with an alphanumeric character"
+        )
+        complaints.append(_rule(rule, _LABEL_1035, "my-name", "abc-123"))
+    return complaints
+
+
+def qualified_name(text: str) -> list[str]:
+    """A qualified name, which is also a label's key: `name` or `prefix/name`."""
+    rule = _rule(_KEY_TEXT, _KEY, "MyName", "my.name", "123-abc")
+    *prefixes, name = text.split("/")
+    if len(prefixes) > 1:
+        return [f"a valid label key {rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+    complaints = []
+    for prefix in prefixes:
+        of_prefix = dns1123_subdomain(prefix) if prefix else ["must be non-empty"]
+        complaints += [f"prefix part {complaint}" for complaint in of_prefix]
+    of_name = _too_long(name, _LONGEST_LABEL) if name else ["must be non-empty"]
+    complaints += [f"name part {complaint}" for complaint in of_name]
+    if not _KEY.fullmatch(name):
+        complaints.append(f"name part {rule}")
+    return complaints
+
+
+def label_value(text: str) -> list[str]:
+    """A label's value."""
+    complaints = _too_long(text, _LONGEST_LABEL)
+    if not _LABEL_VALUE.fullmatch(text):
+        rule = f"a valid label must be an empty string or {_KEY_TEXT.removeprefix('must ')}"
+        complaints.append(_rule(rule, _LABEL_VALUE, "MyValue", "my_value", "12345"))
+    return complaints
+
+
+def path_segment(text: str) -> list[str]:
+    """A name that can stand in a URL's path: resourceNames, a parameter's name."""
+    if text in {".", ".."}:
+        return [f"may not be '{text}'"]
+    return [f"may not contain '{sign}'" for sign in ("/", "%") if sign in text]
+
+
+def _too_long(text: str, limit: int, unit: str = "bytes") -> list[str]:
+    return [f"must be no more than {limit} {unit}"] if len(text.encode("utf-8", "replace")) > limit else []
+
+
+def _rule(text: str, pattern: re.Pattern[str], *examples: str) -> str:
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{text} (e.g. {shown}regex used for validation is '{pattern.pattern}')"
