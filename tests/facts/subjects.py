@@ -18,16 +18,23 @@ TABLE = load()
 POD: Mapping[str, JSON] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
 
 
-def subject(obj: JSON, *context: JSON, cluster: Cluster | None = None, trainer: tuple[int, int] = (2, 3)) -> Subject:
+def subject(
+    obj: JSON,
+    *context: JSON,
+    old: JSON = None,
+    cluster: Cluster | None = None,
+    trainer: tuple[int, int] = (2, 3),
+    resources: tuple[tuple[str, str], ...] = (),
+) -> Subject:
     """An object of a request, in a cluster of some objects; null is one that is deleted."""
     attributes = fixtures.attributes_of_object(obj or POD, TABLE.row)
     return Subject(
         object=obj,
-        old_object=None,
+        old_object=old,
         attributes=attributes,
         cluster=View(cluster or FilesCluster(context), attributes.namespace),
         table=TABLE,
-        assumptions=Assumptions(trainer=trainer),
+        assumptions=Assumptions(trainer=trainer, resources=resources),
     )
 
 

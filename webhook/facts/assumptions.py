@@ -1,7 +1,8 @@
-"""What facts assume of the cluster where its objects do not say it: versions, as settings."""
+"""What facts assume of the cluster where its objects do not say it: versions and names, as settings."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,10 +12,15 @@ from webhook.errors import LookupFailed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
-    """kubernetes: minor release of the API server. trainer: release of Kubeflow Trainer; its four shapes differ."""
+    """What a site says of its cluster.
+
+    kubernetes: minor release of the API server. trainer: release of Kubeflow Trainer; its four shapes differ.
+    resources: which extended resources it has for `gpu`: `resource`, `resource.<namespace>` and `vendor.<name>`.
+    """
 
     kubernetes: tuple[int, int] = (1, 36)
     trainer: tuple[int, int] = (2, 3)
+    resources: tuple[tuple[str, str], ...] = ()
 
 
 def assumptions(param: JSON) -> Assumptions:
@@ -26,17 +32,20 @@ def assumptions(param: JSON) -> Assumptions:
     data = param.get("data") if isinstance(param, dict) else None
     if not isinstance(data, dict):
         return _DEFAULTS
-    return _read(str(data.get("kubernetes") or ""), str(data.get("trainer") or ""))
+    resources = tuple((key, str(text)) for key, text in data.items() if _RESOURCE.match(key))
+    return _read(str(data.get("kubernetes") or ""), str(data.get("trainer") or ""), resources)
 
 
 _DEFAULTS = Assumptions()
+_RESOURCE = re.compile(r"resource$|resource[.]|vendor[.]")
 
 
 @lru_cache(maxsize=64)
-def _read(kubernetes: str, trainer: str) -> Assumptions:
+def _read(kubernetes: str, trainer: str, resources: tuple[tuple[str, str], ...]) -> Assumptions:
     return Assumptions(
         kubernetes=_release("kubernetes", kubernetes) if kubernetes else _DEFAULTS.kubernetes,
         trainer=_release("trainer", trainer) if trainer else _DEFAULTS.trainer,
+        resources=resources,
     )
 
 

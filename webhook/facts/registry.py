@@ -23,7 +23,7 @@ class Package:
 
 PACKAGES: Final = (
     Package(name="pods", facts=("podSets",)),
-    Package(name="gpu", facts=("gpu",)),
+    Package(name="gpu", facts=("gpu", "portableGpu")),
     Package(name="dra", facts=("dra", "inventory")),
     Package(name="scheduling", facts=("podGroup", "priorities")),
     Package(name="trainer", facts=("trainer", "running")),

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from webhook import paths
 from webhook.attributes import JSON
 from webhook.paths import FieldPath
 from webhook.workloads.podsets import Place, group_kind, is_set, places, product
@@ -28,6 +27,7 @@ class ResourceField:
         container: name of that container.
         count: pods of the pod set where it has no template, None where nobody can know.
         is_device: it is a device with a quantity, not limits and requests.
+        device: the name of that device, "" where it has none.
 
     """
 
@@ -37,6 +37,7 @@ class ResourceField:
     container: str
     count: int | None
     is_device: bool = False
+    device: str = ""
 
 
 def resource_fields(obj: JSON, table: Table) -> Iterator[ResourceField]:
@@ -56,19 +57,25 @@ def _of_row(obj: JSON, row: Row) -> Iterator[ResourceField]:
 
 
 def _field(obj: JSON, place: Place, rule: ResourceRule) -> ResourceField:
-    named = paths.get(place.element, ("name",)) if place.element is not obj else None
+    is_device = rule.holds == "device"
+    named = _text(place.element.get("name")) if place.element is not obj else ""
     return ResourceField(
         path=place.path,
-        resources=_limit(place.value) if rule.holds == "device" else place.value,
+        resources=_limit(place.value) if is_device else place.value,
         podset=rule.podSet,
-        container=named if isinstance(named, str) and named else rule.container,
+        container=named or rule.container,
         count=None if rule.count is None else product(obj, rule.count),
-        is_device=rule.holds == "device",
+        is_device=is_device,
+        device=_text(place.value.get("name")) if is_device else "",
     )
 
 
 def _limit(device: JSON) -> JSON:
     """A name with a positive quantity is a limit (kubeflow/spark-operator@38082f33 sparkpod_defaulter.go addGPU)."""
-    name, quantity = device.get("name"), device.get("quantity")
+    name, quantity = _text(device.get("name")), device.get("quantity")
     is_count = isinstance(quantity, int) and not isinstance(quantity, bool) and quantity > 0
-    return {"limits": {name: quantity}} if isinstance(name, str) and name and is_count else {}
+    return {"limits": {name: quantity}} if name and is_count else {}
+
+
+def _text(value: JSON) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""The fact `gpu`: which devices the containers of an object request as extended resources."""
+"""The facts `gpu`, which devices the containers of an object request as extended resources, and `portableGpu`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Final
 
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, map_of
 from webhook.facts.fact import Fact, Result, structure
+from webhook.facts.gpu.portable_fact import PORTABLE_GPU
 from webhook.facts.gpu.resources import gpu
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
@@ -100,4 +101,5 @@ FACTS: Final = (
         compute=_compute,
         lookups=RUNTIMES,
     ),
+    PORTABLE_GPU,
 )

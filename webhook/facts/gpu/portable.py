@@ -1,0 +1,158 @@
+"""The portable resource name `gpu`: where an object asks for it, and which extended resource it means here.
+
+Docker, OpenSandbox and the Kubeflow SDK write `gpu`; Kubernetes knows only the extended resources of vendors. Says what
+is written and what it comes to; what is translated and what is refused is the policy's. A count is a positive whole
+number as text or number, with spaces around it, a leading plus or zeros, of at most 18 digits. A value that is not a
+quantity is left to the type of its field, and so is a place with a placeholder, until it is filled in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from webhook import paths, quantity
+from webhook.attributes import JSON
+from webhook.facts.pods.containers import containers, items, mapping, text
+from webhook.facts.subject import Subject
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.workloads.embedded import embedded
+from webhook.workloads.podsets import Fragment, fragments
+from webhook.workloads.resource_fields import resource_fields
+
+NAME: Final = "gpu"
+SIDES: Final = ("limits", "requests")
+_COUNT: Final = re.compile(r"[+]?0*([1-9][0-9]{0,17})")
+_OF_RUNTIME: Final = "runtime"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One place of limits and requests. In a `patch` of a template, null takes the template's amount away."""
+
+    path: FieldPath
+    resources: JSON
+    is_windows: bool = False
+    is_patch: bool = False
+
+    def amounts(self, side: str) -> JSON:
+        """Its limits or requests."""
+        return mapping(self.resources.get(side))
+
+    @property
+    def asks(self) -> bool:
+        """Whether it names `gpu`, and with nothing but quantities that are known by now."""
+        found = [amounts[NAME] for side in SIDES if NAME in (amounts := self.amounts(side))]
+        return bool(found) and all(map(_is_amount, found))
+
+
+def _is_amount(value: JSON) -> bool:
+    if isinstance(value, str):
+        return not is_placeholder(value)
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def asked(subject: Subject) -> list[tuple[Place, Place | None]]:
+    """Places that ask for `gpu` and are new or have changed, each with what stood there before."""
+    before = {each.path: each for each in subject.deadline.paced(_places(subject.old_object, subject))}
+    now = subject.deadline.paced(_places(subject.object, subject))
+    pairs = ((place, before.get(place.path)) for place in now if place.asks)
+    return [(place, old) for place, old in pairs if old is None or old.resources != place.resources]
+
+
+def _places(obj: JSON, subject: Subject) -> Iterator[Place]:
+    """A Pod's containers, or what another object has outside its templates, which are Pods of their own."""
+    if not isinstance(obj, dict):
+        return
+    if subject.group_kind == ("", "Pod"):
+        yield from _in_template(obj, (), is_windows=_is_windows(obj))
+        return
+    for path, root in _roots(obj, subject):
+        for field in resource_fields(root, subject.table):
+            if not field.is_device:
+                yield Place((*path, *field.path), field.resources)
+        for fragment in fragments(root, subject.table, subject.deadline):
+            yield from _in_fragment(fragment, path, root)
+
+
+def _roots(obj: JSON, subject: Subject) -> Iterator[tuple[FieldPath, JSON]]:
+    """An object and those inside it, each with its place."""
+    yield (), obj
+    yield from ((each.path, each.object) for each in subject.deadline.paced(embedded(obj, subject.table)))
+
+
+def _in_fragment(fragment: Fragment, path: FieldPath, root: JSON) -> Iterator[Place]:
+    """Containers of a partial template; those for the runtime of a TrainJob have no resources in the CRD."""
+    if fragment.of == _OF_RUNTIME:
+        return
+    is_patch = fragment.of.startswith("spec.")
+    into = paths.get(root, tuple(fragment.of.split("."))) if is_patch else None
+    has_own = "os" in mapping(fragment.template.get("spec"))
+    is_windows = _is_windows(fragment.template if has_own else into)
+    yield from _in_template(fragment.template, (*path, *fragment.path), is_windows=is_windows, is_patch=is_patch)
+
+
+def _in_template(template: JSON, path: FieldPath, *, is_windows: bool, is_patch: bool = False) -> Iterator[Place]:
+    for container in containers(template):
+        if isinstance(resources := container.value.get("resources"), dict):
+            yield Place((*path, *container.path, "resources"), resources, is_windows, is_patch)
+
+
+def _is_windows(template: JSON) -> bool:
+    return bool(paths.get(template, ("spec", "os", "name")) == "windows")
+
+
+def devices(subject: Subject) -> Iterator[FieldPath]:
+    """Fields with the name of a device and a quantity whose name is `gpu`, and was another before."""
+    before = set(_devices(subject.old_object, subject))
+    yield from (path for path in _devices(subject.object, subject) if path not in before)
+
+
+def _devices(obj: JSON, subject: Subject) -> Iterator[FieldPath]:
+    for path, root in _roots(obj, subject):
+        for field in resource_fields(root, subject.table):
+            if field.device == NAME:
+                yield (*path, *field.path)
+
+
+def elsewhere(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:
+    """Where a Pod asks for `gpu` and Kubernetes takes no device, and whether that is in an ephemeral container.
+
+    k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go validatePodResourceName,
+    allowedEphemeralContainerFields.
+    """
+    spec = paths.get(subject.object, ("spec",)) if subject.group_kind == ("", "Pod") else None
+    found = [("spec",), *(("spec", "ephemeralContainers", n) for n in range(len(items(mapping(spec).get(_EPHEMERAL)))))]
+    for path in subject.deadline.paced(found):
+        for side in SIDES:
+            field = (*path, "resources", side, NAME)
+            if paths.get(subject.object, field) is not None:
+                yield field, path != ("spec",)
+
+
+_EPHEMERAL: Final = "ephemeralContainers"
+
+
+def count(value: JSON) -> str:
+    """The positive whole number that somebody means, in plain digits: `" +02 "` -> "2"; "" for everything else."""
+    found = _COUNT.fullmatch(shown(value).strip())
+    return found[1] if found else ""
+
+
+def whole(value: JSON) -> str:
+    """The whole number that Kubernetes reads: `2000m` -> "2"; "" for everything else."""
+    try:
+        amount = quantity.parse(shown(value).strip())
+    except ValueError:
+        return ""
+    return str(amount.value()) if amount.is_whole() else ""
+
+
+def shown(value: JSON) -> str:
+    """An amount as CEL shows it: 2.0 is `2`; "" for null."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "" if value is None else text(value) or str(value)

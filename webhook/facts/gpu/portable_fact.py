@@ -1,0 +1,175 @@
+"""The fact `portableGpu`: places that ask for `gpu`, and the extended resource that it means in the namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from webhook import paths
+from webhook.attributes import JSON, NAMESPACE
+from webhook.cel.types import BOOL, STRING, list_of
+from webhook.errors import LookupFailed
+from webhook.facts.fact import Fact, Result, structure
+from webhook.facts.gpu.portable import NAME, Place, asked, count, devices, elsewhere, shown, whole
+from webhook.facts.pods.containers import text
+from webhook.facts.subject import Subject
+from webhook.facts.view import NAMESPACES
+
+LABEL: Final = "claimgate.dev/gpu"
+DEFAULT: Final = "nvidia.com/gpu"
+OWN: Final = "own"
+"""The value of the label that is no vendor: the params of the namespace itself count."""
+
+AMOUNT: Final = structure(
+    "PortableAmount",
+    path=(STRING, "where it stands, or would"),
+    name=(STRING, 'the same without the place: `limits["nvidia.com/gpu"]`'),
+    pointer=(STRING, "the same as JSON Pointer"),
+    isSet=(BOOL, "whether the key is there"),
+    isNull=(BOOL, "whether the key is there and null"),
+    isKept=(BOOL, "whether it is what it was before the update"),
+    text=(STRING, 'as it is written; `""` for null'),
+    count=(STRING, 'as a number of devices in plain digits; `""` where it is none'),
+)
+ASK: Final = structure(
+    "PortableAsk",
+    path=(STRING, "where the limits and requests stand"),
+    pointer=(STRING, "the same as JSON Pointer"),
+    isPatch=(BOOL, "whether null takes an amount of the template away, as in shardPatches"),
+    isWindows=(BOOL, "whether the pod runs on Windows"),
+    isNull=(BOOL, "whether `gpu` is null wherever it stands"),
+    isAll=(BOOL, "whether the amount is the word `all`"),
+    isEqual=(BOOL, "whether limit and request are equal, or one of them is not set"),
+    hasLimits=(BOOL, "whether there are any limits"),
+    count=(STRING, 'devices in plain digits, of the limit, else of the request; `""` where neither is a number'),
+    asked=(AMOUNT.type, "the amount that counts: the limit, or the request where there is no limit"),
+    limit=(AMOUNT.type, "the limit of `gpu`"),
+    request=(AMOUNT.type, "the request of `gpu`"),
+    ownLimit=(AMOUNT.type, "the limit of the resource that `gpu` means, in the same place"),
+    ownRequest=(AMOUNT.type, "the request of that resource"),
+)
+DEVICE: Final = structure(
+    "PortableDevice", path=(STRING, "where it stands"), pointer=(STRING, "its name, as JSON Pointer")
+)
+MISPLACED: Final = structure(
+    "MisplacedGpu",
+    path=(STRING, "where it stands"),
+    isEphemeral=(BOOL, "whether that is an ephemeral container, and not the pod as a whole"),
+)
+PORTABLE: Final = structure(
+    "PortableGpu",
+    resource=(STRING, 'the extended resource that `gpu` means in the namespace; `""` where nobody asks'),
+    unknownVendor=(STRING, "what the label `claimgate.dev/gpu` of the namespace says, where no vendor has that name"),
+    vendors=(list_of(STRING), "vendors that the params name"),
+    paths=(list_of(STRING), "where `gpu` is asked for"),
+    asks=(list_of(ASK.type), "limits and requests that name `gpu` and are new or have changed"),
+    devices=(list_of(DEVICE.type), "devices with a quantity, as of a SparkApplication, that are named `gpu` now"),
+    misplaced=(list_of(MISPLACED.type), "where a Pod asks for `gpu` and Kubernetes takes no device"),
+)
+_NOTHING: Final[Mapping[str, JSON]] = {
+    "resource": "",
+    "unknownVendor": "",
+    **{name: [] for name in ("vendors", "paths", "asks", "devices", "misplaced")},
+}
+
+
+def _compute(subject: Subject) -> Result:
+    places, named, misplaced = asked(subject), [*devices(subject)], [*elsewhere(subject)]
+    if not (places or named or misplaced):
+        return Result(dict(_NOTHING))
+    resource, meant = _meaning(subject)
+    found = [paths.render(path) for path in (*(place.path for place, _ in places), *named)]
+    return Result(
+        {
+            **meant,
+            "resource": resource,
+            "paths": found,
+            "asks": [_ask(place, old, resource) for place, old in subject.deadline.paced(places)],
+            "devices": [{"path": paths.render(path), "pointer": paths.pointer((*path, "name"))} for path in named],
+            "misplaced": [{"path": paths.render(path), "isEphemeral": inner} for path, inner in misplaced],
+        }
+    )
+
+
+def _meaning(subject: Subject) -> tuple[str, JSON]:
+    """The resource of the namespace: by its name, else by the vendor of its label, else that of the site."""
+    settings = dict(subject.assumptions.resources)
+    vendors = {key.removeprefix("vendor."): named for key, named in settings.items() if key.startswith("vendor.")}
+    own, label = settings.get(f"resource.{subject.namespace}"), _label(subject)
+    resource = own or vendors.get(label) or settings.get("resource") or DEFAULT
+    is_unknown = own is None and label not in ("", OWN, *vendors)
+    return resource, {"vendors": list(vendors), "unknownVendor": label if is_unknown else ""}
+
+
+def _label(subject: Subject) -> str:
+    """What the namespace of the request says.
+
+    Raises:
+        LookupFailed: it is not there, or nobody can say.
+
+    """
+    if not subject.namespace:
+        return ""
+    view = subject.view()
+    found = view.get(NAMESPACE, subject.namespace, namespaced=False)
+    if found is None:
+        raise LookupFailed("; ".join(str(each) for objects in view.missing().values() for each in objects))
+    return text(paths.get(found, ("metadata", "labels", LABEL)))
+
+
+def _ask(place: Place, old: Place | None, resource: str) -> JSON:
+    limit, request = (_amount(place, old, side, NAME, count) for side in ("limits", "requests"))
+    own = {side: _amount(place, old, side, resource, whole) for side in ("limits", "requests")}
+    written = [each for each in (limit, request) if each["isSet"] and not each["isNull"]]
+    every = [each for each in written if each["text"].strip().lower() == "all"]
+    return {
+        "path": paths.render(place.path),
+        "pointer": paths.pointer(place.path),
+        "isPatch": place.is_patch,
+        "isWindows": place.is_windows,
+        "isNull": not written,
+        "isAll": bool(every),
+        "isEqual": len({each["count"] or each["text"].strip() for each in written}) < 2,
+        "hasLimits": bool(place.amounts("limits")),
+        "count": limit["count"] or request["count"],
+        "asked": (*every, *written, limit)[0],
+        "limit": limit,
+        "request": request,
+        "ownLimit": own["limits"],
+        "ownRequest": own["requests"],
+    }
+
+
+def _amount(place: Place, old: Place | None, side: str, name: str, read: Callable[[JSON], str]) -> JSON:
+    amounts, path = place.amounts(side), (*place.path, side, name)
+    value = amounts.get(name)
+    return {
+        "path": paths.render(path),
+        "name": paths.render((side, name)),
+        "pointer": paths.pointer(path),
+        "isSet": name in amounts,
+        "isNull": name in amounts and value is None,
+        "isKept": name in amounts and old is not None and old.amounts(side).get(name) == value,
+        "text": shown(value),
+        "count": read(value),
+    }
+
+
+PORTABLE_GPU: Final = Fact(
+    name="portableGpu",
+    about=(
+        "The portable resource name `gpu`: which places ask for it, what for, and which extended resource it means in "
+        "the namespace of the request. Of a Pod its containers; of other objects what they have outside their pod "
+        "templates, which are Pods of their own. After an update, places that have changed alone. The param says which "
+        "resources there are: `resource`, `resource.<namespace>` and `vendor.<name>`, as in gpu-portable."
+    ),
+    examples=(
+        "portableGpu.asks.all(a, !a.isAll)",
+        'portableGpu.asks.all(a, a.count != "" || a.isNull)',
+        "portableGpu.misplaced.size() == 0",
+    ),
+    type=PORTABLE.type,
+    structures=(PORTABLE, ASK, AMOUNT, DEVICE, MISPLACED),
+    compute=_compute,
+    lookups=(NAMESPACES,),
+)
