@@ -2,3 +2,9 @@
 
 Stands by itself: imports nothing of the webhook, so that it can run as a Job with no policies at all.
 """
+
+from __future__ import annotations
+
+
+class CertificateError(Exception):
+    """A certificate, key or store that cannot be used: what, where, and what to do. Lower case."""

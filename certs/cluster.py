@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from certs.errors import CertificateError
+from certs import CertificateError
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from certs import CertificateError
 from certs.cluster import absent, refused
-from certs.errors import CertificateError
 
 KINDS: Final = ("validating_webhook_configuration", "mutating_webhook_configuration")
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from certs.errors import CertificateError
+from certs import CertificateError
 
 CA_DAYS: Final = 3650
 SERVING_DAYS: Final = 365

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from certs.errors import CertificateError
+from certs import CertificateError
 from certs.issue import CA_DAYS, SERVING_DAYS, Pair, authority, belongs, is_signed_by, read, serving
 from certs.rotate import Plan, State, plan
 from certs.store import CA, CA_KEY, SERVING, SERVING_KEY, Store

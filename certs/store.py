@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from certs.errors import CertificateError
+from certs import CertificateError
 
 CA, CA_KEY, SERVING, SERVING_KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
 FILES: Final = (CA, CA_KEY, SERVING, SERVING_KEY)

@@ -220,7 +220,8 @@ def test_modules_are_named_for_what_is_inside():
 def test_modules_and_functions_stay_short():
     for path in [*PACKAGE.rglob("*.py"), *(ROOT / "certs").rglob("*.py")]:
         text = path.read_text()
-        assert text.count("\n") <= 500, path
+        assert text.count("\n") <= 400, path
+        assert text.count("\n") >= 15 or path.name == "__init__.py", path
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 assert node.end_lineno - node.body[0].lineno < 80, (

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from webhook.cel.check.checker import check, read
+from webhook.cel.check.checked import check, read
 from webhook.cel.environment import Environment
 from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.tree import Call, Select

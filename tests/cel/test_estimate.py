@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from webhook.cel import Environment, compiled_engine
-from webhook.cel.check.checker import read
+from webhook.cel.check.checked import read
 from webhook.cel.cost import Meter
 from webhook.cel.estimate.estimate import estimate
 from webhook.cel.estimate.sizes import UNBOUNDED, UNKNOWN, Range, bounded, exactly, most_everywhere

@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.cel import Environment, Meter, compiled_engine, corpus
+from webhook.cel.equality import equal
 from webhook.cel.library import authorizer, extended_lists, functions_of, lists, regex, strings
 from webhook.cel.library.membership import Members
 from webhook.cel.types import DYN
-from webhook.cel.values import UInt, equal
+from webhook.cel.values import UInt
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, CompileError, EvaluationError
 

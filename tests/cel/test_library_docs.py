@@ -6,9 +6,9 @@ from importlib import import_module
 import pytest
 
 from webhook.cel import Environment, Meter, compiled_engine
+from webhook.cel.equality import equal
 from webhook.cel.library import LIBRARIES, functions
 from webhook.cel.library.authorizer import AUTHORIZER, Decisions, authorizer_of
-from webhook.cel.values import equal
 from webhook.errors import EvaluationError
 
 EXAMPLE = re.compile(r"^(?: {4})?(\S.*?) +// (.+)$", re.MULTILINE)

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.cel import Environment, Meter, celpy_engine, compiled_engine
+from webhook.cel.equality import equal
 from webhook.cel.types import BOOL, DYN
-from webhook.cel.values import Duration, Timestamp, TypeValue, UInt, equal
+from webhook.cel.values import Duration, Timestamp, TypeValue, UInt
 from webhook.errors import BudgetExceeded, CompileError, EvaluationError
 
 ENVIRONMENT = Environment(variables={"object": DYN, "variables": DYN}, mutation=True)

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from webhook.cel.equality import compare, equal
 from webhook.cel.types import opaque
 from webhook.cel.values import (
     ABSENT,
@@ -14,8 +15,6 @@ from webhook.cel.values import (
     Struct,
     Timestamp,
     UInt,
-    compare,
-    equal,
     make_map,
     map_find,
     map_keys,

@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from certs.errors import CertificateError
+from certs import CertificateError
 from certs.issue import BACKDATED, Pair, authority, belongs, is_signed_by, read, service_names, serving
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.errors import CertificateError
+from certs import CertificateError
 from certs.issue import Facts, is_signed_by, read
 from certs.keep import Days, issue, rotate, split, state
 from certs.rotate import Plan, State, plan

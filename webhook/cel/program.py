@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-from webhook.cel.check.checker import Checked, read
+from webhook.cel.check.checked import Checked, read
 from webhook.cel.check.folding import fold
 from webhook.cel.compile.compiler import Function, compile_tree
 from webhook.cel.cost import Meter, Overrun

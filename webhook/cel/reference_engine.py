@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from webhook.cel.check.checker import Checked, read
+from webhook.cel.check.checked import Checked, read
 from webhook.cel.cost import Meter
 from webhook.cel.environment import Environment
 from webhook.cel.estimate.sizes import Sizes

@@ -1,4 +1,4 @@
-"""What CEL values are in Python, and when two of them are equal.
+"""What CEL values are in Python; equality.py says when two of them are equal.
 
 JSON stays JSON: dict, list, str, int, float, bool and None are CEL's map, list, string, int, double, bool and null as
 they stand, without any conversion. The classes here are the rest. A value's CEL type follows from its exact Python
@@ -16,13 +16,12 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from typing import Any, ClassVar, NoReturn
 
 from webhook.attributes import JSON
 from webhook.cel.types import DURATION, TIMESTAMP, Type
-from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
 
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
@@ -118,6 +117,8 @@ class Optional:
     def __eq__(self, other: object) -> bool:
         if type(other) is not Optional or self.present is not other.present:
             return False
+        from webhook.cel.equality import equal
+
         return not self.present or equal(self.value, other.value)
 
     def __hash__(self) -> int:
@@ -205,7 +206,6 @@ class Defaulting(dict[str, Any]):
 
 
 MAPS = frozenset((dict, Map))
-_EVERY_MAP = MAPS | {Defaulting}
 NUMBERS = frozenset((int, float, UInt))
 UNHASHABLE = frozenset((list, dict, Map, Defaulting, Struct))
 
@@ -341,111 +341,6 @@ def map_find(value: dict[Any, Any], key: Any) -> Any:
     if found is ABSENT and kind is not UInt and key >= 0:
         found = value.get(Key(UInt(key)), ABSENT)
     return found
-
-
-# ---- equality and order
-
-
-def equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
-    """CEL's heterogeneous equality: false between types, numbers by value, null only with null.
-
-    Args:
-        left: the value whose type decides what can be compared.
-        right: the other one.
-        deadline: what every entry of lists and maps is charged to.
-
-    Raises:
-        NoSuchOverload: an opaque value is compared with one of another type.
-
-    """
-    kind = type(left)
-    other = type(right)
-    if kind is str:
-        return kind is other and bool(left == right)
-    if kind is dict and other is dict:
-        return left.keys() == right.keys() and _same(left.values(), map(right.__getitem__, left), deadline)
-    if kind is list:
-        return other is list and len(left) == len(right) and _same(left, right, deadline)
-    if kind in NUMBERS:
-        return other in NUMBERS and numbers_equal(left, right)
-    if kind is bool or left is None or right is None:
-        return left is right
-    if kind in _EVERY_MAP:
-        return other in _EVERY_MAP and len(left) == len(right) and _same_entries(left, right, deadline)
-    if kind is Struct:
-        return other is Struct and left.name == right.name and identical(left, right, deadline)
-    if kind is Optional and other is Optional and left.present and right.present:
-        return equal(left.value, right.value, deadline)
-    if kind in TYPE_NAMES:
-        return kind is other and bool(left == right)
-    if other is not getattr(kind, "cel_equals", kind):
-        no_such_overload()  # Kubernetes' opaque types refuse to be compared with others, on the left side
-    return bool(left == right)
-
-
-def equal_quietly(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
-    """Equality where values that refuse to be compared are simply not equal: in `!=`, `in` and searches."""
-    try:
-        return equal(left, right, deadline)
-    except NoSuchOverload:
-        return False
-
-
-def _same(lefts: Collection[Any], rights: Iterable[Any], deadline: Deadline | None) -> bool:
-    """Whether no pair is unequal. What refuses to be compared does not count: cel-go's lists and maps ignore it."""
-    for left, right in zip(lefts if deadline is None else deadline.each(lefts), rights, strict=True):
-        if type(left) is str and type(right) is str:  # as most leaves of objects are
-            if left != right:
-                return False
-            continue
-        try:
-            if not equal(left, right, deadline):
-                return False
-        except NoSuchOverload:
-            continue
-    return True
-
-
-def identical(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
-    """Equality without any conversion, as Go's reflect.DeepEqual has it: the fields of two structures."""
-    if type(left) is not type(right):
-        return False
-    if deadline is not None and isinstance(left, list | dict):
-        deadline.spend(len(left))
-    if type(left) is list:
-        return len(left) == len(right) and all(identical(*pair, deadline) for pair in zip(left, right, strict=True))
-    if isinstance(left, dict):
-        return left.keys() == right.keys() and all(identical(item, right[key], deadline) for key, item in left.items())
-    return bool(left == right)
-
-
-def numbers_equal(left: Any, right: Any) -> bool:
-    """Equality of two numbers of any classes; an int meets a double as a double (cel-go compare.go)."""
-    if type(left) is not type(right) and (type(left) is float or type(right) is float):
-        return float(left) == float(right)
-    return bool(left == right)
-
-
-def _same_entries(left: dict[Any, Any], right: dict[Any, Any], deadline: Deadline | None) -> bool:
-    if type(left) is not Map and type(right) is not Map:
-        return left.keys() == right.keys() and _same(left.values(), map(right.__getitem__, left), deadline)
-    found = [map_find(right, key) for key in map_keys(left)]
-    return not any(item is ABSENT for item in found) and _same(left.values(), found, deadline)
-
-
-def compare(left: Any, right: Any) -> int:
-    """-1, 0 or 1 for two values that have an order; otherwise `no such overload`, and an error for NaN."""
-    kind = type(left)
-    if kind in NUMBERS and type(right) in NUMBERS:
-        if math.isnan(left) or math.isnan(right):
-            raise EvaluationError("NaN values cannot be ordered")
-        if kind is not type(right) and (kind is float or type(right) is float):
-            left, right = float(left), float(right)
-    elif kind is type(right) and (kind is Timestamp or kind is Duration):
-        left, right = left.nanoseconds, right.nanoseconds
-    elif kind is not type(right) or (kind is not str and kind is not bytes and kind is not bool):
-        no_such_overload()
-    return int(left > right) - int(left < right)
 
 
 # ---- out of CEL

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from certs.errors import CertificateError
+from certs import CertificateError
 from webhook.errors import ConfigurationError
 from webhook.terminal import one_line
 

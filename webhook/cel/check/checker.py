@@ -8,16 +8,13 @@ macros are typed in comprehensions.py as cel-go's expansion of them would be.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
 from webhook.cel.check.comprehensions import check_macro
 from webhook.cel.check.inference import UNKNOWN, Inference, is_optional, most_general, show
-from webhook.cel.check.literals import check_literals
 from webhook.cel.environment import JSON_PATCH, Environment
 from webhook.cel.library.declaration import Overload, Version
 from webhook.cel.syntax import lexer
-from webhook.cel.syntax.parser import DEPTH_LIMIT, parse
 from webhook.cel.syntax.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
 from webhook.cel.types import (
     BOOL,
@@ -38,7 +35,7 @@ from webhook.cel.types import (
     type_of,
 )
 from webhook.cel.values import UInt
-from webhook.errors import CompileError, EvaluationError, Issue
+from webhook.errors import EvaluationError, Issue
 
 _LOCAL_FIRST: Version = (1, 37)
 """Since cel-go 0.27 a macro's variable hides longer names that begin with it, and `.x` never means one."""
@@ -358,95 +355,6 @@ class Checker:
         StructNode: _struct,
         Macro: check_macro,
     }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """A tree and what is known of it. The tables go by `id(node)`, which holds as long as `node` lives.
-
-    Args:
-        node: the tree.
-        result: the type of the whole.
-        names: the variables it reads, by their full names.
-        types: the type of each node; dyn where it is known only at run time.
-        references: the full name of what a node stands for. An Ident or Select found here is a variable or, if the name
-            is among type_names, a type; a Select found here is no selection. A Call with a target found here is a
-            function in a namespace: its target is part of the name. A StructNode's name is its type's. The variables of
-            comprehensions are not here.
-        overloads: the signatures that a call may come to: one when the types are known, all that fit otherwise.
-        planned: whether constants that fail refuse the expression (Environment.planned).
-    """
-
-    node: Node
-    result: Type
-    names: frozenset[str]
-    types: Mapping[int, Type]
-    references: Mapping[int, str]
-    type_names: frozenset[str]
-    overloads: Mapping[int, tuple[Overload, ...]]
-    planned: bool = True
-
-    def type_of(self, node: Node) -> Type:
-        """The static type of a node of this tree."""
-        return self.types.get(id(node), DYN)
-
-    def reference(self, node: Node) -> str | None:
-        """The full name of what a node stands for; None when it stands for itself."""
-        return self.references.get(id(node))
-
-
-def read(source: str, environment: Environment, expects: Sequence[Type] = ()) -> Checked:
-    """Parse and check an expression.
-
-    Args:
-        source: its text.
-        environment: what it may use.
-        expects: the types that its result may have, exactly; any when empty. dyn is a type of its own here, as for
-            kube-apiserver: an expression that must be bool has to be bool whatever the input.
-
-    Raises:
-        CompileError: with every issue found.
-    """
-    return check(parse(source, environment), environment, expects, source=source)
-
-
-def check(node: Node, environment: Environment, expects: Sequence[Type] = (), *, source: str = "") -> Checked:
-    """Check a parsed expression; `source` is only for the places of issues. As read() otherwise."""
-    checker = Checker(source, environment)
-    try:
-        checker.handlers[type(node)](checker, node)
-    except RecursionError:
-        raise CompileError(source, (Issue(f"expression recursion limit exceeded: {DEPTH_LIMIT}", -1, -1),)) from None
-    for each, found in checker.types.items():
-        if found.parameters or found.kind == "param":
-            checker.types[each] = checker.inference.resolved(found, final=True)
-    if not environment.strict:
-        checker.issues.clear()
-        checker.types = dict.fromkeys(checker.types, DYN)
-    elif not checker.issues:
-        check_literals(checker)
-    result = checker.types[id(node)]
-    if not checker.issues and expects and result not in expects:
-        checker.issues.append(Issue(_mismatch(result, expects), 0, 0))
-    if checker.issues:
-        issues = sorted(checker.issues, key=lambda issue: (issue.line, issue.column))
-        raise CompileError(source, tuple(issues))
-    return Checked(
-        node=node,
-        result=result,
-        names=frozenset(checker.names),
-        types=checker.types,
-        references=checker.references,
-        type_names=frozenset(checker.type_names),
-        overloads=checker.overloads,
-        planned=environment.planned,
-    )
-
-
-def _mismatch(result: Type, expects: Sequence[Type]) -> str:
-    if len(expects) == 1:
-        return f"must evaluate to {expects[0]} but got {result}"
-    return f"must evaluate to one of [{' '.join(map(str, expects))}] but got {result}"
 
 
 def _missing(name: str, arguments: int) -> Overload:

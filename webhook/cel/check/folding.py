@@ -19,7 +19,7 @@ from webhook.cel.values import TypeValue, UInt, make_map, type_name
 from webhook.errors import CompileError, EvaluationError, Issue
 
 if TYPE_CHECKING:
-    from webhook.cel.check.checker import Checked
+    from webhook.cel.check.checked import Checked
 
 CONVERSIONS = frozenset(("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"))
 _PRIMITIVES = frozenset(("bool", "string", "int", "uint", "double"))

@@ -53,7 +53,7 @@ from webhook.deadline import Deadline
 from webhook.errors import CompileError, Issue
 
 if TYPE_CHECKING:
-    from webhook.cel.check.checker import Checked
+    from webhook.cel.check.checked import Checked
     from webhook.cel.cost import Meter
 
 Handler: TypeAlias = "Callable[[Compiler, Any], Term]"

@@ -15,11 +15,12 @@ from webhook.cel.compile import code
 from webhook.cel.compile import optional as optionals
 from webhook.cel.compile.code import Place, Term
 from webhook.cel.compile.failure import ERRORS
+from webhook.cel.equality import equal, equal_quietly
 from webhook.cel.library import runtime
 from webhook.cel.library.conversions import type_value
 from webhook.cel.syntax.tree import Call, Node
 from webhook.cel.types import BOOL, NULL, Type
-from webhook.cel.values import TYPE_NAMES, Map, TypeValue, UInt, equal, equal_quietly, no_such_overload
+from webhook.cel.values import TYPE_NAMES, Map, TypeValue, UInt, no_such_overload
 
 if TYPE_CHECKING:
     from webhook.cel.compile.compiler import Compiler

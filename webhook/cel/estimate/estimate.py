@@ -24,7 +24,7 @@ from webhook.cel.syntax.tree import Call, Has, Ident, ListNode, Literal, Macro, 
 from webhook.cel.types import BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT, Type
 
 if TYPE_CHECKING:
-    from webhook.cel.check.checker import Checked
+    from webhook.cel.check.checked import Checked
 
 _SCALARS = frozenset(each.name for each in (BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT))
 _SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any", "optional_type"))

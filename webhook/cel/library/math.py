@@ -18,9 +18,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from webhook.cel.equality import compare
 from webhook.cel.library.declaration import Overload
 from webhook.cel.types import BOOL, DOUBLE, DYN, INT, UINT, Type, list_of
-from webhook.cel.values import INT_MAX, INT_MIN, UINT_MAX, UInt, compare
+from webhook.cel.values import INT_MAX, INT_MIN, UINT_MAX, UInt
 from webhook.errors import EvaluationError, NoSuchOverload
 
 _NUMBERS = {"int": INT, "uint": UINT, "double": DOUBLE}

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from webhook.cel.equality import equal_quietly
 from webhook.cel.library.costs import MAX_ELEMENTS, bounded
-from webhook.cel.values import MAPS, NUMBERS, equal_quietly
+from webhook.cel.values import MAPS, NUMBERS
 from webhook.deadline import Deadline
 
 _PLAIN = NUMBERS | {str, bytes, bool}

@@ -33,21 +33,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from webhook.cel.equality import compare, equal, equal_quietly
 from webhook.cel.library import arithmetic, conversions, costs, moments, regex
 from webhook.cel.library.declaration import Cost, Overload
 from webhook.cel.types import BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, A, B, Type, list_of, map_of
-from webhook.cel.values import (
-    ABSENT,
-    MAPS,
-    Defaulting,
-    Map,
-    compare,
-    equal,
-    equal_quietly,
-    map_find,
-    no_such_overload,
-    type_name,
-)
+from webhook.cel.values import ABSENT, MAPS, Defaulting, Map, map_find, no_such_overload, type_name
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 

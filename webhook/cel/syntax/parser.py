@@ -19,6 +19,7 @@ from webhook.cel.environment import Environment
 from webhook.cel.syntax import lexer
 from webhook.cel.syntax.constants import LITERALS
 from webhook.cel.syntax.depth import is_deeper_than
+from webhook.cel.syntax.expected import STARTING, missing, operand_expected, unexpected
 from webhook.cel.syntax.frames import AND, BINARY, RELATION, UNARY, Frame
 from webhook.cel.syntax.lexer import END, RESERVED
 from webhook.cel.syntax.macros import MacroError, expand
@@ -29,11 +30,6 @@ SIZE_LIMIT = 100_000
 """Code points of an expression: cel-go's default expressionSizeCodePointLimit, which Kubernetes leaves as it is."""
 DEPTH_LIMIT = 250
 """cel-go's default maxRecursionDepth, which Kubernetes leaves as it is."""
-
-_STARTS = (
-    "'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
-)
-_STARTING = frozenset({"name", "(", "[", "{", "!", "-", *LITERALS})
 
 
 def parse(source: str, environment: Environment | None = None) -> Node:
@@ -169,7 +165,7 @@ class _Parser:
         if kind == "-" and self._kinds[self._next + 1] in ("int", "double"):
             self._next += 1
             self._literal("-", minus)
-        elif kind not in _STARTING | {"."} or kind in ("!", "-"):
+        elif kind not in STARTING | {"."} or kind in ("!", "-"):
             self._expected_operand()
 
     def _may_be_optional(self) -> bool:
@@ -361,17 +357,11 @@ class _Parser:
         raise _SyntaxError
 
     def _expected_operand(self) -> NoReturn:
-        text, shape = self._texts[self._next], self._frame.shape
-        if self._kinds[self._next] == "." and self._kinds[self._next + 1] != END:
-            self._fail(f"no viable alternative at input '.{self._texts[self._next + 1]}'", self._next + 1)
-        follows = self._kinds[min(self._next + 1, len(self._kinds) - 1)]
-        fault = "extraneous" if follows in _STARTING else "mismatched"
-        expected = _STARTS
-        if shape == "call" and self._frame.is_empty():
-            expected = _STARTS.replace("'.'", "')', '.'")
-        elif shape == "index" and self._frame.is_empty() and self._kinds[self._next - 1] != "?":
-            expected = _STARTS.replace("'!'", "'!', '?'")
-        self._fail(f"{fault} input '{text}' expecting {{{expected}}}")
+        kinds, at, frame = self._kinds, self._next, self._frame
+        if kinds[at] == "." and kinds[at + 1] != END:
+            self._fail(f"no viable alternative at input '.{self._texts[at + 1]}'", at + 1)
+        follows = kinds[min(at + 1, len(kinds) - 1)]
+        self._fail(operand_expected(frame, self._texts[at], follows, is_optional=kinds[at - 1] == "?"))
 
     def _expected_field(self, kind: str, text: str, offset: int) -> NoReturn:
         if kind in lexer.KEYWORDS:
@@ -380,21 +370,15 @@ class _Parser:
         self._fail(f"no viable alternative at input '{seen}'")
 
     def _missing(self, what: str) -> NoReturn:
-        text = self._texts[self._next]
-        if self._kinds[self._next] in _STARTING:
-            self._fail(f"missing {what} at '{text}'")
-        self._fail(f"mismatched input '{text}' expecting {what}")
+        self._fail(missing(what, self._kinds[self._next], self._texts[self._next]))
 
     def _unexpected(self) -> NoReturn:
         """Complain of a token after an operand that nothing takes."""
-        frame, text, kind = self._frame, self._texts[self._next], self._kinds[self._next]
+        frame, kind = self._frame, self._kinds[self._next]
         if frame.wants_branch() or frame.wants_key():
             self._missing("':'")
-        expected = {"start": END, "list": "{']', ','}", "map": "{'}', ','}"}.get(frame.shape, f"'{frame.closing}'")
-        if kind == END and frame.shape in ("group", "index", "call"):
-            self._fail(f"missing '{frame.closing}' at '{END}'")
-        fault = "extraneous" if self._kinds[self._next + 1 : self._next + 2] == [frame.closing] else "mismatched"
-        self._fail(f"{fault} input '{text}' expecting {expected}")
+        closes = self._kinds[self._next + 1 : self._next + 2] == [frame.closing]
+        self._fail(unexpected(frame, kind, self._texts[self._next], is_extraneous=closes))
 
 
 def _qualified(node: Node) -> str:

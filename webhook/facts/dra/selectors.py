@@ -15,10 +15,10 @@ from functools import cache, lru_cache
 from typing import Any
 
 from webhook.cel import Engine, Environment, Program, compiled_engine
+from webhook.cel.equality import equal
 from webhook.cel.estimate.sizes import Range
 from webhook.cel.library.declaration import Overload
 from webhook.cel.types import ANY, BOOL, DYN, STRING, Structure, Type, map_of, object_type, opaque
-from webhook.cel.values import equal
 from webhook.errors import CompileError, EvaluationError
 
 MOST_COST = 1_000_000  # resource/v1 types.go CELSelectorExpressionMaxCost

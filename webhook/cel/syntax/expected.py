@@ -1,0 +1,54 @@
+"""What the text of a syntax error says was expected: the words of ANTLR 4, of which cel-go's parser is made.
+
+Knows tokens and the bracket that they stand in; the parser knows when a reading cannot go on.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.cel.syntax.constants import LITERALS
+from webhook.cel.syntax.frames import Frame
+from webhook.cel.syntax.lexer import END
+
+STARTING: Final = frozenset({"name", "(", "[", "{", "!", "-", *LITERALS})
+"""The kinds of tokens that an operand may begin with."""
+_STARTS: Final = (
+    "'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
+)
+_AFTER: Final = {"start": END, "list": "{']', ','}", "map": "{'}', ','}"}
+"""What may follow an operand, by the shape of the frame; of others, what closes them."""
+
+
+def operand_expected(frame: Frame, text: str, follows: str, *, is_optional: bool) -> str:
+    """A token where an operand must be.
+
+    Args:
+        frame: the bracket that the token stands in.
+        text: the token.
+        follows: the kind of the token after it: if an operand may begin with that, this one is too many.
+        is_optional: whether a `?` stands before it.
+    """
+    expected = _STARTS
+    if frame.shape == "call" and frame.is_empty():
+        expected = _STARTS.replace("'.'", "')', '.'")
+    elif frame.shape == "index" and frame.is_empty() and not is_optional:
+        expected = _STARTS.replace("'!'", "'!', '?'")
+    return f"{_fault(is_extraneous=follows in STARTING)} input '{text}' expecting {{{expected}}}"
+
+
+def missing(what: str, kind: str, text: str) -> str:
+    """A token where `what` must be."""
+    return f"missing {what} at '{text}'" if kind in STARTING else f"mismatched input '{text}' expecting {what}"
+
+
+def unexpected(frame: Frame, kind: str, text: str, *, is_extraneous: bool) -> str:
+    """A token after an operand that nothing takes."""
+    if kind == END and frame.shape in ("group", "index", "call"):
+        return f"missing '{frame.closing}' at '{END}'"
+    expected = _AFTER.get(frame.shape, f"'{frame.closing}'")
+    return f"{_fault(is_extraneous=is_extraneous)} input '{text}' expecting {expected}"
+
+
+def _fault(*, is_extraneous: bool) -> str:
+    return "extraneous" if is_extraneous else "mismatched"
