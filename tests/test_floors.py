@@ -23,7 +23,7 @@ FLOORS = (
     {"yamltext", "settings"},
     {"yamlfile"},
     {"cel", "patch", "workloads", "cluster"},
-    {"schema"},
+    {"problems", "schema"},
     {"facts", "manifests"},
     {"policy"},
     {"evaluation", "export"},

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Literal
 
 from webhook.attributes import JSON
+from webhook.problem import MissingObject, Problem
 
 
 class ValidationAction(StrEnum):
@@ -35,6 +36,10 @@ REASON_CODES: Mapping[str, int] = {
 class Decision:
     """What one validation of one policy, under one binding and param, said about one object or template.
 
+    `rule` is the stable id of what was broken: `group/rule` of a problem, and of a validation that rules.yaml names;
+    otherwise the policy's name. `problems` are all that the validation is about, with paths from the root of the
+    object; `missing` is what was needed and not there.
+
     `evaluation` is what the expression did: admit, deny, error, or unknown (it admits, but an object it needed was not
     found; `message` names it). `action` is what that means under failurePolicy. `actions` are the binding's. `param` is
     `namespace/name` or "". `index` is the validation's or mutation's, None for the policy as a whole. `path` is the
@@ -44,6 +49,7 @@ class Decision:
     """
 
     policy: str
+    rule: str = ""
     binding: str
     param: str = ""
     index: int | None = None
@@ -59,6 +65,8 @@ class Decision:
     severity: str = ""
     category: str = ""
     audit_annotations: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    missing: tuple[MissingObject, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

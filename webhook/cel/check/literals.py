@@ -91,6 +91,20 @@ def _check_call(checker: Checker, node: Call) -> None:
         argument = node.arguments[0]
         if isinstance(argument, Literal) and not _is_good(checker, node, argument.value):
             checker.report(f"invalid {node.function} argument", argument)
+    elif any(overload.is_literal for overload in checker.overloads.get(id(node), ())):
+        _try_call(checker, node)
+
+
+def _try_call(checker: Checker, node: Call) -> None:
+    """Report a call that takes literals alone and has others, or fails with them."""
+    values = [argument.value for argument in node.arguments if isinstance(argument, Literal)]
+    if len(values) < len(node.arguments):
+        checker.report(f"{node.function} takes a literal", node)
+        return
+    try:
+        fitting(checker.overloads[id(node)], tuple(values))(*values)
+    except EvaluationError as error:
+        checker.report(str(error), node.arguments[0])
 
 
 def _is_good(checker: Checker, node: Call, value: object) -> bool:

@@ -36,6 +36,9 @@ class Overload:
     metered: the implementation walks something of a length that a user chooses, in Python or in more than a millisecond
     of C. It takes the Deadline before the values and charges what it really walks (webhook/deadline.py).
 
+    is_literal: the arguments are literals, and the call is tried when an expression is checked: what it raises refuses
+    the expression.
+
     resolved_cost takes the place of cost where the checker left this overload as the only candidate: cel-go knows some
     costs by overload, and a call on dyn values that several overloads could take has no overload before it runs.
     """
@@ -51,3 +54,4 @@ class Overload:
     cost: Cost | None = None
     resolved_cost: Cost | None = None
     metered: bool = False
+    is_literal: bool = False

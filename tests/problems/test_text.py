@@ -1,0 +1,33 @@
+"""How problems read: one sentence each, and lists that end between sentences."""
+
+from webhook.problem import MissingObject, Problem
+from webhook.problems.text import ended, listed, message, sentence
+
+
+def test_a_sentence_has_problem_reason_and_fix():
+    found = Problem(code="g/r", path="spec.a", message="must be whole", fix="set 1", found="`500m`")
+    assert sentence(found) == "spec.a: `500m` must be whole: set 1"
+    assert sentence(Problem(code="g/r", path="", message="must be there")) == "must be there"
+
+
+def test_what_is_missing_is_named():
+    lacking = (MissingObject(kind="DeviceClass", name="x"), MissingObject(kind="Queue", name="q", why="not looked up"))
+    found = Problem(code="g/r", path="spec.a", missing=lacking)
+    assert sentence(found) == "spec.a: not evaluated: DeviceClass x not found, Queue q not looked up"
+
+
+def test_a_very_long_path_is_cut():
+    assert sentence(Problem(code="g/r", path="a" * 10_000, message="m")) == "a" * 500 + "…: m"
+
+
+def test_lists_are_cut_between_sentences():
+    problems = [Problem(code="g/r", path=f"spec.a[{index}]", message="must be whole") for index in range(10)]
+    assert message(problems, 5000).endswith("; spec.a[7]: must be whole; and 2 more")
+    assert listed(["one" * 9, "two", "three" * 9], 60) == f"{'one' * 9}; two; and 1 more"
+    assert listed(["one", "two"], 30) == "one; two"
+
+
+def test_a_text_that_nobody_here_made_may_end_early():
+    assert ended("word " * 10, 12) == "word word …"
+    assert listed(["x" * 100, "y"], 60) == f"{'x' * 40} …; and 1 more"
+    assert listed(["x" * 100], 60) == f"{'x' * 40} …"

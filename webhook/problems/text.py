@@ -1,0 +1,59 @@
+"""The text of problems for people at a terminal: one sentence each, lists cut between sentences and never inside one.
+
+Whatever is shown to `kubectl` is put together here; what other formats show of a problem is theirs. Knows no policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from webhook.problem import Problem
+
+MOST_LISTED: Final = 8
+"""Problems of one validation that its message names; no reader gets further."""
+_LONGEST_PATH: Final = 500
+"""Characters of a path that are shown: the keys of a map may be of any length."""
+_LAST: Final = len("; and 1000000 more")
+
+
+def sentence(problem: Problem) -> str:
+    """`path: found message: fix`, without the parts that are not there."""
+    path = problem.path if len(problem.path) <= _LONGEST_PATH else f"{problem.path[:_LONGEST_PATH]}…"
+    said = " ".join(part for part in (problem.found, problem.message) if part)
+    return ": ".join(part for part in (path, said or _not_evaluated(problem), problem.fix) if part)
+
+
+def _not_evaluated(problem: Problem) -> str:
+    return not_evaluated(map(str, problem.missing))
+
+
+def not_evaluated(missing: Iterable[str]) -> str:
+    """What is said of a rule that needed something that is not there."""
+    return f"not evaluated: {', '.join(dict.fromkeys(missing))}"
+
+
+def message(problems: Sequence[Problem], longest: int) -> str:
+    """The problems of one validation in a text of at most so many characters."""
+    return listed([sentence(problem) for problem in problems], longest, MOST_LISTED)
+
+
+def listed(texts: Sequence[str], longest: int, most: int = 1_000_000) -> str:
+    """Texts in one, as many as fit, and how many more there are; the first one always, and cut where it is too long."""
+    whole = "; ".join(texts[:most])
+    if len(texts) <= most and len(whole) <= longest:
+        return whole
+    kept = [ended(texts[0], longest - _LAST)]
+    room = longest - _LAST - len(kept[0])
+    for text in texts[1:most]:
+        room -= len(text) + 2
+        if room < 0:
+            break
+        kept.append(text)
+    left = len(texts) - len(kept)
+    return "; ".join((*kept, f"and {left} more")) if left else kept[0]
+
+
+def ended(text: str, longest: int) -> str:
+    """A text of at most so many characters; only one that nobody here has made is ever too long."""
+    return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"
