@@ -1,6 +1,9 @@
 """Policies and requests as literals, for tests of several folders."""
 
+from dataclasses import replace
+
 from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo
+from webhook.facts.registry import SHIPPED
 from webhook.policy.load import Options, load_documents
 from webhook.workloads import table
 from webhook.yamlfile import Document
@@ -59,10 +62,13 @@ def _binding(kind, name, spec):
     }
 
 
-def policies(*lists):
+def policies(*lists, registry=SHIPPED):
     """A policy set of the lists that validating() and mutating() give, and of other objects."""
     written = [each for found in lists for each in (found if isinstance(found, list) else [found])]
-    return load_documents([Document(value, "test.yaml", number) for number, value in enumerate(written)], OPTIONS)
+    return load_documents(
+        [Document(value, "test.yaml", number) for number, value in enumerate(written)],
+        replace(OPTIONS, registry=registry),
+    )
 
 
 def request(obj, operation="CREATE", old=None, resource=None, **changes):

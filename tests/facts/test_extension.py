@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-import webhook.facts
 from tests.literals import job, policies, request, validating
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
 from webhook.evaluation.validating import validate
-from webhook.facts import reference, registry
+from webhook.facts import reference
+from webhook.facts.registry import SHIPPED, Package, Registry
 from webhook.policy.interests import interests
 
 FACT = '''
@@ -48,31 +48,28 @@ FACTS = (
 
 
 @pytest.fixture
-def quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package of the new fact, and its row."""
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    """The shipped packages and the one of the new fact."""
     (tmp_path / "quota").mkdir()
     (tmp_path / "quota" / "fact.py").write_text(FACT)
-    row = registry.Package(name="quota", facts=("quota",))
-    monkeypatch.setattr(webhook.facts, "__path__", [*webhook.facts.__path__, str(tmp_path)])
-    monkeypatch.setattr(registry, "PACKAGES", (*registry.PACKAGES, row))
+    monkeypatch.syspath_prepend(tmp_path)
+    return Registry((*SHIPPED.packages, Package(module="quota", facts=("quota",))))
 
 
 RULE = {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]}
 
 
-@pytest.mark.usefixtures("quota")
-def test_a_policy_reads_a_new_fact() -> None:
+def test_a_policy_reads_a_new_fact(registry: Registry) -> None:
     rule = 'quota.found && quota.name == "j"'
-    found = policies(validating(rule, annotations={"facts": "quota"}, rule=RULE))
+    found = policies(validating(rule, annotations={"facts": "quota"}, rule=RULE), registry=registry)
     quota = {"apiVersion": "example.com/v1", "kind": "Quota", "metadata": {"name": "j", "namespace": "team"}}
     for objects, action in (([quota], "admit"), ([], "deny")):
         (decision,) = validate(request(job()), found, FilesCluster(objects), Phase.VALIDATE)
         assert decision.action == action
-    assert "example.com" in {each.gvk.group for each in interests(found.policies)}
-    assert "## quota" in reference.markdown()
+    assert "example.com" in {each.gvk.group for each in interests(found.policies, registry)}
+    assert "## quota" in reference.markdown(registry)
 
 
-@pytest.mark.usefixtures("quota")
-def test_a_misspelt_field_of_it_is_found_when_the_policy_is_loaded() -> None:
+def test_a_misspelt_field_of_it_is_found_when_the_policy_is_loaded(registry: Registry) -> None:
     with pytest.raises(PolicyError, match="undefined field 'size'"):
-        policies(validating("quota.size", annotations={"facts": "quota"}, rule=RULE))
+        policies(validating("quota.size", annotations={"facts": "quota"}, rule=RULE), registry=registry)

@@ -13,7 +13,7 @@ from tests.facts.subjects import subject
 from webhook.attributes import JSON
 from webhook.cel.types import BOOL, DYN, INT, STRING, Structure, Type
 from webhook.cluster.files import FilesCluster
-from webhook.facts import registry
+from webhook.facts.registry import SHIPPED
 from webhook.problem import MissingObject
 
 MANIFESTS = Path(__file__).parents[1] / "data" / "manifests"
@@ -24,11 +24,11 @@ OBJECTS = [
     if isinstance(obj, dict) and obj.get("apiVersion") and obj.get("kind")
 ]
 VIEW = FilesCluster(OBJECTS)
-NAMES = registry.fact_names()
+NAMES = SHIPPED.fact_names
 
 
 def structures(name: str) -> Mapping[str, Structure]:
-    return {each.structure.name: each.structure for each in registry.fact(name).structures}
+    return {each.structure.name: each.structure for each in SHIPPED.fact(name).structures}
 
 
 def check(value: object, kind: Type, known: Mapping[str, Structure], at: str) -> None:
@@ -56,7 +56,7 @@ def check(value: object, kind: Type, known: Mapping[str, Structure], at: str) ->
 @pytest.mark.parametrize("name", NAMES)
 def test_values_agree_with_declared_types(name: str) -> None:
     """So is what is missing: it is said of fields that there are."""
-    fact, known = registry.fact(name), structures(name)
+    fact, known = SHIPPED.fact(name), structures(name)
     fields = {"", *known.get(fact.type.name, Structure("")).fields}
     for obj in OBJECTS:
         result = subject(obj, cluster=VIEW).result(name)
@@ -69,22 +69,22 @@ def test_values_agree_with_declared_types(name: str) -> None:
 def test_nothing_has_facts_too(name: str) -> None:
     """On DELETE the object is null."""
     result = subject(None, cluster=VIEW).result(name)
-    check(result.value, registry.fact(name).type, structures(name), name)
+    check(result.value, SHIPPED.fact(name).type, structures(name), name)
     assert result.lacks() == ()
 
 
 def test_a_package_has_the_facts_that_the_list_says() -> None:
     import importlib
 
-    for package in registry.PACKAGES:
-        declared = importlib.import_module(f"webhook.facts.{package.name}.fact").FACTS
+    for package in SHIPPED.packages:
+        declared = importlib.import_module(f"{package.module}.fact").FACTS if package.facts else ()
         assert tuple(each.name for each in declared) == package.facts
 
 
 def test_a_structure_is_declared_once() -> None:
     """Facts may share one."""
     known: dict[str, object] = {}
-    for each in (each for name in NAMES for each in registry.fact(name).structures):
+    for each in (each for name in NAMES for each in SHIPPED.fact(name).structures):
         assert known.setdefault(each.structure.name, each) is each
 
 
@@ -115,7 +115,7 @@ def test_an_unknown_fact_is_an_error() -> None:
 
 
 def test_kinds_that_facts_look_up() -> None:
-    kinds = {name: {each.gvk.kind for each in registry.fact(name).lookups} for name in NAMES}
+    kinds = {name: {each.gvk.kind for each in SHIPPED.fact(name).lookups} for name in NAMES}
     assert {"ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "ComputeDomain", "Namespace"} <= kinds["dra"]
     assert {"ClusterTrainingRuntime", "TrainingRuntime", "ResourceClaimTemplate"} <= kinds["trainer"]
     assert kinds["training"] == set()

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from webhook.attributes import JSON
+from webhook.evaluation import problem_values
 from webhook.evaluation.cost_budget import CostBudget, Variables
 from webhook.evaluation.expansion import Target
 from webhook.evaluation.match_conditions import ConditionAnswers
@@ -18,6 +19,7 @@ from webhook.evaluation.request_context import RequestContext
 from webhook.policy.compiled import Policy
 from webhook.policy.declarations import REQUEST_RESOURCE
 from webhook.policy.matching import Match
+from webhook.problems.declarations import PROBLEMS
 
 
 class Activation(dict[str, Any]):
@@ -85,8 +87,10 @@ def _names(policy: Policy, needs: Collection[str], target: Target, param: JSON, 
         seen["params"] = param
     if "authorizer" in needs or REQUEST_RESOURCE in needs:
         seen.update(context.authorizer_values())
-    if policy.facts:
+    if policy.facts or policy.checks:
         seen.facts = {name: partial(_value, name, target, param, context) for name in policy.facts if name in needs}
+        if policy.checks and PROBLEMS in needs:
+            seen.facts[PROBLEMS] = partial(problem_values.shown, policy, target, param, context)
     return seen
 
 
@@ -96,9 +100,3 @@ def _of(target: Target) -> Activation:
 
 def _value(name: str, target: Target, param: JSON, context: RequestContext) -> JSON:
     return context.fact(name, target.object, target.attributes, param, target.podset).value
-
-
-def missing(names: Collection[str], target: Target, param: JSON, context: RequestContext) -> list[str]:
-    """What the facts of an object could not be computed from: "ClusterTrainingRuntime x not found"."""
-    results = (context.fact(name, target.object, target.attributes, param, target.podset) for name in sorted(names))
-    return list(dict.fromkeys(str(each) for result in results for each in result.lacks()))

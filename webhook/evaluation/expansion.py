@@ -17,6 +17,7 @@ from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionR
 from webhook.evaluation.request_context import RequestContext
 from webhook.policy.compiled import Policy
 from webhook.policy.matching import Criteria, Match, matches
+from webhook.problem import Problem
 from webhook.workloads.embedded import Embedded, embedded
 from webhook.workloads.podsets import PodSet, podsets
 
@@ -52,6 +53,13 @@ class Target:
         if not message:
             return where, ""
         return where, f"{where}{self._others(rest)}" if path else f"{where}: {message}"
+
+    def locate(self, problem: Problem) -> Problem:
+        """A problem of this object as one of the whole object."""
+        if self.podset is None:
+            return problem
+        path = self.podset.locate(paths.parse(problem.path)) if problem.path else self.podset.path
+        return replace(problem, path=paths.render(path))
 
     def _others(self, text: str) -> str:
         if self.podset is None or self.podset.elsewhere:

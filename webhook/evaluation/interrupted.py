@@ -52,6 +52,7 @@ def _decision(policy: Policy, binding: Binding) -> Decision:
     return Decision(
         kind=policy.kind,
         policy=policy.name,
+        rule=policy.name,
         binding=binding.name,
         action="deny" if policy.is_fail else "admit",
         evaluation="error",

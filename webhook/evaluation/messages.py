@@ -6,6 +6,7 @@ Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.
 from __future__ import annotations
 
 from webhook.policy.compiled import Validation
+from webhook.problems.declarations import Listed, listed
 
 MAX_BYTES = 5 * 1024
 """MaxEvaluatedMessageExpressionSizeBytes (pkg/apis/cel/config.go)."""
@@ -28,6 +29,11 @@ def usable(evaluated: object) -> str:
         return ""
     text = trim(evaluated)
     return "" if "\n" in text or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES else text
+
+
+def listed_problems(rule: Validation, evaluated: object) -> tuple[Listed, ...]:
+    """The problems that a failed rule lists; () for one that gives a text, and where the list could not be made."""
+    return listed(evaluated) if rule.lists_problems and isinstance(evaluated, list) else ()
 
 
 def message(rule: Validation, evaluated: object) -> str:

@@ -199,6 +199,7 @@ class _Run:
             Decision(
                 kind="mutating",
                 policy=policy.name,
+                rule=policy.name,
                 binding=invocation.binding.name,
                 param=invocation.key[2],
                 index=index,
@@ -229,6 +230,7 @@ class _Run:
             Decision(
                 kind="mutating",
                 policy=policy.name,
+                rule=policy.name,
                 binding=binding.name if binding else "",
                 param=param,
                 index=index,

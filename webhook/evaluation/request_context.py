@@ -17,7 +17,9 @@ from webhook.cluster.layered import LayeredCluster
 from webhook.deadline import Deadline
 from webhook.errors import BindingError, EvaluationError, PatchError
 from webhook.facts.assumptions import Assumptions, assumptions
+from webhook.facts.check import Checked
 from webhook.facts.fact import Result
+from webhook.facts.registry import SHIPPED, Registry
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.manifests.label_selectors import Labels, labels_of
@@ -68,6 +70,7 @@ class RequestContext:
     equivalents: Equivalents
     deadline: Deadline = field(default_factory=Deadline)
     authorizer: Authorizer | None = None
+    registry: Registry = SHIPPED
     sent: Match = field(init=False)
     whole: object = None
     virtual: object = None
@@ -154,8 +157,24 @@ class RequestContext:
                 table=self.table,
                 assumptions=assumed,
                 pods=podset.pods if podset else 1,
+                registry=self.registry,
             )
         return known
+
+    def checked(
+        self, group: str, obj: JSON, attributes: Attributes, param: JSON = None, podset: PodSet | None = None
+    ) -> Checked:
+        """What the checks of a group say of an object.
+
+        Raises:
+            LookupFailed: the param cannot be read.
+            EvaluationError: the object holds patches that cannot be merged.
+
+        """
+        try:
+            return self.subject(obj, attributes, param, podset).checked(group)
+        except PatchError as error:
+            raise EvaluationError(f"checks `{group}`: the patches of the object cannot be merged: {error}") from error
 
     def request(self, match: Match) -> JSON:
         """What `request` shows for a match; the same for every policy with that match."""
@@ -185,6 +204,7 @@ def request_context(
         equivalents=policies.equivalents,
         deadline=deadline or Deadline(),
         authorizer=authorizer,
+        registry=policies.registry,
     )
 
 

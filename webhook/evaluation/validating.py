@@ -22,21 +22,27 @@ from webhook.decisions import Decision, ValidationAction
 from webhook.errors import BindingError, BudgetExceeded, EvaluationError, LookupFailed
 from webhook.evaluation import audit_annotations as auditannotations
 from webhook.evaluation import params
-from webhook.evaluation.activation import activation, for_conditions, missing
+from webhook.evaluation.activation import activation, for_conditions
 from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
 from webhook.evaluation.decision_list import DecisionList
 from webhook.evaluation.expansion import Target, bound, targets
 from webhook.evaluation.match_conditions import hold
-from webhook.evaluation.messages import message
+from webhook.evaluation.messages import MAX_BYTES, listed_problems, message
+from webhook.evaluation.not_evaluated import missing, unchecked
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.policy.compiled import Binding, Policy, Validation
 from webhook.policy.matching import is_exempt
 from webhook.policy.policy_set import PolicySet
+from webhook.problem import MissingObject, Problem
+from webhook.problems import text as wording
+from webhook.problems.declarations import Listed
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
 
 _DENY = (ValidationAction.DENY,)
+MOST_PROBLEMS = 1000
+"""Problems that one decision keeps, some hundred kilobytes; reports show a finding for each."""
 _Evaluation = Literal["admit", "deny", "error", "unknown"]
 
 
@@ -102,6 +108,7 @@ def _interrupted(policy: Policy, binding: Binding, text: str) -> Decision:
     """The time was up before all objects were looked at: an evaluation error of the policy as a whole."""
     return Decision(
         policy=policy.name,
+        rule=policy.name,
         binding=binding.name,
         action="deny" if policy.is_fail else "admit",
         evaluation="error",
@@ -136,6 +143,7 @@ def _unusable(policy: Policy, binding: Binding | None, text: str) -> Decision:
     """A configuration error: denied under Fail whatever the binding's actions are."""
     return Decision(
         policy=policy.name,
+        rule=policy.name,
         binding=binding.name if binding else "",
         action="deny" if policy.is_fail else "admit",
         evaluation="error",
@@ -153,6 +161,7 @@ def _unconverted(policy: Policy, binding: Binding, target: Target) -> Decision:
     found, wanted = target.attributes.kind.api_version, target.match.kind.api_version
     return Decision(
         policy=policy.name,
+        rule=policy.name,
         binding=binding.name,
         action="admit",
         evaluation="unknown",
@@ -188,7 +197,7 @@ class _Invocation:
         self.context = context
         self.started = started
         self.budget = CostBudget(RUNTIME_BUDGET, context.deadline)
-        self.lacking: dict[frozenset[str], Sequence[str]] = {}
+        self.lacking: dict[frozenset[str], Sequence[MissingObject]] = {}
 
     def failure(self, text: str) -> Decision:
         """The decision of the policy as a whole that could not be evaluated."""
@@ -213,15 +222,18 @@ class _Invocation:
             found = self._holding()
         else:
             admits = self._admits()
-            found = [self._judge(index, result, texts, admits) for index, result in enumerate(results)]
+            found = [each for index, result in enumerate(results) for each in self._judge(index, result, texts, admits)]
         return [*found, *self._audit()] if body.audits else found
 
     def _holding(self) -> Sequence[Decision]:
         """The decisions when every rule holds: those made beforehand, but for rules whose facts were not known."""
         admits = self._admits()
-        if not self.policy.facts or not any(self._lacks(rule) for rule in self.policy.rules):
+        if not (self.policy.facts or self.policy.checks):
             return admits
-        return [self._unknown(index) or admits[index] for index in range(len(admits))]
+        unknown = [self._unknown(index, rule) for index, rule in enumerate(self.policy.rules)]
+        if not any(unknown):
+            return admits
+        return [each for index, decisions in enumerate(unknown) for each in decisions or (admits[index],)]
 
     def _admits(self) -> Sequence[Decision]:
         """The decisions of rules that hold."""
@@ -231,7 +243,7 @@ class _Invocation:
         path = paths.render(podset.path) if podset else ""
         return _admits(self.binding, params.name_of(self.param), path)
 
-    def _lacks(self, rule: Validation) -> Sequence[str]:
+    def _lacks(self, rule: Validation) -> Sequence[MissingObject]:
         """What the facts that a rule reads could not be computed from."""
         if not rule.facts:
             return ()
@@ -240,10 +252,41 @@ class _Invocation:
             found = self.lacking[rule.facts] = missing(rule.facts, self.target, self.param, self.context)
         return found
 
-    def _unknown(self, index: int) -> Decision | None:
-        """The decision of a rule that holds without what its facts needed."""
-        lacking = self._lacks(self.policy.body().rules[index])
-        return self._decision(index, "unknown", f"not evaluated: {', '.join(lacking)}") if lacking else None
+    def _unknown(self, index: int, rule: Validation) -> Sequence[Decision]:
+        """What is said of a rule that holds without what its facts or checks needed; () where nothing was missing."""
+        if not rule.facts:
+            return ()
+        lacking = self._lacks(rule)
+        if lacking:
+            text = wording.not_evaluated(map(str, lacking))
+            return (replace(self._decision(index, "unknown", text, rule), missing=tuple(lacking)),)
+        found = unchecked(rule, self.policy, self.target, self.param, self.context)
+        return self._listed(index, "unknown", rule, found)
+
+    def _listed(
+        self, index: int, evaluation: _Evaluation, rule: Validation, listed: Sequence[Listed]
+    ) -> Sequence[Decision]:
+        """A decision about the problems that deny and one about those that only warn."""
+        made = []
+        for action in ("Deny", "Warn"):
+            some = [problem for problem, own in listed if own == action]
+            if some:
+                decision = self._about(some, index, evaluation, rule)
+                made.append(decision if action == "Deny" else replace(decision, actions=_warning(decision.actions)))
+        return made
+
+    def _about(self, problems: Sequence[Problem], index: int, evaluation: _Evaluation, rule: Validation) -> Decision:
+        """A decision about problems, with their paths in the whole object."""
+        kept = problems[:MOST_PROBLEMS]
+        located = tuple(self.target.locate(problem) for problem in self.context.deadline.each(kept))
+        return replace(
+            self._decision(index, evaluation, rule=rule),
+            rule=located[0].code,
+            path=located[0].path,
+            message=wording.message(located, MAX_BYTES),
+            problems=located,
+            missing=tuple(dict.fromkeys(each for problem in located for each in problem.missing)),
+        )
 
     def _results(self, rules: Sequence[Validation], seen: dict[str, Any]) -> Sequence[bool | EvaluationError]:
         found: list[bool | EvaluationError] = []
@@ -295,16 +338,17 @@ class _Invocation:
 
     def _judge(
         self, index: int, result: bool | EvaluationError, texts: Sequence[object], admits: Sequence[Decision]
-    ) -> Decision:
+    ) -> Sequence[Decision]:
         rule = self.policy.rules[index]
         text = texts[index] if texts else None
         if isinstance(result, EvaluationError):
-            return self._decision(index, "error", str(result))
+            return (self._decision(index, "error", str(result)),)
         if isinstance(text, OutOfBudget):
-            return self._decision(index, "error", f"failed messageExpression: {text}")
-        if not result:
-            return self._decision(index, "deny", message(rule, text), rule)
-        return self._unknown(index) or admits[index]
+            return (self._decision(index, "error", f"failed messageExpression: {text}"),)
+        if result:
+            return self._unknown(index, rule) or (admits[index],)
+        listed = self._listed(index, "deny", rule, listed_problems(rule, text))
+        return listed or (self._decision(index, "deny", message(rule, text), rule),)
 
     def _audit(self) -> Iterator[Decision]:
         budget = CostBudget(RUNTIME_BUDGET, self.context.deadline)
@@ -316,23 +360,35 @@ class _Invocation:
             yield replace(self._decision(None, "admit"), audit_annotations=published)
 
     def _decision(
-        self, index: int | None, evaluation: _Evaluation, text: str = "", rule: Validation | None = None
+        self,
+        index: int | None,
+        evaluation: _Evaluation,
+        text: str = "",
+        rule: Validation | None = None,
     ) -> Decision:
-        is_denial = evaluation == "deny" or (evaluation == "error" and self.policy.is_fail)
-        path, text = self.target.reroot(text) if text else self.target.reroot("")
+        policy, actions = self.policy, self.binding.actions
+        is_denial = evaluation == "deny" or (evaluation == "error" and policy.is_fail)
+        is_denial = is_denial or (evaluation == "unknown" and policy.missing != "admit")
+        path, text = self.target.reroot(text)
         return Decision(
-            policy=self.policy.name,
+            policy=policy.name,
+            rule=policy.rule_id(index),
             binding=self.binding.name,
             param=params.name_of(self.param),
             index=index,
             path=path,
             action="deny" if is_denial else "admit",
             evaluation=evaluation,
-            actions=self.binding.actions,
+            actions=_warning(actions) if evaluation == "unknown" and policy.missing == "warn" else actions,
             message=text,
-            reason=rule.reason if rule else "Invalid" if is_denial else "",
-            code=rule.code if rule else 422 if is_denial else 0,
+            reason=(rule.reason if rule else "Invalid") if is_denial else "",
+            code=(rule.code if rule else 422) if is_denial else 0,
             elapsed_s=perf_counter() - self.started,
-            severity=self.policy.severity,
-            category=self.policy.category,
+            severity=policy.severity,
+            category=policy.category,
         )
+
+
+def _warning(actions: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
+    """The actions of a binding, without a denial: a warning in its place."""
+    return tuple(dict.fromkeys(ValidationAction.WARN if each is ValidationAction.DENY else each for each in actions))

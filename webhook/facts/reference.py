@@ -7,8 +7,8 @@ from typing import Final
 
 from webhook.cel.types import Type
 from webhook.cluster.interest import Interest, combined
-from webhook.facts import registry
 from webhook.facts.fact import Fact, FactStructure
+from webhook.facts.registry import Registry
 
 _TITLE: Final = """\
 # Facts
@@ -25,9 +25,9 @@ reported as not evaluated.
 """
 
 
-def markdown() -> str:
+def markdown(registry: Registry) -> str:
     """The whole page."""
-    facts = [registry.fact(name) for name in registry.fact_names()]
+    facts = [registry.fact(name) for name in registry.fact_names]
     index = "\n".join(f"- [{fact.name}](#{fact.name.lower()}): {_first_sentence(fact.about)}" for fact in facts)
     return "\n".join((_TITLE, index, "", *(line for fact in facts for line in _fact(fact))))
 

@@ -5,48 +5,110 @@ A package is imported when a policy asks for something of it, so that start-up c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from webhook.facts.fact import Fact
+from webhook.problems.catalogue import Catalogue, load
+
+if TYPE_CHECKING:
+    from webhook.facts.check import Check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
-    """One package: its name, and the facts that `FACTS` of its `fact.py` declares."""
+    """One package.
 
-    name: str
+    Args:
+        module: its name.
+        facts: those that `FACTS` of its `fact.py` declares.
+        groups: the groups of checks that `CHECKS` of its `checks.py` has, whose rules its `problems.yaml` declares.
+    """
+
+    module: str
     facts: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+    @property
+    def problems(self) -> Path:
+        """The file that declares the rules of its groups."""
+        return Path(str(import_module(self.module).__file__)).with_name("problems.yaml")
 
 
-PACKAGES: Final = (
-    Package(name="pods", facts=("podSets",)),
-    Package(name="gpu", facts=("gpu", "portableGpu")),
-    Package(name="dra", facts=("dra", "inventory")),
-    Package(name="scheduling", facts=("podGroup", "priorities")),
-    Package(name="trainer", facts=("trainer", "running")),
-    Package(name="training_jobs", facts=("training",)),
-    Package(name="opensandbox", facts=("sandbox",)),
-)
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """The packages that policies may ask for."""
 
+    packages: tuple[Package, ...]
 
-def fact_names() -> tuple[str, ...]:
-    """Every fact that a policy may ask for."""
-    return tuple(name for package in PACKAGES for name in package.facts)
+    @property
+    def fact_names(self) -> tuple[str, ...]:
+        """Every fact that a policy may ask for."""
+        return tuple(name for package in self.packages for name in package.facts)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Every group of checks."""
+        return tuple(group for package in self.packages for group in package.groups)
+
+    def fact(self, name: str) -> Fact:
+        """A fact by its CEL name.
+
+        Raises:
+            KeyError: there is none.
+
+        """
+        return _fact(self.packages, name)
+
+    def checks(self, group: str) -> Sequence[Check]:
+        """The checks of a group."""
+        return _checks(self.packages, group)
+
+    def catalogue(self, groups: tuple[str, ...]) -> Catalogue:
+        """The rules of some groups.
+
+        Raises:
+            InputError: every mistake in the files that declare them.
+
+        """
+        return _catalogue(self.packages, groups)
 
 
 @cache
-def fact(name: str) -> Fact:
-    """A fact by its CEL name.
-
-    Raises:
-        KeyError: there is none.
-
-    """
-    for package in PACKAGES:
+def _fact(packages: tuple[Package, ...], name: str) -> Fact:
+    for package in packages:
         if name in package.facts:
-            declared: tuple[Fact, ...] = import_module(f"{__package__}.{package.name}.fact").FACTS
+            declared: tuple[Fact, ...] = import_module(f"{package.module}.fact").FACTS
             return next(each for each in declared if each.name == name)
     raise KeyError(name)
+
+
+@cache
+def _checks(packages: tuple[Package, ...], group: str) -> Sequence[Check]:
+    package = next(package for package in packages if group in package.groups)
+    declared: tuple[Check, ...] = import_module(f"{package.module}.checks").CHECKS
+    return tuple(check for check in declared if check.group == group)
+
+
+@cache
+def _catalogue(packages: tuple[Package, ...], groups: tuple[str, ...]) -> Catalogue:
+    rules = load(package.problems for package in packages if not set(groups).isdisjoint(package.groups))
+    return {name: rule for name, rule in rules.items() if rule.group in groups}
+
+
+SHIPPED: Final = Registry(
+    (
+        Package(module="webhook.facts.pods", facts=("podSets",), groups=("pod-resources",)),
+        Package(module="webhook.facts.gpu", facts=("gpu", "portableGpu")),
+        Package(module="webhook.facts.dra", facts=("dra", "inventory")),
+        Package(module="webhook.facts.scheduling", facts=("podGroup", "priorities")),
+        Package(module="webhook.facts.trainer", facts=("trainer", "running")),
+        Package(module="webhook.facts.training_jobs", facts=("training",)),
+        Package(module="webhook.facts.opensandbox", facts=("sandbox",)),
+    )
+)
+"""The packages of this room, a row each."""

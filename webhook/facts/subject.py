@@ -12,9 +12,10 @@ from typing import Any, TypeVar, cast
 
 from webhook.attributes import JSON, Attributes
 from webhook.deadline import Deadline
-from webhook.facts import registry
 from webhook.facts.assumptions import Assumptions
+from webhook.facts.check import Checked, check
 from webhook.facts.fact import Result
+from webhook.facts.registry import SHIPPED, Registry
 from webhook.facts.view import View
 from webhook.workloads.table import Table
 
@@ -33,6 +34,7 @@ class Subject:
         table: the kinds that hold pods.
         assumptions: releases, from the policy's param.
         pods: how many pods a virtual Pod stands for, None where nobody knows; 1 for other objects.
+        registry: the facts and checks that there are.
 
     """
 
@@ -43,6 +45,7 @@ class Subject:
     table: Table
     assumptions: Assumptions = field(default_factory=Assumptions)
     pods: int | None = 1
+    registry: Registry = SHIPPED
     _results: dict[object, Any] = field(default_factory=dict, init=False)
 
     @property
@@ -75,7 +78,14 @@ class Subject:
             KeyError: there is no such fact.
 
         """
-        return self.once(registry.fact(name).compute)
+        return self.once(self.registry.fact(name).compute)
+
+    def checked(self, group: str) -> Checked:
+        """What the checks of a group say of the object."""
+        if group not in self._results:
+            self.deadline.look()
+            self._results[group] = check(self.registry.checks(group), self)
+        return cast("Checked", self._results[group])
 
     def once(self, compute: Callable[[Subject], _T]) -> _T:
         """What a function makes of the object, computed when it is first asked for."""
@@ -93,4 +103,5 @@ class Subject:
             cluster=self.cluster,
             table=self.table,
             assumptions=self.assumptions,
+            registry=self.registry,
         )

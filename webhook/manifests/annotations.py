@@ -17,7 +17,8 @@ from webhook.paths import FieldPath
 PREFIX = "claimgate.dev/"
 PHASES = ("validate", "mutate", "both")
 SEVERITIES = ("critical", "high", "medium", "low", "info")
-_NAMES = ("expand", "facts", "phase", "updates", "severity", "category", "docs")
+MISSING = ("admit", "deny", "warn")
+_NAMES = ("expand", "facts", "checks", "missing", "phase", "updates", "severity", "category", "docs")
 
 SPEC_CHANGES = {
     "name": f"{PREFIX}updates",
@@ -29,11 +30,16 @@ labels and finalizers may still change."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a policy's annotations say; defaults where they say nothing."""
+    """What a policy's annotations say; defaults where they say nothing.
+
+    `missing` is what becomes of a rule that cannot be evaluated because an object that it needs is not there.
+    """
 
     expands: bool = False
     enters: bool = False
     facts: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    missing: Literal["admit", "deny", "warn"] = "admit"
     phase: Literal["validate", "mutate", "both"] = "validate"
     is_about_specs: bool = False
     severity: str = ""
@@ -41,10 +47,12 @@ class Settings:
     docs: str = ""
 
 
-def settings(annotations: Mapping[str, str], known_facts: tuple[str, ...]) -> tuple[Settings, tuple[FieldError, ...]]:
+def settings(
+    annotations: Mapping[str, str], known_facts: tuple[str, ...], known_checks: tuple[str, ...] = ()
+) -> tuple[Settings, tuple[FieldError, ...]]:
     """Read the annotations of this project; others are left alone."""
     own = {key.removeprefix(PREFIX): text.strip() for key, text in annotations.items() if key.startswith(PREFIX)}
-    facts = tuple(name.strip() for name in own.get("facts", "").split(",") if name.strip())
+    facts, checks = _listed(own.get("facts", "")), _listed(own.get("checks", ""))
     errors = [_unknown(name) for name in own if name not in _NAMES]
     errors += [
         error
@@ -53,16 +61,20 @@ def settings(annotations: Mapping[str, str], known_facts: tuple[str, ...]) -> tu
             _one_of("phase", own, PHASES),
             _one_of("updates", own, ("spec",)),
             _one_of("severity", own, SEVERITIES),
+            _one_of("missing", own, MISSING),
             *(_one_of("facts", {"facts": fact}, known_facts) for fact in facts),
+            *(_one_of("checks", {"checks": group}, known_checks) for group in checks),
         )
         if error
     ]
-    phase = own.get("phase", "validate")
+    phase, missing = own.get("phase", "validate"), own.get("missing", "admit")
     return (
         Settings(
             expands=own.get("expand") == "pods",
             enters=own.get("expand") == "objects",
             facts=tuple(fact for fact in facts if fact in known_facts),
+            checks=tuple(group for group in checks if group in known_checks),
+            missing="deny" if missing == "deny" else "warn" if missing == "warn" else "admit",
             phase="mutate" if phase == "mutate" else "both" if phase == "both" else "validate",
             is_about_specs=own.get("updates") == "spec",
             severity=own.get("severity", ""),
@@ -85,6 +97,10 @@ def spelled_out(manifest: JSON) -> JSON:
         "metadata": {**manifest["metadata"], "annotations": kept},
         "spec": {**manifest["spec"], "matchConditions": conditions},
     }
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 def _path(name: str) -> FieldPath:

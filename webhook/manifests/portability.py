@@ -23,6 +23,8 @@ def obstacles(manifest: PolicyManifest, settings: Settings) -> tuple[str, ...]:
     found = []
     if settings.facts:
         found.append(f"uses facts ({', '.join(settings.facts)}), which only claimgate computes")
+    if settings.checks:
+        found.append(f"uses checks ({', '.join(settings.checks)}), which only claimgate makes")
     if settings.expands:
         found.append(f"{EXPANDS} ({PREFIX}expand)")
     if settings.is_about_specs:

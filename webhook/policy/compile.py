@@ -15,6 +15,7 @@ from webhook.cel import Engine
 from webhook.cel.library.declaration import Version
 from webhook.cel.types import BOOL, DYN, NULL, STRING, list_of, object_type
 from webhook.decisions import REASON_CODES, ValidationAction
+from webhook.facts.registry import SHIPPED, Registry
 from webhook.manifests import annotations as extensions
 from webhook.manifests import validation as verification
 from webhook.manifests.field_errors import FieldError, duplicate, invalid, required, unsupported
@@ -50,6 +51,7 @@ from webhook.policy.compiled import (
 )
 from webhook.policy.expressions import Walk
 from webhook.policy.matching import criteria
+from webhook.problems.declarations import LIST_OF_PROBLEMS
 
 OBJECT, JSON_PATCHES = object_type("Object"), list_of(object_type("JSONPatch"))
 T = TypeVar("T", GroupVersionKind, ParamSource)
@@ -61,9 +63,9 @@ def compile_policy(
     manifest: PolicyManifest,
     engine: Engine,
     version: Version,
-    known_facts: tuple[str, ...] = (),
     file: str = "",
     *,
+    registry: Registry = SHIPPED,
     is_lazy: bool = False,
 ) -> tuple[Policy, tuple[FieldError, ...]]:
     """Compile a policy, without its bindings; errors in the API server's order and words.
@@ -71,7 +73,7 @@ def compile_policy(
     A lazy policy is compiled when it is first asked, and what is wrong with its expressions is an error of theirs then.
     """
     spec, meta = manifest.spec, manifest.metadata
-    settings, complaints = extensions.settings(meta.annotations, known_facts)
+    settings, complaints = extensions.settings(meta.annotations, registry.fact_names, registry.groups)
     errors = [*verification.metadata(meta), *complaints, *verification.head(spec, _SPEC)]
     if settings.expands and not names_pods(manifest):
         path: FieldPath = ("metadata", "annotations", f"{extensions.PREFIX}expand")
@@ -79,7 +81,9 @@ def compile_policy(
     if settings.enters and isinstance(spec, MutatingSpec):
         path = ("metadata", "annotations", f"{extensions.PREFIX}expand")
         errors.append(invalid(path, "objects", "is for validating policies; objects inside others are not changed"))
-    walk = partial(Walk, engine, version, spec.param_kind is not None, settings.facts)
+    facts = tuple(map(registry.fact, settings.facts))
+    rules = registry.catalogue(settings.checks) if settings.checks else {}
+    walk = partial(Walk, engine, version, spec.param_kind is not None, facts, rules)
     own = settings.is_about_specs
     gate, body = (
         Deferred(lambda: _gate(manifest, walk(), is_about_specs=own)),
@@ -104,6 +108,9 @@ def compile_policy(
         rule_count=0 if isinstance(spec, MutatingSpec) else len(spec.validations),
         reinvokes=isinstance(spec, MutatingSpec) and spec.reinvocation_policy == "IfNeeded",
         facts=settings.facts,
+        checks=settings.checks,
+        catalogue=rules,
+        missing=settings.missing,
         expands=settings.expands,
         enters=settings.enters,
         phase="mutate" if is_mutating else settings.phase,
@@ -193,14 +200,17 @@ def _rule(walk: Walk, found: ValidationManifest, path: FieldPath) -> Validation:
     expression = walk.expression((*path, "expression"), found.expression, walk.place(), (BOOL,), _UNSPECIFIED)
     message = None
     where = (*path, "messageExpression")
+    texts = (STRING, LIST_OF_PROBLEMS) if walk.rules else (STRING,)
     if found.message_expression.strip():
-        message = walk.expression(where, found.message_expression, walk.place(authorizer=False), (STRING,))
+        message = walk.expression(where, found.message_expression, walk.place(authorizer=False), texts)
     elif found.message_expression:
         walk.errors.append(invalid(where, found.message_expression, "must be non-empty if specified"))
     walk.errors += verification.validation_texts(found, path)
     reason = found.reason or "Invalid"
     code = REASON_CODES.get(reason, 422)
-    return Validation(expression, found.message.strip(), message, reason, code, walk.facts_of(expression))
+    lists = message is not None and message.program is not None and message.program.result == LIST_OF_PROBLEMS
+    facts = walk.facts_of(expression)
+    return Validation(expression, found.message.strip(), message, reason, code, facts, lists_problems=lists)
 
 
 def _audits(walk: Walk, manifest: ValidatingPolicyManifest) -> tuple[AuditAnnotation, ...]:

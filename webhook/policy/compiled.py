@@ -7,7 +7,7 @@ not compile stays here with its error, so that the policy's failurePolicy can sp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
 from webhook.attributes import GroupVersionKind
@@ -15,6 +15,7 @@ from webhook.cel import Program
 from webhook.decisions import Decision, ValidationAction
 from webhook.manifests.label_selectors import Selector
 from webhook.policy.matching import Criteria
+from webhook.problems.catalogue import Catalogue
 
 SHARED = frozenset(("object", "oldObject", "request", "namespaceObject"))
 """Names that mean the same to the conditions of every policy that is asked about an object."""
@@ -40,7 +41,10 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Validation:
-    """One validation. `reason` and `code` are what a denial carries; `facts` are those that the rule reads."""
+    """One validation. `reason` and `code` are what a denial carries; `facts` are those that it reads, problems too.
+
+    `lists_problems`: its messageExpression gives a list of problems, not a text.
+    """
 
     expression: Expression
     message: str
@@ -48,6 +52,7 @@ class Validation:
     reason: str
     code: int
     facts: frozenset[str] = frozenset()
+    lists_problems: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,7 +147,9 @@ class Policy:
 
     What decides whether it is asked stands here and in the gate; the other expressions are in the body, which most
     requests never reach. `expands` is the annotation `expand: pods`, `enters` is `expand: objects`, `phase` where a
-    validating policy speaks. `obstacles` say why the policy cannot be installed natively.
+    validating policy speaks. `checks` are the groups whose problems it reads, `catalogue` their rules,
+    `missing` what becomes of a rule without an object that it needs, `rule_ids` the ids of its validations. `obstacles`
+    say why it cannot be installed natively.
     """
 
     kind: Literal["validating", "mutating"]
@@ -158,6 +165,10 @@ class Policy:
     reinvokes: bool = False
     bindings: tuple[Binding, ...] = ()
     facts: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    missing: Literal["admit", "deny", "warn"] = "admit"
+    catalogue: Catalogue = field(default_factory=dict)
+    rule_ids: tuple[str, ...] = ()
     expands: bool = False
     enters: bool = False
     phase: Literal["validate", "mutate", "both"] = "validate"
@@ -165,6 +176,10 @@ class Policy:
     category: str = ""
     docs: str = ""
     obstacles: tuple[str, ...] = ()
+
+    def rule_id(self, index: int | None) -> str:
+        """The id of a validation; the policy's name where nobody gave it one, and for the policy as a whole."""
+        return self.rule_ids[index] if index is not None and self.rule_ids else self.name
 
     @property
     def conditions(self) -> tuple[Condition, ...]:

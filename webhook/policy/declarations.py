@@ -8,6 +8,7 @@ pkg/admission/plugin/cel/compile.go (BuildRequestType, BuildNamespaceType, creat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from webhook.cel.environment import Environment
@@ -30,6 +31,9 @@ from webhook.cel.types import (
     object_type,
     opaque,
 )
+from webhook.facts.fact import Fact
+from webhook.problems.catalogue import Catalogue
+from webhook.problems.declarations import LIST_OF_PROBLEMS, PROBLEM, PROBLEMS, code_function
 
 AUTHORIZER = opaque("kubernetes.authorization.Authorizer")
 RESOURCE_CHECK = opaque("kubernetes.authorization.ResourceCheck")
@@ -121,16 +125,20 @@ def environment(version: Version, *, params: bool, authorizer: bool, mutation: b
     return Environment(version=version, variables=variables, structures=_STRUCTURES, mutation=mutation)
 
 
-def with_facts(place: Environment, names: Sequence[str]) -> Environment:
+def with_facts(place: Environment, facts: Sequence[Fact]) -> Environment:
     """A place with the facts that a policy declares."""
-    if not names:
-        return place
-    from webhook.facts import registry
-
-    for fact in map(registry.fact, names):
+    for fact in facts:
         structures = {each.structure.name: each.structure for each in fact.structures}
         place = place.extend(variables={fact.name: fact.type}, structures=structures)
     return place
+
+
+def with_problems(place: Environment, rules: Catalogue) -> Environment:
+    """A place with the problems that the checks of a policy find, and the function that names their rules."""
+    if not rules:
+        return place
+    made = place.extend(variables={PROBLEMS: LIST_OF_PROBLEMS}, structures={PROBLEM.name: PROBLEM})
+    return replace(made, functions=(*made.functions, code_function(rules)))
 
 
 def with_variables(place: Environment, types: Mapping[str, Type]) -> Environment:

@@ -14,10 +14,13 @@ from webhook.cel.environment import Environment
 from webhook.cel.library.declaration import Version
 from webhook.cel.types import Type
 from webhook.errors import CompileError
+from webhook.facts.fact import Fact
 from webhook.manifests.field_errors import FieldError, internal, invalid, required
 from webhook.paths import FieldPath
 from webhook.policy import declarations
 from webhook.policy.compiled import Expression
+from webhook.problems.catalogue import Catalogue
+from webhook.problems.declarations import PROBLEMS
 
 _VARIABLE = re.compile(r"\bvariables\s*\.\s*\??\s*([A-Za-z_]\w*)")
 _NOT_INSTANTIATED = "program instantiation failed: "
@@ -28,13 +31,15 @@ _NOT_INSTANTIATED = "program instantiation failed: "
 class Walk:
     """One policy being compiled: the environment that grows with its variables, and what was found so far.
 
-    `types` is None as long as there is no `variables`. `needs` are the names that the expressions read.
+    `types` is None as long as there is no `variables`. `needs` are the names that the expressions read, `rules` those
+    that the checks of the policy may find broken.
     """
 
     engine: Engine
     version: Version
     has_params: bool
-    facts: Sequence[str]
+    facts: Sequence[Fact]
+    rules: Catalogue = field(default_factory=dict)
     types: dict[str, Type] | None = None
     variables: dict[str, Expression] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()
@@ -44,7 +49,7 @@ class Walk:
     def place(self, *, authorizer: bool = True, variables: bool = True, mutation: bool = False) -> Environment:
         """The environment of one kind of expression, with the variables declared so far."""
         found = declarations.environment(self.version, params=self.has_params, authorizer=authorizer, mutation=mutation)
-        found = declarations.with_facts(found, self.facts)
+        found = declarations.with_problems(declarations.with_facts(found, self.facts), self.rules)
         if variables and self.types is not None:
             found = declarations.with_variables(found, self.types)
         return found
@@ -106,11 +111,12 @@ class Walk:
         self.types = {**(self.types or {}), name: declarations.variable_type(result)}
 
     def facts_of(self, found: Expression) -> frozenset[str]:
-        """The facts that an expression reads, itself or through the variables that its text names."""
-        if not self.facts or found.program is None:
+        """The facts that an expression reads, itself or through the variables that its text names; problems are one."""
+        known = frozenset((*(fact.name for fact in self.facts), *([PROBLEMS] if self.rules else ())))
+        if not known or found.program is None:
             return frozenset()
         used = _VARIABLE.findall(found.source)
-        return (found.program.names & frozenset(self.facts)).union(*(self._reads.get(name, ()) for name in used))
+        return (found.program.names & known).union(*(self._reads.get(name, ()) for name in used))
 
 
 def _wrong_type(found: Type, expected: Sequence[Type]) -> str:

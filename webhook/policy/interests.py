@@ -13,6 +13,7 @@ from typing import Final
 from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.interest import Interest, Scope, combined, reading
 from webhook.cluster.lookup import place_of
+from webhook.facts.registry import Registry
 from webhook.paths import get
 from webhook.policy.compiled import Policy
 from webhook.policy.declarations import NAMESPACE_METADATA
@@ -23,17 +24,16 @@ _USE: Final = re.compile(
 """One use of `namespaceObject`, and which field it reads, if that is written out."""
 
 
-def interests(policies: Sequence[Policy], params: Iterable[JSON] = ()) -> tuple[Interest, ...]:
+def interests(policies: Sequence[Policy], registry: Registry, params: Iterable[JSON] = ()) -> tuple[Interest, ...]:
     """What a view of the cluster must hold for these policies; params are the objects shipped beside them."""
     found = [reading(NAMESPACE, *_namespace_fields(policies))]
     for policy in policies:
         if policy.param_kind is not None:
             found += _params(policy.param_kind, policy, params)
-    names = sorted({name for policy in policies for name in policy.facts})
-    if names:
-        from webhook.facts import registry
-
-        found += [each for name in names for each in registry.fact(name).lookups]
+    for name in sorted({name for policy in policies for name in policy.facts}):
+        found += registry.fact(name).lookups
+    for group in sorted({group for policy in policies for group in policy.checks}):
+        found += [each for check in registry.checks(group) for each in check.lookups]
     return combined(found)
 
 

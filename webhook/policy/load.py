@@ -19,7 +19,7 @@ from webhook.cel.library.declaration import Version
 from webhook.cel.library.go_text import quote
 from webhook.decisions import Decision
 from webhook.errors import InputError, PolicyError, Problem
-from webhook.manifests.annotations import PREFIX
+from webhook.facts.registry import SHIPPED, Registry
 from webhook.manifests.field_errors import FieldError, aggregate
 from webhook.manifests.models import (
     GROUP,
@@ -39,6 +39,8 @@ from webhook.paths import FieldPath, get, render
 from webhook.policy.compile import compile_binding, compile_policy
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.policy_set import PolicySet
+from webhook.problems import policy_rules
+from webhook.problems.catalogue import Rule
 from webhook.workloads.table import Table
 
 EngineName: TypeAlias = Literal["compiled", "celpy"]
@@ -51,6 +53,8 @@ _OTHER_KINDS = frozenset(("ValidatingWebhookConfiguration", "MutatingWebhookConf
 class Options:
     """How policies are compiled: the CEL engine, the Kubernetes version whose CEL they may use, the workload table.
 
+    `registry` names the checks that they may ask for.
+
     `lazy` puts the expressions of a policy off until it is first asked: for policies that are known to compile.
     """
 
@@ -58,6 +62,7 @@ class Options:
     version: Version = (1, 36)
     table: Table
     lazy: bool = False
+    registry: Registry = SHIPPED
 
 
 def load(places: Sequence[Path | str], options: Options) -> PolicySet:
@@ -68,6 +73,7 @@ def load(places: Sequence[Path | str], options: Options) -> PolicySet:
 
     """
     documents: list[yamlfile.Document] = []
+    rules: list[yamlfile.Document] = []
     problems: list[Problem] = []
     try:
         files = yamlfile.discover(places)
@@ -78,10 +84,10 @@ def load(places: Sequence[Path | str], options: Options) -> PolicySet:
         if _is_test(file, roots):
             continue
         try:
-            documents.extend(yamlfile.read(file))
+            (rules if file.name == policy_rules.FILE else documents).extend(yamlfile.read(file))
         except InputError as error:
             problems.extend(error.problems)
-    found = load_documents(documents, options, problems)
+    found = load_documents(documents, options, problems, rules=rules)
     if not found.policies:
         where = ", ".join(map(str, places)) or "nothing"
         raise PolicyError((Problem(message=f"no policy found; expected a {VALIDATING} or a {MUTATING}", file=where),))
@@ -96,9 +102,13 @@ def _is_test(file: Path, roots: Iterable[Path]) -> bool:
 
 
 def load_documents(
-    documents: Iterable[yamlfile.Document], options: Options, problems: Iterable[Problem] = ()
+    documents: Iterable[yamlfile.Document],
+    options: Options,
+    problems: Iterable[Problem] = (),
+    *,
+    rules: Iterable[yamlfile.Document] = (),
 ) -> PolicySet:
-    """The same from objects that are already read.
+    """The same from objects that are already read. `rules` say what the validations of policies are (rules.yaml).
 
     Raises:
         PolicyError: every problem, those given included.
@@ -109,6 +119,8 @@ def load_documents(
     for document in documents:
         for value, path in _unlisted(document.value, ()):
             loading.take(_Source(document, path), value)
+    for document in rules:
+        loading.name_rules(document)
     return loading.finish()
 
 
@@ -177,6 +189,8 @@ class _Loading:
     problems: list[Problem] = field(default_factory=list)
     unread: set[str] = field(default_factory=set)
     """Names of what is there and could not be read; "" when the name could not be read either."""
+    rules: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
+    """The rules of policies, in the order of their validations."""
 
     def take(self, source: _Source, value: JSON) -> None:
         """Sort one object: policy, binding, or something that may be a parameter."""
@@ -218,9 +232,10 @@ class _Loading:
         self.unread.add(name if isinstance(name, str) else "")
 
     def _policy(self, manifest: PolicyManifest, file: str) -> tuple[Policy, Sequence[FieldError]]:
-        known = known_facts() if f"{PREFIX}facts" in manifest.metadata.annotations else ()
         chosen = self.options
-        return compile_policy(manifest, self.engine, chosen.version, known, file, is_lazy=chosen.lazy)
+        return compile_policy(
+            manifest, self.engine, chosen.version, file, registry=chosen.registry, is_lazy=chosen.lazy
+        )
 
     def _keep(
         self, kept: dict[tuple[str, str], tuple[_Source, Any]], kind: str, source: _Source, found: Policy | Binding
@@ -231,6 +246,26 @@ class _Loading:
             self.problems.append(source.problem(("metadata", "name"), text))
         else:
             kept[key] = (source, found)
+
+    def name_rules(self, document: yamlfile.Document) -> None:
+        """Take the rules that a document declares for the validations of policies."""
+        try:
+            declared = policy_rules.read(document)
+        except InputError as error:
+            self.problems += error.problems
+            return
+        for name, rules in declared.items():
+            found = [policy for (_, each), (_, policy) in self.policies.items() if each == name]
+            path, text = ("policies", name), ""
+            if not found and name not in self.unread:
+                text = f"no policy `{name}` is loaded: load it too, or correct the name"
+            elif found and found[0].rule_count != len(rules):
+                text = f"declares {len(rules)} rules for the {found[0].rule_count} validations of the policy"
+            elif name in self.rules:
+                text = f"the rules of policy `{name}` are declared twice: remove one declaration"
+            if text:
+                self.problems.append(_Source(document, ()).problem(path, text))
+            self.rules[name] = rules
 
     def finish(self) -> PolicySet:
         """Join policies and bindings.
@@ -248,6 +283,7 @@ class _Loading:
             mutating=self._joined(MUTATING, MUTATING_BINDING),
             params=tuple(other for other in self.others if _group_kind(other) in kinds),
             table=self.options.table,
+            registry=self.options.registry,
         )
 
     def _find_dangling(self) -> None:
@@ -268,7 +304,11 @@ class _Loading:
             if found == binding_kind:
                 bound.setdefault(binding.policy, []).append(binding)
         named = sorted((name, policy) for (found, name), (_, policy) in self.policies.items() if found == kind)
-        return tuple(join(policy, bound.get(name, ())) for name, policy in named)
+        return tuple(join(self._ruled(policy), bound.get(name, ())) for name, policy in named)
+
+    def _ruled(self, policy: Policy) -> Policy:
+        rules = self.rules.get(policy.name)
+        return replace(policy, rule_ids=tuple(rule.id for rule in rules)) if rules else policy
 
 
 def join(policy: Policy, bindings: Iterable[Binding]) -> Policy:
@@ -280,6 +320,7 @@ def _admits(policy: Policy, binding: Binding) -> tuple[Decision, ...]:
     return tuple(
         Decision(
             policy=policy.name,
+            rule=policy.rule_id(index),
             binding=binding.name,
             index=index,
             action="admit",
@@ -290,13 +331,6 @@ def _admits(policy: Policy, binding: Binding) -> tuple[Decision, ...]:
         )
         for index in range(policy.rule_count)
     )
-
-
-def known_facts() -> tuple[str, ...]:
-    """The names of the facts room."""
-    from webhook.facts import registry
-
-    return registry.fact_names()
 
 
 def _group_kind(value: JSON) -> tuple[str, str]:

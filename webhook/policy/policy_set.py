@@ -14,6 +14,7 @@ from typing import TypeAlias
 from webhook.attributes import JSON, Attributes, Operation, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Interest
+from webhook.facts.registry import SHIPPED, Registry
 from webhook.policy.compiled import Policy
 from webhook.policy.equivalent_resources import Equivalents, equivalents
 from webhook.policy.interests import interests
@@ -51,6 +52,7 @@ class PolicySet:
     mutating: tuple[Policy, ...]
     params: tuple[JSON, ...] = ()
     table: Table
+    registry: Registry = SHIPPED
     equivalents: Equivalents = field(init=False, repr=False)
     shipped_params: FilesCluster | None = field(init=False, repr=False)
     _indexes: Mapping[str, _Index] = field(init=False, repr=False)
@@ -96,7 +98,7 @@ class PolicySet:
 
     def interests(self) -> tuple[Interest, ...]:
         """What the view of the cluster must hold: namespaces, parameters, and what facts look up."""
-        return interests(self.policies, self.params)
+        return interests(self.policies, self.registry, self.params)
 
 
 def _index(policies: tuple[Policy, ...], table: Table, equal: Equivalents) -> _Index:

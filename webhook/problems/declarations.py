@@ -1,6 +1,6 @@
 """Problems in CEL: the structure `claimgate.Problem`, the type of a code, and the function that names one.
 
-    problems.all(p, p.action != "Deny")
+    problems.size() == 0
     problems.filter(p, p.code == code("pod-resources/limit-required"))
 
 code(string) -> claimgate.Code
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
 from webhook.cel.library.declaration import Overload
@@ -27,6 +27,10 @@ PROBLEM: Final = Structure(
     {"code": CODE, "path": STRING, "message": STRING, "fix": STRING, "found": STRING, "action": STRING},
 )
 LIST_OF_PROBLEMS: Final = list_of(object_type(PROBLEM.name))
+
+
+Listed: TypeAlias = tuple[Problem, Literal["Deny", "Warn"]]
+"""A problem, and what is done about it."""
 
 
 class Code:
@@ -73,9 +77,12 @@ def value(problem: Problem, action: str) -> JSON:
     }
 
 
-def problems_of(found: Iterable[JSON]) -> tuple[Problem, ...]:
+def listed(found: Iterable[JSON]) -> tuple[Listed, ...]:
     """The problems that an expression gives back."""
     return tuple(
-        Problem(code=str(each["code"]), **{name: each[name] for name in ("path", "message", "fix", "found")})
+        (
+            Problem(code=str(each["code"]), **{name: each[name] for name in ("path", "message", "fix", "found")}),
+            "Warn" if each["action"] == "Warn" else "Deny",
+        )
         for each in found
     )

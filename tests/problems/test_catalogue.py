@@ -1,0 +1,110 @@
+"""The catalogue of rules: what a file may say, and that every mistake of it is told with its line."""
+
+import pytest
+
+from webhook import yamlfile
+from webhook.errors import InputError
+from webhook.facts.registry import SHIPPED
+from webhook.problems import policy_rules
+from webhook.problems.catalogue import load
+
+GOOD = """
+group: pods
+refused_by: the API server
+source: somewhere
+rules:
+  first: {title: A title., why: It fails., function: validateThis}
+  second: {title: Another., why: It fails too., level: warn, source: elsewhere, refused_by: the kubelet}
+"""
+
+
+def read(tmp_path, text):
+    file = tmp_path / "problems.yaml"
+    file.write_text(text)
+    return load([file])
+
+
+def complaints(tmp_path, text):
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, text)
+    return [f"{problem.line}: {problem.path}: {problem.message}" for problem in caught.value.problems]
+
+
+def test_a_rule_takes_from_its_group_what_it_does_not_say(tmp_path):
+    found = read(tmp_path, GOOD)
+    assert list(found) == ["pods/first", "pods/second"]
+    assert (found["pods/first"].source, found["pods/first"].level) == ("somewhere", "deny")
+    assert (found["pods/second"].source, found["pods/second"].refused_by) == ("elsewhere", "the kubelet")
+    assert found["pods/second"].level == "warn"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("group: pods\nrules: {a: {title: T, why: W}}", ["2: rules.a.source: is required"]),
+        ("group: Pods\nrules: {}", ["1: group: must be a name of lower case letters, digits and dashes"]),
+        ("group: pods\nrules: []", ["2: rules: must be a map of rules by their names"]),
+        ("group: pods\nrule: {}", ["2: rule: unknown field: expected one of group, refused_by, source, level, rules"]),
+        ("[]", ["1: : must be a map with the fields group, refused_by, source, level, rules"]),
+        (
+            "group: pods\nsource: s\nrules:\n  a: {title: T, why: W, level: block}\n  B: {title: T, why: W}",
+            [
+                "4: rules.a.level: must be one of deny, warn",
+                "5: rules.B: must be a name of lower case letters, digits and dashes",
+            ],
+        ),
+        ("group: pods\nsource: s\nrules: {a: {title: 1, why: W}}", ["3: rules.a.title: must be a text"]),
+        (
+            "group: pods\nsource: s\nrules: {a: {title: T, why: W}}\n---\ngroup: pods\nsource: s\nrules: {a: {title: T, why: W}}",
+            ["7: rules.a: rule `pods/a` is declared twice: remove one"],
+        ),
+    ],
+)
+def test_mistakes_are_told_with_their_line(tmp_path, text, expected):
+    found = complaints(tmp_path, text)
+    assert [each for each in found if each in expected] == expected, found
+
+
+def policies(text):
+    return policy_rules.read(yamlfile.load(text)[0])
+
+
+def test_policies_name_their_validations():
+    found = policies("""
+group: gpu-portable
+source: here
+policies:
+  gpu-portable:
+  - {rule: vendor, title: T, why: W}
+  - {rule: claims, title: T, why: W}
+  gpu-portable-claims:
+  - rule: vendor
+""")
+    assert {name: [rule.id for rule in rules] for name, rules in found.items()} == {
+        "gpu-portable": ["gpu-portable/vendor", "gpu-portable/claims"],
+        "gpu-portable-claims": ["gpu-portable/vendor"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{group: g, policies: []}", "policies: must be a map of policies, each with a list of rules"),
+        ("{group: g, policies: {p: {}}}", "policies.p: must be a list of rules, one for each validation of the policy"),
+        ("{group: g, policies: {p: [{rule: r}]}}", "policies.p[0].title: is required"),
+        (
+            "{group: g, source: s, policies: {p: [{rule: r, title: T, why: W}, {rule: r, title: T, why: W}]}}",
+            "policies.p[1]: rule `g/r` is declared twice: remove one",
+        ),
+    ],
+)
+def test_mistakes_in_the_rules_of_policies(text, expected):
+    with pytest.raises(InputError) as caught:
+        policies(text)
+    assert expected in [f"{problem.path}: {problem.message}" for problem in caught.value.problems]
+
+
+def test_every_package_declares_what_the_registry_says():
+    for package in SHIPPED.packages:
+        assert {rule.group for rule in load([package.problems]).values()} == set(package.groups)
+        assert all(SHIPPED.checks(group) for group in package.groups)

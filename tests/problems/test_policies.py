@@ -1,0 +1,207 @@
+"""Policies over checks: what they may say, what becomes of problems, and of those that could not be made out."""
+
+from textwrap import indent
+
+import pytest
+
+from webhook import yamlfile
+from webhook.admission.enforce import enforce
+from webhook.admission.fixtures import attributes_of_object
+from webhook.attributes import Operation, Phase
+from webhook.cluster.files import FilesCluster
+from webhook.errors import PolicyError
+from webhook.evaluation.validating import validate
+from webhook.facts.registry import Package, Registry
+from webhook.policy.load import Options, load_documents
+from webhook.workloads import table
+
+TABLE = table.load()
+REGISTRY = Registry((Package(module="tests.problems.shop", groups=("shop",)),))
+DENY = """
+- expression: problems.all(p, p.action != "Deny")
+  messageExpression: problems.filter(p, p.action == "Deny")
+"""
+
+
+def policies(validations=DENY, annotations="", *, checks="shop", resources="configmaps", rules=()):
+    text = f"""
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: shop
+  annotations: {{claimgate.dev/checks: "{checks}", {annotations}}}
+spec:
+  paramKind: {{apiVersion: v1, kind: ConfigMap}}
+  matchConstraints:
+    resourceRules:
+    - {{apiGroups: [""], apiVersions: [v1], operations: [CREATE, DELETE], resources: [{resources}]}}
+  validations:
+{indent(validations.strip(), "  ")}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {{name: shop}}
+spec:
+  policyName: shop
+  validationActions: [Deny]
+  paramRef: {{name: shop, namespace: shop, parameterNotFoundAction: Deny}}
+"""
+    return load_documents(yamlfile.load(text), Options(table=TABLE, registry=REGISTRY), rules=rules)
+
+
+def param(**data):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop", "namespace": "shop"}, "data": data}
+
+
+def article(**data):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}, "data": data}
+
+
+def said(found, obj, *context, operation=Operation.CREATE):
+    attributes = attributes_of_object(obj, TABLE.row, operation=operation)
+    return validate(attributes, found, FilesCluster(context), Phase.VALIDATE)
+
+
+def codes(decision):
+    return [problem.code for problem in decision.problems]
+
+
+def test_a_problem_that_denies_is_the_decision():
+    (decision,) = said(policies(), article(), param())
+    assert (decision.action, decision.evaluation, decision.code) == ("deny", "deny", 422)
+    assert (decision.rule, decision.path, codes(decision)) == (
+        "shop/price-required",
+        "data.price",
+        ["shop/price-required"],
+    )
+    assert decision.message == "data.price: must be set: set a price"
+
+
+def test_a_problem_that_only_warns_does_not_deny():
+    (decision,) = said(policies(), article(price="1.5"), param())
+    assert (decision.action, decision.problems) == ("admit", ())
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [({"deny": "shop/price-round"}, "deny"), ({"ignore": "shop/price-round"}, "admit")],
+)
+def test_params_decide(data, expected):
+    assert [each.action for each in said(policies(), article(price="1.5"), param(**data))] == [expected]
+
+
+def test_an_object_that_goes_has_no_problems():
+    (decision,) = said(policies(), article(), param(), operation=Operation.DELETE)
+    assert decision.action == "admit"
+
+
+def test_paths_inside_templates_are_those_of_the_whole_object():
+    found = policies(annotations="claimgate.dev/expand: pods", resources="pods")
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": {"spec": {}}}}
+    (decision,) = said(found, job, param())
+    assert (decision.path, decision.problems[0].path) == ("spec.template.data.price", "spec.template.data.price")
+    assert decision.message == "spec.template.data.price: must be set: set a price"
+
+
+def test_a_policy_may_write_the_text_itself():
+    found = policies("""
+- expression: problems.all(p, p.code != code("shop/price-round"))
+  messageExpression: problems.map(p, p.path + " of " + p.found).join(", ")
+""")
+    (decision,) = said(found, article(price="1.5"), param())
+    assert (decision.message, decision.problems, decision.rule) == ("data.price of `1.5`", (), "shop")
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ('problems.exists(p, p.code == code("shop/price-roung"))', "unknown rule `shop/price-roung`: did you mean `shop/price-round`?"),
+        ('problems.exists(p, p.code == code("zzz"))', "unknown rule `zzz`: expected one of shop/price-required, "),
+        ('problems.exists(p, p.code == code("shop/" + "x"))', "code takes a literal"),
+        ('problems.exists(p, p.code == "shop/price-round")', "found no matching overload for '_==_' applied to '(claimgate.Code, string)'"),
+        ("problems.exists(p, p.cod == p.code)", "undefined field 'cod'"),
+    ],
+)  # fmt: skip
+def test_codes_are_checked_when_a_policy_is_loaded(expression, expected):
+    with pytest.raises(PolicyError) as caught:
+        policies(f"- expression: '{expression}'")
+    assert expected in str(caught.value)
+
+
+def test_unknown_groups_are_refused():
+    with pytest.raises(PolicyError, match="expected one of: shop"):
+        policies(checks="shop, shops")
+
+
+def test_without_checks_there_are_no_problems():
+    with pytest.raises(PolicyError, match="undeclared reference to 'problems'"):
+        policies(checks="")
+
+
+def test_such_a_policy_is_not_portable_and_holds_what_its_checks_look_up():
+    found = policies()
+    assert found.policies[0].obstacles == ("uses checks (shop), which only claimgate makes",)
+    assert ("", "Node") in {interest.kind for interest in found.interests()}
+
+
+def test_a_rule_that_misses_an_object_is_not_evaluated():
+    (decision,) = said(policies(), article(price="1", shelf="s", label="l"), param())
+    assert (decision.action, decision.evaluation, decision.rule) == ("admit", "unknown", "shop/shelf-exists")
+    assert decision.message == "data.shelf: not evaluated: Node s not found"
+    assert [str(each) for each in decision.missing] == ["Node s not found"]
+
+
+def test_a_rule_that_does_not_speak_of_it_is_evaluated():
+    (decision,) = said(policies(), article(price="1", label="l"), param())
+    assert decision.evaluation == "admit"
+    (decision,) = said(policies(), article(price="1", shelf="s"), param(ignore="shop/shelf-exists"))
+    assert decision.evaluation == "admit"
+
+
+def test_a_text_names_all_that_is_missing():
+    found = policies('- {expression: problems.size() == 0, messageExpression: "string(problems.size())"}')
+    (decision,) = said(found, article(price="1", shelf="s", label="l"), param())
+    assert [problem.code for problem in decision.problems] == ["shop/shelf-exists", "shop/label-exists"]
+
+
+@pytest.mark.parametrize(("word", "denies", "warns"), [("admit", 0, 0), ("deny", 1, 0), ("warn", 0, 1)])
+def test_how_a_rule_fails_closed_is_one_word(word, denies, warns):
+    found = policies(annotations=f"claimgate.dev/missing: {word}")
+    obj = article(price="1", shelf="s")
+    attributes = attributes_of_object(obj, TABLE.row)
+    verdict = enforce(said(found, obj, param()), attributes)
+    assert (not verdict.allowed, len(verdict.warnings)) == (bool(denies), warns)
+    assert {each.evaluation for each in verdict.decisions} == {"unknown"}
+
+
+def test_a_failing_expression_makes_every_problem_unknown():
+    found = policies('- {expression: "problems.all(p, int(p.path) == 0)"}')
+    (decision,) = said(found, article(price="1", shelf="s"), param())
+    assert (decision.evaluation, codes(decision)) == ("unknown", ["shop/shelf-exists"])
+
+
+def test_rules_name_the_validations_of_a_policy():
+    text = "{group: prices, source: s, policies: {shop: [{rule: none, title: T, why: W}]}}"
+    found = policies('- {expression: "problems.size() == 0", message: closed}', rules=yamlfile.load(text))
+    denied, admitted = (said(found, obj, param())[0] for obj in (article(), article(price="1")))
+    assert (denied.rule, admitted.rule) == ("prices/none", "prices/none")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{group: g, policies: {other: []}}", "policies.other: no policy `other` is loaded"),
+        ("{group: g, policies: {shop: []}}", "policies.shop: declares 0 rules for the 1 validations of the policy"),
+        ("{group: g}", "policies: must be a map of policies"),
+    ],
+)
+def test_rules_fit_their_policies(text, expected):
+    with pytest.raises(PolicyError) as caught:
+        policies(rules=yamlfile.load(text))
+    assert expected in str(caught.value)
+
+
+def test_the_rules_of_a_policy_are_declared_once():
+    text = "{group: g, source: s, policies: {shop: [{rule: a, title: T, why: W}]}}"
+    with pytest.raises(PolicyError, match="the rules of policy `shop` are declared twice"):
+        policies(rules=[*yamlfile.load(text), *yamlfile.load(text)])

@@ -1,0 +1,58 @@
+"""Which rules hold only because an object that they need is not there.
+
+For facts, what a fact could not be computed from belongs to every rule that reads it. For checks it belongs to the
+problem: a validation is asked about such problems alone, and those that it would have spoken of were not evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from webhook.attributes import JSON
+from webhook.cel.cost import RUNTIME_BUDGET
+from webhook.errors import BudgetExceeded, EvaluationError
+from webhook.evaluation import problem_values
+from webhook.evaluation.activation import activation
+from webhook.evaluation.cost_budget import CostBudget
+from webhook.evaluation.expansion import Target
+from webhook.evaluation.request_context import RequestContext
+from webhook.policy.compiled import Policy, Validation
+from webhook.problem import MissingObject
+from webhook.problems.declarations import PROBLEMS, Listed
+
+
+def missing(names: Collection[str], target: Target, param: JSON, context: RequestContext) -> Sequence[MissingObject]:
+    """What the facts of an object could not be computed from."""
+    facts = sorted(name for name in names if name != PROBLEMS)
+    results = (context.fact(name, target.object, target.attributes, param, target.podset) for name in facts)
+    return tuple(dict.fromkeys(each for result in results for each in result.lacks()))
+
+
+def unchecked(
+    rule: Validation, policy: Policy, target: Target, param: JSON, context: RequestContext
+) -> Sequence[Listed]:
+    """The problems that could not be made out and that a validation which holds would have spoken of.
+
+    Raises:
+        BudgetExceeded: the time is up.
+        LookupFailed: the param cannot be read.
+
+    """
+    if PROBLEMS not in rule.facts:
+        return ()
+    judged = problem_values.judged(problem_values.unchecked(policy, target, param, context), policy, param)
+    if not judged:
+        return ()
+    budget = CostBudget(RUNTIME_BUDGET, context.deadline)
+    seen = activation(policy, target, param, context, budget)
+    seen[PROBLEMS] = [value for _, value in judged]
+    try:
+        if budget.evaluate(rule.expression, seen) is True:
+            return ()
+        if rule.lists_problems and rule.message_expression is not None:
+            listed = {id(each) for each in budget.evaluate(rule.message_expression, seen)}
+            judged = [(problem, value) for problem, value in judged if id(value) in listed]
+    except EvaluationError as error:
+        if isinstance(error, BudgetExceeded) or context.deadline.is_over:
+            raise
+    return [(problem, value["action"]) for problem, value in judged]

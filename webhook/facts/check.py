@@ -1,0 +1,62 @@
+"""Checks: validation code of an API, which says what is wrong with an object and decides nothing.
+
+A package of facts lists its checks as `CHECKS` in `checks.py` and declares their rules in `problems.yaml`. Policies
+name groups of checks and decide what each problem means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from webhook.cluster.interest import Interest
+from webhook.problem import Problem
+
+if TYPE_CHECKING:
+    from webhook.facts.subject import Subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One check.
+
+    Args:
+        group: the group of rules that it may say are broken; several checks may share a group.
+        run: walks the object and yields what is wrong, charging what it walks to the subject's deadline.
+        kinds: the objects that it is about, as pairs of group and kind; () for every object.
+        lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else.
+    """
+
+    group: str
+    run: Callable[[Subject], Iterator[Problem]]
+    kinds: frozenset[tuple[str, str]] = field(default=frozenset())
+    lookups: tuple[Interest, ...] = ()
+
+    def concerns(self, subject: Subject) -> bool:
+        """Say whether the check is about such objects."""
+        return not self.kinds or subject.group_kind in self.kinds
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What some checks say of an object: what is wrong, and which rules miss an object, so that nobody knows."""
+
+    problems: tuple[Problem, ...] = ()
+    unchecked: tuple[Problem, ...] = ()
+
+
+NOTHING: Final = Checked()
+
+
+def check(checks: Iterable[Check], subject: Subject) -> Checked:
+    """What some checks say, in their order; an object that is being deleted has no problems."""
+    if subject.object is None:
+        return NOTHING
+    problems: list[Problem] = []
+    unchecked: list[Problem] = []
+    for each in checks:
+        if each.concerns(subject):
+            for problem in each.run(subject):
+                (unchecked if problem.missing else problems).append(problem)
+    return Checked(tuple(problems), tuple(unchecked)) if problems or unchecked else NOTHING

@@ -1,0 +1,85 @@
+"""Amounts of resources as they stand in a pod, as text and as quantities, and the names of the resources.
+
+Source: k8s.io/kubernetes v1.36 pkg/apis/core/v1/helper/helpers.go (IsExtendedResourceName, IsHugePageResourceName,
+HugePageSizeFromResourceName). The API server keeps thousandths of an amount, rounded up (pkg/apis/core/v1/conversion.go
+Convert_v1_ResourceList_To_core_ResourceList), and these are what is compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from webhook import quantity, shapes
+from webhook.attributes import JSON
+from webhook.cel.library.named_format import qualified_name
+from webhook.quantity import Quantity
+
+STANDARD: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
+"""What every node has."""
+HUGE: Final = "hugepages-"
+LARGEST: Final = 9 * 10**15
+"""Amounts from here on are not looked at closer: thousandths of them are beyond the API server's 64 bits."""
+_LONGEST_PREFIX: Final = 244
+"""Characters of a domain: with `requests.` before it, as a quota names it, it has the 253 of a subdomain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A resource's name. `page` is the size of a page in bytes, 0 where the name has none, None of other resources."""
+
+    text: str
+    is_qualified: bool
+    is_extended: bool
+    page: int | None
+
+    @property
+    def is_overcommitted(self) -> bool:
+        """Whether a request may be less than the limit."""
+        return not self.is_extended and not self.page
+
+
+@lru_cache(maxsize=4096)
+def name_of(text: str) -> Name:
+    """What a name says."""
+    is_extended = "/" in text and "kubernetes.io/" not in text
+    is_qualified = not qualified_name(text)
+    if is_extended and (text.startswith("requests.") or text.index("/") > _LONGEST_PREFIX):
+        is_qualified = False
+    return Name(text, is_qualified, is_extended, _page(text) if text.startswith(HUGE) else None)
+
+
+def _page(text: str) -> int:
+    size = read(text.removeprefix(HUGE))
+    return size.value() if size is not None and size.is_whole() and size.sign() > 0 else 0
+
+
+def text_of(value: JSON) -> str:
+    """An amount as a text; null counts as 0."""
+    if value is None:
+        return "0"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if isinstance(value, list | dict) else str(value).strip()
+
+
+def shown(value: JSON) -> str:
+    """An amount as messages show it."""
+    if value is None:
+        return "null, which counts as 0,"
+    return f"`{shapes.shown(value) if isinstance(value, list | dict) else text_of(value)}`"
+
+
+@lru_cache(maxsize=4096)
+def read(text: str) -> Quantity | None:
+    """The quantity of a text, None for what is none."""
+    try:
+        return quantity.parse(text)
+    except ValueError:
+        return None
+
+
+def is_small(amount: Quantity) -> bool:
+    """Whether an amount is one that can be looked at closely."""
+    return amount.value() < LARGEST

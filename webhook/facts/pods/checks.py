@@ -1,0 +1,29 @@
+"""The checks of pods and pod templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.check import Check
+from webhook.facts.pods import pod_level_resources, resource_validation
+from webhook.facts.subject import Subject
+from webhook.problem import Problem
+
+
+def pod_resources(subject: Subject) -> Iterator[Problem]:
+    """What Kubernetes refuses of the resources of a pod."""
+    spec = subject.object.get("spec") or {}
+    found = resource_validation.places(subject)
+    for place in found:
+        if place.part == "ephemeralContainers":
+            yield from resource_validation.validate_ephemeral_container(place)
+            continue
+        yield from resource_validation.validate_resource_requirements(place, subject)
+        yield from resource_validation.validate_hugepages_are_not_alone(place, subject)
+    yield from pod_level_resources.validate_overhead(spec)
+    yield from pod_level_resources.validate_windows(spec)
+    yield from pod_level_resources.validate_pod_resource_consistency(found, subject)
+
+
+CHECKS: Final = (Check(group="pod-resources", run=pod_resources, kinds=frozenset((("", "Pod"),))),)

@@ -1,0 +1,107 @@
+"""Resources of a pod as a whole beside those of its containers, and its overhead.
+
+Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go validatePodResourceConsistency, after
+defaultPodRequests and defaultHugePagePodLimits of pkg/apis/core/v1/defaults.go, which the API server applies to pods
+and not to templates; sums as k8s.io/component-helpers v0.36 resource/helpers.go AggregateContainerRequests has them:
+containers and sidecars, or one init container beside the sidecars before it, whichever is more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final, Literal, TypeAlias
+
+from webhook.attributes import JSON
+from webhook.facts.pods import amounts
+from webhook.facts.pods.amounts import HUGE
+from webhook.facts.pods.resource_validation import Place, problem
+from webhook.facts.subject import Subject
+from webhook.problem import Problem
+
+Side: TypeAlias = Literal["limits", "requests"]
+SIDES: Final[tuple[Side, ...]] = ("limits", "requests")
+
+
+def validate_pod_resource_consistency(found: Sequence[Place], subject: Subject) -> Iterator[Problem]:
+    """The containers together against the pod as a whole, then the limit of each."""
+    pod = next((place for place in found if place.part == "pod"), None)
+    if pod is None:
+        return
+    containers = [place for place in found if place.part in ("containers", "initContainers")]
+    names = {name for name in (*pod.limits, *pod.requests) if name in ("cpu", "memory") or name.startswith(HUGE)}
+    sums = {side: together(containers, names, side, subject) for side in SIDES}
+    for name in subject.deadline.each(dict.fromkeys((*pod.requests, *pod.limits))):
+        if name in names:
+            yield from _validate_sums(pod, name, sums)
+    for place in subject.deadline.each(containers):
+        if place.part == "containers":
+            yield from _validate_limits(pod, place, subject)
+
+
+def _validate_sums(pod: Place, name: str, sums: Mapping[Side, Mapping[str, int]]) -> Iterator[Problem]:
+    """Requests against the pod's requests, which are its limits by default; of hugepages limits against limits too."""
+    limit, request = _amount(pod.limits, name), _amount(pod.requests, name)
+    is_huge = name.startswith(HUGE)
+    pairs: list[tuple[Side, int | None, Side]] = [("requests", request, "requests")]
+    if request is None and not is_huge:
+        pairs.append(("limits", limit, "requests"))
+    if is_huge:
+        pairs.append(("limits", limit, "limits"))
+    for at, has, side in pairs:
+        if has is not None and sums[side].get(name, 0) > has:
+            message = f"must not be less than the {side} of the containers together"
+            yield problem("pod-level-sum", ("spec", "resources", at, name), message, "raise it, or lower those")
+
+
+def _validate_limits(pod: Place, place: Place, subject: Subject) -> Iterator[Problem]:
+    for name in subject.deadline.each(place.limits):
+        limit = _amount(pod.limits, name)
+        if limit is not None and (_amount(place.limits, name) or 0) > limit:
+            message = "must not be above the limit of the pod as a whole"
+            yield problem("above-pod-level", (*place.path, "limits", name), message, "lower it, or raise that one")
+
+
+def together(containers: Sequence[Place], names: Collection[str], side: Side, subject: Subject) -> Mapping[str, int]:
+    """What containers ask for together, in thousandths."""
+    running: Counter[str] = Counter()
+    sidecars: Counter[str] = Counter()
+    peak: dict[str, int] = {}
+    for place in subject.deadline.each(containers):
+        for name in subject.deadline.each({**place.limits, **place.requests}):
+            amount = _asked(place, name, side) if name in names else 0
+            if place.part == "containers":
+                running[name] += amount
+                continue
+            peak[name] = max(peak.get(name, 0), sidecars[name] + amount)
+            sidecars[name] += amount if place.restarts else 0
+    running.update(sidecars)
+    return {name: max(running[name], peak.get(name, 0)) for name in names}
+
+
+def _asked(place: Place, name: str, side: Side) -> int:
+    """The limit of a container, or its request, which is the limit by default."""
+    found = _amount(place.requests, name) if side == "requests" else None
+    return (_amount(place.limits, name) or 0) if found is None else found
+
+
+def _amount(given: Mapping[str, JSON], name: str) -> int | None:
+    """An amount in thousandths; None for nothing, and for what is no quantity or negative."""
+    value = given.get(name)
+    amount = None if value is None or isinstance(value, bool) else amounts.read(amounts.text_of(value))
+    return None if amount is None or amount.sign() < 0 else amount.milli_value()
+
+
+def validate_windows(spec: Mapping[str, JSON]) -> Iterator[Problem]:
+    """As validateWindows: no resources of the pod as a whole."""
+    os = spec.get("os")
+    if spec.get("resources") is not None and isinstance(os, dict) and os.get("name") == "windows":
+        message = "must not be set because a Windows pod has no resources as a whole"
+        yield problem("pod-level-windows", ("spec", "resources"), message, "ask for them in its containers")
+
+
+def validate_overhead(spec: Mapping[str, JSON]) -> Iterator[Problem]:
+    """As validateOverhead of plugin/pkg/admission/runtimeclass/admission.go: overhead comes from a class."""
+    if spec.get("overhead") and spec.get("runtimeClassName") is None:
+        message = "must not be set without runtimeClassName because a RuntimeClass alone sets it"
+        yield problem("overhead-without-class", ("spec", "overhead"), message, "remove it")
