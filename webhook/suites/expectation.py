@@ -18,7 +18,8 @@ class Expectation:
 
     message is a part of the denial's text. warnings, unknown and errors are parts of the texts, one for each and no
     others. patched is a part of the object that comes out, patched_object all of it, patch the exact operations.
-    matched says whether any policy had something to decide.
+    matched says whether any policy had something to decide. rule is the id of a rule that is broken where the request
+    is denied or warned of, and not broken otherwise.
     """
 
     allowed: bool | None = None
@@ -34,10 +35,22 @@ class Expectation:
     patched_object: JSON = None
     patch: Sequence[JSON] | None = None
     audit_annotations: Mapping[str, str] | None = None
+    rule: str | None = None
 
     def judge(self, outcome: Outcome) -> tuple[str, ...]:
         """Every difference between this and what came out."""
-        return (*self._verdict(outcome), *self._texts(outcome), *self._changes(outcome))
+        return (*self._verdict(outcome), *self._rule(outcome), *self._texts(outcome), *self._changes(outcome))
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether the case shows a rule that is broken."""
+        return self.allowed is False or bool(self.warnings)
+
+    def _rule(self, outcome: Outcome) -> Iterator[str]:
+        found = broken(outcome)
+        if self.rule is not None and (self.rule in found) is not self.is_bad:
+            wanted = "broken" if self.is_bad else "kept"
+            yield f"rule: expected `{self.rule}` to be {wanted}, found broken rules: {', '.join(found) or 'none'}"
 
     def _verdict(self, outcome: Outcome) -> Iterator[str]:
         verdict, status = outcome.verdict, outcome.verdict.status
@@ -74,6 +87,17 @@ class Expectation:
             yield "patched object:\n" + difference(self.patched_object, changed)
         if self.patch is not None and list(self.patch) != list(outcome.verdict.patch):
             yield "patch:\n" + difference(list(self.patch), list(outcome.verdict.patch))
+
+
+def broken(outcome: Outcome) -> tuple[str, ...]:
+    """The ids of the rules that are broken, in the order of the decisions."""
+    found: dict[str, None] = {}
+    for _, made in outcome.decisions:
+        if made.action == "deny":
+            found.update(
+                dict.fromkeys(problem.code for problem in made.problems) if made.problems else {made.rule: None}
+            )
+    return tuple(found)
 
 
 def messages(outcome: Outcome, evaluation: str) -> tuple[str, ...]:

@@ -47,10 +47,13 @@ class ExpectModel(_Model):
 class CaseModel(_Model):
     """One case: the request, what the cluster holds, and what is expected.
 
+    `rule` is the id of the rule that the case is an example of: a bad one where it denies or warns, else a good one.
+
     A DELETE has no object but the one that goes, which `input` or `oldInput` may give.
     """
 
     name: str = Field(min_length=1)
+    rule: str | None = None
     input: Any = None
     old_input: Any = Field(default=None, alias="oldInput")
     operation: Literal["CREATE", "UPDATE", "DELETE", "CONNECT"] = "CREATE"
@@ -117,7 +120,7 @@ def _problem(document: yamlfile.Document, path: FieldPath, message: str) -> Prob
 
 def _mismatches(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
     outcome = answer(_request(case, suite, policies, how))
-    return Expectation(**case.expect.model_dump()).judge(outcome)
+    return Expectation(rule=case.rule, **case.expect.model_dump()).judge(outcome)
 
 
 def _request(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> Request:
