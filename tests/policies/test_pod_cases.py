@@ -29,14 +29,14 @@ WORDS = {
     "must specify one of": "names no source",
     "at most one of": "names both a claim",
     "must be one of the names in pod.spec.resourceClaims": "is not declared in spec.resourceClaims",
-    "cannot be set for an Ephemeral Container": "an ephemeral container cannot have resources",
-    "must be a standard resource": "is no resource of Kubernetes",
-    "must be equal to": "differs from the limit",
-    "Limit must be set": "a request without a limit",
-    "must be an integer": "is no whole number",
-    "doesn't follow extended resource name standard": "is no resource name",
-    "qualified name": "is no resource name",
-    "must be greater than or equal to 0": "is negative",
+    "cannot be set for an Ephemeral Container": ("an ephemeral container cannot", "because an ephemeral container"),
+    "must be a standard resource": "must be a resource of Kubernetes",
+    "must be equal to": "must equal the limit",
+    "Limit must be set": "must have a limit",
+    "must be an integer": "must be a whole number",
+    "doesn't follow extended resource name standard": "must be a domain, one slash and a name",
+    "qualified name": "must be a domain, one slash and a name",
+    "must be greater than or equal to 0": "must not be negative",
 }
 ONLY_PODS = {"static pods do not support resource claims"}
 

@@ -1,29 +1,34 @@
 """Policies over checks: what they may say, what becomes of problems, and of those that could not be made out."""
 
+import re
+from pathlib import Path
 from textwrap import indent
 
 import pytest
 
-from webhook import yamlfile
+from webhook import shipped, yamlfile
 from webhook.admission.enforce import enforce
 from webhook.admission.fixtures import attributes_of_object
 from webhook.attributes import Operation, Phase
+from webhook.cel import Environment, compiled_engine
 from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
 from webhook.evaluation.validating import validate
-from webhook.facts.registry import Package, Registry
+from webhook.facts.registry import SHIPPED, Package, Registry
+from webhook.policy.declarations import with_problems
 from webhook.policy.load import Options, load_documents
+from webhook.problems.declarations import PROBLEM
 from webhook.workloads import table
 
 TABLE = table.load()
 REGISTRY = Registry((Package(module="tests.problems.shop", groups=("shop",)),))
-DENY = """
-- expression: problems.all(p, p.action != "Deny")
-  messageExpression: problems.filter(p, p.action == "Deny")
+EVERY = """
+- expression: problems.size() == 0
+  messageExpression: problems
 """
 
 
-def policies(validations=DENY, annotations="", *, checks="shop", resources="configmaps", rules=()):
+def policies(validations=EVERY, annotations="", *, checks="shop", resources="configmaps", rules=()):
     text = f"""
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -79,15 +84,26 @@ def test_a_problem_that_denies_is_the_decision():
 
 def test_a_problem_that_only_warns_does_not_deny():
     (decision,) = said(policies(), article(price="1.5"), param())
-    assert (decision.action, decision.problems) == ("admit", ())
+    assert (decision.action, decision.actions, codes(decision)) == ("deny", ("Warn",), ["shop/price-round"])
+
+
+def test_one_decision_denies_and_one_warns():
+    found = policies(annotations="claimgate.dev/missing: deny")
+    denied, warned = said(found, article(price="1", shelf="s", label="l"), param())
+    assert (denied.actions, codes(denied)) == (("Deny",), ["shop/shelf-exists"])
+    assert (warned.actions, codes(warned)) == (("Warn",), ["shop/label-exists"])
 
 
 @pytest.mark.parametrize(
     ("data", "expected"),
-    [({"deny": "shop/price-round"}, "deny"), ({"ignore": "shop/price-round"}, "admit")],
+    [
+        ({"deny": "shop/price-round"}, [("deny", ("Deny",))]),
+        ({"ignore": "shop/price-round"}, [("admit", ("Deny",))]),
+    ],
 )
 def test_params_decide(data, expected):
-    assert [each.action for each in said(policies(), article(price="1.5"), param(**data))] == [expected]
+    found = said(policies(), article(price="1.5"), param(**data))
+    assert [(each.action, each.actions) for each in found] == expected
 
 
 def test_an_object_that_goes_has_no_problems():
@@ -145,23 +161,29 @@ def test_such_a_policy_is_not_portable_and_holds_what_its_checks_look_up():
 
 
 def test_a_rule_that_misses_an_object_is_not_evaluated():
-    (decision,) = said(policies(), article(price="1", shelf="s", label="l"), param())
+    (decision, _) = said(policies(), article(price="1", shelf="s", label="l"), param())
     assert (decision.action, decision.evaluation, decision.rule) == ("admit", "unknown", "shop/shelf-exists")
     assert decision.message == "data.shelf: not evaluated: Node s not found"
     assert [str(each) for each in decision.missing] == ["Node s not found"]
 
 
 def test_a_rule_that_does_not_speak_of_it_is_evaluated():
-    (decision,) = said(policies(), article(price="1", label="l"), param())
+    deny = """
+- expression: problems.all(p, p.action != "Deny")
+  messageExpression: problems.filter(p, p.action == "Deny")
+"""
+    (decision,) = said(policies(deny), article(price="1", label="l"), param())
     assert decision.evaluation == "admit"
+    (decision,) = said(policies(deny), article(price="1", label="l", shelf="s"), param())
+    assert (decision.evaluation, codes(decision)) == ("unknown", ["shop/shelf-exists"])
     (decision,) = said(policies(), article(price="1", shelf="s"), param(ignore="shop/shelf-exists"))
     assert decision.evaluation == "admit"
 
 
 def test_a_text_names_all_that_is_missing():
     found = policies('- {expression: problems.size() == 0, messageExpression: "string(problems.size())"}')
-    (decision,) = said(found, article(price="1", shelf="s", label="l"), param())
-    assert [problem.code for problem in decision.problems] == ["shop/shelf-exists", "shop/label-exists"]
+    found = said(found, article(price="1", shelf="s", label="l"), param())
+    assert [codes(decision) for decision in found] == [["shop/shelf-exists"], ["shop/label-exists"]]
 
 
 @pytest.mark.parametrize(("word", "denies", "warns"), [("admit", 0, 0), ("deny", 1, 0), ("warn", 0, 1)])
@@ -205,3 +227,17 @@ def test_the_rules_of_a_policy_are_declared_once():
     text = "{group: g, source: s, policies: {shop: [{rule: a, title: T, why: W}]}}"
     with pytest.raises(PolicyError, match="the rules of policy `shop` are declared twice"):
         policies(rules=[*yamlfile.load(text), *yamlfile.load(text)])
+
+
+README = (Path(shipped.policies()) / "README.md").read_text()
+
+
+def test_the_readme_names_every_field_of_a_problem():
+    section = README[README.index("## Checks") : README.index("## Facts")]
+    assert set(PROBLEM.fields) <= set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE))
+
+
+@pytest.mark.parametrize("example", re.findall(r"^    (problems.*)$", README, re.MULTILINE))
+def test_the_examples_of_the_readme_compile(example):
+    place = with_problems(Environment(), SHIPPED.catalogue(SHIPPED.groups))
+    assert compiled_engine().compile(example, place)

@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook import quantity, shapes
 from webhook.attributes import JSON
-from webhook.cel.library.named_format import qualified_name
+from webhook.names import qualified_name
 from webhook.quantity import Quantity
 
 STANDARD: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
