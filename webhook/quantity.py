@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
@@ -159,17 +159,26 @@ def parse(text: str) -> Quantity:
     return replace(quantity, unscaled=-quantity.unscaled) if sign == "-" else quantity
 
 
-def from_json(value: JSON) -> Quantity:
-    """Read a quantity as it stands in JSON: text (spaces around it are ignored), a number, or null, which is zero.
+def read(value: JSON) -> Quantity | None:
+    """The quantity of a text (spaces around it are ignored) or a number; None for null and what is not a quantity.
 
-    Raises:
-        ValueError: not a quantity.
+    The same few texts come with every Pod, so short ones that were read are kept.
     """
-    if value is None:
-        return Quantity(0)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(_WRONG_FORMAT)  # noqa: TRY004 - what outside data may hold is no programmer's mistake
-    return parse(str(value).strip())
+        return None
+    text = str(value).strip()
+    return _read(text) if len(text) < _LONGEST_KEPT else _read.__wrapped__(text)
+
+
+_LONGEST_KEPT: Final = 64
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> Quantity | None:
+    try:
+        return parse(text)
+    except ValueError:
+        return None
 
 
 def from_int(value: int) -> Quantity:

@@ -1,4 +1,4 @@
-"""The Kubernetes releases whose CEL is known: those that functions of the library say a `since` of."""
+"""Releases such as 1.36, and those of Kubernetes whose CEL is known: functions of the library say a `since` of them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,21 @@ def shown(release: Release) -> str:
     return ".".join(map(str, release))
 
 
+def parsed(text: str) -> Release | None:
+    """The release of a text such as `2.3`, `v2.3` or `v2.3.1-rc.0`; None for another text."""
+    match = re.fullmatch(r"v?([0-9]{1,9})\.([0-9]{1,9})(?:\..*)?", text)
+    return (int(match[1]), int(match[2])) if match else None
+
+
 def read(text: str) -> Release:
-    """Read a release: `1.36`, with or without a leading v and a patch number.
+    """Read a release of Kubernetes: `1.36`, with or without a leading v and a patch number.
 
     Raises:
         ValueError: it is not one, or not a known one; the text goes on after the value.
     """
-    match = re.fullmatch(r"v?(\d{1,9})\.(\d{1,9})(?:\.\d+)?", text)
-    if match is None:
+    release = parsed(text)
+    if release is None:
         raise ValueError(f"is not a version; write one such as `{shown(DEFAULT)}`")
-    release = int(match[1]), int(match[2])
     if not OLDEST <= release <= NEWEST:
         raise ValueError(f"is a release whose CEL is not known; write one from {shown(OLDEST)} to {shown(NEWEST)}")
     return release

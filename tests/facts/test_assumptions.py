@@ -16,7 +16,7 @@ from webhook.facts.assumptions import Assumptions, assumptions
         ({"data": None}, Assumptions()),
         ({"data": {"trainer": "2.2"}}, Assumptions(trainer=(2, 2))),
         (
-            {"data": {"trainer": "v2.1.3", "kubernetes": "1.34", "other": "x"}},
+            {"data": {"trainer": "v2.1.3-rc.1", "kubernetes": "1.34", "other": "x"}},
             Assumptions(trainer=(2, 1), kubernetes=(1, 34)),
         ),
     ],
@@ -26,5 +26,5 @@ def test_a_param_may_name_releases(param: object, expected: Assumptions) -> None
 
 
 def test_a_text_that_is_no_release_is_an_error() -> None:
-    with pytest.raises(LookupFailed, match=r"data.trainer is `latest`, expected a release such as 2.3"):
+    with pytest.raises(LookupFailed, match=r"data.trainer is `latest`: write a release such as 2.3"):
         assumptions({"data": {"trainer": "latest"}})

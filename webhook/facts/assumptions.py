@@ -6,20 +6,23 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from webhook import releases
 from webhook.attributes import JSON
 from webhook.errors import LookupFailed
+from webhook.facts.trainer.releases import DEFAULT
+from webhook.releases import Release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
     """What a site says of its cluster.
 
-    kubernetes: minor release of the API server. trainer: release of Kubeflow Trainer; its four shapes differ.
+    kubernetes: release of the API server. trainer: release of Kubeflow Trainer; its four shapes differ.
     resources: which extended resources it has for `gpu`: `resource`, `resource.<namespace>` and `vendor.<name>`.
     """
 
-    kubernetes: tuple[int, int] = (1, 36)
-    trainer: tuple[int, int] = (2, 3)
+    kubernetes: Release = releases.DEFAULT
+    trainer: Release = DEFAULT
     resources: tuple[tuple[str, str], ...] = ()
 
 
@@ -27,7 +30,7 @@ def assumptions(param: JSON) -> Assumptions:
     """What the param of a policy says, as `data.trainer: "2.2"` of a ConfigMap; the defaults where it is silent.
 
     Raises:
-        LookupFailed: a text that is no release.
+        LookupFailed: a text that is not a release.
     """
     data = param.get("data") if isinstance(param, dict) else None
     if not isinstance(data, dict):
@@ -43,15 +46,15 @@ _RESOURCE = re.compile(r"resource$|resource[.]|vendor[.]")
 @lru_cache(maxsize=64)
 def _read(kubernetes: str, trainer: str, resources: tuple[tuple[str, str], ...]) -> Assumptions:
     return Assumptions(
-        kubernetes=_release("kubernetes", kubernetes) if kubernetes else _DEFAULTS.kubernetes,
-        trainer=_release("trainer", trainer) if trainer else _DEFAULTS.trainer,
+        kubernetes=_release("kubernetes", kubernetes, _DEFAULTS.kubernetes),
+        trainer=_release("trainer", trainer, _DEFAULTS.trainer),
         resources=resources,
     )
 
 
-def _release(name: str, text: str) -> tuple[int, int]:
-    major, _, minor = text.strip().removeprefix("v").partition(".")
-    minor = minor.partition(".")[0]
-    if not (major.isdecimal() and minor.isdecimal()):
-        raise LookupFailed(f"the param's data.{name} is `{text}`, expected a release such as 2.3")
-    return int(major), int(minor)
+def _release(name: str, text: str, default: Release) -> Release:
+    release = releases.parsed(text.strip()) if text else default
+    if release is None:
+        example = releases.shown(default)
+        raise LookupFailed(f"the param's data.{name} is `{text}`: write a release such as {example}")
+    return release

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from webhook import yamlfile
+from webhook import releases, yamlfile
 from webhook.attributes import JSON
 from webhook.cel import Engine
-from webhook.cel.library.declaration import Version
 from webhook.cel.library.go_text import quote
 from webhook.decisions import Decision
 from webhook.errors import InputError, PolicyError, Problem
@@ -41,6 +40,7 @@ from webhook.policy.compiled import Binding, Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.problems import policy_rules
 from webhook.problems.catalogue import Rule
+from webhook.releases import Release
 from webhook.workloads.table import Table
 
 EngineName: TypeAlias = Literal["compiled", "celpy"]
@@ -59,7 +59,7 @@ class Options:
     """
 
     engine: Engine | EngineName = "compiled"
-    version: Version = (1, 36)
+    version: Release = releases.DEFAULT
     table: Table
     lazy: bool = False
     registry: Registry = SHIPPED

@@ -29,6 +29,7 @@ from webhook.errors import ConfigurationError
 from webhook.logs import Log
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
+from webhook.releases import shown
 from webhook.server.counters import Counters
 from webhook.server.door import Application, Limits
 from webhook.server.listen import Listener, Place
@@ -122,7 +123,7 @@ def serve(
     supervisor = Supervisor(counters, log)
     remarks = {**watching.remarks(), "background tasks": supervisor.remark, "log": log.remark}
     readiness = Readiness(checks=watching.checks(), remarks=remarks)
-    version = ".".join(map(str, held.settings.kubernetes_version))
+    version = shown(held.settings.kubernetes_version)
     made = process(
         held,
         log,

@@ -143,7 +143,7 @@ def _is_interesting(name: str) -> bool:
 def _resource(name: str, limits: JSON, requests: JSON, at: str) -> JSON:
     known = devices.resource(name)
     limit, request = limits.get(name), requests.get(name)
-    amount = _amount(request if limit is None else limit)
+    amount = quantity.read(request if limit is None else limit)
     return {
         "name": name,
         "path": at + _below("requests" if limit is None else "limits", name),
@@ -154,7 +154,7 @@ def _resource(name: str, limits: JSON, requests: JSON, at: str) -> JSON:
         "request": None if request is None else str(request),
         "count": max(0, amount.value()) if amount is not None and amount.is_whole() else 0,
         "whole": amount is not None and amount.is_whole() and amount.sign() >= 0,
-        "equal": limit is None or request is None or limit == request or _amount(limit) == _amount(request),
+        "equal": limit is None or request is None or limit == request or quantity.read(limit) == quantity.read(request),
         "nearest": "" if known.kind else devices.nearest(name),
     }
 
@@ -165,21 +165,6 @@ def _below(side: str, name: str) -> str:
     return "." + paths.render(("resources", side, name))
 
 
-def _amount(value: JSON) -> quantity.Quantity | None:
-    if value is None or isinstance(value, list | dict):
-        return None
-    return _read(str(value), isinstance(value, bool))
-
-
-@lru_cache(maxsize=4096)
-def _read(value: str, is_bool: bool) -> quantity.Quantity | None:
-    """A quantity as text or number; None for what is none."""
-    try:
-        return None if is_bool else quantity.parse(value.strip())
-    except ValueError:
-        return None
-
-
 def trainer_count(limits: JSON, requests: JSON) -> tuple[int, bool]:
     """GPUs as Kubeflow Trainer counts them, and whether several names fit, of which it takes any one.
 
@@ -188,7 +173,7 @@ def trainer_count(limits: JSON, requests: JSON) -> tuple[int, bool]:
     """
     for amounts in (requests, limits):
         fits = [name for name in amounts if "gpu" in name.lower()]
-        counts = [amount.value() for name in fits if (amount := _amount(amounts[name])) is not None]
+        counts = [amount.value() for name in fits if (amount := quantity.read(amounts[name])) is not None]
         if counts and counts[0]:
             return counts[0], len(set(counts)) > 1
     return 0, False
@@ -202,7 +187,7 @@ def devices_of(resources: JSON) -> int:
         asked |= amounts if isinstance(amounts, dict) else {}
     known = ((devices.resource(name), amount) for name, amount in asked.items())
     counted = (amount for device, amount in known if device.gpu and device.kind in devices.COUNTED)
-    found = [amount for each in counted if (amount := _amount(each)) is not None]
+    found = [amount for each in counted if (amount := quantity.read(each)) is not None]
     return sum(amount.value() for amount in found if amount.is_whole() and amount.sign() > 0)
 
 

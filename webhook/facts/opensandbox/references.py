@@ -130,11 +130,8 @@ def _requests(spec: JSON) -> dict[str, quantity.Quantity]:
     for container in _containers(spec):
         requests = get(container, ("resources", "requests"))
         for name, value in requests.items() if isinstance(requests, dict) else ():
-            try:
-                amount = quantity.parse(str(value).strip())
-            except ValueError:
-                continue
-            total[name] = total[name].add(amount) if name in total else amount
+            if (amount := quantity.read(value)) is not None:
+                total[name] = total[name].add(amount) if name in total else amount
     return total
 
 

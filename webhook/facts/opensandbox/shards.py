@@ -19,7 +19,7 @@ from webhook.facts.pods.containers import items, text
 from webhook.patch import schema, strategic
 from webhook.paths import FieldPath, get, render
 from webhook.placeholders import is_placeholder
-from webhook.quantity import Quantity, parse
+from webhook.quantity import Quantity, read
 
 _POD = GroupVersionKind("", "v1", "Pod")
 _WORDS = {"string": "a text", "numeric": "a number", "boolean": "true or false"}
@@ -298,10 +298,8 @@ def _amounts(container: JSON, patched: JSON, where: FieldPath) -> Iterator[JSON]
 
 
 def _amount(value: JSON) -> Quantity | str:
-    try:
-        return parse(str(value).strip())
-    except ValueError:
-        return str(value)
+    amount = read(value)
+    return str(value) if amount is None else amount
 
 
 def _claims(listed: Iterable[JSON]) -> Iterator[tuple[str, list[str]]]:

@@ -13,11 +13,11 @@ from pathlib import Path
 from webhook import paths, yamlfile
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
+from webhook.facts.trainer.releases import OLDEST
 from webhook.paths import FieldPath
+from webhook.releases import Release, parsed, shown
 
 FILE = Path(__file__).with_name("fields.yaml")
-Release = tuple[int, int]
-_ALWAYS: Release = (2, 0)
 _FOREVER: Release = (99, 0)
 
 
@@ -32,7 +32,7 @@ class Changed:
     @property
     def releases(self) -> str:
         """Which, in words: `2.1 only`, `2.4 and later`."""
-        first, last = (".".join(map(str, each)) for each in (self.since, self.until))
+        first, last = shown(self.since), shown(self.until)
         if self.until == _FOREVER:
             return f"{first} and later"
         return f"{last} only" if self.since == self.until else f"up to {last}"
@@ -77,15 +77,17 @@ def _shape(objects: Mapping[str, Sequence[str]], changed: Sequence[JSON]) -> Sha
         whole.at(path).known = frozenset(names)
     for row in changed:
         parent, _, name = row["path"].rpartition(".")
-        since = _release(row["since"]) if "since" in row else _ALWAYS
+        since = _release(row["since"]) if "since" in row else OLDEST
         until = _release(row["until"]) if "until" in row else _FOREVER
         whole.at(parent).changed[name] = Changed(since, until, row["instead"])
     return whole
 
 
 def _release(text: str) -> Release:
-    major, minor = text.split(".")
-    return int(major), int(minor)
+    release = parsed(text)
+    if release is None:
+        raise ValueError(f"{FILE}: `{text}` is not a release")
+    return release
 
 
 def unknown(obj: JSON, kind: str, release: Release, deadline: Deadline | None = None) -> Iterator[JSON]:

@@ -13,8 +13,9 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.finding import note
 from webhook.facts.pods.containers import items, mapping, text
-from webhook.facts.trainer.releases import PATCHES, TEMPLATES, Release
+from webhook.facts.trainer.releases import PATCHES, TEMPLATES
 from webhook.paths import get, render
+from webhook.releases import Release
 
 POD: Final = ("template", "spec", "template", "spec")
 _POD_AT: Final = render(POD)

@@ -13,8 +13,9 @@ from webhook import quantity
 from webhook.attributes import JSON
 from webhook.facts.gpu.resources import trainer_count
 from webhook.facts.pods.containers import mapping, whole
-from webhook.facts.trainer.releases import NUMBERS_ONLY, TEMPLATES, Release
+from webhook.facts.trainer.releases import NUMBERS_ONLY, TEMPLATES
 from webhook.paths import get
+from webhook.releases import Release
 
 PLUGINS = ("torch", "mpi", "flux", "jax", "xgboost")
 
@@ -112,10 +113,7 @@ def _fixed(name: str, explicit: JSON, default: JSON, gpus: int, *, raises: bool)
 def cpu_count(resources: JSON) -> int:
     """CPUs rounded up: of the requests unless zero, else of the limits."""
     for side in ("requests", "limits"):
-        try:
-            cpus = quantity.from_json(get(resources, (side, "cpu")))
-        except ValueError:
-            continue
-        if cpus.sign() > 0:
+        cpus = quantity.read(get(resources, (side, "cpu")))
+        if cpus is not None and cpus.sign() > 0:
             return cpus.value()
     return 0

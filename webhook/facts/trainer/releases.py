@@ -5,9 +5,13 @@ Sources: kubeflow/trainer branches release-2.0 to release-2.3; master 8c0f5059bd
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final
 
-Release: TypeAlias = tuple[int, int]
+from webhook.releases import Release
+
+OLDEST: Final[Release] = (2, 0)
+DEFAULT: Final[Release] = (2, 3)
+"""The one that is assumed where no param says otherwise."""
 ADAPTERS: Final[Release] = (2, 1)  # torchtune trains adapters
 TEMPLATES: Final[Release] = (2, 1)  # podTemplateOverrides instead of podSpecOverrides; resources of the runtime count
 PATCHES: Final[Release] = (2, 2)  # runtimePatches instead of podTemplateOverrides

@@ -20,9 +20,10 @@ from webhook.facts.finding import note
 from webhook.facts.pods.containers import items, mapping, names, text
 from webhook.facts.trainer.nodes import counted, counts, is_trainer, launcher_is_node, step
 from webhook.facts.trainer.overlays import POD, Layer, Overlay, layers
-from webhook.facts.trainer.releases import IMAGE_EVERYWHERE, KEEPS_CLAIMS, WHOLE_JOBSET, Release
+from webhook.facts.trainer.releases import IMAGE_EVERYWHERE, KEEPS_CLAIMS, WHOLE_JOBSET
 from webhook.patch import strategic
 from webhook.paths import get
+from webhook.releases import Release
 
 _STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")
 

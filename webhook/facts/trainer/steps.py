@@ -17,9 +17,10 @@ from webhook.facts.jobset.validation import POD
 from webhook.facts.pods.containers import items, mapping, names, text, whole
 from webhook.facts.trainer.nodes import STEP_LABEL, is_trainer, launcher_is_node
 from webhook.facts.trainer.processes import plugin
-from webhook.facts.trainer.releases import INITIALIZER_MOUNT, INJECTION, NUMBERS_ONLY, REFUSES_ZERO, Release
+from webhook.facts.trainer.releases import INITIALIZER_MOUNT, INJECTION, NUMBERS_ONLY, REFUSES_ZERO
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
+from webhook.releases import Release
 
 RESERVED: Final[Mapping[str, frozenset[str]]] = {
     "torch": frozenset(

@@ -13,9 +13,10 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.finding import note
 from webhook.facts.pods.containers import items, text, whole
-from webhook.facts.trainer.releases import ADAPTERS, INJECTION, NUMBERS_ONLY, Release
+from webhook.facts.trainer.releases import ADAPTERS, INJECTION, NUMBERS_ONLY
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
+from webhook.releases import Release
 
 _MANY_NODES: Final = "llama3_3/70B"
 _SMALL: Final = ("llama3_2/1B", "llama3_2/3B")

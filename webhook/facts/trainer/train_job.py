@@ -22,10 +22,11 @@ from webhook.facts.trainer import overlays, steps, torchtune
 from webhook.facts.trainer.lookups import CLUSTER_RUNTIME, GROUP, RUNTIME
 from webhook.facts.trainer.nodes import is_trainer, node_count, parallelism
 from webhook.facts.trainer.processes import Processes, plugin, predict
-from webhook.facts.trainer.releases import KEEPS_CLAIMS, Release, minor
+from webhook.facts.trainer.releases import KEEPS_CLAIMS, minor
 from webhook.facts.trainer.runtime import Merged, merge
 from webhook.facts.view import View
 from webhook.paths import get
+from webhook.releases import Release, shown
 from webhook.workloads.podsets import PodSet, group_kind
 
 _DEPRECATED = "trainer.kubeflow.org/support"
@@ -49,7 +50,7 @@ def trainer(obj: JSON, view: View, version: Release) -> JSON:
     own = get(_container(_node_job(get(runtime, ("template", "spec"))), "node"), ("resources",))
     processes = _processes(obj, runtime, resources, version, is_known=found is not None)
     return {
-        "version": ".".join(map(str, version)),
+        "version": shown(version),
         "minor": minor(version),
         "object": obj,
         "runtime": {

@@ -18,10 +18,11 @@ from webhook.facts.shaped import shaped
 from webhook.facts.trainer import overlays, steps
 from webhook.facts.trainer.fields import unknown
 from webhook.facts.trainer.processes import plugin
-from webhook.facts.trainer.releases import Release, minor
+from webhook.facts.trainer.releases import minor
 from webhook.facts.training_jobs.roles import KINDS, Roles, roles
 from webhook.facts.training_jobs.settings import Settings, settings
 from webhook.paths import get
+from webhook.releases import Release, shown
 from webhook.workloads.podsets import group_kind
 
 _RUNTIMES: Final = ("TrainingRuntime", "ClusterTrainingRuntime")
@@ -38,7 +39,7 @@ def training(obj: JSON, version: Release, old: JSON = None, deadline: Deadline |
     now, before = shaped(obj, shape), shaped(old, shape)
     runtime = mapping(now.object.get("spec")) if is_trainer and kind in _RUNTIMES else None
     return {
-        "release": ".".join(map(str, version)),
+        "release": shown(version),
         "minor": minor(version),
         "object": now.object,
         "old": before.object,
