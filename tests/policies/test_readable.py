@@ -33,7 +33,6 @@ TO_PORT = frozenset(
         "trainer-runtimes",
         "training-jobs",
         "trainjob-num-proc-per-node",
-        "workload-updates",
     )
 )
 """Folders that do not keep the limits yet. A folder that keeps them must not stand here."""

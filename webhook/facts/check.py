@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from webhook.cluster.interest import Interest
-from webhook.problem import Problem
+from webhook.paths import FieldPath, render
+from webhook.problem import MissingObject, Problem
 
 if TYPE_CHECKING:
     from webhook.facts.subject import Subject
@@ -36,6 +37,27 @@ class Check:
     def concerns(self, subject: Subject) -> bool:
         """Say whether the check is about such objects."""
         return not self.kinds or subject.group_kind in self.kinds
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of rules whose problems a module makes: `problem = Group("train-job").problem`."""
+
+    name: str
+
+    def problem(
+        self,
+        rule: str,
+        path: FieldPath | str,
+        message: str = "",
+        fix: str = "",
+        *,
+        found: str = "",
+        missing: tuple[MissingObject, ...] = (),
+    ) -> Problem:
+        """A problem of the group at a path, rendered already or not."""
+        where = path if isinstance(path, str) else render(path)
+        return Problem(code=f"{self.name}/{rule}", path=where, message=message, fix=fix, found=found, missing=missing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.pods import pod_level_resources, resource_validation
+from webhook.facts.pods.template_changes import validate_template_update
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 
@@ -26,4 +27,7 @@ def pod_resources(subject: Subject) -> Iterator[Problem]:
     yield from pod_level_resources.validate_pod_resource_consistency(found, subject)
 
 
-CHECKS: Final = (Check(group="pod-resources", run=pod_resources, kinds=frozenset((("", "Pod"),))),)
+CHECKS: Final = (
+    Check(group="pod-resources", run=pod_resources, kinds=frozenset((("", "Pod"),))),
+    Check(group="workload-update", run=validate_template_update),
+)

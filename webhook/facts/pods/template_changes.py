@@ -1,0 +1,54 @@
+"""Pod templates that an update changes in vain: kinds whose controllers leave the pods that run as they are.
+
+The controller makes pods from the template of the moment: the update is stored, `kubectl apply` says configured, and
+nothing happens. Which kinds those are is `templates: later` of webhook/workloads/kinds.yaml. KubeRay says so in its log
+alone, and makes a RayCluster anew with upgradeStrategy Recreate (ray-project/kuberay@feeaf72f rayjob_controller.go,
+raycluster_controller.go); the launcher of an MPIJob is a Job, whose template never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.check import Group
+from webhook.facts.subject import Subject
+from webhook.paths import get
+from webhook.problem import Problem
+
+problem: Final = Group("workload-update").problem
+_ANEW: Final = ("MPIJob", "SparkConnect", "ElasticJob", "BroadcastJob")
+"""Kinds that cannot be suspended."""
+
+
+def validate_template_update(subject: Subject) -> Iterator[Problem]:
+    """Templates that change while pods of the old ones run."""
+    if _is_going(subject.object) or _is_recreated(subject):
+        return
+    for podset in subject.deadline.paced(subject.fact("podSets")):
+        if podset["changed"] and podset["change"] == "later":
+            message = "is changed, but pods that run keep the old template"
+            yield problem("template-kept", podset["path"], message, _fix(*subject.group_kind))
+
+
+def _is_going(obj: JSON) -> bool:
+    return get(obj, ("metadata", "deletionTimestamp")) is not None
+
+
+def _is_recreated(subject: Subject) -> bool:
+    strategy = get(subject.object, ("spec", "upgradeStrategy", "type"))
+    return subject.group_kind == ("ray.io", "RayCluster") and strategy == "Recreate"
+
+
+def _fix(group: str, kind: str) -> str:
+    """How pods with the new template are made."""
+    if kind == "RayCluster":
+        return "set spec.upgradeStrategy.type to Recreate, or suspend the cluster (spec.suspend) and resume it"
+    if kind == "RayJob":
+        return "suspend the job (spec.suspend) and resume it, or create a new one"
+    if kind in _ANEW:
+        return "create a new one"
+    if group == "kubeflow.org":
+        return "suspend the job (spec.runPolicy.suspend) and resume it, or create a new one"
+    return "delete the pods that should have the new template"
