@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 from webhook.attributes import JSON
 from webhook.problem import MissingObject, Problem
@@ -22,6 +22,8 @@ class ValidationAction(StrEnum):
     AUDIT = "Audit"
 
 
+SEVERITIES: Final = ("critical", "high", "medium", "low", "info")
+"""How severe a policy says it is, the worst first; "" where it does not say."""
 REASON_CODES: Mapping[str, int] = {
     # k8s.io/apiserver pkg/admission/plugin/policy/validating/plugin.go, reasonToCode; BadRequest is this project's own
     "Unauthorized": 401,

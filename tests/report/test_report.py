@@ -10,6 +10,9 @@ from webhook import yamlfile
 from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
 from webhook.decisions import Decision, ValidationAction
 from webhook.errors import Problem
+from webhook.problem import MissingObject
+from webhook.problem import Problem as Found
+from webhook.problems.text import not_evaluated
 from webhook.report import finding, formats, policyreport
 from webhook.report.finding import Place, Result, Subject
 from webhook.report.rule import Rule
@@ -57,6 +60,7 @@ def written(name, findings=(), **totals):
         pytest.param(decided(evaluation="error"), Result.ERROR, id="what failed to evaluate is an error"),
         pytest.param(decided(evaluation="error", action="admit"), Result.ERROR, id="an ignored error is an error"),
         pytest.param(decided(evaluation="unknown"), Result.SKIP, id="what lacked an object is skipped"),
+        pytest.param(decided(evaluation="unknown", action="deny"), Result.FAIL, id="or fails closed"),
     ],
 )
 def test_result_words(decision, expected):
@@ -113,22 +117,51 @@ def test_subject(changes, expected):
     assert str(about) == f"Pod team/{expected[0]}"
 
 
-def skipped(policy, message, name="p", path=""):
-    unknown = decided(policy, "unknown", message=message, path=path)
+def test_each_problem_is_a_finding_of_its_rule():
+    problems = (
+        Found(code="g/whole", path="spec.a", message="must be whole", fix="set 1", found="`1.5`"),
+        Found(code="g/there", path="", message="must be there"),
+    )
+    found = made(decided("gpu", rule="g/whole", problems=problems, message="both", path="spec.a"))
+    assert [(one.rule.id, one.path, one.place.line, one.message) for one in found] == [
+        ("g/whole", "spec.a", 7, "spec.a: `1.5` must be whole: set 1"),
+        ("g/there", "", 1, "must be there"),
+    ]
+    assert written("text", found).splitlines()[:2] == [
+        "pod.yaml:7: fail: spec.a: `1.5` must be whole: set 1 (Pod team/p, g/whole)",
+        "pod.yaml:1: fail: must be there (Pod team/p, g/there)",
+    ]
+    first, second = json.loads(written("json", found))["findings"]
+    assert first["problem"] == {
+        "rule": "g/whole",
+        "path": "spec.a",
+        "found": "`1.5`",
+        "message": "must be whole",
+        "fix": "set 1",
+        "missing": [],
+    }
+    assert (second["rule"], second["policy"]) == ("g/there", "gpu")
+    (report,) = [document.value for document in yamlfile.load(written("policyreport", found))]
+    assert [result["rule"] for result in report["results"]] == ["g/whole", "g/there"]
+
+
+def skipped(policy, *missing, name="p", path=""):
+    text = not_evaluated(map(str, missing))
+    unknown = decided(policy, "unknown", message=f"{path}: {text}" if path else text, path=path, missing=missing)
     return made(unknown, subject=Subject(api_version="v1", kind="Pod", namespace="team", name=name))
 
 
 def test_text_says_once_what_many_objects_miss():
     """One line for each missing object with the count, where it is missed first; what is missed once stays a line."""
+    gpu, nic = (MissingObject(kind="DeviceClass", name=name) for name in ("gpu", "nic"))
+    unread = MissingObject(kind="Runtime", name="u", why="not looked up: a, b")
     found = (
-        *skipped("a", "not evaluated: DeviceClass gpu not found"),
-        *skipped(
-            "a", "spec.template: not evaluated: DeviceClass gpu not found, DeviceClass nic not found", "q", "spec"
-        ),
-        *skipped("b", "not evaluated: DeviceClass gpu not found", "r"),
-        *skipped("a", "not evaluated: Runtime t not found", "s"),
-        *skipped("a", "not evaluated: Runtime u not looked up: a, b", "s"),
-        *skipped("a", "not evaluated: Runtime u not looked up: a, b", "t"),
+        *skipped("a", gpu),
+        *skipped("a", gpu, nic, name="q", path="spec"),
+        *skipped("b", gpu, name="r"),
+        *skipped("a", MissingObject(kind="Runtime", name="t"), name="s"),
+        *skipped("a", unread, name="s"),
+        *skipped("a", unread, name="t"),
     )
     lines = written("text", found, entries=6, files=1).splitlines()
     assert lines == [

@@ -1,16 +1,19 @@
 """From decisions to a verdict: what is denied and in which words, what is warned of, what goes to the audit log.
 
-Evaluates nothing. Which decision denies follows from its binding's actions, as in k8s.io/apiserver v0.36
+Evaluates nothing. A text of several sentences ends between two of them; only what a foreign policy or a user made too
+long ends early. Which decision denies follows from its binding's actions, as in k8s.io/apiserver v0.36
 pkg/admission/plugin/policy/validating/dispatcher.go; the API server's own text is kept for `api_server_text`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from webhook.attributes import JSON, Attributes
-from webhook.decisions import Decision, Status, ValidationAction, Verdict
+from webhook.decisions import SEVERITIES, Decision, Status, ValidationAction, Verdict
+from webhook.problems import text
+from webhook.wording import counted
 
 FAILURE_KEY = "validation.policy.admission.k8s.io/validation_failure"
 MAX_WARNING = 256
@@ -25,9 +28,8 @@ MAX_ANNOTATION = 10 * 1024
 """Characters of one audit annotation, all its values joined: what the API server leaves of one value
 (maxAuditAnnotationValueLength, k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.go)."""
 
-_CUT = " … "
-_LEAST = 64  # characters that still tell something
-_MORE = 32  # room for "; and 1000000 more"
+_SUFFIX = 512  # room for the rule, whose name has up to 253 characters, and for "; and 1000000 more"
+_MORE = 32  # room for "and 1000000 more warnings"
 
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " ")
 _SURROGATES = dict.fromkeys(range(55296, 57344), "�")
@@ -42,9 +44,9 @@ def enforce(decisions: Sequence[Decision], attributes: Attributes, *, api_server
     warned = [each for each in failed if ValidationAction.WARN in each.actions]
     status = None
     if denied:
-        text = shortened(native_text(denied[0], attributes), MAX_MESSAGE) if api_server_text else own_text(denied)
-        status = Status(code=denied[0].code, reason=denied[0].reason, message=text)
-    texts = (native_warning(each) if api_server_text else _attributed(each) for each in warned)
+        said = text.ended(native_text(denied[0], attributes), MAX_MESSAGE) if api_server_text else own_text(denied)
+        status = Status(code=denied[0].code, reason=denied[0].reason, message=said)
+    texts = map(native_warning, warned) if api_server_text else _sentences(warned)
     return Verdict(
         allowed=not denied,
         decisions=tuple(decisions),
@@ -55,25 +57,24 @@ def enforce(decisions: Sequence[Decision], attributes: Attributes, *, api_server
     )
 
 
-def _attributed(decision: Decision) -> str:
-    return f"{decision.message} (policy {decision.policy})"
-
-
 def own_text(denied: Sequence[Decision]) -> str:
-    """Every denial's message with its policy, the first one first; of very many, how many more there are."""
-    texts = list(dict.fromkeys(map(_attributed, denied)))
-    whole = "; ".join(texts)
-    if len(whole) <= MAX_MESSAGE:
-        return whole
-    kept = [shortened(texts[0], MAX_MESSAGE - _MORE)]
-    room = MAX_MESSAGE - _MORE - len(kept[0])
-    for text in texts[1:]:
-        room -= len(text) + 2
-        if room < 0:
-            break
-        kept.append(text)
-    left = len(texts) - len(kept)
-    return "; ".join((*kept, f"and {left} more")) if left else kept[0]
+    """Every denial with its rule, the most severe first; of very many, how many more there are."""
+    return text.listed(list(dict.fromkeys(_sentences(denied))), MAX_MESSAGE)
+
+
+def _sentences(decisions: Iterable[Decision]) -> Iterator[str]:
+    """What decisions say, each problem for itself, with the rule that says so."""
+    for decision in sorted(decisions, key=_severity):
+        for problem in decision.problems:
+            yield f"{text.sentence(problem)} ({problem.code})"
+        if not decision.problems:
+            rule = decision.rule or decision.policy
+            said = text.ended(decision.message, MAX_MESSAGE - _SUFFIX)
+            yield f"{said} ({rule if '/' in rule else f'policy {rule}'})"
+
+
+def _severity(decision: Decision) -> int:
+    return SEVERITIES.index(decision.severity) if decision.severity in SEVERITIES else len(SEVERITIES)
 
 
 def native_text(decision: Decision, attributes: Attributes) -> str:
@@ -110,52 +111,37 @@ def _passed_on(texts: Iterable[str]) -> tuple[str, ...]:
     """Warnings in the API server's own words, none twice, as many as it passes on: it shortens them itself."""
     kept: list[str] = []
     room = MAX_WARNINGS
-    for text in dict.fromkeys(texts):
+    for said in dict.fromkeys(texts):
         if room <= 0:
             break
-        kept.append(shortened(text, MAX_MESSAGE))
-        room -= min(len(text), MAX_WARNING)
+        kept.append(text.ended(said, MAX_MESSAGE))
+        room -= min(len(said), MAX_WARNING)
     return tuple(kept)
 
 
 def bounded(texts: Iterable[str]) -> tuple[str, ...]:
-    """Warnings that an API server passes on: one line each, at most 256 characters, 4096 together, none twice."""
-    kept: dict[str, None] = {}
-    room = MAX_WARNINGS
-    for text in texts:
-        shown = shortened(one_line(text), min(MAX_WARNING, room))
-        if shown and shown not in kept:
-            kept[shown] = None
-            room -= len(shown)
-    return tuple(kept)
+    """Warnings that an API server passes on as they are: one line each, 4096 characters together, none twice.
 
-
-def shortened(text: str, limit: int) -> str:
-    """Text of at most `limit` characters that keeps both ends: what a warning is about, and what to do by which policy.
-
-    The API server itself cuts the end off, once all warnings of a request exceed 4096 characters. Messages say the fix
-    after their last semicolon; it is kept whole where it leaves room for as much before it.
+    The last one says how many more there are. Beyond 4096 characters the API server would cut each at 256.
     """
-    if len(text) <= limit:
-        return text
-    if limit < _LEAST:
-        return ""
-    half = (limit - len(_CUT)) // 2
-    end = text[text.rfind("; ") + 2 :]
-    if len(end) > half:
-        end = _from_a_word(text[len(text) - half :])
-    room = limit - len(_CUT) - len(end)
-    start, space, _ = text[: room + 1].rpartition(" ")
-    return f"{start.rstrip(' ,') if space else text[:room]}{_CUT}{end}"
+    lines = [line for line in dict.fromkeys(map(one_line, texts)) if line]
+    if sum(map(len, lines)) <= MAX_WARNINGS:
+        return tuple(lines)
+    kept: list[str] = []
+    room = MAX_WARNINGS - _MORE
+    for line in lines:
+        shown = line if kept else text.ended(line, room)
+        if len(shown) > room:
+            break
+        kept.append(shown)
+        room -= len(shown)
+    left = len(lines) - len(kept)
+    return (*kept, f"and {counted(left, 'more warning')}") if left else tuple(kept)
 
 
-def _from_a_word(text: str) -> str:
-    return text[text.find(" ") + 1 :] if " " in text else text
-
-
-def one_line(text: str) -> str:
+def one_line(line: str) -> str:
     """Text without control characters, which would make an API server drop the whole warning."""
-    return text.translate(_CONTROL).translate(_SURROGATES).strip()
+    return line.translate(_CONTROL).translate(_SURROGATES).strip()
 
 
 def audit_annotations(decisions: Sequence[Decision]) -> Mapping[str, str]:
@@ -167,13 +153,13 @@ def audit_annotations(decisions: Sequence[Decision]) -> Mapping[str, str]:
             published.setdefault(f"{decision.policy}/{key}", {})[value] = None
         if not failure and decision.action == "deny" and ValidationAction.AUDIT in decision.actions:
             failure = _failure(decision)
-    found = {key: shortened(", ".join(values), MAX_ANNOTATION) for key, values in published.items()}
+    found = {key: text.ended(", ".join(values), MAX_ANNOTATION) for key, values in published.items()}
     return {**found, FAILURE_KEY: failure} if failure else found
 
 
 def _failure(decision: Decision) -> str:
     value: JSON = {
-        "message": shortened(decision.message, MAX_MESSAGE),
+        "message": text.ended(decision.message, MAX_MESSAGE),
         "policy": decision.policy,
         "binding": decision.binding,
         "expressionIndex": decision.index or 0,
@@ -184,7 +170,7 @@ def _failure(decision: Decision) -> str:
 
 def _go_json(value: JSON) -> str:
     """JSON as Go's encoding/json writes it: compact, with <, > and & escaped for HTML."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    encoded = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+        encoded = encoded.replace(character, f"\\u{ord(character):04x}")
+    return encoded

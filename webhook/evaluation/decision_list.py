@@ -41,7 +41,7 @@ class DecisionList:
                     self.made.append(each)
 
     def _is_first(self, decision: Decision) -> bool:
-        key = (decision.policy, decision.binding, decision.param, decision.index, decision.evaluation)
+        key = (decision.policy, decision.binding, decision.param, decision.index, decision.evaluation, decision.actions)
         is_first = key not in self._told
         self._told.add(key)
         return is_first

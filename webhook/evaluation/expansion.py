@@ -45,7 +45,11 @@ class Target:
         return self.attributes.kind if self.podset else self.match.kind
 
     def reroot(self, message: str) -> tuple[str, str]:
-        """The path that a message is about, and the message with that path as the whole object has it."""
+        """The path that a message is about, and the message with that path as the whole object has it.
+
+        The one place where a sentence is read: the text of a policy that is CEL alone may begin with a field path, as
+        the API server's own errors do. What checks say has its path beside it.
+        """
         path, rest = paths.leading(message) if message else ((), "")
         if self.podset is None:
             return paths.render(path), message

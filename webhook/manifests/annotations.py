@@ -11,12 +11,12 @@ from difflib import get_close_matches
 from typing import Literal
 
 from webhook.attributes import JSON
+from webhook.decisions import SEVERITIES
 from webhook.manifests.field_errors import FieldError, invalid
 from webhook.paths import FieldPath
 
 PREFIX = "claimgate.dev/"
 PHASES = ("validate", "mutate", "both")
-SEVERITIES = ("critical", "high", "medium", "low", "info")
 MISSING = ("admit", "deny", "warn")
 _NAMES = ("expand", "facts", "checks", "missing", "phase", "updates", "severity", "category", "docs")
 

@@ -15,7 +15,7 @@ from webhook.cel import Program
 from webhook.decisions import Decision, ValidationAction
 from webhook.manifests.label_selectors import Selector
 from webhook.policy.matching import Criteria
-from webhook.problems.catalogue import Catalogue
+from webhook.problems.catalogue import Catalogue, Rule
 
 SHARED = frozenset(("object", "oldObject", "request", "namespaceObject"))
 """Names that mean the same to the conditions of every policy that is asked about an object."""
@@ -147,9 +147,9 @@ class Policy:
 
     What decides whether it is asked stands here and in the gate; the other expressions are in the body, which most
     requests never reach. `expands` is the annotation `expand: pods`, `enters` is `expand: objects`, `phase` where a
-    validating policy speaks. `checks` are the groups whose problems it reads, `catalogue` their rules,
-    `missing` what becomes of a rule without an object that it needs, `rule_ids` the ids of its validations. `obstacles`
-    say why it cannot be installed natively.
+    validating policy speaks. `checks` are the groups whose problems it reads, `catalogue` their rules, `named` what
+    rules.yaml says of its validations, `missing` what becomes of a rule without an object that it needs. `obstacles`
+    say why the policy cannot be installed natively.
     """
 
     kind: Literal["validating", "mutating"]
@@ -168,7 +168,7 @@ class Policy:
     checks: tuple[str, ...] = ()
     missing: Literal["admit", "deny", "warn"] = "admit"
     catalogue: Catalogue = field(default_factory=dict)
-    rule_ids: tuple[str, ...] = ()
+    named: tuple[Rule, ...] = ()
     expands: bool = False
     enters: bool = False
     phase: Literal["validate", "mutate", "both"] = "validate"
@@ -179,7 +179,7 @@ class Policy:
 
     def rule_id(self, index: int | None) -> str:
         """The id of a validation; the policy's name where nobody gave it one, and for the policy as a whole."""
-        return self.rule_ids[index] if index is not None and self.rule_ids else self.name
+        return self.named[index].id if index is not None and self.named else self.name
 
     @property
     def conditions(self) -> tuple[Condition, ...]:

@@ -307,8 +307,7 @@ class _Loading:
         return tuple(join(self._ruled(policy), bound.get(name, ())) for name, policy in named)
 
     def _ruled(self, policy: Policy) -> Policy:
-        rules = self.rules.get(policy.name)
-        return replace(policy, rule_ids=tuple(rule.id for rule in rules)) if rules else policy
+        return replace(policy, named=self.rules.get(policy.name, ()))
 
 
 def join(policy: Policy, bindings: Iterable[Binding]) -> Policy:

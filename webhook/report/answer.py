@@ -49,7 +49,7 @@ class Answer:
 
     def _open(self) -> Iterator[Decision]:
         for _, decision in self.decisions:
-            if decision.evaluation == "unknown" or (decision.evaluation == "error" and decision.action == "admit"):
+            if decision.evaluation in ("unknown", "error") and decision.action == "admit":
                 yield decision
 
     def _of_server(self) -> Iterator[tuple[Phase, Decision]]:

@@ -13,6 +13,8 @@ from typing import TypeAlias
 
 from webhook.attributes import Attributes, Phase
 from webhook.decisions import Decision, ValidationAction
+from webhook.problem import MissingObject, Problem
+from webhook.problems.text import sentence
 from webhook.report.rule import Rule, Rules, rule_of
 
 
@@ -59,7 +61,10 @@ Locate: TypeAlias = Callable[[str], Place]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One result. `rule` says what is known of the rule; `decision` is what the finding was made from."""
+    """One result. `rule` says what is known of the rule; `decision` is what the finding was made from.
+
+    `problem` is the one of the decision's problems that the finding is about, None where it has none.
+    """
 
     result: Result
     rule: Rule
@@ -67,27 +72,33 @@ class Finding:
     place: Place
     phase: Phase
     decision: Decision
+    problem: Problem | None = None
 
     @property
     def path(self) -> str:
         """The field inside the object, "" for the object as a whole."""
-        return self.decision.path
+        return self.problem.path if self.problem else self.decision.path
 
     @property
     def message(self) -> str:
-        """The policy's text; it begins with the field path where there is one."""
-        return self.decision.message
+        """The text of the problem or the policy; it begins with the field path where there is one."""
+        return sentence(self.problem) if self.problem else self.decision.message
+
+    @property
+    def missing(self) -> tuple[MissingObject, ...]:
+        """What was needed and not there."""
+        return self.problem.missing if self.problem else self.decision.missing
 
 
 def result(decision: Decision) -> Result:
     """The report's word for a decision.
 
     A failed validation is `fail` where its binding denies and `warn` where it only warns or audits; what could not be
-    evaluated is `error`, what lacked an object to look at is `skip`.
+    evaluated is `error`, what lacked an object to look at is `skip`, unless its policy fails closed.
     """
     if decision.evaluation == "error":
         return Result.ERROR
-    if decision.evaluation == "unknown":
+    if decision.evaluation == "unknown" and decision.action == "admit":
         return Result.SKIP
     if decision.evaluation == "admit":
         return Result.PASS
@@ -112,7 +123,9 @@ def subject(attributes: Attributes) -> Subject:
 def findings(
     decisions: Iterable[tuple[Phase, Decision]], about: Subject, locate: Locate, rules: Rules
 ) -> tuple[Finding, ...]:
-    """The findings of one object: every decision that says something, and one pass for each policy that is content.
+    """The findings of one object: every problem, every other decision that says something, and passes.
+
+    A policy that is content has one pass.
 
     Args:
         decisions: what was decided, with the phase it was decided in.
@@ -123,18 +136,20 @@ def findings(
     kept: list[Finding] = []
     passed: dict[str, Finding] = {}
     for phase, decision in decisions:
-        finding = Finding(
-            result=result(decision),
-            rule=rule_of(decision, rules),
-            subject=about,
-            place=locate(decision.path),
-            phase=phase,
-            decision=decision,
-        )
-        if finding.result is not Result.PASS:
-            kept.append(finding)
-        elif decision.kind == "validating":
-            passed.setdefault(decision.policy, finding)
+        for problem in decision.problems or (None,):
+            finding = Finding(
+                result=result(decision),
+                rule=rule_of(decision, rules, problem),
+                subject=about,
+                place=locate(problem.path if problem else decision.path),
+                phase=phase,
+                decision=decision,
+                problem=problem,
+            )
+            if finding.result is not Result.PASS:
+                kept.append(finding)
+            elif decision.kind == "validating":
+                passed.setdefault(decision.policy, finding)
     spoke = {finding.decision.policy for finding in kept}
     return (*_distinct(kept), *(finding for policy, finding in passed.items() if policy not in spoke))
 
@@ -143,7 +158,14 @@ def _distinct(repeated: Iterable[Finding]) -> Iterator[Finding]:
     """Without repetitions: a policy that speaks in both phases says the same thing once."""
     seen = set()
     for finding in repeated:
-        key = (finding.result, finding.decision.policy, finding.path, finding.message, finding.decision.param)
+        key = (
+            finding.result,
+            finding.decision.policy,
+            finding.rule.id,
+            finding.path,
+            finding.message,
+            finding.decision.param,
+        )
         if key not in seen:
             seen.add(key)
             yield finding

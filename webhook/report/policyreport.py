@@ -14,14 +14,13 @@ from typing import Any, Final
 
 from webhook import yamlfile
 from webhook.attributes import JSON
+from webhook.decisions import SEVERITIES
 from webhook.report.finding import Finding, Result
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
 
 API_VERSION: Final = "wgpolicyk8s.io/v1alpha2"
 NAME: Final = "claimgate"
-SEVERITIES: Final = frozenset({"critical", "high", "medium", "low", "info"})
-"""The schema's closed set; a policy's other words stay out of the report."""
 
 
 class Findings:
@@ -73,7 +72,7 @@ def _result(finding: Finding) -> dict[str, Any]:
     optional = {
         "rule": _rule(finding),
         "category": decision.category,
-        "severity": decision.severity if decision.severity in SEVERITIES else "",
+        "severity": decision.severity if decision.severity in SEVERITIES else "",  # the schema's closed set
         "message": finding.message,
     }
     return {
@@ -88,7 +87,9 @@ def _result(finding: Finding) -> dict[str, Any]:
 
 
 def _rule(finding: Finding) -> str:
-    """Which part of the policy: `validations[0]`; a pass is about the whole policy."""
+    """The rule's id, or which part of the policy: `validations[0]`; a pass is about the whole policy."""
+    if "/" in finding.rule.id and finding.result is not Result.PASS:
+        return finding.rule.id
     index = finding.decision.index
     if index is None or finding.result is Result.PASS:
         return ""

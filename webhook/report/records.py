@@ -9,8 +9,9 @@ import json
 from typing import Any
 
 from webhook import terminal
-from webhook.attributes import JSON
+from webhook.attributes import JSON, Phase
 from webhook.decisions import Decision
+from webhook.problem import MissingObject, Problem
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
 from webhook.report.finding import Finding, Place
@@ -33,6 +34,10 @@ def of_finding(finding: Finding) -> dict[str, Any]:
         "result": str(finding.result),
         "rule": finding.rule.id,
         **of_decision(finding.decision),
+        "path": finding.path,
+        "message": finding.message,
+        "problem": of_problem(finding.problem) if finding.problem else None,
+        "missing": [of_missing(each) for each in finding.missing],
         "docs": finding.rule.docs,
         "phase": str(finding.phase),
         "object": {
@@ -45,8 +50,25 @@ def of_finding(finding: Finding) -> dict[str, Any]:
     }
 
 
+def of_problem(problem: Problem) -> dict[str, Any]:
+    """A problem, its place with the finding or decision."""
+    return {
+        "rule": problem.code,
+        "path": problem.path,
+        "found": problem.found,
+        "message": problem.message,
+        "fix": problem.fix,
+        "missing": [of_missing(each) for each in problem.missing],
+    }
+
+
+def of_missing(missing: MissingObject) -> dict[str, Any]:
+    """An object that was not there."""
+    return {"kind": missing.kind, "namespace": missing.namespace, "name": missing.name, "why": missing.why}
+
+
 def of_decision(made: Decision) -> dict[str, Any]:
-    """A decision."""
+    """A decision, without its problems."""
     return {
         "policy": made.policy,
         "binding": made.binding,
@@ -80,8 +102,19 @@ def of_answer(answer: Answer) -> dict[str, Any]:
         "warnings": list(verdict.warnings),
         "patch": list(verdict.patch),
         "patchedObject": answer.patched_object,
-        "decisions": [{"phase": str(phase), **of_decision(decision)} for phase, decision in answer.decisions],
+        "decisions": [_of_made(phase, decision) for phase, decision in answer.decisions],
         "response": answer.response,
+    }
+
+
+def _of_made(phase: Phase, made: Decision) -> dict[str, Any]:
+    """A decision with everything that it says."""
+    return {
+        "phase": str(phase),
+        "rule": made.rule,
+        **of_decision(made),
+        "problems": [of_problem(problem) for problem in made.problems],
+        "missing": [of_missing(each) for each in made.missing],
     }
 
 

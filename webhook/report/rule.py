@@ -1,6 +1,6 @@
 """What is known of a rule before anything breaks it: for formats that list rules, such as SARIF, and for links.
 
-Knows policies; knows no format. Today each policy is one rule, with its name as rule id.
+Knows policies; knows no format. What no policy names is said under the name of the policy.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from webhook.decisions import Decision
+from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
+from webhook.problem import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,27 +28,35 @@ class Rule:
 
 
 Rules: TypeAlias = Mapping[str, Rule]
-"""Every rule of a run by its id."""
+"""Every rule of a run by its id; a policy as a whole is one by its name."""
 
 
 def rules(policies: PolicySet) -> Rules:
-    """The rules of all policies, in the order of their names."""
-    return {
-        policy.name: Rule(
-            id=policy.name,
-            policy=policy.name,
-            description=" ".join(policy.annotations.get("kubernetes.io/description", "").split()),
-            severity=policy.severity,
-            category=policy.category,
-            docs=policy.docs,
-        )
-        for policy in policies.policies
-    }
+    """The rules of all policies, in the order of their names: those that a policy names, and the policy itself."""
+    found: dict[str, Rule] = {}
+    for policy in policies.policies:
+        described = " ".join(policy.annotations.get("kubernetes.io/description", "").split())
+        found[policy.name] = _rule(policy, policy.name, described)
+        for rule in (*policy.catalogue.values(), *policy.named):
+            found.setdefault(rule.id, _rule(policy, rule.id, rule.title))
+    return found
 
 
-def rule_of(decision: Decision, rules: Rules) -> Rule:
+def _rule(policy: Policy, name: str, description: str) -> Rule:
+    return Rule(
+        id=name,
+        policy=policy.name,
+        description=description,
+        severity=policy.severity,
+        category=policy.category,
+        docs=policy.docs,
+    )
+
+
+def rule_of(decision: Decision, rules: Rules, problem: Problem | None = None) -> Rule:
     """The rule that a decision is about; what a server decided elsewhere has only what the decision says."""
-    known = rules.get(decision.policy)
+    name = problem.code if problem else decision.rule or decision.policy
+    known = rules.get(name)
     if known is not None:
         return known
-    return Rule(id=decision.policy, policy=decision.policy, severity=decision.severity, category=decision.category)
+    return Rule(id=name, policy=decision.policy, severity=decision.severity, category=decision.category)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from webhook import terminal
 from webhook.attributes import JSON
+from webhook.problems.text import not_evaluated
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
 from webhook.report.finding import Finding, Result
@@ -14,13 +15,12 @@ from webhook.report.rule import Rules
 from webhook.report.writer import Totals
 from webhook.wording import counted, named
 
-_UNKNOWN = "not evaluated: "
 _VALUE_WIDTH = 160
 """Characters of a patch's value; the whole value is in json and ndjson."""
 
 
 class Findings:
-    """`file:line: result: message (Kind namespace/name, policy name)`, passes left out, and a summary line.
+    """`file:line: result: message (Kind namespace/name, rule)`, passes left out, and a summary line.
 
     What is missing is said once, where it is missed first: a folder without its cluster misses the same few objects
     hundreds of times. So everything but passes is held until it is known how often. The other formats have every line.
@@ -113,24 +113,26 @@ def _missed(spoken: Sequence[Finding]) -> Mapping[str, Sequence[Finding]]:
 
 def _lacking(finding: Finding) -> Sequence[str]:
     """What a skipped finding misses, each in a text of its own: `DeviceClass x not found`."""
-    _, marker, rest = finding.message.partition(_UNKNOWN)
-    if finding.result is not Result.SKIP or not marker:
-        return ()
-    parts = rest.split(", ")
-    return parts if all(part.endswith(" not found") for part in parts) else (rest,)
+    return [str(each) for each in finding.missing] if finding.result is Result.SKIP else ()
 
 
 def _together(text: str, missing: Sequence[Finding]) -> str:
     first = missing[0]
-    policies = list(dict.fromkeys(finding.decision.policy for finding in missing))
     times = f"{len(missing)} times, first for {first.subject}" if len(missing) > 1 else str(first.subject)
-    whom = f"{times}, {named(policies, 'policy', 'policies')}"
-    return f"{first.place}: {first.result}: {_UNKNOWN}{' '.join(text.split())} ({whom})"
+    return f"{first.place}: {first.result}: {not_evaluated([' '.join(text.split())])} ({times}, {_rules(missing)})"
+
+
+def _rules(findings: Sequence[Finding]) -> str:
+    """The ids of rules, then the policies that have none."""
+    ids = dict.fromkeys(finding.rule.id for finding in findings)
+    policies = [name for name in ids if "/" not in name]
+    listed = [name for name in ids if "/" in name]
+    return ", ".join((*listed, named(policies, "policy", "policies")) if policies else listed)
 
 
 def _line(finding: Finding) -> str:
     message = " ".join(finding.message.split()) or "no message"
-    return f"{finding.place}: {finding.result}: {message} ({finding.subject}, policy {finding.decision.policy})"
+    return f"{finding.place}: {finding.result}: {message} ({finding.subject}, {_rules([finding])})"
 
 
 def _summary(totals: Totals) -> str:
