@@ -19,7 +19,7 @@ FLOORS = (
     {"log_writer", "names", "releases", "terminal", "wording"},
     {"attributes", "errors", "problem"},
     {"decisions", "deadline", "paths", "logs", "shipped"},
-    {"quantity", "jsontext", "placeholders", "shapes", "yamlscalar"},
+    {"quantity", "jsontext", "object_lists", "placeholders", "shapes", "yamlscalar"},
     {"yamltext", "settings"},
     {"yamlfile"},
     {"cel", "patch", "workloads", "cluster"},

@@ -8,6 +8,7 @@ import pytest
 PACKAGE = pathlib.Path(__file__).parent.parent / "webhook"
 HOMES = {
     "names that Kubernetes accepts": (r"\[-a-z0-9\]\*", {"names.py"}),
+    "what a list of the API is": (r"[(]\"List\"[)]", {"object_lists.py"}),
     "releases of Trainer": (r"Final\[Release\] = \(2,", {"facts/trainer/releases.py"}),
     "kinds without a namespace": (r"VolumeAttributesClass", {"cluster/cluster_scoped.py"}),
 }

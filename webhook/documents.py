@@ -13,6 +13,7 @@ from pathlib import Path
 from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.errors import Problem
+from webhook.object_lists import is_list, unlisted
 from webhook.paths import FieldPath, parse
 from webhook.report.finding import Locate, Place
 
@@ -95,24 +96,12 @@ def _split(source: str, documents: Iterable[yamlfile.Document]) -> Iterator[Inpu
 
 
 def _items(path: FieldPath, value: JSON) -> Iterator[tuple[FieldPath, JSON]]:
-    """The document itself, or the items of a list, also of a list in a list; empty documents are nothing.
-
-    Items of a typed list (PodList) carry no kind of their own, and get it from the list.
-    """
+    """The document itself, or the items of an array or a list of the API; empty documents are nothing."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from _items((*path, index), item)
-    elif _is_list(value):
-        kind = value["kind"].removesuffix("List")
-        typed = {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}
-        for index, item in enumerate(value["items"] or ()):
-            yield from _items((*path, "items", index), {**typed, **item} if isinstance(item, dict) else item)
+    elif is_list(value):
+        for at, item in unlisted(value, path):
+            yield from _items(at, item)
     elif value is not None:
         yield path, value
-
-
-def _is_list(value: JSON) -> bool:
-    """Whether this is a List of the API: its kind ends in List and it has items (`kubectl get -o yaml`, PodList)."""
-    if not isinstance(value, dict) or not str(value.get("kind", "")).endswith("List"):
-        return False
-    return "items" in value and isinstance(value["items"], list | None)

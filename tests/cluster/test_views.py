@@ -5,7 +5,7 @@ import pytest
 from webhook import yamlfile
 from webhook.attributes import GroupVersionKind
 from webhook.cluster import Cluster
-from webhook.cluster.files import FilesCluster, read, unlisted
+from webhook.cluster.files import FilesCluster, read
 from webhook.cluster.layered import LayeredCluster
 from webhook.cluster.lookup import describe
 from webhook.cluster.record import Lookup, Recorded, Recorder
@@ -73,18 +73,9 @@ def test_the_first_of_two_equal_names_stays():
     assert FilesCluster([pod("a", spec=1), pod("a", "default", spec=2)]).get(POD, "", "a")["spec"] == 1
 
 
-@pytest.mark.parametrize(
-    "value, kinds",
-    [
-        ({"kind": "List", "items": [pod("a"), {"kind": "List", "items": [pod("b")]}]}, ["Pod", "Pod"]),
-        ({"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {}}]}, ["Pod"]),
-        ({"kind": "AllowList", "spec": {}}, ["AllowList"]),
-        ({"kind": "List", "items": [None]}, []),
-        ("text", []),
-    ],
-)
-def test_lists_are_taken_apart(value, kinds):
-    assert [found["kind"] for found in unlisted(value)] == kinds
+def test_what_is_no_object_is_left_out():
+    held = FilesCluster([{"kind": "List", "items": [None, pod("a")]}, "text"])
+    assert [found["metadata"]["name"] for found in held.list(POD, None)] == ["a"]
 
 
 def test_files_are_read_from_folders(tmp_path):

@@ -9,10 +9,10 @@ import pytest
 
 from tests.policies.test_suites import CASES
 from webhook.attributes import JSON
-from webhook.cluster.files import unlisted
 from webhook.cluster.interest import Interest
 from webhook.cluster.lookup import place_of
 from webhook.cluster.projection import projection
+from webhook.object_lists import unlisted
 from webhook.suites import own
 from webhook.suites.case import Case, answer
 from webhook.suites.expectation import Expectation
@@ -20,7 +20,7 @@ from webhook.suites.expectation import Expectation
 
 def cut(objects: Iterable[JSON], interests: Iterable[Interest]) -> Iterator[JSON]:
     """What a live view would hold of these objects."""
-    for found in (each for value in objects for each in unlisted(value)):
+    for found in (each for value in objects for _, each in unlisted(value)):
         group, slash, _ = found["apiVersion"].partition("/")
         kind, (namespace, name) = (group if slash else "", found["kind"]), place_of(found)
         for interest in interests:

@@ -6,11 +6,12 @@ no kind has both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from webhook import yamlfile
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.object_lists import unlisted
 from webhook.paths import get as at
 
 
@@ -20,7 +21,9 @@ class FilesCluster:
     def __init__(self, objects: Iterable[JSON] = ()) -> None:
         self._objects: dict[tuple[str, str], dict[tuple[str, str], JSON]] = {}
         for item in objects:
-            for found in unlisted(item.value if isinstance(item, yamlfile.Document) else item):
+            for _, found in unlisted(item.value if isinstance(item, yamlfile.Document) else item):
+                if not isinstance(found, dict):
+                    continue
                 kind = _group(found), _text(found.get("kind"))
                 place = _namespace(at(found, ("metadata", "namespace"))), _text(at(found, ("metadata", "name")))
                 self._objects.setdefault(kind, {}).setdefault(place, found)
@@ -54,19 +57,6 @@ def read(places: Iterable[str | Path]) -> FilesCluster:
         InputError: a file cannot be read.
     """
     return FilesCluster(document for file in yamlfile.discover(places) for document in yamlfile.read(file))
-
-
-def unlisted(value: JSON) -> Iterator[JSON]:
-    """The objects of a value: itself, or the items of a `List` as kubectl prints it, or of a `PodList` and its like."""
-    if not isinstance(value, dict):
-        return
-    kind, items = value.get("kind"), value.get("items")
-    if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
-        yield value
-        return
-    typed = {} if kind == "List" else {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix("List")}
-    for item in items:
-        yield from unlisted({**typed, **item} if isinstance(item, dict) else item)
 
 
 def _group(found: JSON) -> str:

@@ -7,7 +7,7 @@ and are left out, as are suites of tests. Objects of a policy's paramKind beside
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -34,6 +34,7 @@ from webhook.manifests.models import (
     ValidatingPolicyManifest,
     parse,
 )
+from webhook.object_lists import unlisted
 from webhook.paths import FieldPath, get, render
 from webhook.policy.compile import compile_binding, compile_policy
 from webhook.policy.compiled import Binding, Policy
@@ -117,7 +118,7 @@ def load_documents(
     loading = _Loading(options, _engine(options.engine), problems=list(problems))
     loading.unread.update("" for _ in loading.problems)
     for document in documents:
-        for value, path in _unlisted(document.value, ()):
+        for path, value in unlisted(document.value):
             loading.take(_Source(document, path), value)
     for document in rules:
         loading.name_rules(document)
@@ -134,18 +135,6 @@ def _engine(chosen: Engine | EngineName) -> Engine:
 
         return celpy_engine()
     return chosen
-
-
-def _unlisted(value: JSON, path: FieldPath) -> Iterator[tuple[JSON, FieldPath]]:
-    """The objects of a value: itself, or those of a List or ConfigMapList and its like."""
-    kind = value.get("kind") if isinstance(value, dict) else None
-    items = value.get("items") if isinstance(value, dict) else None
-    if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
-        yield value, path
-        return
-    typed = {} if kind == "List" else {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix("List")}
-    for index, item in enumerate(items):
-        yield from _unlisted({**typed, **item} if isinstance(item, dict) else item, (*path, "items", index))
 
 
 def refusal(value: JSON, options: Options) -> str:

@@ -1,0 +1,31 @@
+"""Lists of the API taken apart: a `List` as kubectl prints it, or a `PodList` and its like.
+
+A list is an object whose kind ends in List and that has items, which may be null. The items of a typed list carry no
+kind of their own and get it from the list (k8s.io/apimachinery v0.36 pkg/apis/meta/v1/unstructured UnstructuredList).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from webhook.attributes import JSON
+from webhook.paths import FieldPath
+
+
+def unlisted(value: JSON, path: FieldPath = ()) -> Iterator[tuple[FieldPath, JSON]]:
+    """The value itself, or what a list holds, also a list in a list, each with the path at which it stands."""
+    if not is_list(value):
+        yield path, value
+        return
+    kind = value["kind"].removesuffix("List")
+    typed = {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}
+    for index, item in enumerate(value["items"] or ()):
+        yield from unlisted({**typed, **item} if isinstance(item, dict) else item, (*path, "items", index))
+
+
+def is_list(value: JSON) -> bool:
+    """Whether a value is a list of the API."""
+    if not isinstance(value, dict) or "items" not in value:
+        return False
+    kind = value.get("kind")
+    return isinstance(kind, str) and kind.endswith("List") and isinstance(value["items"], list | None)
