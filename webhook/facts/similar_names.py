@@ -1,7 +1,7 @@
 """The known name that a misspelt one was probably meant to be.
 
 Any name of an object may be near another. A resource's name is a domain and words, and near ones are often others on
-purpose (`npu` beside `gpu`, `gaudi2` beside `gaudi`): there only what fingers do is taken for a slip.
+purpose (`npu` and `gpu`, `gaudi2` and `gaudi`): there only what fingers do is taken for a slip.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     best, distance = "", min(_FARTHEST, (len(name) - 1) // 3) + 1
     for candidate in known if len(name) <= _LONGEST else ():
         if abs(len(candidate) - len(name)) < distance and candidate != name:
-            found = edits(name, candidate, distance)
-            if found < distance:
-                best, distance = candidate, found
+            count = edits(name, candidate, distance)
+            if count < distance:
+                best, distance = candidate, count
     return best
 
 
@@ -70,12 +70,12 @@ def _slip(word: str, meant: str) -> int:
         return 0
     if _DIGITS.findall(word) != _DIGITS.findall(meant):
         return _OTHER
-    found = edits(word, meant, _FARTHEST + 1)
+    count = edits(word, meant, _FARTHEST + 1)
     if len(meant) > 4:
-        is_slip = found <= (_FARTHEST if len(meant) > 5 else 1)
+        is_slip = count <= (_FARTHEST if len(meant) > 5 else 1)
     else:
-        is_slip = found == 1 and _is_short_slip(word, meant)
-    return found if is_slip else _OTHER
+        is_slip = count == 1 and _is_short_slip(word, meant)
+    return count if is_slip else _OTHER
 
 
 def _is_short_slip(word: str, meant: str) -> bool:

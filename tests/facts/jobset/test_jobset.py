@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.facts.jobset import name_length as jobsetnames
+from webhook.facts.jobset import name_length
 from webhook.facts.jobset.validation import findings
 from webhook.paths import render
 
@@ -238,7 +238,7 @@ def test_alpha_features_are_told_once() -> None:
 )
 def test_a_name_may_be_as_long_as_what_is_named_after_it(spec: dict, expected: tuple) -> None:
     """`<name>-node-0-0-abcde`, `<name>-node-0`, `<name>-node-0-0.<name>`, `<template>-<name>`: 63 characters each."""
-    limit, of, name = jobsetnames.limit(spec)
+    limit, of, name = name_length.limit(spec)
     assert (limit, of, name) == expected
     made = {
         "pod": "x" * limit + "-node-0-0-abcde",

@@ -47,11 +47,11 @@ def seen(driver: str, device: JSON) -> JSON:
 
 
 def _by_domain(driver: str, held: JSON, read: Callable[[JSON], Any]) -> Defaulting:
-    found = Defaulting()
+    domains = Defaulting()
     for name, value in held.items() if isinstance(held, dict) else ():
         domain, slash, id_ = name.partition("/")
-        found.setdefault(domain if slash else driver, {})[id_ if slash else name] = read(value)
-    return found
+        domains.setdefault(domain if slash else driver, {})[id_ if slash else name] = read(value)
+    return domains
 
 
 def _attribute(held: JSON) -> Any:

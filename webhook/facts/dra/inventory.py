@@ -93,10 +93,10 @@ def _programs(asked: JSON, known: Mapping[str, JSON], deadline: Deadline) -> tup
     """The selectors of the class and then of the request, with how many are the class's."""
     by_class: list[str] = []
     if name := asked["deviceClass"]:
-        found = known.get(name)
-        if found is None:
+        device_class = known.get(name)
+        if device_class is None:
             return None, 0
-        by_class = _expressions(found)
+        by_class = _expressions(device_class)
     try:
         written = (*by_class, *asked["expressions"])
         return [compiled(each) for each in deadline.paced(written)], len(by_class)
@@ -155,10 +155,10 @@ def _read(driver: str, device: JSON) -> JSON | None:
         return None
 
 
-def _pool(found: JSON) -> tuple[str, str]:
-    return text(found["spec"].get("driver")), text(get(found, ("spec", "pool", "name")))
+def _pool(resource_slice: JSON) -> tuple[str, str]:
+    return text(resource_slice["spec"].get("driver")), text(get(resource_slice, ("spec", "pool", "name")))
 
 
-def _generation(found: JSON) -> int:
-    generation = get(found, ("spec", "pool", "generation"))
+def _generation(resource_slice: JSON) -> int:
+    generation = get(resource_slice, ("spec", "pool", "generation"))
     return generation if type(generation) is int else 0

@@ -15,7 +15,7 @@ from webhook import paths
 from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.interest import reading
 from webhook.deadline import Deadline
-from webhook.facts.dra.absence import DEFAULT, DOMAIN, Absences
+from webhook.facts.dra.absent_claims import DEFAULT, DOMAIN, Absences
 from webhook.facts.dra.claims import notes
 from webhook.facts.dra.configs import configs
 from webhook.facts.dra.requests import constraints, requests, selectors, version_of
@@ -94,11 +94,11 @@ def _admin_allowed(view: View) -> bool | None:
     k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmin.
     """
     name = view.namespace or DEFAULT
-    found = [each for each in view.objects(NAMESPACE) if paths.get(each, ("metadata", "name")) == name]
-    if not found:
+    namespaces = [each for each in view.objects(NAMESPACE) if paths.get(each, ("metadata", "name")) == name]
+    if not namespaces:
         view.note(MissingObject(kind=NAMESPACE.kind, name=name))
         return None
-    return bool(paths.get(found[0], ("metadata", "labels", "resource.kubernetes.io/admin-access")) == "true")
+    return bool(paths.get(namespaces[0], ("metadata", "labels", "resource.kubernetes.io/admin-access")) == "true")
 
 
 def _configs(obj: JSON, at: FieldPath, asked: Sequence[JSON], view: View) -> list[JSON]:
@@ -110,7 +110,7 @@ _CLAIMS: FieldPath = ("spec", "resourceClaims")
 
 
 class Known:
-    """What claims are resolved against: the view, its classes, and what it has of what was not found."""
+    """What claims are resolved against: the view, its classes, and what it has of what is not there."""
 
     def __init__(self, view: View) -> None:
         self.view = view.of("claims", "references", "doubled", "adminAllowed")
@@ -151,11 +151,11 @@ def _claim(entry: JSON, path: FieldPath, podset: PodSet, known: Known) -> JSON:
 
 def _resolve(made: JSON, gvk: GroupVersionKind, known: Known) -> None:
     """Fill in what the claim or template that an entry names asks for."""
-    found = known.view.get(gvk, made["reference"])
-    if found is None:
+    obj = known.view.get(gvk, made["reference"])
+    if obj is None:
         made |= known.absences.of(gvk, made["reference"], is_made=gvk == TEMPLATE)
         return
-    made |= resolved(found, _SPEC[gvk.kind], known.classes, known.view)
+    made |= resolved(obj, _SPEC[gvk.kind], known.classes, known.view)
 
 
 def _mark_duplicates(own: Sequence[JSON]) -> dict[str, JSON]:
@@ -202,7 +202,7 @@ def _references(container: Container, podset: PodSet, first: Mapping[str, JSON],
 def _doubled(listed: Sequence[Container], podset: PodSet, own: Sequence[JSON], deadline: Deadline) -> Iterator[JSON]:
     """Containers that ask for the same vendor's GPUs twice: by a claim and as an extended resource.
 
-    NICs and ComputeDomain channels beside a GPU are how multi-node jobs are meant to be written.
+    NICs and ComputeDomain channels together with a GPU are how multi-node jobs are meant to be written.
     """
     by_name = {claim["name"]: (claim["name"], *_given(claim)) for claim in own if claim["gpu"]}
     for container in listed if by_name else ():

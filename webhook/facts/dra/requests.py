@@ -1,6 +1,6 @@
 """What a device claim asks for, in one form over every version of resource.k8s.io.
 
-v1beta1 and v1alpha3 write an exact request flat beside its name, v1beta2 and v1 under `exactly`; all of them write
+v1beta1 and v1alpha3 write an exact request flat, next to its name, v1beta2 and v1 under `exactly`; all of them write
 alternatives under `firstAvailable`. Defaults as in k8s.io/kubernetes v1.36 pkg/apis/resource/v1/defaults.go. v1alpha2
 named one resourceClassName for the whole claim: it has no requests, and `kind` says `unsupported`.
 """
@@ -79,7 +79,7 @@ def _request(request: JSON, at: FieldPath, deadline: Deadline, *, flat: bool) ->
 
 
 def _exact(request: JSON, at: FieldPath, *, flat: bool) -> tuple[JSON | None, FieldPath]:
-    """What is asked for exactly, and where it stands; zeros say nothing where it stands beside the name.
+    """What is asked for exactly, and where it stands; zeros say nothing where it stands next to the name.
 
     k8s.io/kubernetes v1.36 pkg/apis/resource/v1beta1/conversion.go hasDeviceRequestMainRequestFieldsSet.
     """
@@ -118,7 +118,7 @@ def selectors(asked: JSON, at: FieldPath, deadline: Deadline) -> list[JSON]:
 
     A selector without `cel`, or of a wrong type, is for shape.py to tell.
     """
-    found = []
+    listed = []
     for index, selector in enumerate(items(get(asked, ("selectors",)))):
         cel = get(selector, ("cel",))
         if isinstance(cel, dict) and isinstance(cel.get("expression"), str | None):
@@ -126,8 +126,8 @@ def selectors(asked: JSON, at: FieldPath, deadline: Deadline) -> list[JSON]:
             deadline.spend(STEP)  # compiling it takes about a millisecond
             judged = judge(expression)
             where = render((*at, "selectors", index, "cel", "expression"))
-            found.append({"path": where, "expression": expression, "problem": judged.problem, "gated": judged.gated})
-    return found
+            listed.append({"path": where, "expression": expression, "problem": judged.problem, "gated": judged.gated})
+    return listed
 
 
 def _shape(name: str, kind: str, at: FieldPath, known: devices.Device) -> JSON:
@@ -149,9 +149,9 @@ def _shape(name: str, kind: str, at: FieldPath, known: devices.Device) -> JSON:
     }
 
 
-def names(found: list[JSON]) -> list[str]:
+def names(asked: list[JSON]) -> list[str]:
     """The names by which a container may refer to requests: `main`, and `main/choice` for an alternative of one.
 
     k8s.io/api resource/v1 types.go: a container's `claims[].request` names a request; a constraint may name a choice.
     """
-    return [request["name"] for request in found if request["name"]]
+    return [request["name"] for request in asked if request["name"]]

@@ -50,13 +50,13 @@ class Classes:
         return known
 
     def _state(self, name: str) -> JSON:
-        found = self.get(name) if name else None
-        near = self._view.nearest(name, self.names()) if found is None and name else ""
+        device_class = self.get(name) if name else None
+        near = self._view.nearest(name, self.names()) if device_class is None and name else ""
         return {
-            "classFound": found is not None,
-            "classAbsent": found is None and name != "" and (near != "" or self._view.is_whole()),
+            "classFound": device_class is not None,
+            "classAbsent": device_class is None and name != "" and (near != "" or self._view.is_whole()),
             "nearestClass": near,
-            "extendedResource": text(paths.get(found, ("spec", "extendedResourceName"))),
+            "extendedResource": text(paths.get(device_class, ("spec", "extendedResourceName"))),
         }
 
     def mark(self, asked: Sequence[JSON]) -> None:

@@ -48,10 +48,10 @@ def judge(expression: str) -> Judged:
     length = len(expression.encode())
     if length > _LONGEST:
         return Judged(f"the expression has {length} bytes, at most {_LONGEST} are allowed")
-    found = _refusal(expression, lists=False)
-    if found and _PLACEHOLDER.search(expression):
+    refusal = _refusal(expression, lists=False)
+    if refusal and _PLACEHOLDER.search(expression):
         return Judged()
-    return Judged(gated=found) if found and not _refusal(expression, lists=True) else Judged(found)
+    return Judged(gated=refusal) if refusal and not _refusal(expression, lists=True) else Judged(refusal)
 
 
 @lru_cache(maxsize=256)
@@ -128,7 +128,7 @@ _SIZES: Mapping[tuple[str, ...], int] = {
 
 def _size(path: tuple[str, ...], _: Type) -> Range | None:
     """How long what stands at a path of the device may be."""
-    found = _SIZES.get(path)
-    if found is None and path[:3] == ("device", "attributes", "@values") and len(path) == 4 and path[3][0] != "@":
-        found = _VALUE
-    return None if found is None else Range(0, found)
+    size = _SIZES.get(path)
+    if size is None and path[:3] == ("device", "attributes", "@values") and len(path) == 4 and path[3][0] != "@":
+        size = _VALUE
+    return None if size is None else Range(0, size)

@@ -45,8 +45,8 @@ class Place:
     @property
     def asks(self) -> bool:
         """Whether it names `gpu`, and with nothing but quantities that are known by now."""
-        found = [amounts[NAME] for side in SIDES if NAME in (amounts := self.amounts(side))]
-        return bool(found) and all(map(_is_amount, found))
+        asked = [amounts[NAME] for side in SIDES if NAME in (amounts := self.amounts(side))]
+        return bool(asked) and all(map(_is_amount, asked))
 
 
 def _is_amount(value: JSON) -> bool:
@@ -125,8 +125,11 @@ def elsewhere(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:
     allowedEphemeralContainerFields.
     """
     spec = paths.get(subject.object, ("spec",)) if subject.group_kind == ("", "Pod") else None
-    found = [("spec",), *(("spec", "ephemeralContainers", n) for n in range(len(items(mapping(spec).get(_EPHEMERAL)))))]
-    for path in subject.deadline.paced(found):
+    places = [
+        ("spec",),
+        *(("spec", "ephemeralContainers", n) for n in range(len(items(mapping(spec).get(_EPHEMERAL))))),
+    ]
+    for path in subject.deadline.paced(places):
         for side in SIDES:
             field = (*path, "resources", side, NAME)
             if paths.get(subject.object, field) is not None:
@@ -138,8 +141,8 @@ _EPHEMERAL: Final = "ephemeralContainers"
 
 def count(value: JSON) -> str:
     """The positive whole number that somebody means, in plain digits: `" +02 "` -> "2"; "" for everything else."""
-    found = _COUNT.fullmatch(shown(value).strip())
-    return found[1] if found else ""
+    match = _COUNT.fullmatch(shown(value).strip())
+    return match[1] if match else ""
 
 
 def whole(value: JSON) -> str:

@@ -78,12 +78,12 @@ def _compute(subject: Subject) -> Result:
     if not (places or named or misplaced):
         return Result(dict(_NOTHING))
     resource, meant = _meaning(subject)
-    found = [paths.render(path) for path in (*(place.path for place, _ in places), *named)]
+    rendered = [paths.render(path) for path in (*(place.path for place, _ in places), *named)]
     return Result(
         {
             **meant,
             "resource": resource,
-            "paths": found,
+            "paths": rendered,
             "asks": [_ask(place, old, resource) for place, old in subject.deadline.paced(places)],
             "devices": [{"path": paths.render(path), "pointer": paths.pointer((*path, "name"))} for path in named],
             "misplaced": [{"path": paths.render(path), "isEphemeral": inner} for path, inner in misplaced],
@@ -111,10 +111,10 @@ def _label(subject: Subject) -> str:
     if not subject.namespace:
         return ""
     view = subject.view()
-    found = view.get(NAMESPACE, subject.namespace, namespaced=False)
-    if found is None:
+    namespace = view.get(NAMESPACE, subject.namespace, namespaced=False)
+    if namespace is None:
         raise LookupFailed("; ".join(str(each) for objects in view.missing().values() for each in objects))
-    return text(paths.get(found, ("metadata", "labels", LABEL)))
+    return text(paths.get(namespace, ("metadata", "labels", LABEL)))
 
 
 def _ask(place: Place, old: Place | None, resource: str) -> JSON:

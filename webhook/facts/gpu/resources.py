@@ -1,7 +1,7 @@
 """Which devices the containers of an object request, as extended resources.
 
 Amounts of device memory or cores are kept apart and never added up as devices. What a pod asks of the scheduler follows
-k8s.io/component-helpers resource.PodRequests: the sum of containers and sidecars, or one init container beside the
+k8s.io/component-helpers resource.PodRequests: the sum of containers and sidecars, or one init container with the
 sidecars before it, whichever is more. Device claims are the fact `dra`.
 """
 
@@ -32,15 +32,15 @@ def gpu(
     What partial templates say is kept apart, in `patches`.
     """
     until = deadline or Deadline()
-    sets, found, vendors = [], [], dict[str, int]()
+    sets, described, vendors = [], [], dict[str, int]()
     for podset, own in _pods(podsets, fields, until):
-        found.extend(own)
+        described.extend(own)
         sets.append(_podset(podset, own))
         for vendor, count in sets[-1]["vendors"].items():
             vendors[vendor] = vendors.get(vendor, 0) + count * (1 if podset.pods is None else podset.pods)
     patched = (PodSet(name=each.of, path=each.path, template=each.template, bare=each.bare) for each in fragments)
     return {
-        "containers": found,
+        "containers": described,
         "patches": [each for podset in until.paced(patched) for each in _containers(podset, until)],
         "podSets": sets,
         "vendors": vendors,
@@ -110,11 +110,11 @@ def _per_pod(own: Sequence[JSON], vendor: str) -> int:
 def _container(container: Container, podset: PodSet, deadline: Deadline) -> JSON:
     limits, requests = container.amounts("limits"), container.amounts("requests")
     at = paths.render(podset.locate(container.path))
-    found = [
+    resources = [
         _resource(name, limits, requests, at) for name in deadline.paced(limits | requests) if _is_interesting(name)
     ]
     vendors: dict[str, int] = {}
-    for each in found:
+    for each in resources:
         if each["kind"] in devices.COUNTED:
             vendors[each["vendor"]] = vendors.get(each["vendor"], 0) + each["count"]
     counted, ambiguous = trainer_count(limits, requests)
@@ -124,7 +124,7 @@ def _container(container: Container, podset: PodSet, deadline: Deadline) -> JSON
         "name": container.name,
         "init": container.init,
         "restarts": container.restarts,
-        "resources": found,
+        "resources": resources,
         "vendors": vendors,
         "devices": sum(vendors.values()),
         "trainerCount": counted,
@@ -187,8 +187,8 @@ def devices_of(resources: JSON) -> int:
         asked |= amounts if isinstance(amounts, dict) else {}
     known = ((devices.resource(name), amount) for name, amount in asked.items())
     counted = (amount for device, amount in known if device.gpu and device.kind in devices.COUNTED)
-    found = [amount for each in counted if (amount := quantity.read(each)) is not None]
-    return sum(amount.value() for amount in found if amount.is_whole() and amount.sign() > 0)
+    amounts = [amount for each in counted if (amount := quantity.read(each)) is not None]
+    return sum(amount.value() for amount in amounts if amount.is_whole() and amount.sign() > 0)
 
 
 def _visible(container: JSON) -> str:

@@ -51,8 +51,8 @@ def _coordinated(coordinator: JSON, subdomain: str) -> tuple[int, str, str]:
 
 def replicas(job: JSON) -> int:
     """How often a replicated job is made."""
-    found = whole(get(job, ("replicas",)))
-    return 1 if found is None else found
+    count = whole(get(job, ("replicas",)))
+    return 1 if count is None else count
 
 
 def length(obj: JSON) -> int:

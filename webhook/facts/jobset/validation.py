@@ -1,8 +1,8 @@
 """What JobSet and the API server will say of a JobSet spec, long after what holds it was accepted.
 
 Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go ValidateCreate, and config/components/crd. Here
-its replicated jobs; its policies are jobsetpolicies.py's, its pods podtemplate.py's, long names jobsetnames.py's. What
-an existing PersistentVolumeClaim says is not looked up.
+its replicated jobs; policies.py has its policies, pods/template_validation.py its pods, name_length.py long names.
+What an existing PersistentVolumeClaim says is not looked up.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.finding import Finding
-from webhook.facts.jobset import policies as jobsetpolicies
-from webhook.facts.pods import template_validation as podtemplate
+from webhook.facts.jobset import policies
+from webhook.facts.pods import template_validation
 from webhook.facts.pods.containers import items, mapping, text, whole
 from webhook.names import DNS_LABEL, dns1035_label
 from webhook.paths import FieldPath, get
@@ -31,12 +31,14 @@ def findings(spec: JSON, deadline: Deadline | None = None) -> Iterator[Finding]:
     jobs = [mapping(each) for each in until.paced(items(get(spec, ("replicatedJobs",))))]
     places = {text(job.get("name")): len(jobs) - 1 - back for back, job in enumerate(reversed(jobs))}
     yield from _network(get(spec, ("network", "subdomain")))
-    yield from jobsetpolicies.findings(mapping(spec), jobs, places.keys(), until)
-    shared = jobsetpolicies.claim_templates(spec)
+    yield from policies.findings(mapping(spec), jobs, places.keys(), until)
+    shared = policies.claim_templates(spec)
     for index, job in enumerate(until.paced(jobs)):
         at = ("replicatedJobs", index)
         yield from _job(job, index, places, at, until)
-        yield from podtemplate.findings(mapping(get(job, POD)), shared, text(job.get("name")), (*at, *POD), until)
+        yield from template_validation.findings(
+            mapping(get(job, POD)), shared, text(job.get("name")), (*at, *POD), until
+        )
 
 
 def _network(subdomain: JSON) -> Iterator[Finding]:

@@ -72,16 +72,16 @@ def _launch(asked: _Asked) -> JSON:
     words, env = asked.deadline.paced(asked.words), asked.env
     try:
         known = _environment(env, reading)
-        found = list(starts([_expanded(word, known, reading) for word in words], Variables(known, reading)))
+        started = list(starts([_expanded(word, known, reading) for word in words], Variables(known, reading)))
     except ValueError:
-        found = []
-    launchers = [start for start in found if start.launcher is not None]
+        started = []
+    launchers = [start for start in started if start.launcher is not None]
     if len(launchers) > 1:
         return _said(SEVERAL)
     if launchers:
         said = _described(launchers[0], " ".join(each or "" for variable in env for each in variable))
         return said | {"hosts": said["hosts"] or (said["by"] in _MPI and any(map(_changes_hosts, asked.words)))}
-    return _said(PYTHON, whole=True) if len(found) == 1 else _said("")
+    return _said(PYTHON, whole=True) if len(started) == 1 else _said("")
 
 
 def _changes_hosts(word: str) -> bool:
@@ -159,20 +159,20 @@ def _options(launcher: Launcher, words: Sequence[str]) -> tuple[dict[str, str], 
 
     What is said twice and differs is `?`.
     """
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     at = 0
     while at < len(words) and words[at].startswith("-") and words[at] != "--":
         name, equals, value = words[at].lstrip("-").partition("=")
         name, at = name.replace("_", "-"), at + 1
         count = launcher.takes(name)
         if count is None and not equals and at < len(words) and not words[at].startswith("-"):
-            return _joined(found), False
+            return _joined(values), False
         if count and not equals:
             value, at = " ".join(words[at : at + count]), at + count
         for key in {name, launcher.meaning(name)} - {""}:
-            _add(found.setdefault(key, [value]), key, value)
+            _add(values.setdefault(key, [value]), key, value)
     is_known = at >= len(words) or words[at] == "--" or not _UNSURE.search(words[at])
-    return _joined(found), is_known and at <= len(words)
+    return _joined(values), is_known and at <= len(words)
 
 
 def _add(said: list[str], key: str, now: str) -> None:
@@ -184,8 +184,8 @@ def _add(said: list[str], key: str, now: str) -> None:
             said[:] = ["?"]
 
 
-def _joined(found: Mapping[str, list[str]]) -> dict[str, str]:
-    return {key: " ".join(said) for key, said in found.items()}
+def _joined(values: Mapping[str, list[str]]) -> dict[str, str]:
+    return {key: " ".join(said) for key, said in values.items()}
 
 
 def _number(words: str) -> int | None:

@@ -112,11 +112,11 @@ class _Reader:
                     self._skip_documents()
                 document = operator if operator in ("<<", "<<-") else ""
                 yield operator
-            elif found := self._word():
+            elif read := self._word():
                 if document:
-                    self.documents.append((found.written, document == "<<-"))
+                    self.documents.append((read.written, document == "<<-"))
                     document = ""
-                yield found
+                yield read
 
     def _take(self, pattern: re.Pattern[str]) -> str:
         match = pattern.match(self.text, self.at)
@@ -124,10 +124,10 @@ class _Reader:
         return match[0] if match else ""
 
     def _find(self, text: str, default: int = -1) -> int:
-        found = self.text.find(text, self.at)
-        if found < 0 and default < 0:
+        at = self.text.find(text, self.at)
+        if at < 0 and default < 0:
             raise ValueError(f"{text} is not closed")
-        return default if found < 0 else found
+        return default if at < 0 else at
 
     def _skip_documents(self) -> None:
         """Here-documents begin after the line that asks for them, and end at a line that is their delimiter."""
@@ -159,9 +159,9 @@ class _Reader:
                     parts.append(Part(self._nested(self.at)))
                 case _:
                     break
-        found = word(parts)
-        is_file = found.literal.isdigit() and self.text[self.at : self.at + 1] in ("<", ">")
-        return None if is_file else found
+        whole = word(parts)
+        is_file = whole.literal.isdigit() and self.text[self.at : self.at + 1] in ("<", ">")
+        return None if is_file else whole
 
     def _single(self) -> Part:
         self.at += 1
@@ -189,8 +189,8 @@ class _Reader:
 
     def _escaped(self) -> Part:
         """A backslash and what it quotes; before a newline both go."""
-        found, self.at = self.text[self.at + 1 : self.at + 2], self.at + 2
-        return Part("" if found == "\n" else found, quoted=found != "\n")
+        sign, self.at = self.text[self.at + 1 : self.at + 2], self.at + 2
+        return Part("" if sign == "\n" else sign, quoted=sign != "\n")
 
     def _expansion(self, *, quoted: bool) -> Part:
         """What follows a `$` or a backquote: a variable by its name, anything else as it is written."""
@@ -224,8 +224,8 @@ class _Reader:
         self.depth -= 1
         return self.text[start : self.at]
 
-    def _step(self, found: str, closers: list[str]) -> None:
-        match found:
+    def _step(self, sign: str, closers: list[str]) -> None:
+        match sign:
             case "\\":
                 self.at += 1
             case "'":
@@ -234,9 +234,9 @@ class _Reader:
                 self.at -= 1
                 for _ in self._double():
                     pass
-            case _ if found == closers[-1]:
+            case _ if sign == closers[-1]:
                 closers.pop()
             case "(" | "{":
-                closers.append(_PAIRS[found])
+                closers.append(_PAIRS[sign])
             case _:
                 pass

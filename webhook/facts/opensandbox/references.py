@@ -52,11 +52,12 @@ def sandbox(obj: JSON, view: View) -> JSON:
     """The fact `sandbox` of an object; of other kinds it has nothing to say."""
     group, kind = group_kind(obj)
     own = obj if group in _GROUPS else None
-    found = [_reference(own, path, wanted, view.of("references")) for path, wanted in _REFERENCES.get(kind, ()) if own]
+    needing, named = view.of("references"), _REFERENCES.get(kind, ()) if own else ()
+    references = [_reference(own, path, wanted, needing) for path, wanted in named]
     is_batch = own is not None and kind == "BatchSandbox"
     chooses = is_batch and get(own, ("spec", "poolRef")) == _CHOOSE
     return {
-        "references": [each for each in found if each["name"]],
+        "references": [each for each in references if each["name"]],
         "pools": _pools(own, view.of("pools")) if chooses else [],
         "poolsKnown": not chooses or view.is_whole(),
         "notes": list(_notes(own, view.deadline)) if is_batch else [],
@@ -67,14 +68,14 @@ def _reference(obj: JSON, path: str, kind: GroupVersionKind, view: View) -> JSON
     """One object that another names; `most` is how many pods a Pool may have, null where it does not say."""
     name = text(get(obj, parse(path)))
     name = "" if name == _CHOOSE or is_placeholder(name) else name
-    found = view.get(kind, name) if name else None
-    absence = _absence(name, kind, view) if name and found is None else {"absent": False, "nearest": ""}
-    most = get(found, ("spec", "capacitySpec", "poolMax"))
+    referred = view.get(kind, name) if name else None
+    absence = _absence(name, kind, view) if name and referred is None else {"absent": False, "nearest": ""}
+    most = get(referred, ("spec", "capacitySpec", "poolMax"))
     return {
         "path": path,
         "kind": kind.kind,
         "name": name,
-        "found": found is not None,
+        "found": referred is not None,
         **absence,
         "most": most if isinstance(most, int) and not isinstance(most, bool) else None,
     }
@@ -88,8 +89,10 @@ def _absence(name: str, kind: GroupVersionKind, view: View) -> JSON:
 
 def _here(kind: GroupVersionKind, view: View) -> list[JSON]:
     """All objects of a kind in the namespace."""
-    found = view.objects(kind)
-    return [each for each in found if (text(get(each, ("metadata", "namespace"))) or view.namespace) == view.namespace]
+    objects = view.objects(kind)
+    return [
+        each for each in objects if (text(get(each, ("metadata", "namespace"))) or view.namespace) == view.namespace
+    ]
 
 
 def _pools(obj: JSON, view: View) -> list[JSON]:

@@ -31,13 +31,15 @@ class Container:
 
     @property
     def restarts(self) -> bool:
-        """An init container that keeps running beside the others."""
+        """An init container that keeps running with the others."""
         return self.init and self.value.get("restartPolicy") == "Always"
 
     def amounts(self, side: str) -> dict[str, JSON]:
         """Its `limits` or `requests`; null values, which the API server drops, are left out."""
-        found = get(self.value, ("resources", side))
-        return {name: value for name, value in found.items() if value is not None} if isinstance(found, dict) else {}
+        amounts = get(self.value, ("resources", side))
+        return (
+            {name: value for name, value in amounts.items() if value is not None} if isinstance(amounts, dict) else {}
+        )
 
     def claims(self) -> list[JSON]:
         """Its `resources.claims`."""

@@ -51,8 +51,8 @@ def findings(
 def _sources(listed: Iterable[JSON], what: str, job: str, at: FieldPath) -> Iterator[Finding]:
     """Volumes or claims with more than one source."""
     for index, each in enumerate(listed):
-        found = each.items() if isinstance(each, dict) else ()
-        sources = [key for key, value in found if value not in (None, "") and key != "name"]
+        fields = each.items() if isinstance(each, dict) else ()
+        sources = [key for key, value in fields if value not in (None, "") and key != "name"]
         if len(sources) > 1:
             yield Finding(what, (*at, index), ", ".join(sorted(sources)), job, by="pod")
 

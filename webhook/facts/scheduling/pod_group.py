@@ -32,16 +32,16 @@ def pod_group(podsets: Sequence[PodSet], view: View) -> JSON:
         name = text(paths.get(spec, ("schedulingGroup", "podGroupName")))
         if not name or is_placeholder(name):
             continue
-        found = view.get(GROUP, name)
+        group_object = view.get(GROUP, name)
         where = paths.render(podset.locate(("spec", "schedulingGroup", "podGroupName")))
-        groups.append({"podSet": podset.name, "path": where, "name": name, "found": found is not None})
-        claims.extend(_other(podset, spec, name, found, view.deadline))
+        groups.append({"podSet": podset.name, "path": where, "name": name, "found": group_object is not None})
+        claims.extend(_other(podset, spec, name, group_object, view.deadline))
     return {"groups": groups, "others": claims}
 
 
-def _other(podset: PodSet, spec: JSON, group: str, found: JSON, deadline: Deadline) -> Iterator[JSON]:
+def _other(podset: PodSet, spec: JSON, group: str, group_object: JSON, deadline: Deadline) -> Iterator[JSON]:
     """The claims of a pod that are nearly those of its group."""
-    shared = [each for each in items(paths.get(found, ("spec", "resourceClaims"))) if isinstance(each, dict)]
+    shared = [each for each in items(paths.get(group_object, ("spec", "resourceClaims"))) if isinstance(each, dict)]
     same = {_said(each, "name", *_FIELDS) for each in deadline.paced(shared)}
     named, sourced = _first(shared, "name"), _first(shared, *_FIELDS)
     for index, claim in enumerate(deadline.paced(items(spec.get("resourceClaims")))):

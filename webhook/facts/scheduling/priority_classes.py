@@ -37,14 +37,14 @@ def _classes(podsets: Iterable[PodSet], view: View) -> Iterator[JSON]:
     for podset in view.deadline.paced(podsets):
         if not (name := named(podset.template)):
             continue
-        found = name in _ALWAYS or view.get(PRIORITY_CLASS, name, namespaced=False) is not None
-        near = "" if found else view.nearest(name, (_name(each) for each in view.objects(PRIORITY_CLASS)))
+        is_there = name in _ALWAYS or view.get(PRIORITY_CLASS, name, namespaced=False) is not None
+        near = "" if is_there else view.nearest(name, (_name(each) for each in view.objects(PRIORITY_CLASS)))
         yield {
             "podSet": podset.name,
             "path": render(podset.locate(("spec", "priorityClassName"))),
             "name": name,
-            "found": found,
-            "absent": not found and (near != "" or view.is_whole()),
+            "found": is_there,
+            "absent": not is_there and (near != "" or view.is_whole()),
             "nearest": near,
         }
 

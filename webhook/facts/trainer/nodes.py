@@ -20,8 +20,8 @@ _TEMPLATE = ("template", "spec")
 
 def step(job: JSON) -> str | None:
     """The step that a replicated job's label names."""
-    found = get(job, ("template", "metadata", "labels", STEP_LABEL))
-    return found if isinstance(found, str) else None
+    step_label = get(job, ("template", "metadata", "labels", STEP_LABEL))
+    return step_label if isinstance(step_label, str) else None
 
 
 def is_trainer(job: JSON) -> bool:
@@ -36,8 +36,8 @@ def launcher_is_node(policy: JSON) -> bool:
 
 def parallelism(job: JSON) -> int:
     """The pods of one replica of a replicated job, as its template says."""
-    found = whole(get(job, (*_TEMPLATE, "parallelism")))
-    return 1 if found is None else found
+    pods = whole(get(job, (*_TEMPLATE, "parallelism")))
+    return 1 if pods is None else pods
 
 
 def node_count(job: JSON, runtime: JSON) -> int:
@@ -55,8 +55,8 @@ def node_count(job: JSON, runtime: JSON) -> int:
 
 
 def _planned(policy: JSON) -> int:
-    found = whole(get(policy, ("numNodes",)))
-    return 1 if found is None else found
+    nodes = whole(get(policy, ("numNodes",)))
+    return 1 if nodes is None else nodes
 
 
 def counts(jobs: Sequence[JSON], asked: JSON, policy: JSON) -> Iterator[int]:

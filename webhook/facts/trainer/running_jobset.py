@@ -22,10 +22,10 @@ def running(obj: JSON, view: View) -> JSON:
     """The fact `running` of one object. In a whole cluster a JobSet that is not there is known not to be."""
     name = text(get(obj, ("metadata", "name")))
     seen = view.unnoted() if view.is_whole() else view
-    found = seen.get(JOB_SET, name) if name else None
+    job_set = seen.get(JOB_SET, name) if name else None
     active = [
         text(get(each, ("name",)))
-        for each in items(get(found, ("status", "replicatedJobsStatus")))
+        for each in items(get(job_set, ("status", "replicatedJobsStatus")))
         if (whole(get(each, ("active",))) or 0) > 0
     ]
-    return {"found": found is not None, "active": active}
+    return {"found": job_set is not None, "active": active}

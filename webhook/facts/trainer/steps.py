@@ -123,9 +123,9 @@ def _reserved(trainer: JSON, name: str, release: Release) -> Iterator[JSON]:
     is_late = (name == "mpi" and release < INJECTION) or (
         name == "torch" and release < NUMBERS_ONLY and trainer.get("numProcPerNode") is None
     )
-    found = names(trainer.get("env")) if reserved and not is_late else []
-    if not reserved.isdisjoint(found):
-        for index, each in enumerate(found):
+    variables = names(trainer.get("env")) if reserved and not is_late else []
+    if not reserved.isdisjoint(variables):
+        for index, each in enumerate(variables):
             if each in reserved:
                 yield note("reservedEnv", f"spec.trainer.env[{index}].name", each)
 

@@ -13,7 +13,7 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.dra.pod_claims import dra
 from webhook.facts.gpu.resources import devices_of, trainer_count
-from webhook.facts.jobset import name_length as jobsetnames
+from webhook.facts.jobset import name_length
 from webhook.facts.jobset.validation import findings
 from webhook.facts.pods.containers import containers, items, mapping, text
 from webhook.facts.scheduling.priority_classes import named
@@ -94,7 +94,7 @@ def runtime_podsets(fact: JSON) -> tuple[PodSet, ...]:
 
 
 def _pods(job: JSON) -> int:
-    return jobsetnames.replicas(job) * parallelism(job)
+    return name_length.replicas(job) * parallelism(job)
 
 
 def find(reference: JSON, view: View) -> JSON | None:
@@ -207,8 +207,8 @@ def _own_claims(obj: JSON) -> Iterator[JSON]:
 
 def _names(obj: JSON, spec: JSON) -> JSON:
     """How long the TrainJob's name may be, and what is named after it that makes it so."""
-    limit, of, job = jobsetnames.limit(spec)
-    return {"limit": limit, "of": of, "job": job, "length": jobsetnames.length(obj)}
+    limit, of, job = name_length.limit(spec)
+    return {"limit": limit, "of": of, "job": job, "length": name_length.length(obj)}
 
 
 def _scheduling(runtime: JSON, merged: Merged) -> JSON:

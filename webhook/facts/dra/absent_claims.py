@@ -40,7 +40,7 @@ class Absences:
         self._promised: frozenset[str] | None = None
 
     def of(self, gvk: GroupVersionKind, name: str, *, is_made: bool) -> JSON:
-        """The part of a claim of `dra` that says why nothing was found; `is_made`: a ComputeDomain may make it."""
+        """The part of a claim of `dra` that says why there is nothing; `is_made`: a ComputeDomain may make it."""
         known = self._objects(gvk)
         promised = is_made and name in self._domains()
         elsewhere = known.places.get(name, ())
@@ -53,8 +53,8 @@ class Absences:
         }
 
     def _objects(self, gvk: GroupVersionKind) -> _Known:
-        found = self._known.get(gvk)
-        if found is None:
+        objects = self._known.get(gvk)
+        if objects is None:
             here: list[str] = []
             places: dict[str, set[str]] = {}
             for each in self._view.deadline.paced(self._view.objects(gvk)):
@@ -63,8 +63,8 @@ class Absences:
                 if namespace == self._here:
                     here.append(name)
             listed = {name: tuple(sorted(namespaces)) for name, namespaces in places.items()}
-            found = self._known[gvk] = _Known(tuple(here), listed)
-        return found
+            objects = self._known[gvk] = _Known(tuple(here), listed)
+        return objects
 
     def _domains(self) -> frozenset[str]:
         """The templates that the ComputeDomains of the namespace promise."""
@@ -74,7 +74,7 @@ class Absences:
         return self._promised
 
 
-def _place(found: JSON) -> tuple[str, str]:
+def _place(obj: JSON) -> tuple[str, str]:
     """Namespace and name of an object; a file may leave the namespace out, which kubectl takes for `default`."""
-    namespace, name = (text(paths.get(found, ("metadata", key))) for key in ("namespace", "name"))
+    namespace, name = (text(paths.get(obj, ("metadata", key))) for key in ("namespace", "name"))
     return namespace or DEFAULT, name
