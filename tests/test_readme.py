@@ -64,7 +64,7 @@ def policies():
     for folder in sorted(path for path in (ROOT / "policies").iterdir() if (path / "policy.yaml").is_file()):
         rest = sorted(path for path in folder.glob("*.yaml") if path.stem not in ("policy", "suite"))
         for document in (document for path in (folder / "policy.yaml", *rest) for document in yamlfile.read(path)):
-            if not document.value["kind"].endswith("AdmissionPolicy"):
+            if not document.value.get("kind", "").endswith("AdmissionPolicy"):
                 continue
             metadata = document.value["metadata"]
             said = " ".join(metadata["annotations"]["kubernetes.io/description"].split()).replace("|", "\\|")

@@ -157,6 +157,7 @@ class RequestContext:
                 table=self.table,
                 assumptions=assumed,
                 pods=podset.pods if podset else 1,
+                template_of=self.attributes.kind if podset else None,
                 registry=self.registry,
             )
         return known

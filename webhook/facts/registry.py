@@ -103,7 +103,7 @@ def _catalogue(packages: tuple[Package, ...], groups: tuple[str, ...]) -> Catalo
 SHIPPED: Final = Registry(
     (
         Package(module="webhook.facts.pods", facts=("podSets",), groups=("pod-resources", "workload-update")),
-        Package(module="webhook.facts.gpu", facts=("gpu", "portableGpu")),
+        Package(module="webhook.facts.gpu", facts=("gpu", "portableGpu"), groups=("gpu-requests", "ray")),
         Package(module="webhook.facts.dra", facts=("dra", "inventory")),
         Package(module="webhook.facts.scheduling", facts=("podGroup", "priorities")),
         Package(module="webhook.facts.trainer", facts=("trainer", "running")),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
-from webhook.attributes import JSON, Attributes
+from webhook.attributes import JSON, Attributes, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.facts.assumptions import Assumptions
 from webhook.facts.check import Checked, check
@@ -34,6 +34,7 @@ class Subject:
         table: the kinds that hold pods.
         assumptions: releases, from the policy's param.
         pods: how many pods a virtual Pod stands for, None where nobody knows; 1 for other objects.
+        template_of: the kind of the object that holds the template of a virtual Pod; None for other objects.
         registry: the facts and checks that there are.
 
     """
@@ -45,6 +46,7 @@ class Subject:
     table: Table
     assumptions: Assumptions = field(default_factory=Assumptions)
     pods: int | None = 1
+    template_of: GroupVersionKind | None = None
     registry: Registry = SHIPPED
     _results: dict[object, Any] = field(default_factory=dict, init=False)
 
