@@ -21,14 +21,14 @@ from webhook.problems.declarations import PROBLEM
 from webhook.workloads import table
 
 TABLE = table.load()
-REGISTRY = Registry((Package(module="tests.problems.shop", groups=("shop",)),))
+REGISTRY = Registry((Package(module="tests.problems.shop", facts=("shop",), groups=("shop",)),))
 EVERY = """
 - expression: problems.size() == 0
   messageExpression: problems
 """
 
 
-def policies(validations=EVERY, annotations="", *, checks="shop", resources="configmaps", rules=()):
+def policies(validations=EVERY, annotations="", *, checks="shop", resources="configmaps", variables="[]", rules=()):
     text = f"""
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -40,6 +40,7 @@ spec:
   matchConstraints:
     resourceRules:
     - {{apiGroups: [""], apiVersions: [v1], operations: [CREATE, DELETE], resources: [{resources}]}}
+  variables: {variables}
   validations:
 {indent(validations.strip(), "  ")}
 ---
@@ -200,6 +201,27 @@ def test_a_failing_expression_makes_every_problem_unknown():
     found = policies('- {expression: "problems.all(p, int(p.path) == 0)"}')
     (decision,) = said(found, article(price="1", shelf="s"), param())
     assert (decision.evaluation, codes(decision)) == ("unknown", ["shop/shelf-exists"])
+
+
+@pytest.mark.parametrize(
+    ("validation", "expected"),
+    [
+        ("shop.shelf || true", ["Node s not found"]),
+        ("shop.label || true", []),
+        ("variables.label || true", []),
+        ("variables.both || true", ["Node s not found"]),
+        ("[shop].all(s, s.label)", ["Node s not found"]),
+    ],
+)
+def test_only_what_a_rule_reads_of_a_fact_makes_it_unknown(validation, expected):
+    found = policies(
+        f"- expression: '{validation}'",
+        annotations="claimgate.dev/facts: shop",
+        variables="[{name: label, expression: shop.label}, {name: both, expression: variables.label && shop.shelf}]",
+    )
+    (decision,) = said(found, article(shelf="s"), param())
+    assert [str(each) for each in decision.missing] == expected
+    assert decision.evaluation == ("unknown" if expected else "admit")
 
 
 def test_rules_name_the_validations_of_a_policy():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.cel.check.checked import Checked, read
 from webhook.cel.check.folding import fold
+from webhook.cel.check.reads import reads
 from webhook.cel.compile.compiler import Function, compile_tree
 from webhook.cel.cost import Meter, Overrun
 from webhook.cel.environment import Environment
@@ -35,6 +36,10 @@ class Program(Protocol):
     @property
     def names(self) -> frozenset[str]:
         """The variables it reads."""
+        ...
+
+    def reads(self) -> Mapping[str, frozenset[str]]:
+        """The variables it reads, each with the fields that it selects, or "" where it reads the whole (reads.py)."""
         ...
 
     def prepare(self) -> None:
@@ -107,6 +112,10 @@ class CompiledProgram:
                 raise EvaluationError(str(error)) from None
         self._checked = None
         return self._run
+
+    def reads(self) -> Mapping[str, frozenset[str]]:
+        """The variables it reads, each with the fields that it selects, or "" where it reads the whole (reads.py)."""
+        return reads(self._checked or read(self.source, self._environment))
 
     def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
         """What an evaluation costs at least and at most, as far as sizes of inputs are known (estimate.py)."""

@@ -121,6 +121,10 @@ class CelpyProgram:
     def prepare(self) -> None:
         """Nothing is put off."""
 
+    def reads(self) -> Mapping[str, frozenset[str]]:
+        """The variables it reads, each with the fields that it selects."""
+        return self._costs.reads()
+
     def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
         """What an evaluation costs at least and at most, as the compiled engine counts it."""
         return self._costs.estimate(sizes, worst=worst)

@@ -1,14 +1,15 @@
 """Which rules hold only because an object that they need is not there.
 
-For facts, what a fact could not be computed from belongs to every rule that reads it. For checks it belongs to the
-problem: a validation is asked about such problems alone, and those that it would have spoken of were not evaluated.
+For facts, what a field could not be computed from belongs to every rule that reads the field. For checks it belongs to
+the problem: a validation is asked about such problems alone, and those that it would have spoken of were not evaluated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from webhook.attributes import JSON
+from webhook.cel.check.reads import WHOLE
 from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.errors import BudgetExceeded, EvaluationError
 from webhook.evaluation import problem_values
@@ -21,11 +22,15 @@ from webhook.problem import MissingObject
 from webhook.problems.declarations import PROBLEMS, Listed
 
 
-def missing(names: Collection[str], target: Target, param: JSON, context: RequestContext) -> Sequence[MissingObject]:
-    """What the facts of an object could not be computed from."""
-    facts = sorted(name for name in names if name != PROBLEMS)
-    results = (context.fact(name, target.object, target.attributes, param, target.podset) for name in facts)
-    return tuple(dict.fromkeys(each for result in results for each in result.lacks()))
+def missing(rule: Validation, target: Target, param: JSON, context: RequestContext) -> Sequence[MissingObject]:
+    """What the fields of facts that a rule reads could not be computed from."""
+    found: dict[MissingObject, None] = {}
+    for name, fields in sorted(rule.facts.items()):
+        if name != PROBLEMS:
+            result = context.fact(name, target.object, target.attributes, param, target.podset)
+            if result.missing:
+                found.update(dict.fromkeys(result.lacks(None if WHOLE in fields else fields)))
+    return tuple(found)
 
 
 def unchecked(

@@ -33,7 +33,7 @@ from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.policy.compiled import Binding, Policy, Validation
 from webhook.policy.matching import is_exempt
 from webhook.policy.policy_set import PolicySet
-from webhook.problem import MissingObject, Problem
+from webhook.problem import Problem
 from webhook.problems import text as wording
 from webhook.problems.declarations import Listed
 
@@ -185,7 +185,7 @@ class _Invocation:
     only denials and errors.
     """
 
-    __slots__ = ("binding", "budget", "context", "lacking", "param", "policy", "started", "target")
+    __slots__ = ("binding", "budget", "context", "param", "policy", "started", "target")
 
     def __init__(
         self, policy: Policy, binding: Binding, param: JSON, target: Target, context: RequestContext, *, started: float
@@ -197,7 +197,6 @@ class _Invocation:
         self.context = context
         self.started = started
         self.budget = CostBudget(RUNTIME_BUDGET, context.deadline)
-        self.lacking: dict[frozenset[str], Sequence[MissingObject]] = {}
 
     def failure(self, text: str) -> Decision:
         """The decision of the policy as a whole that could not be evaluated."""
@@ -243,20 +242,11 @@ class _Invocation:
         path = paths.render(podset.path) if podset else ""
         return _admits(self.binding, params.name_of(self.param), path)
 
-    def _lacks(self, rule: Validation) -> Sequence[MissingObject]:
-        """What the facts that a rule reads could not be computed from."""
-        if not rule.facts:
-            return ()
-        found = self.lacking.get(rule.facts)
-        if found is None:
-            found = self.lacking[rule.facts] = missing(rule.facts, self.target, self.param, self.context)
-        return found
-
     def _unknown(self, index: int, rule: Validation) -> Sequence[Decision]:
         """What is said of a rule that holds without what its facts or checks needed; () where nothing was missing."""
         if not rule.facts:
             return ()
-        lacking = self._lacks(rule)
+        lacking = missing(rule, self.target, self.param, self.context)
         if lacking:
             text = wording.not_evaluated(map(str, lacking))
             return (replace(self._decision(index, "unknown", text, rule), missing=tuple(lacking)),)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 from webhook.attributes import GroupVersionKind
 from webhook.cel import Program
@@ -19,6 +19,9 @@ from webhook.problems.catalogue import Catalogue, Rule
 
 SHARED = frozenset(("object", "oldObject", "request", "namespaceObject"))
 """Names that mean the same to the conditions of every policy that is asked about an object."""
+
+Reads: TypeAlias = Mapping[str, frozenset[str]]
+"""Facts by name with the fields that are read of each, "" where the whole is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +44,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Validation:
-    """One validation. `reason` and `code` are what a denial carries; `facts` are those that it reads, problems too.
+    """One validation. `reason` and `code` are what a denial carries; `facts` is what it reads of facts and problems.
 
     `lists_problems`: its messageExpression gives a list of problems, not a text.
     """
@@ -51,7 +54,7 @@ class Validation:
     message_expression: Expression | None
     reason: str
     code: int
-    facts: frozenset[str] = frozenset()
+    facts: Reads = field(default_factory=dict)
     lists_problems: bool = False
 
 

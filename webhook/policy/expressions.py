@@ -5,11 +5,11 @@ Source: k8s.io/apiserver v0.36 pkg/admission/plugin/cel/compile.go (CompileCELEx
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from webhook.cel import Engine
+from webhook.cel.check.reads import WHOLE
 from webhook.cel.environment import Environment
 from webhook.cel.library.declaration import Version
 from webhook.cel.types import Type
@@ -18,11 +18,10 @@ from webhook.facts.fact import Fact
 from webhook.manifests.field_errors import FieldError, internal, invalid, required
 from webhook.paths import FieldPath
 from webhook.policy import declarations
-from webhook.policy.compiled import Expression
+from webhook.policy.compiled import Expression, Reads
 from webhook.problems.catalogue import Catalogue
 from webhook.problems.declarations import PROBLEMS
 
-_VARIABLE = re.compile(r"\bvariables\s*\.\s*\??\s*([A-Za-z_]\w*)")
 _NOT_INSTANTIATED = "program instantiation failed: "
 """What cel-go finds after the check, when it makes the program: a constant pattern that is no regular expression."""
 
@@ -44,7 +43,7 @@ class Walk:
     variables: dict[str, Expression] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()
     errors: list[FieldError] = field(default_factory=list)
-    _reads: dict[str, frozenset[str]] = field(default_factory=dict)
+    _reads: dict[str, Reads] = field(default_factory=dict)
 
     def place(self, *, authorizer: bool = True, variables: bool = True, mutation: bool = False) -> Environment:
         """The environment of one kind of expression, with the variables declared so far."""
@@ -110,13 +109,20 @@ class Walk:
         self.variables[name] = found
         self.types = {**(self.types or {}), name: declarations.variable_type(result)}
 
-    def facts_of(self, found: Expression) -> frozenset[str]:
-        """The facts that an expression reads, itself or through the variables that its text names; problems are one."""
-        known = frozenset((*(fact.name for fact in self.facts), *([PROBLEMS] if self.rules else ())))
-        if not known or found.program is None:
-            return frozenset()
-        used = _VARIABLE.findall(found.source)
-        return (found.program.names & known).union(*(self._reads.get(name, ()) for name in used))
+    def facts_of(self, found: Expression) -> Reads:
+        """What an expression reads of facts and problems, itself or through the variables that it reads."""
+        if not (self.facts or self.rules) or found.program is None:
+            return {}
+        known = {*(fact.name for fact in self.facts), *([PROBLEMS] if self.rules else ())}
+        read: dict[str, frozenset[str]] = {}
+        for name, fields in found.program.reads().items():
+            if name in known:
+                read[name] = read.get(name, frozenset()) | fields
+            elif name == "variables":
+                inner = self._reads if WHOLE in fields else {each: self._reads.get(each, {}) for each in fields}
+                for fact, own in (pair for each in inner.values() for pair in each.items()):
+                    read[fact] = read.get(fact, frozenset()) | own
+        return read
 
 
 def _wrong_type(found: Type, expected: Sequence[Type]) -> str:

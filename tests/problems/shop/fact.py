@@ -1,0 +1,24 @@
+"""The fact `shop`: whether the shelf and the label of an article are there, each looked up for itself."""
+
+from tests.problems.shop.checks import NODE
+from webhook.cel.types import BOOL
+from webhook.facts.fact import Fact, Result, structure
+
+SHOP = structure("Shop", shelf=(BOOL, "whether the shelf is there"), label=(BOOL, "whether the label is there"))
+
+
+def compute(subject):
+    view = subject.view()
+    data = subject.object.get("data") or {}
+    value = {
+        name: view.of(name).get(NODE, data[name], namespaced=False) is not None if name in data else True
+        for name in ("shelf", "label")
+    }
+    return Result(value, view.missing())
+
+
+FACTS = (
+    Fact(
+        name="shop", about="An article.", examples=("shop.shelf",), type=SHOP.type, structures=(SHOP,), compute=compute
+    ),
+)
