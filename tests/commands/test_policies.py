@@ -2,11 +2,12 @@
 
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from webhook import yamlfile
+from webhook import shipped, yamlfile
 from webhook.cli import run
 
 POLICIES = str(Path(__file__).parents[1] / "data" / "commands" / "policies")
@@ -66,6 +67,25 @@ def test_check_says_what_is_hard_to_read(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "    hard to read: an expression of 556 characters, more than 400\n" in out
     assert "    hard to read: 13 variables, more than 12\n" in out
+
+
+def test_check_names_rules_in_params_that_do_not_exist(tmp_path, capsys):
+    folder = tmp_path / "gpu-limits"
+    shutil.copytree(Path(shipped.policies()) / "gpu-limits", folder)
+    params = folder / "params.yaml"
+    params.write_text(
+        params.read_text().replace('ignore: ""', "ignore: pod-resources/quantity pod-resources/limit-require")
+    )
+    assert run(["policies", "check", str(folder)]) == 1
+    told = "    param: gpu-limits names the rule `pod-resources/limit-require`, which does not exist: did you mean `pod-resources/limit-required`?\n"
+    assert capsys.readouterr().out.count(told) == 1
+
+
+def test_rules_are_printed_with_their_examples(capsys):
+    assert run(["policies", "rules", str(Path(shipped.policies()) / "gpu-limits")]) == 0
+    out = capsys.readouterr().out
+    assert "\n### pod-resources/limit-required\n" in out
+    assert "Bad: a request without a limit is denied\n" in out
 
 
 def test_check_reads_standard_input(monkeypatch, capsys):

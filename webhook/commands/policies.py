@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -16,11 +17,13 @@ from webhook.attributes import Phase
 from webhook.commands import options, output
 from webhook.errors import InputError
 from webhook.export.webhook_rules import rules
+from webhook.paths import get
 from webhook.policy.compiled import Policy
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.readability import hard_to_read
 from webhook.policy.worst_case import WorstCase, worst_case
+from webhook.problems.actions import unknown
 from webhook.releases import Release
 from webhook.settings.shared import Settings
 
@@ -70,14 +73,32 @@ def check(
     is that of the API server's cost model, whose limits stop an expression at 1,000,000.
 
     Exits with 2 when one does not compile, naming every mistake of every file, and with 1 when one is never asked
-    because no binding names it.
+    because no binding names it, or its param names a rule that does not exist.
     """
     outputs = output.parse(chosen, FORMATS)
     loaded = _load(folder, settings)
     rewritten = _rewritten(loaded, settings.kubernetes_version)
     described = [_full(policy, loaded, rewritten) for policy in loaded.policies]
     output.deliver(outputs, {"text": lambda: _checked(described), "json": lambda: _json(described)})
-    return 1 if loaded.unbound else 0
+    return 1 if loaded.unbound or any(one["unknownRules"] for one in described) else 0
+
+
+@app.command("rules")
+@options.takes(Settings, *SHARED)
+def print_rules(folder: Places = None, *, settings: Settings) -> int:
+    """Print the reference of all rules as Markdown.
+
+    What each rule says and why, where it comes from, a bad and a good example out of the suites beside the policies,
+    and how to switch it off.
+    """
+    from webhook.suites.examples import examples
+    from webhook.suites.rule_reference import markdown
+
+    chosen = _chosen(folder, settings)
+    places = assembly.places(chosen)
+    how = assembly.options(chosen)
+    sys.stdout.write(markdown(load(places, how).policies, examples(places, how)))
+    return 0
 
 
 @app.command()
@@ -101,8 +122,12 @@ def export(
 
 
 def _load(named: Sequence[Path] | None, settings: Settings) -> PolicySet:
-    chosen = replace(settings, policies=tuple(named)) if named else settings
+    chosen = _chosen(named, settings)
     return load(assembly.places(chosen), assembly.options(chosen))
+
+
+def _chosen(named: Sequence[Path] | None, settings: Settings) -> Settings:
+    return replace(settings, policies=tuple(named)) if named else settings
 
 
 def _brief(policy: Policy) -> dict[str, Any]:
@@ -143,6 +168,7 @@ def _full(policy: Policy, loaded: PolicySet, rewritten: Mapping[tuple[str, str],
         "obstacles": list(policy.obstacles),
         "exported": "as it is" if not policy.obstacles else "no" if left_out is None else "rewritten",
         "notRewritten": list(left_out or ()),
+        "unknownRules": list(_unknown_rules(policy, loaded)),
         "worstCase": asdict(worst_case(policy)),
         "hardToRead": list(hard_to_read(policy)),
     }
@@ -159,6 +185,18 @@ def _covers(policy: Policy, loaded: PolicySet) -> Iterator[str]:
         for rule in rules(alone, phase):
             for group in rule.groups:
                 yield from (f"{resource}.{group}" if group else resource for resource in rule.resources)
+
+
+def _unknown_rules(policy: Policy, loaded: PolicySet) -> Iterator[str]:
+    """Ids in the params of a policy over checks that no policy's catalogue has."""
+    known = [rule for each in loaded.policies for rule in each.catalogue]
+    names = {source.name for source in (binding.param_source for binding in policy.bindings) if source}
+    for param in loaded.params if policy.checks else ():
+        name = get(param, ("metadata", "name"))
+        for rule in unknown(param, known) if name in names else ():
+            close = get_close_matches(rule, known, n=1)
+            hint = f": did you mean `{close[0]}`?" if close else ""
+            yield f"{name} names the rule `{rule}`, which does not exist{hint}"
 
 
 def _table(described: Sequence[dict[str, Any]]) -> str:
@@ -189,6 +227,7 @@ def _checked(described: Sequence[dict[str, Any]]) -> str:
         lines.append(f"    covers: {_coverage(one)}")
         lines.append(f"    worst-case cost: {_cost(WorstCase(**one['worstCase']))}")
         lines.append(f"    portable: {_portability(one)}")
+        lines += [f"    param: {text}" for text in one["unknownRules"]]
         lines += [f"    hard to read: {text}" for text in one["hardToRead"]]
     portable = sum(one["portable"] for one in described)
     rewritten = sum(one["exported"] == "rewritten" for one in described)

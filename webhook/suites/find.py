@@ -49,6 +49,13 @@ def read(suite: Suite, how: Options) -> Iterator[Case]:
     return _reader(suite.file)(suite, how)
 
 
+def is_own(suite: Suite) -> bool:
+    """Say whether a suite is of this project's own format."""
+    from webhook.suites import own
+
+    return _reader(suite.file) is own.read
+
+
 def _reader(file: Path) -> Reader:
     """By name, and for YAML by what it says it is: gator suites are also called suite.yaml."""
     if file.suffix == ".jsonl":

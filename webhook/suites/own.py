@@ -64,6 +64,11 @@ class CaseModel(_Model):
     expect: ExpectModel
 
     @property
+    def is_bad(self) -> bool:
+        """Whether something is said against the request."""
+        return not self.expect.allowed or bool(self.expect.warnings)
+
+    @property
     def subject(self) -> Any:
         """What the request is about."""
         return self.old_input if self.input is None and self.operation == "DELETE" else self.input
@@ -81,24 +86,33 @@ def read(suite: Suite, how: Options) -> Iterator[Case]:
     Raises:
         InputError: every mistake of the file, with line and column.
     """
+    policies = cache(lambda: load([suite.policies()], how))
+    for case in cases(suite):
+        yield Case(
+            id=f"{suite.folder.name}/{case.name}",
+            suite=str(suite.file),
+            mismatches=partial(_mismatches, case, suite, policies, how),
+        )
+
+
+def cases(suite: Suite) -> Iterator[CaseModel]:
+    """The cases of one suite file as they are written.
+
+    Raises:
+        InputError: every mistake of the file, with line and column.
+    """
     file = suite.file
     documents = yamlfile.read(file)
     if len(documents) != 1:
         raise InputError(Problem(message=f"expected one document with cases, found {len(documents)}", file=str(file)))
-    model = _validated(documents[0])
-    policies = cache(lambda: load([suite.policies()], how))
     seen: set[str] = set()
-    for index, case in enumerate(model.cases):
+    for index, case in enumerate(_validated(documents[0]).cases):
         if case.name in seen:
             line, column = documents[0].position(("cases", index, "name"))
             text = f"two cases are named `{case.name}`; give each its own sentence"
             raise InputError(Problem(message=text, file=str(file), line=line, column=column))
         seen.add(case.name)
-        yield Case(
-            id=f"{file.parent.name}/{case.name}",
-            suite=str(file),
-            mismatches=partial(_mismatches, case, suite, policies, how),
-        )
+        yield case
 
 
 def _validated(document: yamlfile.Document) -> SuiteModel:
@@ -119,11 +133,16 @@ def _problem(document: yamlfile.Document, path: FieldPath, message: str) -> Prob
 
 
 def _mismatches(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
-    outcome = answer(_request(case, suite, policies, how))
+    outcome = answer(request(case, suite, policies, how))
     return Expectation(rule=case.rule, **case.expect.model_dump()).judge(outcome)
 
 
-def _request(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> Request:
+def request(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> Request:
+    """What a case asks.
+
+    Raises:
+        InputError: a file that it names cannot be read, or what it asks about cannot be sent.
+    """
     context = [held for part in (*case.params, *case.context) for held in _objects(part, suite)]
     return Request(
         attributes=_attributes(case, suite, how),

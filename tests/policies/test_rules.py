@@ -1,0 +1,57 @@
+"""Every rule of the shipped policies has one declaration, a bad and a good example, and its part of docs/rules.md."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.policies.test_portable_kinds import HOW
+from webhook import shipped
+from webhook.facts.registry import SHIPPED
+from webhook.policy.load import load
+from webhook.suites.examples import examples
+from webhook.suites.rule_reference import markdown, stated
+
+PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
+FOLDER = Path(shipped.policies())
+POLICIES = load([FOLDER], HOW).policies
+EXAMPLES = examples([FOLDER], HOW)
+RULES = stated(POLICIES)
+
+
+def test_the_page_is_up_to_date(request: pytest.FixtureRequest) -> None:
+    found = markdown(POLICIES, EXAMPLES)
+    if request.config.getoption("--update-golden"):
+        PAGE.write_text(found)
+    assert PAGE.read_text() == found
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_has_a_bad_and_a_good_example(rule: str) -> None:
+    pair = EXAMPLES[rule]
+    assert pair.bad is not None, (
+        f"no case of a suite shows {rule} broken: add `rule: {rule}` to one that denies or warns"
+    )
+    assert pair.good is not None, f"no case of a suite shows {rule} kept: add `rule: {rule}` to one that allows"
+    assert pair.bad.said
+
+
+def test_an_example_is_of_a_rule() -> None:
+    assert set(EXAMPLES) <= set(RULES)
+
+
+def test_a_rule_is_declared_once() -> None:
+    """A catalogue refuses a second rule of an id by itself, and so does each rules.yaml: groups must differ."""
+    groups = [group for package in SHIPPED.packages for group in package.groups]
+    folders = {(Path(policy.file).parent.name, rule.group) for policy in POLICIES for rule in policy.named}
+    assert [name for name, times in Counter([*groups, *(group for _, group in folders)]).items() if times > 1] == []
+
+
+def test_a_fact_is_declared_once() -> None:
+    assert [name for name, times in Counter(SHIPPED.fact_names).items() if times > 1] == []
+
+
+def test_every_group_of_checks_is_asked_for() -> None:
+    assert {group for policy in POLICIES for group in policy.checks} == set(SHIPPED.groups)

@@ -1,0 +1,85 @@
+"""Examples of rules: the cases of suites that name one, bad where they expect a denial or a warning, else good.
+
+What an example says is what the policies say of it, so that a reference made of examples cannot be wrong about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from webhook.attributes import JSON
+from webhook.decisions import Decision
+from webhook.policy.load import Options, load
+from webhook.policy.policy_set import PolicySet
+from webhook.problems.text import sentence
+from webhook.suites import find, own
+from webhook.suites.case import answer
+from webhook.suites.files import Suite
+from webhook.suites.own import CaseModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A case of a suite. `old` is what an updated object was before; `said` what is said of a bad example."""
+
+    rule: str
+    name: str
+    is_bad: bool
+    operation: str
+    object: JSON
+    old: JSON = None
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The first bad and the first good example of a rule."""
+
+    bad: Example | None = None
+    good: Example | None = None
+
+
+def examples(folders: Iterable[Path], how: Options) -> Mapping[str, Pair]:
+    """The examples of every rule that a suite of this project's own format names.
+
+    Raises:
+        InputError: a suite has mistakes.
+    """
+    found: dict[str, dict[bool, Example]] = {}
+    for suite in find.suites(list(folders)):
+        if find.is_own(suite):
+            for each in _of_suite(suite, how, found):
+                found.setdefault(each.rule, {}).setdefault(each.is_bad, each)
+    return {rule: Pair(bad=pair.get(True), good=pair.get(False)) for rule, pair in found.items()}
+
+
+def _of_suite(suite: Suite, how: Options, known: Mapping[str, Mapping[bool, Example]]) -> Iterator[Example]:
+    policies = cache(lambda: load([suite.policies()], how))
+    for case in own.cases(suite):
+        if case.rule is not None and case.is_bad not in known.get(case.rule, {}):
+            yield _example(case, case.rule, suite, policies, how)
+
+
+def _example(case: CaseModel, rule: str, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> Example:
+    request = own.request(case, suite, policies, how)
+    attributes = request.attributes
+    return Example(
+        rule=rule,
+        name=case.name,
+        is_bad=case.is_bad,
+        operation=str(attributes.operation),
+        object=attributes.object if attributes.object is not None else attributes.old_object,
+        old=attributes.old_object if attributes.object is not None else None,
+        said="; ".join(_said(rule, answer(request).verdict.decisions)) if case.is_bad else "",
+    )
+
+
+def _said(rule: str, decisions: Sequence[Decision]) -> Iterator[str]:
+    for decision in decisions:
+        if decision.action == "deny":
+            yield from (sentence(problem) for problem in decision.problems if problem.code == rule)
+            if not decision.problems and decision.rule == rule:
+                yield decision.message
