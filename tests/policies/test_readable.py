@@ -25,7 +25,6 @@ TO_PORT = frozenset(
         "claims-exactly-one",
         "dra-claims",
         "gpu-limits",
-        "gpu-portable",
         "nvidia-device-configs",
         "opensandbox",
         "service-mesh",

@@ -3,6 +3,8 @@
 With `expand: objects` it speaks about the objects inside the request's too: what an AppWrapper wraps, the TrainJob of
 an OptimizationJob. They have the request's namespace and operation, and what is said about them is re-rooted likewise.
 A template becomes a virtual Pod with the request's namespace; the operations and selectors of the Pod rule carry over.
+With `resources` among
+the words of `expand`, it is asked about the object itself where that has resources outside its templates, too.
 What is said about the virtual Pod is re-rooted to the object: messages get the template's path, mutations go back into
 the template. Knows the workload table, no expressions.
 """
@@ -20,6 +22,7 @@ from webhook.policy.matching import Criteria, Match, matches
 from webhook.problem import Problem
 from webhook.workloads.embedded import Embedded, embedded
 from webhook.workloads.podsets import PodSet, podsets
+from webhook.workloads.resource_fields import has_resources
 
 POD = GroupVersionKind("", "v1", "Pod")
 PODS = GroupVersionResource("", "v1", "pods")
@@ -29,8 +32,8 @@ PODS = GroupVersionResource("", "v1", "pods")
 class Target:
     """One object that a policy speaks about, in the version that matched.
 
-    `attributes` are those that criteria see, `match` what `request` shows, `podset` the template of a virtual Pod, or
-    the place of an object inside the request's.
+    `attributes` are its own, which criteria see unless there are `criteria_attributes`, `match` is what `request`
+    shows, `podset` the template of a virtual Pod, or the place of an object inside the request's.
     """
 
     attributes: Attributes
@@ -38,6 +41,12 @@ class Target:
     object: JSON
     old_object: JSON
     podset: PodSet | None = None
+    criteria_attributes: Attributes | None = None
+
+    @property
+    def seen_by_criteria(self) -> Attributes:
+        """The attributes that constraints and bindings match."""
+        return self.criteria_attributes or self.attributes
 
     @property
     def kind(self) -> GroupVersionKind:
@@ -82,7 +91,7 @@ def targets(policy: Policy, context: RequestContext) -> tuple[Target, ...]:
         BudgetExceeded: the time is up.
 
     """
-    key = (id(policy.criteria), policy.expands, policy.enters)
+    key = (id(policy.criteria), policy.expands, policy.enters, policy.reads_resources)
     found: tuple[Target, ...] | None = context.matched.get(key)
     if found is None:
         found = context.matched[key] = tuple(_targets(policy, context))
@@ -94,12 +103,22 @@ def _targets(policy: Policy, context: RequestContext) -> Iterator[Target]:
     match = matches(policy.criteria, attributes, context.namespace_labels, context.equivalents, context.sent)
     if match is not None:
         yield _whole(match, context)
-    if not (policy.expands or policy.enters) or attributes.sub_resource or attributes.operation is Operation.CONNECT:
+    if attributes.sub_resource or attributes.operation is Operation.CONNECT:
         return
     labels, equal = context.namespace_labels, context.equivalents
-    inside = _virtual(context) if policy.expands else _entered(context)
-    paced = context.deadline.paced(inside)
-    yield from (each for each in paced if matches(policy.criteria, each.attributes, labels, equal))
+    paced = context.deadline.paced(_inside(policy, context))
+    yield from (each for each in paced if matches(policy.criteria, each.seen_by_criteria, labels, equal))
+
+
+def _inside(policy: Policy, context: RequestContext) -> Iterator[Target]:
+    """What a policy is asked about besides the request's own object."""
+    if policy.reads_resources and has_resources(context.attributes.object, context.table):
+        whole = _whole(context.sent, context)
+        yield replace(whole, criteria_attributes=_as_pod(context.attributes))
+    if policy.expands:
+        yield from _virtual(context)
+    if policy.enters:
+        yield from _entered(context)
 
 
 def bound(criteria: Criteria | None, found: tuple[Target, ...], context: RequestContext) -> tuple[Target, ...]:
@@ -117,7 +136,7 @@ def bound(criteria: Criteria | None, found: tuple[Target, ...], context: Request
     if kept is None:
         labels, equal = context.namespace_labels, context.equivalents
         paced = context.deadline.paced(found)
-        kept = tuple(each for each in paced if matches(criteria, each.attributes, labels, equal))
+        kept = tuple(each for each in paced if matches(criteria, each.seen_by_criteria, labels, equal))
         context.matched[key] = kept
     return kept
 
@@ -132,15 +151,16 @@ def _virtual(context: RequestContext) -> tuple[Target, ...]:
     return context.virtual
 
 
+def _as_pod(attributes: Attributes) -> Attributes:
+    """A request as criteria about Pods see it."""
+    return replace(attributes, kind=POD, resource=PODS, request_kind=POD, request_resource=PODS)
+
+
 def _target(podset: PodSet, old: PodSet | None, context: RequestContext) -> Target:
     """One template as a virtual Pod."""
     attributes = context.attributes
     virtual = replace(
-        attributes,
-        kind=POD,
-        resource=PODS,
-        request_kind=POD,
-        request_resource=PODS,
+        _as_pod(attributes),
         object=_pod(podset, attributes) if attributes.object is not None else None,
         old_object=_pod(old, attributes) if old is not None else None,
     )

@@ -37,6 +37,7 @@ class Settings:
 
     expands: bool = False
     enters: bool = False
+    reads_resources: bool = False
     facts: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     missing: Literal["admit", "deny", "warn"] = "admit"
@@ -52,12 +53,12 @@ def settings(
 ) -> tuple[Settings, tuple[FieldError, ...]]:
     """Read the annotations of this project; others are left alone."""
     own = {key.removeprefix(PREFIX): text.strip() for key, text in annotations.items() if key.startswith(PREFIX)}
-    facts, checks = _listed(own.get("facts", "")), _listed(own.get("checks", ""))
+    facts, checks, words = (_listed(own.get(name, "")) for name in ("facts", "checks", "expand"))
     errors = [_unknown(name) for name in own if name not in _NAMES]
     errors += [
         error
         for error in (
-            _one_of("expand", own, ("pods", "objects")),
+            *(_one_of("expand", {"expand": word}, ("pods", "objects", "resources")) for word in words),
             _one_of("phase", own, PHASES),
             _one_of("updates", own, ("spec",)),
             _one_of("severity", own, SEVERITIES),
@@ -70,8 +71,9 @@ def settings(
     phase, missing = own.get("phase", "validate"), own.get("missing", "admit")
     return (
         Settings(
-            expands=own.get("expand") == "pods",
-            enters=own.get("expand") == "objects",
+            expands="pods" in words,
+            enters="objects" in words,
+            reads_resources="resources" in words,
             facts=tuple(fact for fact in facts if fact in known_facts),
             checks=tuple(group for group in checks if group in known_checks),
             missing="deny" if missing == "deny" else "warn" if missing == "warn" else "admit",

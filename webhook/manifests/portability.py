@@ -29,6 +29,8 @@ def obstacles(manifest: PolicyManifest, settings: Settings) -> tuple[str, ...]:
         found.append(f"{EXPANDS} ({PREFIX}expand)")
     if settings.is_about_specs:
         found.append(f"{LEAVES} ({PREFIX}updates)")
+    if settings.reads_resources:
+        found.append(f"is asked about resources outside pod templates ({PREFIX}expand)")
     if settings.enters:
         found.append(f"is asked about objects inside others ({PREFIX}expand)")
     if not isinstance(manifest, MutatingPolicyManifest):

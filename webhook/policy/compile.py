@@ -75,7 +75,7 @@ def compile_policy(
     spec, meta = manifest.spec, manifest.metadata
     settings, complaints = extensions.settings(meta.annotations, registry.fact_names, registry.groups)
     errors = [*verification.metadata(meta), *complaints, *verification.head(spec, _SPEC)]
-    if settings.expands and not names_pods(manifest):
+    if (settings.expands or settings.reads_resources) and not names_pods(manifest):
         path: FieldPath = ("metadata", "annotations", f"{extensions.PREFIX}expand")
         errors.append(invalid(path, "pods", "needs a resource rule that names pods of the core group"))
     if settings.enters and isinstance(spec, MutatingSpec):
@@ -113,6 +113,7 @@ def compile_policy(
         missing=settings.missing,
         expands=settings.expands,
         enters=settings.enters,
+        reads_resources=settings.reads_resources,
         phase="mutate" if is_mutating else settings.phase,
         severity=settings.severity,
         category=settings.category,

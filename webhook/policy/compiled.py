@@ -149,10 +149,10 @@ class Policy:
     """A ValidatingAdmissionPolicy (rules, audits) or a MutatingAdmissionPolicy (changes, reinvokes) with its bindings.
 
     What decides whether it is asked stands here and in the gate; the other expressions are in the body, which most
-    requests never reach. `expands` is the annotation `expand: pods`, `enters` is `expand: objects`, `phase` where a
-    validating policy speaks. `checks` are the groups whose problems it reads, `catalogue` their rules, `named` what
-    rules.yaml says of its validations, `missing` what becomes of a rule without an object that it needs. `obstacles`
-    say why the policy cannot be installed natively.
+    requests never reach. `expands` is `pods` in the annotation `expand`, `enters` is `objects`, `reads_resources` is
+    `resources`, `phase` where a validating policy speaks. `checks` are the groups whose problems it reads, `catalogue`
+    their rules, `named` what rules.yaml says of its validations, `missing` what becomes of a rule without an object
+    that it needs. `obstacles` say why the policy cannot be installed natively.
     """
 
     kind: Literal["validating", "mutating"]
@@ -174,6 +174,7 @@ class Policy:
     named: tuple[Rule, ...] = ()
     expands: bool = False
     enters: bool = False
+    reads_resources: bool = False
     phase: Literal["validate", "mutate", "both"] = "validate"
     severity: str = ""
     category: str = ""

@@ -35,7 +35,7 @@ def embedded(obj: JSON, table: Table) -> Iterator[Embedded]:
 
 
 def _inside(around: Embedded, table: Table, depth: int) -> Iterator[Embedded]:
-    for rule in _rules(around.row):
+    for rule in object_rules(around.row):
         for place in places(around.object, rule.template):
             if not isinstance(place.value, dict) or depth == _DEEPEST:
                 continue
@@ -49,10 +49,10 @@ def _inside(around: Embedded, table: Table, depth: int) -> Iterator[Embedded]:
 
 def holds(row: Row, group: str, kind: str) -> bool:
     """Whether objects of a kind may stand inside those of a row."""
-    return any(not rule.kind or (row.group, rule.kind) == (group, kind) for rule in _rules(row))
+    return any(not rule.kind or (row.group, rule.kind) == (group, kind) for rule in object_rules(row))
 
 
-def _rules(row: Row) -> Iterator[ObjectRule]:
+def object_rules(row: Row) -> Iterator[ObjectRule]:
     """Where whole objects stand; without a kind, where they say it themselves."""
     yield from (ObjectRule(template=rule.template, kind="") for rule in row.podSets if rule.embeds == "object")
     yield from row.objects

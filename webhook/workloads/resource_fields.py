@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from webhook.attributes import JSON
 from webhook.paths import FieldPath
+from webhook.workloads.embedded import object_rules
 from webhook.workloads.podsets import Place, group_kind, is_set, places, product
 from webhook.workloads.rows import ResourceRule, Row
 from webhook.workloads.table import Table
@@ -45,6 +46,12 @@ def resource_fields(obj: JSON, table: Table) -> Iterator[ResourceField]:
     row = table.row(*group_kind(obj))
     if row is not None and row.resources:
         yield from _of_row(obj, row)
+
+
+def has_resources(obj: JSON, table: Table) -> bool:
+    """Whether objects of its kind may ask for resources outside pod templates: in fields, patches, or inner objects."""
+    row = table.row(*group_kind(obj))
+    return row is not None and bool(row.resources or row.fragments or any(object_rules(row)))
 
 
 def _of_row(obj: JSON, row: Row) -> Iterator[ResourceField]:

@@ -53,9 +53,21 @@ def test_a_count_is_a_positive_whole_number(value: JSON, count: str) -> None:
     assert ask["asked"] == ask["limit"]
 
 
-@pytest.mark.parametrize("value", [True, [1], {}, "${GPUS}", "{{ .gpus }}"])
-def test_what_is_no_quantity_yet_asks_for_nothing(value: JSON) -> None:
-    assert asks(pod({"limits": {"gpu": value}, "requests": {"gpu": 1}})) == []
+@pytest.mark.parametrize("value", ["${GPUS}", "{{ .gpus }}"])
+def test_what_is_to_be_filled_in_asks_for_nothing(value: JSON) -> None:
+    assert portable(pod({"limits": {"gpu": value}, "requests": {"gpu": 1}}))["paths"] == []
+
+
+@pytest.mark.parametrize(("value", "found"), [(True, "`true`"), ([1], "a list"), ({}, "an object")])
+def test_what_is_no_quantity_is_named(value: JSON, found: str) -> None:
+    fact = portable(pod({"limits": {"gpu": value}, "requests": {"gpu": 1}}))
+    assert fact["mistyped"] == [{"path": "spec.containers[0].resources.limits.gpu", "found": found}]
+    assert fact["asks"] == []
+
+
+@pytest.mark.parametrize("other", [[], "2 GPUs", {"limits": "2"}, {"requests": []}])
+def test_resources_of_another_type_are_left_to_the_schema(other: JSON) -> None:
+    assert portable(pod({"limits": {"gpu": 1}}, other))["paths"] == []
 
 
 @pytest.mark.parametrize(
@@ -66,7 +78,7 @@ def test_what_is_no_quantity_yet_asks_for_nothing(value: JSON) -> None:
         ({"limits": {"gpu": 1}, "requests": {"gpu": "bad"}}, False, False, "limits.gpu"),
         ({"limits": {"gpu": "x"}, "requests": {"gpu": " x"}}, True, False, "limits.gpu"),
         ({"limits": {"gpu": None}, "requests": {"gpu": 1}}, True, False, "requests.gpu"),
-        ({"limits": {"gpu": 1}, "requests": {"gpu": " All "}}, False, True, "requests.gpu"),
+        ({"limits": {"gpu": 1}, "requests": {"gpu": " All "}}, True, True, "requests.gpu"),
     ],
 )
 def test_a_limit_and_its_request(resources: JSON, *, equal: bool, every: bool, at: str) -> None:

@@ -2,8 +2,8 @@
 
 Docker, OpenSandbox and the Kubeflow SDK write `gpu`; Kubernetes knows only the extended resources of vendors. Says what
 is written and what it comes to; what is translated and what is refused is the policy's. A count is a positive whole
-number as text or number, with spaces around it, a leading plus or zeros, of at most 18 digits. A value that is not a
-quantity is left to the type of its field, and so is a place with a placeholder, until it is filled in.
+number as text or number, with spaces around it, a leading plus or zeros, of at most 18 digits. A place with a
+placeholder is left alone until it is filled in.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.workloads.embedded import embedded
-from webhook.workloads.podsets import Fragment, fragments
+from webhook.workloads.podsets import Fragment, fragments, group_kind
 from webhook.workloads.resource_fields import resource_fields
 
 NAME: Final = "gpu"
@@ -40,19 +40,19 @@ class Place:
 
     def amounts(self, side: str) -> JSON:
         """Its limits or requests."""
-        return mapping(self.resources.get(side))
+        return mapping(mapping(self.resources).get(side))
 
     @property
     def asks(self) -> bool:
-        """Whether it names `gpu`, and with nothing but quantities that are known by now."""
-        asked = [amounts[NAME] for side in SIDES if NAME in (amounts := self.amounts(side))]
-        return bool(asked) and all(map(_is_amount, asked))
+        """Whether it names `gpu`, and with no value that is still to be filled in."""
+        values = [amounts[NAME] for side in SIDES if NAME in (amounts := self.amounts(side))]
+        return bool(values) and not any(isinstance(value, str) and is_placeholder(value) for value in values)
 
-
-def _is_amount(value: JSON) -> bool:
-    if isinstance(value, str):
-        return not is_placeholder(value)
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    def mistyped(self) -> Iterator[tuple[FieldPath, JSON]]:
+        """Values of `gpu` that are neither texts nor numbers."""
+        for side in SIDES:
+            if isinstance(value := self.amounts(side).get(NAME), dict | list | bool):
+                yield (*self.path, side, NAME), value
 
 
 def asked(subject: Subject) -> list[tuple[Place, Place | None]]:
@@ -67,8 +67,9 @@ def _places(obj: JSON, subject: Subject) -> Iterator[Place]:
     """A Pod's containers, or what another object has outside its templates, which are Pods of their own."""
     if not isinstance(obj, dict):
         return
-    if subject.group_kind == ("", "Pod"):
-        yield from _in_template(obj, (), is_windows=_is_windows(obj))
+    if group_kind(obj) == ("", "Pod"):
+        places = [*_in_template(obj, (), is_windows=_is_windows(obj))]
+        yield from places if all(map(_has_type, places)) else ()
         return
     for path, root in _roots(obj, subject):
         for field in resource_fields(root, subject.table):
@@ -97,8 +98,14 @@ def _in_fragment(fragment: Fragment, path: FieldPath, root: JSON) -> Iterator[Pl
 
 def _in_template(template: JSON, path: FieldPath, *, is_windows: bool, is_patch: bool = False) -> Iterator[Place]:
     for container in containers(template):
-        if isinstance(resources := container.value.get("resources"), dict):
+        if (resources := container.value.get("resources")) is not None:
             yield Place((*path, *container.path, "resources"), resources, is_windows, is_patch)
+
+
+def _has_type(place: Place) -> bool:
+    """Whether limits and requests are maps: what has another type is left to the schema of Pods."""
+    resources = place.resources
+    return isinstance(resources, dict) and all(isinstance(resources.get(side), dict | None) for side in SIDES)
 
 
 def _is_windows(template: JSON) -> bool:
@@ -124,12 +131,9 @@ def elsewhere(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:
     k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go validatePodResourceName,
     allowedEphemeralContainerFields.
     """
-    spec = paths.get(subject.object, ("spec",)) if subject.group_kind == ("", "Pod") else None
-    places = [
-        ("spec",),
-        *(("spec", "ephemeralContainers", n) for n in range(len(items(mapping(spec).get(_EPHEMERAL))))),
-    ]
-    for path in subject.deadline.paced(places):
+    spec = paths.get(subject.object, ("spec",)) if group_kind(subject.object) == ("", "Pod") else None
+    number = len(items(mapping(spec).get(_EPHEMERAL)))
+    for path in subject.deadline.paced([("spec",), *(("spec", _EPHEMERAL, n) for n in range(number))]):
         for side in SIDES:
             field = (*path, "resources", side, NAME)
             if paths.get(subject.object, field) is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from webhook import paths
@@ -14,6 +14,7 @@ from webhook.facts.gpu.portable import NAME, Place, asked, count, devices, elsew
 from webhook.facts.pods.containers import text
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
+from webhook.paths import FieldPath
 
 LABEL: Final = "claimgate.dev/gpu"
 DEFAULT: Final = "nvidia.com/gpu"
@@ -36,17 +37,22 @@ ASK: Final = structure(
     path=(STRING, "where the limits and requests stand"),
     pointer=(STRING, "the same as JSON Pointer"),
     isPatch=(BOOL, "whether null takes an amount of the template away, as in shardPatches"),
-    isWindows=(BOOL, "whether the pod runs on Windows"),
+    isWindows=(BOOL, "whether the pod runs on Windows, where nobody gets a GPU by this name"),
     isNull=(BOOL, "whether `gpu` is null wherever it stands"),
-    isAll=(BOOL, "whether the amount is the word `all`"),
-    isEqual=(BOOL, "whether limit and request are equal, or one of them is not set"),
+    isInvalid=(BOOL, "whether the amount is neither a positive whole number nor the word `all`; not on Windows"),
+    isAll=(BOOL, "whether the amount is the word `all`; not on Windows"),
+    isEqual=(BOOL, "whether limit and request are equal, or one of them is not set or `all`; so they are on Windows"),
     hasLimits=(BOOL, "whether there are any limits"),
-    count=(STRING, 'devices in plain digits, of the limit, else of the request; `""` where neither is a number'),
+    count=(
+        STRING,
+        'devices in plain digits, of the limit, else of the request; `""` where neither is a number, and on Windows',
+    ),
     asked=(AMOUNT.type, "the amount that counts: the limit, or the request where there is no limit"),
     limit=(AMOUNT.type, "the limit of `gpu`"),
     request=(AMOUNT.type, "the request of `gpu`"),
     ownLimit=(AMOUNT.type, "the limit of the resource that `gpu` means, in the same place"),
     ownRequest=(AMOUNT.type, "the request of that resource"),
+    contradicting=(list_of(AMOUNT.type), "of these, what somebody wrote that is another count than `gpu`"),
 )
 DEVICE: Final = structure(
     "PortableDevice", path=(STRING, "where it stands"), pointer=(STRING, "its name, as JSON Pointer")
@@ -56,6 +62,9 @@ MISPLACED: Final = structure(
     path=(STRING, "where it stands"),
     isEphemeral=(BOOL, "whether that is an ephemeral container, and not the pod as a whole"),
 )
+MISTYPED: Final = structure(
+    "MistypedGpu", path=(STRING, "where it stands"), found=(STRING, "what stands there, shortly: `a list`")
+)
 PORTABLE: Final = structure(
     "PortableGpu",
     resource=(STRING, 'the extended resource that `gpu` means in the namespace; `""` where nobody asks'),
@@ -64,17 +73,19 @@ PORTABLE: Final = structure(
     paths=(list_of(STRING), "where `gpu` is asked for"),
     asks=(list_of(ASK.type), "limits and requests that name `gpu` and are new or have changed"),
     devices=(list_of(DEVICE.type), "devices with a quantity, as of a SparkApplication, that are named `gpu` now"),
+    mistyped=(list_of(MISTYPED.type), "values of `gpu` that are neither texts nor numbers"),
     misplaced=(list_of(MISPLACED.type), "where a Pod asks for `gpu` and Kubernetes takes no device"),
 )
 _NOTHING: Final[Mapping[str, JSON]] = {
     "resource": "",
     "unknownVendor": "",
-    **{name: [] for name in ("vendors", "paths", "asks", "devices", "misplaced")},
+    **{name: [] for name in ("vendors", "paths", "asks", "devices", "mistyped", "misplaced")},
 }
 
 
 def _compute(subject: Subject) -> Result:
     places, named, misplaced = asked(subject), [*devices(subject)], [*elsewhere(subject)]
+    wrong = {place.path: [*place.mistyped()] for place, _ in places}
     if not (places or named or misplaced):
         return Result(dict(_NOTHING))
     resource, meant = _meaning(subject)
@@ -83,12 +94,23 @@ def _compute(subject: Subject) -> Result:
         {
             **meant,
             "resource": resource,
+            "unknownVendor": meant["unknownVendor"] if rendered else "",
             "paths": rendered,
-            "asks": [_ask(place, old, resource) for place, old in subject.deadline.paced(places)],
+            "asks": [
+                _ask(place, old, resource) for place, old in subject.deadline.paced(places) if not wrong[place.path]
+            ],
+            "mistyped": [_mistyped(*each) for place, _ in places if not place.is_windows for each in wrong[place.path]],
             "devices": [{"path": paths.render(path), "pointer": paths.pointer((*path, "name"))} for path in named],
             "misplaced": [{"path": paths.render(path), "isEphemeral": inner} for path, inner in misplaced],
         }
     )
+
+
+def _mistyped(path: FieldPath, value: JSON) -> JSON:
+    found = (
+        "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else f"`{str(value).lower()}`"
+    )
+    return {"path": paths.render(path), "found": found}
 
 
 def _meaning(subject: Subject) -> tuple[str, JSON]:
@@ -122,22 +144,39 @@ def _ask(place: Place, old: Place | None, resource: str) -> JSON:
     own = {side: _amount(place, old, side, resource, whole) for side in ("limits", "requests")}
     written = [each for each in (limit, request) if each["isSet"] and not each["isNull"]]
     every = [each for each in written if each["text"].strip().lower() == "all"]
+    chosen = (*every, *written, limit)[0]
+    number = "" if place.is_windows else limit["count"] or request["count"]
     return {
         "path": paths.render(place.path),
         "pointer": paths.pointer(place.path),
         "isPatch": place.is_patch,
         "isWindows": place.is_windows,
         "isNull": not written,
-        "isAll": bool(every),
-        "isEqual": len({each["count"] or each["text"].strip() for each in written}) < 2,
+        **_state(written, chosen, is_all=bool(every), is_windows=place.is_windows),
         "hasLimits": bool(place.amounts("limits")),
-        "count": limit["count"] or request["count"],
-        "asked": (*every, *written, limit)[0],
+        "count": number,
+        "asked": chosen,
         "limit": limit,
         "request": request,
         "ownLimit": own["limits"],
         "ownRequest": own["requests"],
+        "contradicting": [each for each in own.values() if number and _contradicts(each, number)],
     }
+
+
+def _state(written: Sequence[JSON], chosen: JSON, *, is_all: bool, is_windows: bool) -> JSON:
+    """What the amounts are, where somebody could get a GPU for them."""
+    counts = {each["count"] or each["text"].strip() for each in written}
+    return {
+        "isInvalid": bool(written) and not (is_windows or is_all or chosen["count"]),
+        "isAll": is_all and not is_windows,
+        "isEqual": is_windows or is_all or len(counts) <= 1,
+    }
+
+
+def _contradicts(own: JSON, number: str) -> bool:
+    """Whether somebody wrote another count beside `gpu`."""
+    return own["isSet"] and not own["isNull"] and not own["isKept"] and own["count"] != number
 
 
 def _amount(place: Place, old: Place | None, side: str, name: str, read: Callable[[JSON], str]) -> JSON:
@@ -165,11 +204,11 @@ PORTABLE_GPU: Final = Fact(
     ),
     examples=(
         "portableGpu.asks.all(a, !a.isAll)",
-        'portableGpu.asks.all(a, a.count != "" || a.isNull)',
+        "portableGpu.asks.all(a, !a.isInvalid)",
         "portableGpu.misplaced.size() == 0",
     ),
     type=PORTABLE.type,
-    structures=(PORTABLE, ASK, AMOUNT, DEVICE, MISPLACED),
+    structures=(PORTABLE, ASK, AMOUNT, DEVICE, MISTYPED, MISPLACED),
     compute=_compute,
     lookups=(NAMESPACES,),
 )
