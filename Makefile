@@ -47,9 +47,10 @@ soak: $(DEV_STAMP) ## ten minutes of hostile and ordinary load with reloads and 
 bench-cel: $(DEV_STAMP) ## the CEL engine alone
 	$(BIN)/python -m tests.bench.bench_cel
 
-fuzz: $(DEV_STAMP) ## 100,000 random CEL expressions, and property tests with many more examples
+fuzz: $(DEV_STAMP) ## 100,000 random CEL expressions, every wrong value, and property tests with many more examples
 	$(BIN)/python -m tests.fuzz.cel 100000
 	$(BIN)/python -m tests.fuzz.deadlines 20000
+	CLAIMGATE_TESTS=all $(BIN)/python -m pytest -n auto --dist worksteal tests/policies
 	$(BIN)/python -m pytest -m "not e2e" --hypothesis-profile=fuzz $(shell grep -rl --include='test_*.py' 'from hypothesis' tests)
 
 deploy: $(RUN_STAMP) ## write the parts of deploy/base that follow from the policies anew

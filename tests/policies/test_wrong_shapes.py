@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.thorough import some
 from webhook import paths, shipped
 from webhook.admission import fixtures
 from webhook.admission.phases import Local, run
@@ -126,7 +128,7 @@ def errors(obj: Any) -> list[str]:
 def test_no_rule_fails_on_a_template_of_a_wrong_shape(path: paths.FieldPath, kind: str) -> None:
     version, spec = KINDS[kind]
     failed = []
-    for shape in SHAPES:
+    for shape in some(SHAPES, 3):
         template = changed(TEMPLATE, path, shape)
         inner = {"spec": {**spec, "template": template}} if spec is not None else {"spec": template["spec"]}
         failed += errors({"apiVersion": version, "kind": kind, "metadata": {"name": "x", "namespace": "a"}, **inner})
@@ -143,4 +145,6 @@ def test_no_rule_fails_on_a_claim_of_a_wrong_shape(name: str) -> None:
         "spec": spec,
     }
     inside = [path for path in places(whole) if path[0] in ("metadata", "spec")]
-    assert [each for path in inside for shape in SHAPES for each in errors(changed(whole, path, shape))] == []
+    assert [
+        each for path, shape in some(product(inside, SHAPES), 5) for each in errors(changed(whole, path, shape))
+    ] == []

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from itertools import islice
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from tests.policies.test_manifests import FOLDERS, documents
 from tests.policies.test_portable_kinds import HOW
+from tests.thorough import some
 from webhook import paths, shipped
 from webhook.admission import fixtures
 from webhook.admission.phases import Local, run
@@ -156,14 +157,13 @@ def failed(obj: JSON, old: JSON = None) -> list[str]:
 @pytest.mark.parametrize("obj", WHOLE, ids=lambda obj: f"{obj['apiVersion']} {obj['kind']}")
 def test_a_wrong_value_anywhere_fails_no_expression(obj: JSON) -> None:
     assert failed(obj) == []
-    for path in nodes(obj):
-        for wrong in WRONG:
-            assert failed(replaced(obj, path, wrong)) == [], (paths.render(path), wrong)
+    for path, wrong in some(product(nodes(obj), WRONG), 7):
+        assert failed(replaced(obj, path, wrong)) == [], (paths.render(path), wrong)
 
 
 @pytest.mark.parametrize("obj", WHOLE, ids=lambda obj: f"{obj['apiVersion']} {obj['kind']}")
 def test_nor_does_one_that_was_stored_before(obj: JSON) -> None:
-    for path in islice(nodes(obj), 0, None, 3):
+    for path in some(nodes(obj), 7):
         for wrong in WRONG[::4]:
             broken = replaced(obj, path, wrong)
             assert failed(obj, broken) == [], (paths.render(path), wrong)
