@@ -35,13 +35,13 @@ def operations(configuration: Any, bundle: bytes) -> list[dict[str, Any]]:
         bundle: PEM certificates.
     """
     wanted = base64.b64encode(bundle).decode()
-    found: list[dict[str, Any]] = []
+    operations: list[dict[str, Any]] = []
     for index, webhook in enumerate(configuration.get("webhooks") or ()):
         if webhook.get("clientConfig", {}).get("caBundle") != wanted:
             path = f"/webhooks/{index}"
-            found.append({"op": "test", "path": f"{path}/name", "value": webhook["name"]})
-            found.append({"op": "add", "path": f"{path}/clientConfig/caBundle", "value": wanted})
-    return found
+            operations.append({"op": "test", "path": f"{path}/name", "value": webhook["name"]})
+            operations.append({"op": "add", "path": f"{path}/clientConfig/caBundle", "value": wanted})
+    return operations
 
 
 def inject(client: Any, names: Sequence[str], bundle: bytes) -> tuple[Injected, ...]:
@@ -60,10 +60,10 @@ def inject(client: Any, names: Sequence[str], bundle: bytes) -> tuple[Injected, 
     api = AdmissionregistrationV1Api(client)
     done: list[Injected] = []
     for name in names:
-        found = [one for kind in KINDS if (one := _inject_one(api, client, kind, name, bundle)) is not None]
-        if not found:
+        injected = [one for kind in KINDS if (one := _inject_one(api, client, kind, name, bundle)) is not None]
+        if not injected:
             raise CertificateError(f"there is no webhook configuration `{name}`; apply it first")
-        done.extend(found)
+        done.extend(injected)
     return tuple(done)
 
 

@@ -187,9 +187,9 @@ def _key(text: bytes) -> ec.EllipticCurvePrivateKey:
     try:
         key = serialization.load_pem_private_key(text, password=None)
     except (ValueError, TypeError):
-        raise CertificateError("the private key is no unencrypted PEM key") from None
+        raise CertificateError("the private key is not an unencrypted PEM key") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise CertificateError("the private key is no ECDSA key; issue a new pair")
+        raise CertificateError("the private key is not an ECDSA key; issue a new pair")
     return key
 
 
@@ -197,7 +197,7 @@ def _certificates(text: bytes) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(text)
     except ValueError:
-        raise CertificateError("no PEM certificate found; expected `-----BEGIN CERTIFICATE-----`") from None
+        raise CertificateError("a PEM certificate is required; expected `-----BEGIN CERTIFICATE-----`") from None
 
 
 def _facts(certificate: x509.Certificate) -> Facts:

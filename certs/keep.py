@@ -33,8 +33,8 @@ def issue(store: Store, names: Sequence[str], *, now: datetime, days: Days, repl
     Raises:
         CertificateError: the store has certificates and they are not to be replaced; or names that are none.
     """
-    if not replace and (found := sorted(store.read())):
-        raise CertificateError(f"{', '.join(found)} exist already; use rotate, or --replace to start anew")
+    if not replace and (existing := sorted(store.read())):
+        raise CertificateError(f"{', '.join(existing)} already exist; use rotate, or --replace to start again")
     ca = authority(AUTHORITY_NAME, now=now, days=days.authority)
     pair = serving(ca, names, now=now, days=days.serving)
     store.write({CA: ca.certificate, CA_KEY: ca.key, SERVING: pair.certificate, SERVING_KEY: pair.key})

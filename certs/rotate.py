@@ -84,7 +84,7 @@ def _serving_reason(state: State, names: Sequence[str], now: datetime, *, new_au
     if serving.not_after <= now:
         return f"the serving certificate expired on {_day(serving.not_after)}"
     if not state.signed_by_any:
-        return "the serving certificate was signed by none of the authorities"
+        return "the serving certificate is not signed by any of the authorities"
     if missing := sorted(set(names) - set(serving.names)):
         return f"the serving certificate lacks {', '.join(missing)}"
     if new_authority or _is_settling(state, now):

@@ -1,4 +1,4 @@
-"""Putting the rooms together for a verb: the policies, the workload table and the cluster view that flags name."""
+"""What a command evaluates with: the policies, the workload table and the view of the cluster that flags name."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def places(chosen: Settings) -> tuple[Path, ...]:
     if chosen.kubernetes_version < shipped.SINCE:
         least = releases.shown(shipped.SINCE)
         told = f"--kubernetes-version: the shipped policies use the CEL of Kubernetes {least} and later"
-        raise ConfigurationError(f"{told}; name policies of your own with --policies, or leave the flag out")
+        raise ConfigurationError(f"{told}; name your own policies with --policies, or leave out --kubernetes-version")
     return (shipped.policies(),)
 
 

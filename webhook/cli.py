@@ -22,7 +22,7 @@ VERBS = {
     "serve": "Answer AdmissionReviews of an API server over HTTPS.",
     "replay": "Say what the webhook would answer to recorded reviews or plain objects.",
     "audit": "Report every finding about the objects of folders, files or stdin.",
-    "test": "Run the suites beside policies.",
+    "test": "Run the suites of policies.",
     "policies": "List, check and export policies.",
     "certs": "Issue, show, rotate and inject certificates.",
     "webhook-config": "Print the webhook configurations for exactly what the policies match.",
@@ -35,7 +35,7 @@ EXIT_CODES = {
     0: "clean: everything allowed, nothing found, all tests passed",
     1: "findings, denials or mismatches",
     2: "bad usage, configuration, policy or input",
-    3: "could not decide: what a rule that may deny needs is missing, or it failed under a policy that admits",
+    3: "not decided: a rule that may deny could not be evaluated",
 }
 """The one table of exit codes, printed by --help."""
 

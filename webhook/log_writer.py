@@ -67,7 +67,7 @@ class LogWriter:
         """A writer to this process's stderr, which also flushes when the process ends by an error."""
         try:
             descriptor = os.dup(sys.stderr.fileno())
-        except (AttributeError, OSError, ValueError):  # no stderr (None), a closed one, one that is no file
+        except (AttributeError, OSError, ValueError):  # no stderr (None), a closed one, one that is not a file
             descriptor = None
         made = cls(descriptor)
         atexit.register(made.stop)

@@ -140,4 +140,4 @@ _OTHER: Final = re.compile(r"(; |, |likewise )spec(?=[.])")
 
 def reroot_others(text: str, spec: str) -> str:
     """A text that names several places, as in `…; spec.x: …, likewise spec.y`, with this path for each `spec`."""
-    return _OTHER.sub(lambda found: found[1] + spec, text) if "spec." in text else text
+    return _OTHER.sub(lambda match: match[1] + spec, text) if "spec." in text else text

@@ -1,4 +1,4 @@
-"""Where shipped policies and samples are: inside the installed package, or beside it in a checkout. Reads none."""
+"""Where shipped policies and samples are: in the installed package, or above it in a checkout. Reads none."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def exact_json(text: str) -> str:
         text: as json.dumps writes it, so that control characters below U+0020 are escaped already.
     """
     if "##" in text:
-        text = _COMMAND.sub(lambda found: rf"\u{ord(found[0]):04x}" if found[0] == "#" else found[0], text)
+        text = _COMMAND.sub(lambda match: rf"\u{ord(match[0]):04x}" if match[0] == "#" else match[0], text)
     if text.isascii() and "\x7f" not in text:
         return text
     return "".join(character if character in " \n" else _in_json(character) for character in text)
@@ -77,7 +77,7 @@ def _in_json(character: str) -> str:
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
-def _disarmed(found: re.Match[str]) -> str:
+def _disarmed(match: re.Match[str]) -> str:
     """The same with its first sign as an escape."""
-    sign = found[0][-1]
-    return f"{found[0][:-1]}\\x{ord(sign):02x}"
+    sign = match[0][-1]
+    return f"{match[0][:-1]}\\x{ord(sign):02x}"

@@ -1,7 +1,7 @@
 """YAML and JSON files: objects, and every path of an object back to its line.
 
 A file that cannot be read as a whole is read in pieces, the documents between `---` or the lines of JSON lines, so that
-one mistake does not hide what stands beside it. Knows files and folders; what YAML and JSON mean is yamltext's and
+one mistake does not hide the rest of a file. Knows files and folders; what YAML and JSON mean is yamltext's and
 jsontext's.
 """
 
@@ -81,7 +81,7 @@ def read(path: str | Path) -> tuple[Document, ...]:
     """The objects of a file; `-` is standard input.
 
     Raises:
-        InputError: the file cannot be read, is no UTF-8, or not YAML or JSON.
+        InputError: the file cannot be read, is not UTF-8, or not YAML or JSON.
     """
     return _all(read_parts(path))
 
@@ -116,10 +116,10 @@ def _bytes(path: str | Path) -> bytes:
         return stream.read(MAX_BYTES + 1)
 
 
-def _all(found: Parts) -> tuple[Document, ...]:
-    if found.problems:
-        raise InputError(*found.problems)
-    return found.documents
+def _all(parts: Parts) -> tuple[Document, ...]:
+    if parts.problems:
+        raise InputError(*parts.problems)
+    return parts.documents
 
 
 # --- folders ---
@@ -142,16 +142,16 @@ def discover(places: Iterable[str | Path]) -> tuple[Path, ...]:
 
 def listing(places: Iterable[str | Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
     """The same files, and which places do not exist or cannot be listed."""
-    found: dict[Path, None] = {}
+    files: dict[Path, None] = {}
     problems: list[Problem] = []
     for place in map(Path, places):
         if place.is_dir():
-            found.update(dict.fromkeys(sorted(_files(place, problems))))
+            files.update(dict.fromkeys(sorted(_files(place, problems))))
         elif str(place) == "-" or place.exists():
-            found[place] = None
+            files[place] = None
         else:
             problems.append(Problem(message="no such file or folder", file=str(place)))
-    return tuple(found), tuple(problems)
+    return tuple(files), tuple(problems)
 
 
 def _files(folder: Path, problems: list[Problem]) -> Iterator[Path]:
@@ -184,10 +184,10 @@ def _whole(text: str, file: str) -> tuple[Document, ...]:
             return documents
     source = yamltext.Places(text)
     try:
-        found = [item for item in yamltext.values(text) if item[1] is not None]
+        values = [item for item in yamltext.values(text) if item[1] is not None]
     except yamltext.YamlError as error:
         raise _problem(file, str(error), error.line, error.column, error.path) from None
-    return tuple(Document(value, file, index, source, at) for index, (at, value) in enumerate(found))
+    return tuple(Document(value, file, index, source, at) for index, (at, value) in enumerate(values))
 
 
 def _json(text: str, file: str, *, is_sure: bool) -> tuple[Document, ...] | None:
@@ -279,11 +279,11 @@ def _mended(pieces: Sequence[_Piece], file: str) -> Parts:
     problems: list[Problem] = []
     for piece in pieces:
         try:
-            found = _json(piece.text, file, is_sure=True) if piece.is_line else _whole(piece.text, file)
+            read = _json(piece.text, file, is_sure=True) if piece.is_line else _whole(piece.text, file)
         except InputError as error:
             problems += [replace(each, line=each.line and each.line + piece.above) for each in error.problems]
             continue
-        for each in found or ():
+        for each in read or ():
             source = _Shifted(each._source, piece.above) if each._source else None  # noqa: SLF001
             documents.append(replace(each, index=len(documents), _source=source))
     return Parts(tuple(documents), tuple(problems))

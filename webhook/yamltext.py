@@ -80,10 +80,10 @@ class Places:
         node = self.nodes[at]
         mark = node.start_mark
         for step in path:
-            found = _child(node, step)
-            if found is None:
+            child = _child(node, step)
+            if child is None:
                 break
-            mark, node = found
+            mark, node = child
         return mark.line + 1, mark.column + 1
 
 

@@ -79,9 +79,9 @@ REFUSED = {
     "an empty label": (CA, ["a..b"], "`a..b` is neither"),
     "an address": (CA, ["https://a"], "`https://a` is neither"),
     "another's key": (Pair(CA.certificate, OTHER.key), ["a"], "key does not belong to its certificate"),
-    "an RSA key": (Pair(CA.certificate, _rsa()), ["a"], "no ECDSA key"),
-    "no key": (Pair(CA.certificate, b"x"), ["a"], "no unencrypted PEM key"),
-    "no certificate": (Pair(b"x", CA.key), ["a"], "no PEM certificate found"),
+    "an RSA key": (Pair(CA.certificate, _rsa()), ["a"], "not an ECDSA key"),
+    "no key": (Pair(CA.certificate, b"x"), ["a"], "not an unencrypted PEM key"),
+    "no certificate": (Pair(b"x", CA.key), ["a"], "a PEM certificate is required"),
     "an authority that ends": (authority("e", now=NOW - timedelta(days=10), days=10), ["a"], "expires within a day"),
 }
 

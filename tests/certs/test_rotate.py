@@ -63,7 +63,7 @@ PLANS: dict[str, tuple[State, Plan]] = {
     ),
     "nobody signed it": (
         stored(FRESH_CA, serving=GOOD, newest=False, signed=False),
-        Plan(new_serving=True, reasons=("the serving certificate was signed by none of the authorities",)),
+        Plan(new_serving=True, reasons=("the serving certificate is not signed by any of the authorities",)),
     ),
     "the authority is due: it is only joined by a new one": (
         stored(OLD_CA, serving=GOOD),
@@ -119,7 +119,7 @@ def test_issuing_twice_needs_to_be_asked_for(tmp_path: Path) -> None:
     store = Folder(tmp_path)
     issue(store, ["a"], now=NOW, days=DAYS)
     before = store.read()
-    with pytest.raises(CertificateError, match="exist already; use rotate"):
+    with pytest.raises(CertificateError, match="already exist; use rotate"):
         issue(store, ["a"], now=NOW, days=DAYS)
     assert store.read() == before
     issue(store, ["a"], now=NOW, days=DAYS, replace=True)

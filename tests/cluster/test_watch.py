@@ -107,7 +107,7 @@ def test_a_kind_that_is_no_longer_served_fails_again(server, started):
         ("/api/v1", (403, {"message": "forbidden for you"}), "forbidden for you"),
         (CONFIGS, (500, b"oops"), "HTTP 500"),
         (CONFIGS, (200, b"oops"), "the answer is not JSON"),
-        (CONFIGS, (200, {"items": []}), "something else than expected"),
+        (CONFIGS, (200, {"items": []}), "an answer that cannot be read"),
     ],
 )
 def test_what_the_server_refuses_is_told(server, started, path, answer, message):
@@ -184,7 +184,7 @@ def test_a_watch_outlives_every_exception(error):
     view.start()
     eventually(lambda: view.failures()[CONFIG] == "again")
     eventually(lambda: view.failed > 3)
-    assert "something else than expected" in json.loads(stream.getvalue().splitlines()[0])["error"]
+    assert "an answer that cannot be read" in json.loads(stream.getvalue().splitlines()[0])["error"]
     failed = view.failed
     view.watch([])
     assert view.failed >= failed

@@ -52,7 +52,7 @@ def test_bindings_are_variables(capsys, tmp_path):
     file.write_text("[1]")
     code, _, err = cel(capsys, "1", "--bindings", str(file))
     assert code == 2
-    assert "expected one object whose names are the variables" in err
+    assert "must be one object whose keys are the names of variables" in err
 
 
 def test_json(capsys):
@@ -97,8 +97,8 @@ def test_cases(capsys, tmp_path):
 @pytest.mark.parametrize(
     "arguments, complaint",
     [
-        ((), "no expression"),
-        (("1", "--cases", "x.jsonl"), "--cases: the corpus has expressions"),
+        ((), "an expression is required"),
+        (("1", "--cases", "x.jsonl"), "--cases: a corpus has its own expressions"),
         (("--cases", "missing.jsonl"), "missing.jsonl: cannot be read"),
         (("1", "-o", "yaml"), "unknown format `yaml`"),
     ],

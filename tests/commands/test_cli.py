@@ -113,7 +113,7 @@ def test_outputs(chosen, expected):
     ("chosen", "message"),
     [
         pytest.param(["xml"], "unknown format `xml`, expected one of text, json", id="unknown format"),
-        pytest.param(["json="], "`json=` names no file", id="no file"),
+        pytest.param(["json="], "`json=` does not name a file", id="no file"),
         pytest.param(["json", "text"], "only one format can go to stdout", id="two for stdout"),
     ],
 )
@@ -158,7 +158,7 @@ def test_shipped_policies_say_which_releases_they_are_for(verb, capsys):
     assert out == ""
     assert err == (
         "error: --kubernetes-version: the shipped policies use the CEL of Kubernetes 1.34 and later; "
-        "name policies of your own with --policies, or leave the flag out\n"
+        "name your own policies with --policies, or leave out --kubernetes-version\n"
     )
 
 

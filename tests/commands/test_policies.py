@@ -43,7 +43,7 @@ def test_check_in_text_sums_up(capsys):
     assert "    covers: pods, and the pod templates of " in out
     assert (
         "    portable: after `claimgate policies export`, which writes its expansion out; "
-        "not for appwrappers.workload.codeflare.dev: their templates are those of whatever objects they wrap\n"
+        "not for appwrappers.workload.codeflare.dev: their templates are those of the objects that they wrap\n"
     ) in out
     assert out.count("    worst-case cost: ") == 4
     assert out.endswith("4 policies compile, 3 portable, 1 more after export\n")
@@ -99,7 +99,7 @@ def test_a_policy_without_binding_is_found(tmp_path, capsys):
     text = yamlfile.read(Path(POLICIES) / "policies.yaml")[0].value
     (tmp_path / "p.yaml").write_text(yamlfile.dump(text))
     assert run(["policies", "check", str(tmp_path)]) == 1
-    assert "never asked: no binding names it" in capsys.readouterr().out
+    assert "never evaluated: no binding names it" in capsys.readouterr().out
 
 
 def test_mistakes_are_all_named_with_their_places(tmp_path, capsys):
@@ -131,7 +131,7 @@ def test_export_is_what_a_cluster_can_take(capsys):
         ("MutatingAdmissionPolicy", "marks"),
         ("MutatingAdmissionPolicyBinding", "marks"),
     ]
-    why = "their templates are those of whatever objects they wrap"
+    why = "their templates are those of the objects that they wrap"
     assert err == f"not rewritten: denies for appwrappers.workload.codeflare.dev: {why}\n"
 
 
@@ -150,7 +150,7 @@ def test_a_name_that_is_taken_is_named(tmp_path, capsys):
     )
     assert run(["policies", "export", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
-    assert "not exported: denies: its expansion cannot be rewritten: a part of it would be named as" in err
+    assert "not exported: denies: its expansion cannot be rewritten: one part would have the name of the" in err
     assert "name: denies\n" not in out
 
 
@@ -161,7 +161,7 @@ def test_what_cannot_be_rewritten_is_named(tmp_path, capsys):
     )
     assert run(["policies", "export", str(tmp_path)]) == 0
     assert capsys.readouterr().err.startswith(
-        "not exported: denies: its expansion cannot be rewritten: a macro names its variable"
+        "not exported: denies: its expansion cannot be rewritten: a macro has a variable"
     )
 
 

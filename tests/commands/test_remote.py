@@ -108,7 +108,10 @@ def test_addresses_that_cannot_be_used(url, message, capsys):
 def test_certificates_that_cannot_be_used(tmp_path, capsys):
     review = str(SAMPLES / "reviews" / "01-pod-with-claim.json")
     (tmp_path / "bad.crt").write_text("nothing")
-    for file, reason in (("absent.crt", ": no such file or directory"), ("bad.crt", " holds no PEM certificate")):
+    for file, reason in (
+        ("absent.crt", ": no such file or directory"),
+        ("bad.crt", " does not contain a PEM certificate"),
+    ):
         assert run(["replay", review, "--server", "https://localhost:1", "--ca", str(tmp_path / file)]) == 2
         assert capsys.readouterr().err == f"error: --ca: {tmp_path / file}{reason}\n"
 

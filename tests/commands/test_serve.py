@@ -258,7 +258,7 @@ def test_nothing_slow_is_imported_before_it_is_needed() -> None:
 
 
 REFUSED = {
-    "no certificate": ([], "--tls-cert and --tls-key: an API server calls over TLS only"),
+    "no certificate": ([], "--tls-cert and --tls-key: are required, because an API server calls"),
     "a certificate that is not there": (["--tls-cert", "x", "--tls-key", "y"], "`x`, `y`: no such file"),
     "policies that are not there": (["PAIR", "--policies", "nowhere"], "nowhere: no such file or folder"),
     "a broken policy": (["PAIR", "--policies", "broken.yaml"], "broken.yaml:2:1: not YAML"),

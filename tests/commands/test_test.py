@@ -158,7 +158,7 @@ def test_a_failure_says_what_differs(suite, capsys):
             "cases[0].operation: expected one of CREATE, UPDATE, DELETE, CONNECT, found `create`",
             id="an operation",
         ),
-        pytest.param("cases:\n- &c {name: x, input: {}, expect: {allowed: true}}\n- *c\n", "two cases are named `x`", id="a name twice"),
+        pytest.param("cases:\n- &c {name: x, input: {}, expect: {allowed: true}}\n- *c\n", "two cases have the name `x`", id="a name twice"),
         pytest.param("cases: [\n", "not YAML", id="no YAML"),
         pytest.param("a: 1\n---\nb: 1\n", "expected one document", id="two documents"),
     ],

@@ -177,14 +177,17 @@ REFUSED = {
     "a service without a namespace": (["--service", "door"], "--service: expected NAMESPACE/NAME[:PORT], found `door`"),
     "a port that is none": (["--service", "a/b:c"], "--service: expected NAMESPACE/NAME[:PORT]"),
     "no bundle": (["--ca-bundle", "nowhere"], "--ca-bundle: nowhere: no such file"),
-    "a bundle that is none": (["--ca-bundle", "text"], "--ca-bundle: text holds no PEM certificate"),
+    "a bundle that is none": (["--ca-bundle", "text"], "--ca-bundle: text does not contain a PEM certificate"),
     "a timeout that the API refuses": (["--timeout", "31"], "--timeout"),
     "a port that the API refuses": (
         ["--service", "a/b:99999"],
         "--service: expected NAMESPACE/NAME[:PORT], found `a/b:99999`",
     ),
-    "a name that the API refuses": (["--name", "A_b"], "--name: `A_b` is no name"),
-    "a namespace that there cannot be": (["--exclude-namespace", "a b"], "--exclude-namespace: `a b` is no name"),
+    "a name that the API refuses": (["--name", "A_b"], "--name: `A_b` is not a valid name"),
+    "a namespace that there cannot be": (
+        ["--exclude-namespace", "a b"],
+        "--exclude-namespace: `a b` is not a valid name",
+    ),
     "a folder without policies": (["--policies", "empty"], "empty: no policy found"),
     "policies without a binding": (["--policies", "unbound.yaml"], "no loaded policy matches anything"),
 }

@@ -40,7 +40,11 @@ def shipped_policies():
         for document in yamlfile.read(path):
             policy = document.value
             names = {key.removeprefix("claimgate.dev/") for key in policy["metadata"].get("annotations", {})}
-            if policy["kind"].startswith("Validating") and "expand" in names and not names & {"facts", "phase"}:
+            if (
+                policy["kind"].startswith("Validating")
+                and "expand" in names
+                and not names & {"checks", "facts", "phase"}
+            ):
                 name = policy["metadata"]["name"]
                 yield pytest.param([policy, *(b for b in bindings if b["spec"]["policyName"] == name)], id=name)
 
@@ -120,7 +124,7 @@ def test_every_kind_gives_the_same(row, version, rule, pairs):
             stored = workload(row, version, rule, specs[1:] or [{"hostNetwork": True}])
             update = request(obj, "UPDATE", stored)
             assert_same(said(before, update), said(after, update), name, several=True)
-    assert spoke >= 10
+    assert spoke >= 6
 
 
 def assert_same(expected, found, name, *, several):
@@ -264,14 +268,14 @@ def test_nothing_of_this_project_is_left_in_it():
 def test_what_is_wrapped_is_left_out():
     written = validating("true", annotations=EXPAND)
     (left,) = rewrite(written[0], written[1:], TABLE, (1, 36)).left_out
-    assert left == (("appwrappers.workload.codeflare.dev",), "their templates are those of whatever objects they wrap")
+    assert left == (("appwrappers.workload.codeflare.dev",), "their templates are those of the objects that they wrap")
 
 
 @pytest.mark.parametrize(
     "rule, spec, why",
     [
-        ("[1].all(request, request == 1)", {}, "a macro names its variable `request`"),
-        (".object == null", {}, "a name with a dot in front"),
+        ("[1].all(request, request == 1)", {}, "a macro has a variable `request`"),
+        (".object == null", {}, "a name that begins with a dot"),
         ("true", {"matchConstraints": {"resourceRules": [PODS], "objectSelector": {"matchLabels": {"a": "b"}}}}, "objectSelector"),
     ],
 )  # fmt: skip
@@ -344,8 +348,8 @@ def test_a_policy_that_nobody_asks_about_templates_stays_alone():
     [
         ([("a", "1")] + [(f"a{i}", f"true ? {previous} : true ? {previous} : 1") for i, previous in
                          enumerate(["variables.a", *(f"variables.a{i}" for i in range(14))])],
-         "variables.a14 == 0", "build on each other too often"),
-        ([("a", "1")], "has(variables.a)", "otherwise than as `variables.name`"),
+         "variables.a14 == 0", "refer to each other too often"),
+        ([("a", "1")], "has(variables.a)", "without selecting a variable by its name"),
         ([], "[" * 210 + "1" + "]" * 210 + " == []", "nested more than 200"),
     ],
     ids=["doubling", "presence", "depth"],

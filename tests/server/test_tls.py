@@ -141,9 +141,9 @@ REFUSED = {
     "no certificate": ("tls.crt", None, r"tls\.crt`: no such file; issue a pair with `claimgate certs issue`"),
     "no key": ("tls.key", None, r"tls\.key`: no such file"),
     "another's key": ("tls.key", "ca.key", "the key `.*` does not belong to the certificate"),
-    "text for a certificate": ("tls.crt", b"hello", "are no PEM certificate and key$"),
-    "text for a key": ("tls.key", b"hello", "are no PEM certificate and key"),
-    "an empty certificate": ("tls.crt", b"", "are no PEM certificate and key"),
+    "text for a certificate": ("tls.crt", b"hello", "are not a PEM certificate and key$"),
+    "text for a key": ("tls.key", b"hello", "are not a PEM certificate and key"),
+    "an empty certificate": ("tls.crt", b"", "are not a PEM certificate and key"),
 }
 
 

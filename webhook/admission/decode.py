@@ -55,9 +55,9 @@ def decode_head(body: bytes) -> Attributes | None:
     """
     cut = body.find(b'"object"', 0, _HEAD_BYTES)
     if cut >= 0:
-        found = _head(body[:cut].rstrip(b", \t\r\n") + b"}}")
-        if found is not None:
-            return found
+        head = _head(body[:cut].rstrip(b", \t\r\n") + b"}}")
+        if head is not None:
+            return head
     return _head(body) if len(body) <= _WHOLE_BYTES else None
 
 
@@ -156,8 +156,8 @@ def _collapsed(steps: bytes) -> tuple[bytes, int]:
 def _attributes(review: wire.Review) -> Attributes:
     group, _, version = (review.api_version or "").rpartition("/")
     if review.kind != wire.KIND or group != wire.GROUP:
-        found = f"apiVersion `{review.api_version or ''}` and kind `{review.kind or ''}`"
-        raise _refuse(f"the body is not an AdmissionReview: found {found}, {_EXPECTED}")
+        given = f"apiVersion `{review.api_version or ''}` and kind `{review.kind or ''}`"
+        raise _refuse(f"the body is not an AdmissionReview: found {given}, {_EXPECTED}")
     if version != "v1":
         hint = "list `v1` in admissionReviewVersions of the webhook configuration"
         raise _refuse(f"apiVersion: `{review.api_version}` is not served, expected `{wire.API_VERSION}`; {hint}")
@@ -171,8 +171,8 @@ def _request(request: wire.Request) -> Attributes:
         raise _refuse("request.uid: expected a string, found none; the answer must echo it")
     operation = _OPERATIONS.get(request.operation or "")
     if operation is None:
-        found = f"`{request.operation}`" if request.operation else "none"
-        raise _refuse(f"request.operation: expected one of {', '.join(_OPERATIONS)}, found {found}")
+        given = f"`{request.operation}`" if request.operation else "none"
+        raise _refuse(f"request.operation: expected one of {', '.join(_OPERATIONS)}, found {given}")
     kind = _kind(request.kind, "request.kind")
     resource = _resource(request.resource, "request.resource")
     sub_resource = request.sub_resource or ""

@@ -138,8 +138,8 @@ def kind_of(value: JSON) -> GroupVersionKind:
     for key in ("apiVersion", "kind"):
         if not isinstance(value.get(key), str) or not value[key]:
             expected = "expected an AdmissionReview, a request with an operation, or an object with apiVersion and kind"
-            found = "none" if value.get(key) is None else f"`{shown(value[key])}`"
-            raise CallError(400, "BadRequest", f"{key}: expected a string, found {found}; {expected}")
+            given = "none" if value.get(key) is None else f"`{shown(value[key])}`"
+            raise CallError(400, "BadRequest", f"{key}: expected a string, found {given}; {expected}")
     group, _, version = value["apiVersion"].rpartition("/")
     return GroupVersionKind(group, version, value["kind"])
 

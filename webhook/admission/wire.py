@@ -107,5 +107,5 @@ def explain(error: msgspec.ValidationError, *, root: str = "") -> str:
         return f"{str(error)[:1].lower()}{str(error)[1:]}"
     path = (root + (match["path"] or "$").removeprefix("$")).lstrip(".")
     wanted = _WORDS.get(match["wanted"].removesuffix(" | null"), match["wanted"])
-    found = _WORDS.get(match["found"], match["found"])
-    return f"{path or 'the body'}: expected {wanted}, found {found}"
+    given = _WORDS.get(match["found"], match["found"])
+    return f"{path or 'the body'}: expected {wanted}, found {given}"

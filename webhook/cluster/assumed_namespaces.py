@@ -24,11 +24,11 @@ class AssumedNamespaces:
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
         """The object of the view, or a namespace with its name."""
-        found = self._view.get(gvk, namespace, name)
-        if found is None and (gvk.group, gvk.kind) == _NAMESPACE:
+        held = self._view.get(gvk, namespace, name)
+        if held is None and (gvk.group, gvk.kind) == _NAMESPACE:
             labels = {"kubernetes.io/metadata.name": name}
             return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-        return found
+        return held
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
         """What the view has: nobody can list what is assumed."""

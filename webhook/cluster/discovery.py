@@ -62,10 +62,10 @@ def discover(connection: Connection, gvk: GroupVersionKind) -> Resource:
 def _versions(connection: Connection, group: str) -> list[str]:
     """The versions of the group, the preferred one first."""
     try:
-        found = connection.get(f"/apis/{group}", {})
+        served = connection.get(f"/apis/{group}", {})
     except ServerRefused as error:
         if error.code != HTTPStatus.NOT_FOUND:
             raise
         return []
-    preferred = found.get("preferredVersion") or {}
-    return [entry["version"] for entry in (preferred, *(found.get("versions") or [])) if "version" in entry]
+    preferred = served.get("preferredVersion") or {}
+    return [entry["version"] for entry in (preferred, *(served.get("versions") or [])) if "version" in entry]

@@ -21,12 +21,12 @@ class FilesCluster:
     def __init__(self, objects: Iterable[JSON] = ()) -> None:
         self._objects: dict[tuple[str, str], dict[tuple[str, str], JSON]] = {}
         for item in objects:
-            for _, found in unlisted(item.value if isinstance(item, yamlfile.Document) else item):
-                if not isinstance(found, dict):
+            for _, obj in unlisted(item.value if isinstance(item, yamlfile.Document) else item):
+                if not isinstance(obj, dict):
                     continue
-                kind = _group(found), _text(found.get("kind"))
-                place = _namespace(at(found, ("metadata", "namespace"))), _text(at(found, ("metadata", "name")))
-                self._objects.setdefault(kind, {}).setdefault(place, found)
+                kind = _group(obj), _text(obj.get("kind"))
+                place = _namespace(at(obj, ("metadata", "namespace"))), _text(at(obj, ("metadata", "name")))
+                self._objects.setdefault(kind, {}).setdefault(place, obj)
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
         """The object, or None: files hold everything there is."""
@@ -36,14 +36,12 @@ class FilesCluster:
         """The objects of a kind, by namespace and name, whatever their labels."""
         objects = self._objects.get((gvk.group, gvk.kind), {})
         wanted = None if namespace is None else _namespace(namespace)
-        return [
-            found for place, found in sorted(objects.items(), key=lambda item: item[0]) if wanted in (None, place[0])
-        ]
+        return [obj for place, obj in sorted(objects.items(), key=lambda item: item[0]) if wanted in (None, place[0])]
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
         """Whether any object of the kind says its namespace."""
         objects = self._objects.get((gvk.group, gvk.kind), {}).values()
-        return any(at(found, ("metadata", "namespace")) for found in objects) if objects else None
+        return any(at(obj, ("metadata", "namespace")) for obj in objects) if objects else None
 
     def synced(self, gvk: GroupVersionKind) -> bool:  # noqa: ARG002 - files hold every kind
         """True: files hold everything there is."""
@@ -59,8 +57,8 @@ def read(places: Iterable[str | Path]) -> FilesCluster:
     return FilesCluster(document for file in yamlfile.discover(places) for document in yamlfile.read(file))
 
 
-def _group(found: JSON) -> str:
-    group, slash, _ = str(found.get("apiVersion") or "").partition("/")
+def _group(obj: JSON) -> str:
+    group, slash, _ = str(obj.get("apiVersion") or "").partition("/")
     return group if slash else ""
 
 

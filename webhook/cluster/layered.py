@@ -21,8 +21,8 @@ class LayeredCluster:
         Raises:
             LookupFailed: the view that had to answer cannot say.
         """
-        found = self._first.get(gvk, namespace, name)
-        return self._then.get(gvk, namespace, name) if found is None else found
+        obj = self._first.get(gvk, namespace, name)
+        return self._then.get(gvk, namespace, name) if obj is None else obj
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
         """The objects of both views, by namespace and name.
@@ -33,8 +33,8 @@ class LayeredCluster:
         below, above = self._then.list(gvk, namespace, labels), self._first.list(gvk, namespace, labels)
         if not below or not above:  # mostly: then nothing is walked
             return above or below
-        merged = {place_of(found): found for found in (*below, *above)}
-        return [found for _, found in sorted(merged.items(), key=lambda item: item[0])]
+        merged = {place_of(obj): obj for obj in (*below, *above)}
+        return [obj for _, obj in sorted(merged.items(), key=lambda item: item[0])]
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
         """What either view knows; one with a namespace is enough.

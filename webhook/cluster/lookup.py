@@ -48,9 +48,9 @@ class Cluster(Protocol):
         ...
 
 
-def place_of(found: JSON) -> tuple[str, str]:
+def place_of(obj: JSON) -> tuple[str, str]:
     """Namespace and name of an object, each "" where it has none."""
-    return at(found, ("metadata", "namespace"), ""), at(found, ("metadata", "name"), "")
+    return at(obj, ("metadata", "namespace"), ""), at(obj, ("metadata", "name"), "")
 
 
 def describe(gvk: GroupVersionKind, namespace: str, name: str) -> str:

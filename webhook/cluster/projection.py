@@ -28,7 +28,7 @@ def projection(fields: Fields) -> Callable[[JSON], JSON]:
     if fields is None:
         return _whole
     tree = _tree(fields | _ALWAYS)
-    return lambda found: _kept(found, tree)
+    return lambda obj: _kept(obj, tree)
 
 
 def _tree(fields: frozenset[str]) -> Tree:
@@ -52,9 +52,9 @@ def _kept(value: JSON, tree: Tree) -> JSON:
     return value
 
 
-def _whole(found: JSON) -> JSON:
-    metadata = {key: value for key, value in found["metadata"].items() if key != _UNREAD}
-    return _lean({**found, "metadata": metadata}, 0)
+def _whole(obj: JSON) -> JSON:
+    metadata = {key: value for key, value in obj["metadata"].items() if key != _UNREAD}
+    return _lean({**obj, "metadata": metadata}, 0)
 
 
 def _lean(value: JSON, depth: int) -> JSON:

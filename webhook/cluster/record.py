@@ -128,8 +128,8 @@ class Recorded:
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
         """Whether any recorded object of the kind has a namespace."""
         answers = [each.answer for each in self._lookups.values() if each.gvk == gvk and each.answer]
-        found = [each for answer in answers for each in (answer if isinstance(answer, tuple) else (answer,))]
-        return any(place_of(each)[0] for each in found) if found else None
+        objects = [each for answer in answers for each in (answer if isinstance(answer, tuple) else (answer,))]
+        return any(place_of(each)[0] for each in objects) if objects else None
 
     def synced(self, gvk: GroupVersionKind) -> bool:
         """Whether any lookup of this kind was answered."""

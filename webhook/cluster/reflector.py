@@ -103,15 +103,15 @@ class Reflector:
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
         listed = answering._store.list(namespace if answering.is_namespaced else None)  # noqa: SLF001 - of the same class
         if self._is_anywhere:
-            for found in listed:
-                self._told(found, f"in {namespace}")
+            for obj in listed:
+                self._told(obj, f"in {namespace}")
         return listed
 
-    def _told(self, found: JSON, where: str) -> JSON:
-        if isinstance(found, _TooLarge):
-            told = f"it has {found.size_bytes} bytes and more than {LARGEST_WHOLE} are not held: make it smaller"
+    def _told(self, obj: JSON, where: str) -> JSON:
+        if isinstance(obj, _TooLarge):
+            told = f"it has {obj.size_bytes} bytes and more than {LARGEST_WHOLE} are not held: make it smaller"
             raise LookupFailed(f"{self.interest.gvk.kind} {where}: {told}")
-        return found
+        return obj
 
     @property
     def _is_anywhere(self) -> bool:
@@ -134,7 +134,7 @@ class Reflector:
             except LookupFailed as error:
                 self._back_off(error)
             except Exception as error:  # noqa: BLE001 - a thread that ends would leave a view that nobody updates
-                self._back_off(LookupFailed(f"the API server answered something else than expected: {error!r}"))
+                self._back_off(LookupFailed(f"the API server sent an answer that cannot be read: {error!r}"))
 
     def _back_off(self, error: LookupFailed) -> None:
         """Note a failure and wait."""
@@ -193,9 +193,9 @@ class Reflector:
         self._hand_over()
         return str(version)
 
-    def _cut(self, found: JSON, resource: Resource) -> JSON:
+    def _cut(self, obj: JSON, resource: Resource) -> JSON:
         """What is read of an object, which says its kind: in lists it does not, and as metadata it says another."""
-        kept = self._project({**found, "apiVersion": resource.api_version, "kind": self.interest.gvk.kind})
+        kept = self._project({**obj, "apiVersion": resource.api_version, "kind": self.interest.gvk.kind})
         if self._is_anywhere and resource.is_namespaced:
             size_bytes = len(json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
             return _TooLarge(size_bytes) if size_bytes > LARGEST_WHOLE else kept
@@ -252,5 +252,5 @@ class Reflector:
         return str(changed["metadata"]["resourceVersion"])
 
 
-def _place(found: JSON) -> Place:
-    return found["metadata"].get("namespace", ""), found["metadata"]["name"]
+def _place(obj: JSON) -> Place:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]

@@ -26,20 +26,20 @@ class Store:
         self._version = 0
         self._listed: tuple[int, Mapping[str | None, Sequence[JSON]]] | None = None
 
-    def known(self, place: Place, found: JSON) -> JSON:
+    def known(self, place: Place, obj: JSON) -> JSON:
         """The object that is kept already if it is the same, or this one."""
         held = (self.objects or {}).get(place)
-        return held if held is not None and held == found else found
+        return held if held is not None and held == obj else obj
 
     def replace(self, objects: dict[Place, JSON] | None) -> None:
         """Hold exactly these."""
         self.objects = objects
         self._version += 1
 
-    def put(self, place: Place, found: JSON) -> None:
+    def put(self, place: Place, obj: JSON) -> None:
         """Hold an object, in place of one before."""
         assert self.objects is not None
-        if (kept := self.known(place, found)) is not self.objects.get(place):
+        if (kept := self.known(place, obj)) is not self.objects.get(place):
             self.objects[place] = kept
             self._version += 1
 

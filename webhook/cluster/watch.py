@@ -77,11 +77,11 @@ class WatchCluster:
 
     def failures(self) -> Mapping[GroupVersionKind, str]:
         """Why kinds are not synced, for readiness and logs."""
-        found: dict[GroupVersionKind, dict[str, None]] = {}
+        failures: dict[GroupVersionKind, dict[str, None]] = {}
         for each in self._reflectors.values():
             if not each.is_synced:
-                found.setdefault(each.interest.gvk, {})[each.failure] = None
-        return {gvk: "; ".join(reasons) for gvk, reasons in found.items()}
+                failures.setdefault(each.interest.gvk, {})[each.failure] = None
+        return {gvk: "; ".join(reasons) for gvk, reasons in failures.items()}
 
     @property
     def failed(self) -> int:
@@ -104,8 +104,8 @@ class WatchCluster:
             if each.interest.includes(namespace, name):
                 return each.get(namespace, name)
         for each in reflectors:
-            if each.interest.scope.labels and (found := each.get(namespace, name)) is not None:
-                return found
+            if each.interest.scope.labels and (obj := each.get(namespace, name)) is not None:
+                return obj
         raise LookupFailed(f"{describe(gvk, namespace, name)}: {_UNWATCHED}")
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
@@ -156,8 +156,8 @@ def _answers(known: Interest, wanted: Interest) -> bool:
 
 def _with_named(listed: Sequence[JSON], reflectors: Sequence[Reflector], namespace: str | None) -> Sequence[JSON]:
     """The selected objects and those held by name: one that is there unselected hides one of files (layered.py)."""
-    named = [found for each in reflectors if each.interest.scope.name for found in each.list(namespace)]
+    named = [obj for each in reflectors if each.interest.scope.name for obj in each.list(namespace)]
     if not named:
         return listed
-    places = {place_of(found): found for found in (*named, *listed)}
+    places = {place_of(obj): obj for obj in (*named, *listed)}
     return tuple(places[place] for place in sorted(places))

@@ -1,1 +1,1 @@
-"""The verbs, one file each: a command reads its input, calls the rooms below and writes what came out."""
+"""The verbs, one file each: a command reads its input, calls the folders below and writes the result."""

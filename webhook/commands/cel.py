@@ -38,10 +38,11 @@ def command(
     *,
     bindings: Annotated[
         str | None,
-        typer.Option(metavar="FILE|-", help="A YAML or JSON object: each of its names becomes a variable."),
+        typer.Option(metavar="FILE|-", help="A YAML or JSON object: each of its keys becomes a variable."),
     ] = None,
     cases: Annotated[
-        Path | None, typer.Option(metavar="FILE.jsonl", help="Run a corpus of expressions and print each miss.")
+        Path | None,
+        typer.Option(metavar="FILE.jsonl", help="Run a corpus of expressions and print each wrong result."),
     ] = None,
     chosen: Annotated[
         list[str] | None, typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text or json; repeatable.")
@@ -57,7 +58,7 @@ def command(
     made = celpy_engine() if settings.cel_engine == "celpy" else compiled_engine()
     if cases is not None:
         if expression is not None or bindings is not None:
-            raise ConfigurationError("--cases: the corpus has expressions and bindings of its own; give no others")
+            raise ConfigurationError("--cases: a corpus has its own expressions and bindings; give no others")
         return _run_cases(cases, made, outputs)
     variables = _read_bindings(bindings)
     environment = Environment(
@@ -65,7 +66,9 @@ def command(
     )
     if expression is None:
         if bindings == "-" or not sys.stdin.isatty():
-            raise ConfigurationError("no expression: give one as an argument, or --cases FILE, or use a terminal")
+            raise ConfigurationError(
+                "an expression is required: give it as an argument, use --cases FILE, or start a prompt on a terminal"
+            )
         return _prompt(lambda text: _evaluate(text, environment, variables, made))
     answer = _evaluate(expression, environment, variables, made)
     output.deliver(outputs, {"text": lambda: _text(answer) + "\n", "json": lambda: json.dumps(answer) + "\n"})
@@ -83,7 +86,7 @@ def _read_bindings(file: str | None) -> Mapping[str, JSON]:
         return {}
     documents = yamlfile.read(file)
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
-        raise InputError(Problem(message="expected one object whose names are the variables", file=file))
+        raise InputError(Problem(message="must be one object whose keys are the names of variables", file=file))
     return documents[0].value
 
 

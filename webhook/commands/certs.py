@@ -15,6 +15,7 @@ import typer
 from certs import CertificateError
 from webhook.errors import ConfigurationError
 from webhook.terminal import one_line
+from webhook.wording import counted
 
 if TYPE_CHECKING:
     from certs.issue import Facts
@@ -39,7 +40,9 @@ Days: TypeAlias = Annotated[int, typer.Option(min=1, metavar="DAYS", help="How l
 CaDays: TypeAlias = Annotated[int, typer.Option(min=2, metavar="DAYS", help="How long an authority is valid.")]
 Inject: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--inject", metavar="NAME", help="Put the bundle into the webhook configurations of this name."),
+    typer.Option(
+        "--inject", metavar="NAME", help="Write the bundle to the webhook configurations of this name; repeatable."
+    ),
 ]
 
 
@@ -52,7 +55,7 @@ def issue(
     service: Service = "",
     days: Days = 365,
     ca_days: CaDays = 3650,
-    replace: Annotated[bool, typer.Option("--replace", help="Throw away what is there, authority and all.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the existing certificate and authority.")] = False,
     inject: Inject = None,
     kubeconfig: Kubeconfig = None,
 ) -> int:
@@ -78,7 +81,7 @@ def show(
     *,
     directory: Dir = None,
     secret: SecretName = "",
-    output: Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="Form of the answer.")] = "text",
+    output: Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="Output format.")] = "text",
     kubeconfig: Kubeconfig = None,
 ) -> int:
     """Say what is there: names, dates, fingerprints. Exits with 1 when a certificate is due or expired."""
@@ -105,7 +108,7 @@ def rotate(
     service: Service = "",
     days: Days = 365,
     ca_days: CaDays = 3650,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is due, change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is due and change nothing.")] = False,
     inject: Inject = None,
     kubeconfig: Kubeconfig = None,
 ) -> int:
@@ -138,9 +141,9 @@ def inject_bundle(
     secret: SecretName = "",
     kubeconfig: Kubeconfig = None,
 ) -> int:
-    """Put the bundle into webhook configurations.
+    """Write the bundle to webhook configurations.
 
-    It goes into the caBundle of every webhook of the configurations of these names, validating and mutating.
+    It becomes the caBundle of every webhook of the configurations with these names, validating and mutating.
     """
     from certs.store import CA
 
@@ -165,7 +168,7 @@ def _store(directory: Path | None, secret: str, kubeconfig: str | None) -> Store
     from certs.store import Folder, Secret
 
     if (directory is None) == (not secret):
-        raise ConfigurationError("say where the certificates are: either --dir or --secret")
+        raise ConfigurationError("give either --dir or --secret, to say where the certificates are")
     if directory is not None:
         return Folder(directory)
     namespace, name = _split("--secret", secret)
@@ -203,7 +206,9 @@ def _inject(names: list[str] | None, bundle: bytes, kubeconfig: str | None) -> N
 
     for done in inject(client(kubeconfig), names, bundle):
         typer.echo(
-            one_line(f"{done.kind.replace('_', ' ')} {done.name}: bundle put into {done.changed} webhooks"),
+            one_line(
+                f"{done.kind.replace('_', ' ')} {done.name}: wrote the bundle to {counted(done.changed, 'webhook')}"
+            ),
             file=sys.stderr,
         )
 

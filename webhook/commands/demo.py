@@ -132,18 +132,18 @@ def _send(url: str, ca: Path, reviews: Path) -> None:
     inputs = documents.read([reviews])
     row = table.load().row
     with closing(Remote.connect(url, ca)) as door:
-        _print(_table([_row(found, door, row) for found in inputs.documents]))
+        _print(_table([_row(review, door, row) for review in inputs.documents]))
 
 
-def _row(found: documents.Input, door: Door, row: fixtures.RowOf) -> Sequence[str]:
+def _row(review: documents.Input, door: Door, row: fixtures.RowOf) -> Sequence[str]:
     """One review: file, verdict, code, what the user reads, what changes."""
-    outcome = run(fixtures.attributes(found.value, row), "auto", door)
+    outcome = run(fixtures.attributes(review.value, row), "auto", door)
     verdict, status = outcome.verdict, outcome.verdict.status
     denied = None if verdict.allowed else status
     said = [denied.message] if denied else []
     said += [f"warning: {text}" for text in verdict.warnings]
     return (
-        one_line(Path(found.source).stem),
+        one_line(Path(review.source).stem),
         one_line(f"denied {denied.reason}" if denied else "allowed"),
         str(denied.code) if denied else "200",
         "\n".join(map(one_line, said)),

@@ -38,21 +38,21 @@ class Export:
     rewritten: Mapping[_Key, tuple[str, ...]]
 
 
-def export(found: PolicySet, version: Version) -> Export:
+def export(loaded: PolicySet, version: Version) -> Export:
     """Collect what a cluster of this version can take.
 
     Raises:
         InputError: the policies came from standard input, which cannot be read again.
     """
-    collecting = _Collecting(found, version, _written(found.policies))
-    taken = [policy for policy in found.policies if collecting.take(policy)]
-    manifests = (*collecting.manifests, *_params(taken, found))
+    collecting = _Collecting(loaded, version, _written(loaded.policies))
+    taken = [policy for policy in loaded.policies if collecting.take(policy)]
+    manifests = (*collecting.manifests, *_params(taken, loaded))
     return Export(manifests, tuple(collecting.lacking), collecting.rewritten)
 
 
 @dataclass(slots=True)
 class _Collecting:
-    found: PolicySet
+    loaded: PolicySet
     version: Version
     written: Mapping[_Key, JSON]
     manifests: list[JSON] = field(default_factory=list)
@@ -80,13 +80,13 @@ class _Collecting:
         from webhook.export.native_spec import Unrewritable
 
         try:
-            native = rewrite(own, bindings, self.found.table, self.version)
+            native = rewrite(own, bindings, self.loaded.table, self.version)
         except Unrewritable as error:
             return self._lacks(name, str(error))
         others = self.written.keys() - {_key(own), *map(_key, bindings)}
         if twice := sorted(others & set(map(_key, native.manifests))):
             kind, other = twice[0]
-            return self._lacks(name, f"a part of it would be named as the {kind} `{other}` is: rename that")
+            return self._lacks(name, f"one part would have the name of the {kind} `{other}`: rename that object")
         self.manifests += native.manifests
         left_out = tuple(f"{', '.join(kinds)}: {why}" for kinds, why in native.left_out)
         self.lacking += [f"not rewritten: {name} for {each}" for each in left_out]
@@ -110,13 +110,13 @@ def _key(value: JSON) -> _Key:
     return get(value, ("kind",), ""), get(value, ("metadata", "name"), "")
 
 
-def _params(taken: Sequence[Policy], found: PolicySet) -> Iterator[JSON]:
-    """The parameter objects beside the policies that some binding refers to, by name or by label."""
+def _params(taken: Sequence[Policy], loaded: PolicySet) -> Iterator[JSON]:
+    """The parameter objects in the policies' folders that some binding refers to, by name or by label."""
     kinds = {(policy.param_kind.group, policy.param_kind.kind) for policy in taken if policy.param_kind}
     sources = [binding.param_source for policy in taken for binding in policy.bindings if binding.param_source]
     names = {source.name for source in sources if source.name}
     selects = any(not source.name for source in sources)
-    for value in found.params:
+    for value in loaded.params:
         group, slash, _ = str(value.get("apiVersion", "")).partition("/")
         is_wanted = selects or get(value, ("metadata", "name")) in names
         if is_wanted and (group if slash else "", value.get("kind")) in kinds:

@@ -48,7 +48,7 @@ def _parse(text: str, known: Sequence[str]) -> Output:
     if name not in known:
         raise ConfigurationError(f"--output: unknown format `{name}`, expected one of {', '.join(known)}")
     if equals and not file:
-        raise ConfigurationError(f"--output: `{text}` names no file; write `{name}` or `{name}=FILE`")
+        raise ConfigurationError(f"--output: `{text}` does not name a file; write `{name}` or `{name}=FILE`")
     return Output(name, "" if file == "-" else file)
 
 

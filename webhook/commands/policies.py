@@ -26,6 +26,7 @@ from webhook.policy.worst_case import WorstCase, worst_case
 from webhook.problems.actions import unknown
 from webhook.releases import Release
 from webhook.settings.shared import Settings
+from webhook.wording import counted
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="List, check and export policies.")
 
@@ -50,7 +51,7 @@ def list_policies(
 ) -> int:
     """Name every policy, its actions and its file.
 
-    Actions are what its bindings do with a failure; a policy without one is never asked.
+    Actions are what its bindings do with a failure; a policy without a binding is never evaluated.
     """
     outputs = output.parse(chosen, FORMATS)
     loaded = _load(folder, settings)
@@ -72,8 +73,8 @@ def check(
     Says also what it may cost, and whether a cluster can take it natively, as it is or after `export`. The worst case
     is that of the API server's cost model, whose limits stop an expression at 1,000,000.
 
-    Exits with 2 when one does not compile, naming every mistake of every file, and with 1 when one is never asked
-    because no binding names it, or its param names a rule that does not exist.
+    Exits with 2 when one does not compile, and names every mistake of every file; with 1 when one is never evaluated
+    because no binding names it, or when its param names a rule that does not exist.
     """
     outputs = output.parse(chosen, FORMATS)
     loaded = _load(folder, settings)
@@ -223,7 +224,7 @@ def _checked(described: Sequence[dict[str, Any]]) -> str:
         if one["description"]:
             lines.append(f"    {one['description']}")
         if not one["bound"]:
-            lines.append("    never asked: no binding names it")
+            lines.append("    never evaluated: no binding names it")
         lines.append(f"    covers: {_coverage(one)}")
         lines.append(f"    worst-case cost: {_cost(WorstCase(**one['worstCase']))}")
         lines.append(f"    portable: {_portability(one)}")
@@ -251,17 +252,17 @@ def _coverage(one: dict[str, Any]) -> str:
     """What a policy is asked about; an expanded one names pods and counts the kinds that hold them."""
     names = one["covers"]
     if one["expands"] and len(names) > 1:
-        return f"pods, and the pod templates of {len(names) - 1} kinds"
+        return f"pods, and the pod templates of {counted(len(names) - 1, 'kind')}"
     return ", ".join(names) or "nothing"
 
 
 def _cost(worst: WorstCase) -> str:
     if worst.is_within:
         if worst.most is not None:
-            return f"{worst.most:,}, whatever the object"
+            return f"{worst.most:,} for every object"
         return f"unbounded: grows with the object; {worst.request:,} for a request of 3 MiB, which is below every limit"
     if worst.within is None:
-        return "unbounded, whatever the object"
+        return "unbounded for every object"
     length = f"no limit is reached while no text, list or map is longer than {worst.within:,}"
     return f"unbounded: grows with the object; {length}"
 

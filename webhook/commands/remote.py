@@ -45,7 +45,7 @@ class Remote:
         try:
             trust = ssl.create_default_context(cafile=str(ca) if ca else None)
         except ssl.SSLError:
-            raise ConfigurationError(f"--ca: {ca} holds no PEM certificate") from None
+            raise ConfigurationError(f"--ca: {ca} does not contain a PEM certificate") from None
         except OSError as error:
             raise ConfigurationError(f"--ca: {ca}: {(error.strerror or str(error)).lower()}") from None
         return cls(httpx.Client(base_url=url, verify=trust, timeout=TIMEOUT_S, trust_env=False))

@@ -39,7 +39,7 @@ def command(
     ],
     *,
     phase: Annotated[
-        PhaseName, typer.Option(help="The phase to ask; auto mutates, then validates what came out.")
+        PhaseName, typer.Option(help="The phase to run; auto runs mutate, then validate on the changed object.")
     ] = "auto",
     chosen: options.ReportOutputs = None,
     server: Annotated[
@@ -59,9 +59,11 @@ def command(
     writers = formats.of_answers()
     outputs = output.parse(chosen, writers)
     if server and settings.given & {"policies", "context"}:
-        raise ConfigurationError("--server: the server has its own; leave out --policies and --context")
+        raise ConfigurationError(
+            "--server: the server has its own objects and policies; leave out --policies and --context"
+        )
     if ca and not server:
-        raise ConfigurationError("--ca: it is only used with --server")
+        raise ConfigurationError("--ca: is only used with --server; add --server or leave out --ca")
     inputs = documents.read(fixture)
     with _remote(server, ca, settings) if server else _local(settings) as asked:
         replay = _Replay(inputs, phase, asked)

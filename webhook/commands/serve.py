@@ -64,7 +64,7 @@ def _limits(settings: ServerSettings) -> Limits:
 def _client_names(settings: ServerSettings) -> tuple[str, ...]:
     names = tuple(name for name in settings.client_name if name)
     if names and settings.client_ca is None:
-        problem = "--client-name: without --client-ca no client shows a certificate, so nobody's name is known"
+        problem = "--client-name: clients show a certificate only with --client-ca"
         raise ConfigurationError(f"{problem}; name the authority of the clients with --client-ca")
     return names
 
@@ -72,7 +72,7 @@ def _client_names(settings: ServerSettings) -> tuple[str, ...]:
 def _warn(log: Log, files: Files, probe_port: int | None) -> None:
     """Say what is allowed but probably not meant."""
     if files.client_ca and probe_port is None:
-        problem = "--client-ca asks kubelets for a certificate, too, and they have none: probes of this port fail"
+        problem = "--client-ca requires a certificate of every client, and a kubelet has none: probes of this port fail"
         log.warning("probes need a port of their own", reason=problem, fix="set --probe-port, such as 8081")
     if warning := key_warning(files.key):
         log.warning("the private key is readable by others", reason=warning)
@@ -81,5 +81,7 @@ def _warn(log: Log, files: Files, probe_port: int | None) -> None:
 def _files(settings: ServerSettings) -> Files:
     if settings.tls_cert is None or settings.tls_key is None:
         advice = "issue a pair with `claimgate certs issue --dir DIR`"
-        raise ConfigurationError(f"--tls-cert and --tls-key: an API server calls over TLS only; {advice}")
+        raise ConfigurationError(
+            f"--tls-cert and --tls-key: are required, because an API server calls webhooks over TLS only; {advice}"
+        )
     return Files(certificate=settings.tls_cert, key=settings.tls_key, client_ca=settings.client_ca)

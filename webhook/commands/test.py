@@ -1,4 +1,4 @@
-"""`claimgate test`: the suites beside policies, run through the same core that serves."""
+"""`claimgate test`: the suites of policies, run through the same function that serves."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def command(
         ),
     ] = None,
     *,
-    require_tests: Annotated[bool, typer.Option("--require-tests", help="Fail when there is no case at all.")] = False,
+    require_tests: Annotated[bool, typer.Option("--require-tests", help="Exit with 1 when there is no case.")] = False,
     chosen: options.ReportOutputs = None,
     settings: Settings,
 ) -> int:
-    """Run the suites beside policies.
+    """Run the suites of policies.
 
     Exits with 0 when all cases pass, 1 when one fails, and 2 when a suite cannot be read.
     """

@@ -68,7 +68,7 @@ def command(
     ca_bundle: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Certificates to trust, PEM. Without it `claimgate certs inject` puts them in."
+            metavar="FILE", help="Certificates to trust, PEM. Without it, `claimgate certs inject` adds them."
         ),
     ] = None,
     failure_policy: Annotated[
@@ -78,12 +78,13 @@ def command(
     exclude_namespace: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Further namespaces to leave alone, beside kube-system and the webhook's own."
+            metavar="NAME",
+            help="Namespace to exclude, besides kube-system and the webhook's own; repeatable.",
         ),
     ] = None,
     rbac: Annotated[
         bool,
-        typer.Option("--rbac", help="Print the ClusterRole for what the policies look up instead; of --name."),
+        typer.Option("--rbac", help="Print the ClusterRole for what the policies look up, named --name, instead."),
     ] = False,
     settings: Settings,
 ) -> int:
@@ -187,7 +188,7 @@ def _check_names(flag: str, *names: str) -> None:
     for name in names:
         if dns1123_subdomain(name):
             expected = "expected lower case letters, digits, dashes and dots"
-            raise ConfigurationError(f"{flag}: `{name}` is no name that an object can have: {expected}")
+            raise ConfigurationError(f"{flag}: `{name}` is not a valid name: {expected}")
 
 
 def _bundle(path: Path) -> bytes:
@@ -196,5 +197,5 @@ def _bundle(path: Path) -> bytes:
     except OSError as error:
         raise ConfigurationError(f"--ca-bundle: {path}: {str(error.strerror).lower()}") from None
     if b"-----BEGIN CERTIFICATE-----" not in content:
-        raise ConfigurationError(f"--ca-bundle: {path} holds no PEM certificate")
+        raise ConfigurationError(f"--ca-bundle: {path} does not contain a PEM certificate")
     return content

@@ -23,7 +23,7 @@ from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
 
 _EVERY = ("CREATE", "UPDATE", "DELETE")
-_SELECTS = "an objectSelector asks for the labels of a pod, which no selector of another kind can"
+_SELECTS = "its objectSelector selects by the labels of a pod, which the selector of another kind cannot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def _resource(row: Row) -> str:
 def _unknowable(table: Table) -> Iterator[tuple[tuple[str, ...], str]]:
     rows = [row for row in table.rows if any(rule.embeds == "object" for rule in row.podSets)]
     if rows:
-        yield tuple(map(_resource, rows)), "their templates are those of whatever objects they wrap"
+        yield tuple(map(_resource, rows)), "their templates are those of the objects that they wrap"
     mixed = [row for row in table.rows if len({rule.embeds for rule in row.podSets} - {"object"}) > 1]
     if mixed:
         yield tuple(map(_resource, mixed)), "they hold both pod templates and pod specs"
@@ -122,13 +122,13 @@ def _policy(
     policy: JSON, bindings: Sequence[JSON], group: _Group, original: nativespec.Original, version: Version
 ) -> Iterator[JSON]:
     """The policy for one group of kinds, with its bindings; nothing where its rules leave no operation."""
-    found = _constraints(policy["spec"]["matchConstraints"], group.rows)
-    if found is None:
+    constraints = _constraints(policy["spec"]["matchConstraints"], group.rows)
+    if constraints is None:
         return
     plain = _plain(policy)
     name = f"{plain['metadata']['name']}-{group.suffix}"
     spec = group.spec(original)
-    made = {**plain, "metadata": {**plain["metadata"], "name": name}, "spec": {**spec, "matchConstraints": found}}
+    made = {**plain, "metadata": {**plain["metadata"], "name": name}, "spec": {**spec, "matchConstraints": constraints}}
     _check(made, version)
     yield made
     for binding in bindings:
@@ -145,9 +145,9 @@ def _check(manifest: JSON, version: Version) -> None:
 
 def _binding(binding: JSON, policy: str, group: _Group) -> JSON | None:
     """A binding for another policy; None where it names resources, and pods are not among them."""
-    spec, found = {**binding["spec"], "policyName": policy}, _resources(binding)
-    if found:
-        constraints = _constraints(found, group.rows)
+    spec, resources = {**binding["spec"], "policyName": policy}, _resources(binding)
+    if resources:
+        constraints = _constraints(resources, group.rows)
         if constraints is None:
             return None
         spec["matchResources"] = constraints
@@ -159,24 +159,24 @@ def _resources(binding: JSON) -> JSON:
     return binding["spec"].get("matchResources") or {}
 
 
-def _constraints(found: Mapping[str, JSON], rows: Sequence[Row]) -> JSON | None:
+def _constraints(constraints: Mapping[str, JSON], rows: Sequence[Row]) -> JSON | None:
     """Rules about pods as rules about these kinds; None where there are rules, and none is about pods.
 
     As for the webhook itself, the API server converts what is asked under other versions (matchPolicy Equivalent).
     """
-    made = {key: value for key, value in found.items() if key == "namespaceSelector"}
+    made = {key: value for key, value in constraints.items() if key == "namespaceSelector"}
     for key in ("resourceRules", "excludeResourceRules"):
-        rules = [each for rule in _pod_rules(found, key) for each in _for_rows(rule, rows)]
+        rules = [each for rule in _pod_rules(constraints, key) for each in _for_rows(rule, rows)]
         if rules:
             made[key] = rules
-        elif found.get(key) and key == "resourceRules":
+        elif constraints.get(key) and key == "resourceRules":
             return None
     return made
 
 
-def _pod_rules(found: Mapping[str, JSON], key: str) -> Iterator[JSON]:
+def _pod_rules(constraints: Mapping[str, JSON], key: str) -> Iterator[JSON]:
     """The rules that are about pods themselves."""
-    for rule in found.get(key) or ():
+    for rule in constraints.get(key) or ():
         groups, versions = set(rule.get("apiGroups") or ()), set(rule.get("apiVersions") or ())
         resources = set(rule.get("resources") or ())
         is_about_pods = groups & {"", "*"} and versions & {"v1", "*"} and resources & {"pods", "*", "pods/*", "*/*"}
@@ -186,8 +186,8 @@ def _pod_rules(found: Mapping[str, JSON], key: str) -> Iterator[JSON]:
 
 def _operations(rule: JSON) -> list[str]:
     """The operations under which templates are expanded: nobody connects to a workload."""
-    found = rule.get("operations") or ()
-    return [each for each in _EVERY if each in found or "*" in found]
+    operations = rule.get("operations") or ()
+    return [each for each in _EVERY if each in operations or "*" in operations]
 
 
 def _for_rows(rule: JSON, rows: Sequence[Row]) -> Iterator[JSON]:

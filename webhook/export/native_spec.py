@@ -75,10 +75,10 @@ def original(spec: JSON, version: tuple[int, int], *, deletes: bool) -> Original
     if any(rewrite.depth(tree) > _DEEPEST for tree in trees):
         raise Unrewritable(f"an expression is nested more than {_DEEPEST} levels deep")
     if hidden := sorted(_GLOBALS & {name for tree in trees for name in rewrite.bound(tree)}):
-        raise Unrewritable(f"a macro names its variable `{hidden[0]}`, which hides that of the policy")
+        raise Unrewritable(f"a macro has a variable `{hidden[0]}`, which hides that of the policy")
     taken = frozenset(name for tree in trees for name in rewrite.names(tree))
     if any(name.startswith(".") and name[1:] in _GLOBALS for name in taken):
-        raise Unrewritable("an expression has a name with a dot in front")
+        raise Unrewritable("an expression has a name that begins with a dot")
     return Original(
         spec=spec,
         read=partial(parse, environment=environment),
@@ -103,9 +103,9 @@ def _names(taken: frozenset[str], spec: JSON) -> Names:
     used = {*taken, *(each["name"] for each in spec.get("variables") or ())}
 
     def free(name: str) -> str:
-        found = next(each for each in (name, *(f"{name}{number}" for number in range(1, 10_000))) if each not in used)
-        used.add(found)
-        return found
+        free = next(each for each in (name, *(f"{name}{number}" for number in range(1, 10_000))) if each not in used)
+        used.add(free)
+        return free
 
     pod, old, template, message = map(free, ("pod", "oldPod", "t", "text"))
     # a variable may keep its own name for its value, unless that means something else somewhere
@@ -148,20 +148,20 @@ def one(policy: Original, rule: PodSetRule) -> JSON:
 
     def condition(written: str) -> str:
         tree = policy.read(written)
-        found = source(_replaced(tree, as_name))
+        written_out = source(_replaced(tree, as_name))
         for name in sorted(rewrite.names(tree) & objects.keys()):
-            found = f"[{objects[name]}].exists({local[name]}, {found})"
-        return found if rewrite.names(tree) & objects.keys() else written
+            written_out = f"[{objects[name]}].exists({local[name]}, {written_out})"
+        return written_out if rewrite.names(tree) & objects.keys() else written
 
     def speak(written: str) -> str:
         tree = policy.read(written)
         return source(_replaced(tree, as_variable)) if rewrite.names(tree) & objects.keys() else written
 
     def messages(each: JSON) -> JSON:
-        found = {"message": _prefixed(_static(each), rule)}
+        made = {"message": _prefixed(_static(each), rule)}
         if each.get("messageExpression"):
-            found["messageExpression"] = _dynamic(policy, speak(each["messageExpression"]), '""', at, rule.embeds)
-        return found
+            made["messageExpression"] = _dynamic(policy, speak(each["messageExpression"]), '""', at, rule.embeds)
+        return made
 
     spec = policy.spec
     variables = [{"name": local[name], "expression": objects[name]} for name in objects]
@@ -245,11 +245,11 @@ class _Several:
     def _of_one(self, written: str) -> str:
         tree = self._policy.read(written)
         if any(isinstance(each, Ident) and each.name == "variables" for each in _beside_variables(tree)):
-            raise Unrewritable("an expression reads `variables` otherwise than as `variables.name`")
+            raise Unrewritable("an expression uses `variables` without selecting a variable by its name")
         try:
             return source(_replaced(self._inliner.inline(tree), self._objects))
         except rewrite.TooLarge:
-            raise Unrewritable("its variables build on each other too often to be written out") from None
+            raise Unrewritable("its variables refer to each other too often to be written out") from None
 
     def _validation(self, each: JSON) -> JSON:
         name, rule = self._names.template, self._of_one(each["expression"])

@@ -87,16 +87,16 @@ def _places(value: str, rule: PodSetRule) -> str:
         guards = " && ".join(_guards("o", rule))
         return f"[{value}]{f'.filter(o, {guards})' if guards else ''}.map(o, {entry})"
     before, after = rule.template[: each.start()], rule.template[each.end() :].lstrip(".")
-    found, rest = f"{value}{_steps(before)}", text(f".{after}") if after else '""'
+    listed, rest = f"{value}{_steps(before)}", text(f".{after}") if after else '""'
     template = field("e", after)
     some = "".join(f"{guard}, " for guard in [" && ".join(_guards("e", rule))] if guard)
     if each[0] == "[]":
         name = f"string(e{_steps(rule.named)}.optFlatMap(v, optional.ofNonZeroValue(v)).orValue(i))"
         at = f'{text(f"{before}[")} + string(i) + "]" + {rest}'
-        return f"{_only(found, 'list', '[]')}.transformList(i, e, {some}{_entry(at, _own(rule, name), template)})"
+        return f"{_only(listed, 'list', '[]')}.transformList(i, e, {some}{_entry(at, _own(rule, name), template)})"
     key = f'(string(i).matches({text(_KEY)}) ? "." + string(i) : "[\\"" + string(i) + "\\"]")'
     entry = _entry(f"{text(before)} + {key} + {rest}", _own(rule, "string(i).lowerAscii()"), template)
-    return f"{_only(found, 'map', '{}')}.transformList(i, e, {some}{entry})"
+    return f"{_only(listed, 'map', '{}')}.transformList(i, e, {some}{entry})"
 
 
 def _own(rule: PodSetRule, name: str) -> str:

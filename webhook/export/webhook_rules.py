@@ -97,12 +97,12 @@ def _operations(names: set[str]) -> tuple[str, ...]:
 
 
 def _alone(names: set[str]) -> tuple[str, ...]:
-    """A wildcard stands alone: the API refuses it beside others."""
+    """A wildcard stands alone: the API refuses it together with others."""
     return ("*",) if "*" in names else tuple(sorted(names))
 
 
 def _resources(names: set[str]) -> tuple[str, ...]:
-    """Resources without those that a wildcard beside them covers, which the API refuses."""
+    """Resources without those that a wildcard among them covers, which the API refuses."""
     if "*/*" in names:
         return ("*/*",)
     kept = {name for name in names if "/" in name or name == "*" or "*" not in names}

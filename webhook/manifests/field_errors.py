@@ -60,9 +60,9 @@ def internal(path: FieldPath, detail: str) -> FieldError:
     return FieldError(path, f"Internal error: {detail}")
 
 
-def too_many(path: FieldPath, found: int, limit: int) -> FieldError:
+def too_many(path: FieldPath, count: int, limit: int) -> FieldError:
     """A list that is too long."""
-    return FieldError(path, f"Too many: {found}: must have at most {limit} items")
+    return FieldError(path, f"Too many: {count}: must have at most {limit} items")
 
 
 def show(value: object) -> str:

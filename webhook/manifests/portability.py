@@ -20,25 +20,25 @@ def is_written_out(obstacle: str) -> bool:
 
 def obstacles(manifest: PolicyManifest, settings: Settings) -> tuple[str, ...]:
     """Why the API server would refuse the policy or take it for something else; () for a portable one."""
-    found = []
+    texts = []
     if settings.facts:
-        found.append(f"uses facts ({', '.join(settings.facts)}), which only claimgate computes")
+        texts.append(f"uses facts ({', '.join(settings.facts)}), which only claimgate computes")
     if settings.checks:
-        found.append(f"uses checks ({', '.join(settings.checks)}), which only claimgate makes")
+        texts.append(f"uses checks ({', '.join(settings.checks)}), which only claimgate makes")
     if settings.expands:
-        found.append(f"{EXPANDS} ({PREFIX}expand)")
+        texts.append(f"{EXPANDS} ({PREFIX}expand)")
     if settings.is_about_specs:
-        found.append(f"{LEAVES} ({PREFIX}updates)")
+        texts.append(f"{LEAVES} ({PREFIX}updates)")
     if settings.reads_resources:
-        found.append(f"is asked about resources outside pod templates ({PREFIX}expand)")
+        texts.append(f"is evaluated on resources outside pod templates ({PREFIX}expand)")
     if settings.enters:
-        found.append(f"is asked about objects inside others ({PREFIX}expand)")
+        texts.append(f"is evaluated on objects inside others ({PREFIX}expand)")
     if not isinstance(manifest, MutatingPolicyManifest):
         if settings.phase != "validate":
-            found.append(f"speaks in the mutating phase ({PREFIX}phase: {settings.phase})")
+            texts.append(f"is evaluated in the mutating phase ({PREFIX}phase: {settings.phase})")
         reasons = sorted({v.reason for v in manifest.spec.validations if v.reason in OWN_REASONS})
-        found += [f"denies with reason {reason}, which the API server does not know" for reason in reasons]
-    return tuple(found)
+        texts += [f"denies with reason {reason}, which the API server does not know" for reason in reasons]
+    return tuple(texts)
 
 
 def names_pods(manifest: PolicyManifest) -> bool:

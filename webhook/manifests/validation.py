@@ -45,13 +45,13 @@ MAX_VALUE_EXPRESSION = 5 * 1024
 Errors = Iterator[FieldError]
 
 
-def metadata(found: Metadata, path: FieldPath = ("metadata",)) -> Errors:
+def metadata(value: Metadata, path: FieldPath = ("metadata",)) -> Errors:
     """The object's name."""
-    if not found.name:
+    if not value.name:
         yield required((*path, "name"), "name or generateName is required")
     else:
-        yield from _names((*path, "name"), found.name, names.dns1123_subdomain)
-    if found.namespace:
+        yield from _names((*path, "name"), value.name, names.dns1123_subdomain)
+    if value.namespace:
         yield forbidden((*path, "namespace"), "not allowed on this type")
 
 
@@ -85,62 +85,62 @@ def mutating_operations(resources: MatchResources, path: FieldPath) -> Errors:
                 yield unsupported((*path, "resourceRules", "operations"), operation, MUTATING_OPERATIONS)
 
 
-def param_kind(found: ParamKind, path: FieldPath) -> Errors:
+def param_kind(value: ParamKind, path: FieldPath) -> Errors:
     """ApiVersion and kind of the parameters."""
     where = (*path, "apiVersion")
-    group, _, version = found.api_version.rpartition("/")
-    if not found.api_version:
+    group, _, version = value.api_version.rpartition("/")
+    if not value.api_version:
         yield required(where)
     elif "/" in group:
-        yield invalid(where, found.api_version, f"unexpected GroupVersion string: {found.api_version}")
+        yield invalid(where, value.api_version, f"unexpected GroupVersion string: {value.api_version}")
     else:
         if group and (complaints := names.dns1123_subdomain(group)):
             yield invalid(where, group, ",".join(complaints))
         if not version:
-            yield invalid(where, found.api_version, "version must be specified")
+            yield invalid(where, value.api_version, "version must be specified")
         elif complaints := names.dns1035_label(version):
             yield invalid(where, version, ",".join(complaints))
-    if not found.kind:
+    if not value.kind:
         yield required((*path, "kind"))
-    elif complaints := names.dns1035_label(found.kind.lower()):
+    elif complaints := names.dns1035_label(value.kind.lower()):
         text = f"may have mixed case, but should otherwise match: {','.join(complaints)}"
-        yield invalid((*path, "kind"), found.kind, text)
+        yield invalid((*path, "kind"), value.kind, text)
 
 
-def match_resources(found: MatchResources, path: FieldPath) -> Errors:
+def match_resources(value: MatchResources, path: FieldPath) -> Errors:
     """MatchConstraints or matchResources."""
-    if found.match_policy not in MATCH_POLICIES:
-        yield unsupported((*path, "matchPolicy"), found.match_policy, MATCH_POLICIES)
-    yield from selector(found.namespace_selector, (*path, "namespaceSelector"))
-    yield from selector(found.object_selector, (*path, "objectSelector"))
-    for index, rule in enumerate(found.resource_rules):
+    if value.match_policy not in MATCH_POLICIES:
+        yield unsupported((*path, "matchPolicy"), value.match_policy, MATCH_POLICIES)
+    yield from selector(value.namespace_selector, (*path, "namespaceSelector"))
+    yield from selector(value.object_selector, (*path, "objectSelector"))
+    for index, rule in enumerate(value.resource_rules):
         yield from named_rule(rule, (*path, "resourceRules", index))
-    for index, rule in enumerate(found.exclude_resource_rules):
+    for index, rule in enumerate(value.exclude_resource_rules):
         yield from named_rule(rule, (*path, "excludeResourceRules", index))
 
 
-def selector(found: LabelSelector | None, path: FieldPath) -> Errors:
+def selector(labels: LabelSelector | None, path: FieldPath) -> Errors:
     """A label selector."""
-    if found is None:
+    if labels is None:
         return
-    for key, value in sorted(found.match_labels.items()):
+    for key, value in sorted(labels.match_labels.items()):
         yield from _names((*path, "matchLabels"), key, names.qualified_name)
         yield from _names((*path, "matchLabels"), value, names.label_value)
-    for index, requirement in enumerate(found.match_expressions):
+    for index, requirement in enumerate(labels.match_expressions):
         yield from _requirement(requirement, (*path, "matchExpressions", index))
 
 
-def _requirement(found: LabelSelectorRequirement, path: FieldPath) -> Errors:
-    if found.operator in ("In", "NotIn"):
-        if not found.values:
+def _requirement(requirement: LabelSelectorRequirement, path: FieldPath) -> Errors:
+    if requirement.operator in ("In", "NotIn"):
+        if not requirement.values:
             yield required((*path, "values"), "must be specified when `operator` is 'In' or 'NotIn'")
-    elif found.operator in ("Exists", "DoesNotExist"):
-        if found.values:
+    elif requirement.operator in ("Exists", "DoesNotExist"):
+        if requirement.values:
             yield forbidden((*path, "values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
     else:
-        yield invalid((*path, "operator"), found.operator, "not a valid selector operator")
-    yield from _names((*path, "key"), found.key, names.qualified_name)
-    for index, value in enumerate(found.values):
+        yield invalid((*path, "operator"), requirement.operator, "not a valid selector operator")
+    yield from _names((*path, "key"), requirement.key, names.qualified_name)
+    for index, value in enumerate(requirement.values):
         yield from _names((*path, "values", index), value, names.label_value)
 
 
@@ -196,40 +196,40 @@ def _resources(resources: list[str], path: FieldPath) -> Errors:
         yield invalid(path, resources, text)
 
 
-def condition_names(found: Sequence[MatchCondition], path: FieldPath, index: int) -> Errors:
+def condition_names(value: Sequence[MatchCondition], path: FieldPath, index: int) -> Errors:
     """The name of the condition at an index."""
-    name = found[index].name
+    name = value[index].name
     if not name:
         yield required((*path, index, "name"))
     else:
         yield from _names((*path, index, "name"), name, names.qualified_name)
-    if name and any(name == earlier.name for earlier in found[:index]):
+    if name and any(name == earlier.name for earlier in value[:index]):
         yield duplicate((*path, index, "name"), name)
 
 
-def condition_count(found: Sequence[MatchCondition], path: FieldPath) -> Errors:
+def condition_count(value: Sequence[MatchCondition], path: FieldPath) -> Errors:
     """At most 64 conditions."""
-    if len(found) > MAX_CONDITIONS:
-        yield too_many(path, len(found), MAX_CONDITIONS)
+    if len(value) > MAX_CONDITIONS:
+        yield too_many(path, len(value), MAX_CONDITIONS)
 
 
-def variable_name(found: Variable, path: FieldPath) -> Errors:
+def variable_name(value: Variable, path: FieldPath) -> Errors:
     """The name of a variable."""
-    if not found.name.strip():
+    if not value.name.strip():
         yield required((*path, "name"), "name is not specified")
-    elif not is_identifier(found.name):
-        yield invalid((*path, "name"), found.name, "must be a valid CEL identifier")
+    elif not is_identifier(value.name):
+        yield invalid((*path, "name"), value.name, "must be a valid CEL identifier")
 
 
-def validation_texts(found: ValidationManifest, path: FieldPath) -> Errors:
+def validation_texts(value: ValidationManifest, path: FieldPath) -> Errors:
     """Message and reason of a validation."""
-    message = found.message.strip()
-    if found.message and not message:
-        yield invalid((*path, "message"), found.message, "must be non-empty if specified")
+    message = value.message.strip()
+    if value.message and not message:
+        yield invalid((*path, "message"), value.message, "must be non-empty if specified")
     elif "\n" in message or "\r" in message:
-        yield invalid((*path, "message"), found.message, "must not contain line breaks")
-    if found.reason is not None and found.reason not in (*REASONS, *OWN_REASONS):
-        yield unsupported((*path, "reason"), found.reason, REASONS)
+        yield invalid((*path, "message"), value.message, "must not contain line breaks")
+    if value.reason is not None and value.reason not in (*REASONS, *OWN_REASONS):
+        yield unsupported((*path, "reason"), value.reason, REASONS)
 
 
 def reinvocation_policy(spec: MutatingSpec, path: FieldPath) -> Errors:
@@ -248,26 +248,26 @@ def audit_key(policy: str, key: str, path: FieldPath) -> Errors:
         yield from _names((*path, "key"), f"{policy}/{key}", names.qualified_name)
 
 
-def param_ref(found: ParamRef | None, path: FieldPath, *, needs_action: bool = True) -> Errors:
+def param_ref(value: ParamRef | None, path: FieldPath, *, needs_action: bool = True) -> Errors:
     """ParamRef of a binding; v1alpha1 sets parameterNotFoundAction by itself."""
-    if found is None:
+    if value is None:
         return
-    if found.name:
-        yield from _names((*path, "name"), found.name, names.path_segment)
-        if found.selector is not None:
+    if value.name:
+        yield from _names((*path, "name"), value.name, names.path_segment)
+        if value.selector is not None:
             yield forbidden((*path, "name"), "name and selector are mutually exclusive")
-    if found.selector is not None:
-        yield from selector(found.selector, (*path, "selector"))
-        if found.name:
+    if value.selector is not None:
+        yield from selector(value.selector, (*path, "selector"))
+        if value.name:
             yield forbidden((*path, "selector"), "name and selector are mutually exclusive")
-    if not found.name and found.selector is None:
+    if not value.name and value.selector is None:
         yield required(path, "one of name or selector must be specified")
-    if not found.parameter_not_found_action:
+    if not value.parameter_not_found_action:
         if needs_action:
             yield required((*path, "parameterNotFoundAction"))
-    elif found.parameter_not_found_action not in ("Allow", "Deny"):
+    elif value.parameter_not_found_action not in ("Allow", "Deny"):
         where = (*path, "parameterNotFoundAction")
-        yield unsupported(where, found.parameter_not_found_action, ("Deny", "Allow"))
+        yield unsupported(where, value.parameter_not_found_action, ("Deny", "Allow"))
 
 
 def policy_name(name: str, path: FieldPath) -> Errors:
@@ -280,17 +280,17 @@ def policy_name(name: str, path: FieldPath) -> Errors:
 
 def validation_actions(spec: ValidatingBindingSpec, path: FieldPath) -> Errors:
     """ValidationActions of a binding."""
-    found = spec.validation_actions
-    for index, action in enumerate(found):
+    value = spec.validation_actions
+    for index, action in enumerate(value):
         if action not in ACTIONS:
             yield unsupported((*path, index), action, ACTIONS)
-        if action in found[:index]:
+        if action in value[:index]:
             yield duplicate((*path, index), action)
-    if "Deny" in found and "Warn" in found:
+    if "Deny" in value and "Warn" in value:
         text = (
             "must not contain both Deny and Warn (repeating the same validation failure information in the API response"
             " and headers serves no purpose)"
         )
-        yield invalid(path, found, text)
-    if not found:
+        yield invalid(path, value, text)
+    if not value:
         yield required(path, "at least one validation action is required")

@@ -20,7 +20,7 @@ Entry_contra = TypeVar("Entry_contra", contravariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedDocument:
-    """A document that is no Kubernetes object: named and counted, never judged."""
+    """A document that is not a Kubernetes object: named and counted, never evaluated."""
 
     place: Place
     why: str

@@ -1,1 +1,1 @@
-"""The server room."""
+"""The server: connections, the two lanes of reviews, reloads, metrics, readiness."""

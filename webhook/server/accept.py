@@ -137,11 +137,11 @@ class Acceptor:
 
     def _admits(self, transport: asyncio.BaseTransport) -> bool:
         """Whether the client's certificate is for one of the names."""
-        found = certificate_names(transport.get_extra_info("peercert") or {})
-        if set(found) & set(self._client_names):
+        names = certificate_names(transport.get_extra_info("peercert") or {})
+        if set(names) & set(self._client_names):
             return True
         address = transport.get_extra_info("peername")
-        self._handshakes.refused(_address(address), found, self._client_names)
+        self._handshakes.refused(_address(address), names, self._client_names)
         return False
 
 

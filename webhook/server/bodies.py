@@ -214,25 +214,25 @@ class Body:
     async def _read_reserved(self, size: int, chunks: list[bytes]) -> bytes:
         """The same after its bytes were reserved; both are bounded by the call's deadline."""
         clock: ClientClock = self._scope.get("extensions", {}).get(CLOCK, _NO_CLOCK)
-        found, more = sum(map(len, chunks)), True
+        size, more = sum(map(len, chunks)), True
         try:
             async with asyncio.timeout(self._deadline - monotonic()):
                 if not chunks:  # its first piece, which says who asks for what, is read without a budget
-                    chunks, found, more = await self._collect(chunks, 0)
+                    chunks, size, more = await self._collect(chunks, 0)
                 clock.pause_clock()
                 await self._budget.reserve(size, (self._scope.get("client") or ("",))[0])
                 self._reserved = size
                 clock.hold()
                 if more:
-                    chunks, found, more = await self._collect(chunks, self._limit)
+                    chunks, size, more = await self._collect(chunks, self._limit)
         except TimeoutError:
             raise LateBody(self._late(), b"".join(chunks)) from None
         finally:
             clock.resume_clock()
-        if found > self._limit:
+        if size > self._limit:
             self._release()
             chunks.clear()
-            raise await self._discarded(found, more=more)
+            raise await self._discarded(size, more=more)
         return b"".join(chunks)
 
     async def _collect(self, chunks: list[bytes], most: int) -> tuple[list[bytes], int, bool]:
@@ -252,13 +252,13 @@ class Body:
 
     async def _discarded(self, size: int, *, more: bool = True) -> CallError:
         """Read the rest of a body that is too long, keep nothing of it, and say so. It needs no budget."""
-        found = 0 if self._length is not None else size
+        read = 0 if self._length is not None else size
         most = DRAINED_FACTOR * self._limit
-        while more and size <= most and found <= most:
+        while more and size <= most and read <= most:
             message = await self._next()
-            found += len(message.get("body", b""))
+            read += len(message.get("body", b""))
             more = message.get("more_body", False)
-        text = f"the body is larger than {self._limit} bytes (found {max(size, found)})"
+        text = f"the body is larger than {self._limit} bytes (found {max(size, read)})"
         return CallError(413, "RequestEntityTooLarge", f"{text}; raise --max-body-bytes to take it")
 
     async def _next(self) -> MutableMapping[str, Any]:

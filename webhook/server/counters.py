@@ -111,7 +111,10 @@ class Counters:
         """What one review counts, as JSON: how a child process tells its parent."""
         plain = {name: [[*labels, count] for labels, count in getattr(self, name).items()] for name in ("requests",)}
         spread = {
-            name: [[*labels, found.counts, found.total] for labels, found in getattr(self, name).items()]
+            name: [
+                [*labels, distribution.counts, distribution.total]
+                for labels, distribution in getattr(self, name).items()
+            ]
             for name in _DISTRIBUTIONS
         }
         return {**plain, **spread}

@@ -134,8 +134,8 @@ def _check_headers(scope: Scope) -> int | None:
         elif name == b"content-length":
             length = _length(value)
     if media_type.partition(";")[0].strip().lower() != "application/json":
-        found = f"`{media_type}`" if media_type else "none"
-        raise CallError(415, "UnsupportedMediaType", f"content-type: expected `application/json`, found {found}")
+        given = f"`{media_type}`" if media_type else "none"
+        raise CallError(415, "UnsupportedMediaType", f"content-type: expected `application/json`, found {given}")
     return length
 
 

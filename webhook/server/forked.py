@@ -69,7 +69,7 @@ def start(work: Callable[[], bytes], deadline: float, memory_bytes: int) -> Chil
         memory_bytes: what the child may take beyond what it shares with this process; more is a MemoryError in it.
 
     Raises:
-        OSError: the system has no room for another process.
+        OSError: the system cannot start another process.
     """
     ours, its = socket.socketpair()
     try:
@@ -87,7 +87,7 @@ def start(work: Callable[[], bytes], deadline: float, memory_bytes: int) -> Chil
 
 def _fork() -> int:
     with warnings.catch_warnings():
-        # Python 3.12 warns of every fork beside threads; the module's text says what is done about them
+        # Python 3.12 warns of every fork of a process with threads; the module's text says what is done about them
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
 

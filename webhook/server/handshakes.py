@@ -42,9 +42,9 @@ class HandshakeLog:
         # port checks of load balancers connect and go: no reason to look
         self._note("debug" if reason == "closed" else "warning", reason, {"peer": peer, "error": text})
 
-    def refused(self, peer: str, found: tuple[str, ...], expected: tuple[str, ...]) -> None:
+    def refused(self, peer: str, names: tuple[str, ...], expected: tuple[str, ...]) -> None:
         """A client certificate was signed by the right authority, for somebody else."""
-        fields = {"peer": peer, "found": list(found), "expected": list(expected), "error": "not one of --client-name"}
+        fields = {"peer": peer, "found": list(names), "expected": list(expected), "error": "not one of --client-name"}
         self._note("warning", "client_name", fields)
 
     def flush(self) -> None:
@@ -77,7 +77,7 @@ _SSL_REASONS: Final = {
     ),
     "SSLV3_ALERT_BAD_CERTIFICATE": ("distrusted", "the client refuses our certificate; check its names"),
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": ("distrusted", "the client refuses our certificate"),
-    "SSLV3_ALERT_CERTIFICATE_EXPIRED": ("distrusted", "the client finds our certificate expired"),
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": ("distrusted", "the client says that our certificate has expired"),
 }
 """OpenSSL's words for what an operator can mend; label of the counter, and what is logged."""
 

@@ -1,4 +1,4 @@
-"""The listening process: uvicorn with our connections, a drain before it stops, and background work beside it.
+"""The listening process: uvicorn with our connections, a drain before it stops, and background work.
 
 Knows uvicorn, signals and the event loop; knows nothing of what the applications answer. There may be two ports: one
 for reviews, over TLS, and one for probes and metrics, in plain HTTP, since a kubelet has no client certificate to show.
@@ -42,7 +42,7 @@ _SWEEP_TICKS: Final = 2
 _TRIM_TICKS: Final = 30
 
 Background: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
-"""A coroutine that runs beside the server until it stops, such as the watch over policy files."""
+"""A coroutine that runs in the background until the server stops, such as the watch over policy files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class Listener(uvicorn.Server):
             probes: answers on the port of the probes.
             log: where failed handshakes are noted.
             counters: where connections are counted.
-            background: runs beside the server.
+            background: runs while the server runs.
             on_start: called with host, port and port of the probes once clients are taken.
         """
         super().__init__(_configuration(app, place))

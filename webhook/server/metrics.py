@@ -87,12 +87,12 @@ def _counter(name: str, documentation: str, labels: Labels, counts: Mapping[Labe
     return family
 
 
-def _histogram(name: str, documentation: str, labels: Labels, found: Mapping[Labels, Distribution]) -> Metric:
+def _histogram(name: str, documentation: str, labels: Labels, distributions: Mapping[Labels, Distribution]) -> Metric:
     from prometheus_client.metrics_core import HistogramMetricFamily
     from prometheus_client.utils import floatToGoString
 
     family = HistogramMetricFamily(f"claimgate_{name}", documentation, labels=labels)
-    for key, distribution in found.items():
+    for key, distribution in distributions.items():
         bounds = [*map(floatToGoString, distribution.buckets), "+Inf"]
         buckets = list(zip(bounds, accumulate(distribution.counts), strict=True))
         family.add_metric(key, buckets, sum_value=distribution.total)

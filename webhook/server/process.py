@@ -40,7 +40,7 @@ class Process:
 
 
 class _Later:
-    """FastAPI behind the door, imported and made beside the first reviews.
+    """FastAPI behind the door, imported and made during the first reviews.
 
     Importing it takes a third of the start-up, and a review does not need it: it happens in a thread, started by
     `Process.warm`, or by the first call that is no review.

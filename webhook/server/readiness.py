@@ -29,10 +29,10 @@ class Readiness:
 
     def failing(self) -> dict[str, str]:
         """The checks that do not hold, by name, with their reasons."""
-        found = {name: check() for name, check in self.checks.items()}
+        reasons = {name: check() for name, check in self.checks.items()}
         if self.draining:
-            found["shutdown"] = "the process is stopping"
-        return {name: reason for name, reason in found.items() if reason}
+            reasons["shutdown"] = "the process is stopping"
+        return {name: reason for name, reason in reasons.items() if reason}
 
     def report(self) -> tuple[bool, str]:
         """Whether all checks hold, and a line for each, the way /readyz?verbose of an API server prints them."""

@@ -1,7 +1,7 @@
 """Values made from files, made again when the files change: the policies and the context of a running server.
 
-Knows files and when they are quiet; what is made of them is the caller's. A value is made beside the serving one and
-swapped whole; files that cannot be used leave the last good value in service, and say so.
+Knows files and when they are quiet; what is made of them is the caller's. A value is made while the last one serves,
+and swapped whole; files that cannot be used leave the last good value in service, and say so.
 """
 
 from __future__ import annotations
@@ -107,13 +107,13 @@ def marks(files: Callable[[], Iterable[Path]]) -> Callable[[], Hashable]:
     """
 
     def mark() -> Hashable:
-        found = []
+        states = []
         for path in files():
             try:
                 state = path.stat()
             except FileNotFoundError:
                 continue
-            found.append((str(path), state.st_mtime_ns, state.st_size, state.st_ino))
-        return tuple(found)
+            states.append((str(path), state.st_mtime_ns, state.st_size, state.st_ino))
+        return tuple(states)
 
     return mark

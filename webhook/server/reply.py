@@ -38,6 +38,6 @@ class Reply:
 def unpack(packed: bytes, counters: Counters) -> Reply:
     """A child's reply; what it counted is added to the counts."""
     head, _, body = packed.partition(b"\n")
-    found = json.loads(head)
-    counters.add(found["counts"])
-    return Reply(outcome=found["outcome"], body=body, fields=found["fields"])
+    reply = json.loads(head)
+    counters.add(reply["counts"])
+    return Reply(outcome=reply["outcome"], body=body, fields=reply["fields"])

@@ -1,7 +1,7 @@
 """What a server answers with, and who looks after it: policies, cluster view and certificates that change under it.
 
-Assembles rooms; knows neither flags nor HTTP. Everything a review needs is read anew for each one, so that a reload is
-one assignment.
+Puts the server together; knows neither flags nor HTTP. Everything a review needs is read anew for each one, so that a
+reload is one assignment.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def serve(
         log.write("info", "ready", {**ports, "policies": names, "elapsed_ms": elapsed_ms})
 
     async def prepare() -> None:
-        """Make the functions of all expressions beside the first reviews; one that is asked earlier is made then."""
+        """Make the functions of all expressions during the first reviews; one that is asked earlier is made then."""
         made.budget.is_warming = True
         try:
             await asyncio.to_thread(held.policies.current.prepare)
@@ -215,7 +215,7 @@ class Watching:
         return "it has expired" if ends.timestamp() < time.time() else ""
 
     def background(self, period_s: float) -> dict[str, Work]:
-        """What runs beside the server, by name."""
+        """What runs in the background, by name."""
         if not period_s:
             return {}
         return {
@@ -256,5 +256,5 @@ class Watching:
 def _validity(certificate: bytes) -> tuple[datetime, datetime]:
     from certs.issue import read
 
-    found = read(certificate)[0]
-    return found.not_before, found.not_after
+    facts = read(certificate)[0]
+    return facts.not_before, facts.not_after

@@ -68,10 +68,10 @@ def unsent_bytes(connected: Any) -> int:
         import fcntl
         import termios
 
-        found = fcntl.ioctl(connected.fileno(), termios.TIOCOUTQ, bytes(4))
+        buffer = fcntl.ioctl(connected.fileno(), termios.TIOCOUTQ, bytes(4))
     except (ImportError, OSError, AttributeError):
         return 0
-    return int.from_bytes(found, sys.byteorder)
+    return int.from_bytes(buffer, sys.byteorder)
 
 
 def resident_bytes() -> int:

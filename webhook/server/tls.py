@@ -122,7 +122,7 @@ def key_warning(key: Path) -> str:
         return ""
     mode = f"{stat.S_IMODE(state.st_mode):04o}"
     fix = f"chmod 600 {key}, or in a Secret volume defaultMode: 0440 with fsGroup"
-    return f"`{key}` has mode {mode}: others than the server may use the private key; {fix}"
+    return f"`{key}` has mode {mode}: other users can read the private key; {fix}"
 
 
 def _no_password() -> str:
@@ -139,5 +139,5 @@ def _explain(files: Files, error: OSError) -> str:
         if error.reason == "KEY_VALUES_MISMATCH":
             return f"the key `{files.key}` does not belong to the certificate `{files.certificate}`"
         reason = f": {error.reason.lower().replace('_', ' ')}" if error.reason else ""
-        return f"`{files.certificate}` and `{files.key}` are no PEM certificate and key{reason}"
+        return f"`{files.certificate}` and `{files.key}` are not a PEM certificate and key{reason}"
     return f"`{error.filename or files.certificate}`: {(error.strerror or str(error)).lower()}"

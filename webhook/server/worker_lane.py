@@ -204,7 +204,7 @@ class WorkerLane:
 
         Raises:
             OutOfTime: it was killed at the deadline.
-            WorkerDied: the system has no room for another process.
+            WorkerDied: the system cannot start another process.
         """
         self._started_at = now = monotonic()
         if now >= deadline:
@@ -238,16 +238,16 @@ async def _answer(child: Child) -> bytes | None:
 async def _exactly(child: Child, count: int) -> bytes | None:
     """So many bytes, or None when the child ended before."""
     loop = asyncio.get_running_loop()
-    found = bytearray()
-    while len(found) < count:
+    received = bytearray()
+    while len(received) < count:
         try:
-            chunk = await loop.sock_recv(child.channel, min(count - len(found), 1 << 20))
+            chunk = await loop.sock_recv(child.channel, min(count - len(received), 1 << 20))
         except ConnectionResetError:
             return None
         if not chunk:
             return None
-        found += chunk
-    return bytes(found)
+        received += chunk
+    return bytes(received)
 
 
 def _reap(child: Child, tries: int) -> None:

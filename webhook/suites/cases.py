@@ -61,12 +61,12 @@ def mismatches(case: Case, options: Options) -> tuple[str, ...]:
         return (f"policies refused: {error}",)
     if case.value.get("review") is None:
         return ()
-    found: tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()
     for order in _orders(case, policies):
-        found = _compare(case, _answer(case, order))
-        if not found:
+        differences = _compare(case, _answer(case, order))
+        if not differences:
             break
-    return found
+    return differences
 
 
 def _refusal(case: Case, options: Options) -> str:
@@ -140,22 +140,22 @@ def _params(case: Case) -> list[JSON]:
 
 def _compare(case: Case, verdict: Verdict) -> tuple[str, ...]:
     expect = case.value["expect"]
-    found = [*_differ("allowed", expect["allowed"], verdict.allowed)]
+    differences = [*_differ("allowed", expect["allowed"], verdict.allowed)]
     status = verdict.status
     if not expect["allowed"] and status:
         for key, value in (("code", status.code), ("reason", status.reason)):
-            found += _differ(key, expect[key], value) if key in expect else ()
+            differences += _differ(key, expect[key], value) if key in expect else ()
         if "message" in expect and not _says(expect, status.message):
-            found += _differ("message", expect["message"], status.message)
+            differences += _differ("message", expect["message"], status.message)
     if "warnings" in expect:
-        found += _differ("warnings", sorted(expect["warnings"]), sorted(verdict.warnings))
+        differences += _differ("warnings", sorted(expect["warnings"]), sorted(verdict.warnings))
     if expect.get("warn") and not verdict.warnings:
-        found.append("warnings: expected one, found none")
+        differences.append("warnings: expected one, found none")
     if "auditAnnotations" in expect:
-        found += _differ("auditAnnotations", expect["auditAnnotations"], dict(verdict.audit_annotations))
+        differences += _differ("auditAnnotations", expect["auditAnnotations"], dict(verdict.audit_annotations))
     if "patchedObject" in expect:
-        found += _differ("patchedObject", settled(expect["patchedObject"]), settled(verdict.patched_object))
-    return tuple(found)
+        differences += _differ("patchedObject", settled(expect["patchedObject"]), settled(verdict.patched_object))
+    return tuple(differences)
 
 
 def _says(expect: JSON, message: str) -> bool:
@@ -163,5 +163,5 @@ def _says(expect: JSON, message: str) -> bool:
     return bool(expect["message"] == message if "code" in expect else expect["message"] in message)
 
 
-def _differ(what: str, expected: JSON, found: JSON) -> tuple[str, ...]:
-    return () if expected == found else (f"{what}: expected {json.dumps(expected)}, found {json.dumps(found)}",)
+def _differ(what: str, expected: JSON, actual: JSON) -> tuple[str, ...]:
+    return () if expected == actual else (f"{what}: expected {json.dumps(expected)}, found {json.dumps(actual)}",)

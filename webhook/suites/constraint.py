@@ -64,9 +64,9 @@ def _source(template: JSON) -> Mapping[str, Any]:
             engines.append(str(code.get("engine")))
             if code.get("engine") == _ENGINE:
                 return code.get("source") or {}
-    found = ", ".join(engines) or "Rego"
+    named = ", ".join(engines) or "Rego"
     raise InputError(
-        Problem(message=f"the template has no code for engine {_ENGINE}, found {found}; only CEL is evaluated")
+        Problem(message=f"the template has no code for engine {_ENGINE}, found {named}; only CEL is evaluated")
     )
 
 

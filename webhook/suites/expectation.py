@@ -47,17 +47,17 @@ class Expectation:
         return self.allowed is False or bool(self.warnings)
 
     def _rule(self, outcome: Outcome) -> Iterator[str]:
-        found = broken(outcome)
-        if self.rule is not None and (self.rule in found) is not self.is_bad:
+        actual = broken(outcome)
+        if self.rule is not None and (self.rule in actual) is not self.is_bad:
             wanted = "broken" if self.is_bad else "kept"
-            yield f"rule: expected `{self.rule}` to be {wanted}, found broken rules: {', '.join(found) or 'none'}"
+            yield f"rule: expected `{self.rule}` to be {wanted}, found broken rules: {', '.join(actual) or 'none'}"
 
     def _verdict(self, outcome: Outcome) -> Iterator[str]:
         verdict, status = outcome.verdict, outcome.verdict.status
         said = one_line(status.message) if status else ""
-        found = f"{status.code} {status.reason}: {said}" if status and not verdict.allowed else "allowed"
+        actual = f"{status.code} {status.reason}: {said}" if status and not verdict.allowed else "allowed"
         if self.allowed is not None and verdict.allowed is not self.allowed:
-            yield f"verdict: expected {'allowed' if self.allowed else 'denied'}, found {found}"
+            yield f"verdict: expected {'allowed' if self.allowed else 'denied'}, found {actual}"
         elif not verdict.allowed and status is not None:
             yield from _unequal("code", self.code, status.code)
             yield from _unequal("reason", self.reason, status.reason)
@@ -91,13 +91,13 @@ class Expectation:
 
 def broken(outcome: Outcome) -> tuple[str, ...]:
     """The ids of the rules that are broken, in the order of the decisions."""
-    found: dict[str, None] = {}
+    rules: dict[str, None] = {}
     for _, made in outcome.decisions:
         if made.action == "deny":
-            found.update(
+            rules.update(
                 dict.fromkeys(problem.code for problem in made.problems) if made.problems else {made.rule: None}
             )
-    return tuple(found)
+    return tuple(rules)
 
 
 def messages(outcome: Outcome, evaluation: str) -> tuple[str, ...]:
@@ -105,24 +105,24 @@ def messages(outcome: Outcome, evaluation: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(made.message for _, made in outcome.decisions if made.evaluation == evaluation))
 
 
-def missing(expected: JSON, found: JSON, path: paths.FieldPath) -> Iterator[str]:
+def missing(expected: JSON, actual: JSON, path: paths.FieldPath) -> Iterator[str]:
     """What of `expected` is not in `found`: maps may have more keys, lists are of equal length."""
-    if isinstance(expected, dict) and isinstance(found, dict):
+    if isinstance(expected, dict) and isinstance(actual, dict):
         for key, value in expected.items():
-            if key in found:
-                yield from missing(value, found[key], (*path, key))
+            if key in actual:
+                yield from missing(value, actual[key], (*path, key))
             else:
                 yield f"  - {paths.render((*path, key))}: {_inline(value)}\n  + absent"
-    elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
-        for index, (value, other) in enumerate(zip(expected, found, strict=True)):
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for index, (value, other) in enumerate(zip(expected, actual, strict=True)):
             yield from missing(value, other, (*path, index))
-    elif expected != found or isinstance(expected, bool) is not isinstance(found, bool):
-        yield f"  - {paths.render(path)}: {_inline(expected)}\n  + {paths.render(path)}: {_inline(found)}"
+    elif expected != actual or isinstance(expected, bool) is not isinstance(actual, bool):
+        yield f"  - {paths.render(path)}: {_inline(expected)}\n  + {paths.render(path)}: {_inline(actual)}"
 
 
-def difference(expected: JSON, found: JSON) -> str:
+def difference(expected: JSON, actual: JSON) -> str:
     """A unified diff of two values as YAML, keys sorted."""
-    before, after = (yamlfile.dump(_sorted(value)).splitlines() for value in (expected, found))
+    before, after = (yamlfile.dump(_sorted(value)).splitlines() for value in (expected, actual))
     lines = difflib.unified_diff(before, after, "expected", "found", n=2, lineterm="")
     return "\n".join(f"  {line}" for line in lines)
 
@@ -133,17 +133,17 @@ def _sorted(value: JSON) -> JSON:
     return [_sorted(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _unequal(name: str, expected: JSON, found: JSON) -> Iterator[str]:
-    if expected is not None and expected != found:
-        yield f"{name}: expected {_inline(expected)}, found {_inline(found)}"
+def _unequal(name: str, expected: JSON, actual: JSON) -> Iterator[str]:
+    if expected is not None and expected != actual:
+        yield f"{name}: expected {_inline(expected)}, found {_inline(actual)}"
 
 
-def _unlike(name: str, expected: Sequence[str] | None, found: Sequence[str]) -> Iterator[str]:
+def _unlike(name: str, expected: Sequence[str] | None, actual: Sequence[str]) -> Iterator[str]:
     """Texts that are not one for one what is expected, each expected part in a text of its own."""
-    if expected is None or _pairs(list(expected), list(found)):
+    if expected is None or _pairs(list(expected), list(actual)):
         return
     shown = [f"  - {one_line(text)}" for text in expected] or ["  - none"]
-    shown += [f"  + {one_line(text)}" for text in found] or ["  + none"]
+    shown += [f"  + {one_line(text)}" for text in actual] or ["  + none"]
     yield f"{name}: expected texts with (-), found (+)\n" + "\n".join(shown)
 
 

@@ -56,5 +56,5 @@ class Suite:
         if "\0" not in name and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
             return
         reason = f"is outside `{self.root}`, so it is not read"
-        fix = "name the folder that holds both on the command line, or put a copy beside the suite"
+        fix = "name the folder that holds both on the command line, or copy the file into the folder of the suite"
         raise InputError(Problem(message=f"`{name}` {reason}; {fix}", file=str(self.file)))

@@ -32,12 +32,12 @@ def read(suite: Suite, how: Options) -> Iterator[Case]:
         InputError: the file cannot be read.
     """
     for document in yamlfile.read(suite.file):
-        found = document.value
-        if not isinstance(found, dict) or found.get("kind") != "Suite":
+        value = document.value
+        if not isinstance(value, dict) or value.get("kind") != "Suite":
             line = document.position()[0]
             raise InputError(Problem(message="expected kind `Suite`", file=str(suite.file), line=line))
-        for test in found.get("tests") or ():
-            if not (found.get("skip") or test.get("skip")):
+        for test in value.get("tests") or ():
+            if not (value.get("skip") or test.get("skip")):
                 yield from _cases(test, suite, how)
 
 
@@ -88,10 +88,12 @@ def _policies(test: Mapping[str, Any], suite: Suite, how: Options) -> Sequence[J
 
 
 def _one(suite: Suite, name: Any) -> JSON:
-    found = suite.objects([str(name)]) if name else ()
-    if len(found) != 1:
-        raise InputError(Problem(message=f"expected a file with one object, found {len(found)}", file=str(name or "")))
-    return found[0]
+    objects = suite.objects([str(name)]) if name else ()
+    if len(objects) != 1:
+        raise InputError(
+            Problem(message=f"expected a file with one object, found {len(objects)}", file=str(name or ""))
+        )
+    return objects[0]
 
 
 def _judge(assertions: Sequence[Mapping[str, Any]], outcome: Outcome) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""`suite.yaml` beside a policy: this project's own format, strict about what it does not know.
+"""`suite.yaml` in the folder of a policy: this project's own format, strict about what it does not know.
 
 A suite runs only the policies of its own folder. Fields: the models below; a name of a file is relative to the suite.
 """
@@ -23,6 +23,7 @@ from webhook.shapes import complaint
 from webhook.suites.case import Case, Request, answer
 from webhook.suites.expectation import Expectation
 from webhook.suites.files import Suite
+from webhook.wording import counted
 
 
 class _Model(BaseModel):
@@ -109,7 +110,7 @@ def cases(suite: Suite) -> Iterator[CaseModel]:
     for index, case in enumerate(_validated(documents[0]).cases):
         if case.name in seen:
             line, column = documents[0].position(("cases", index, "name"))
-            text = f"two cases are named `{case.name}`; give each its own sentence"
+            text = f"two cases have the name `{case.name}`; give each case another name"
             raise InputError(Problem(message=text, file=str(file), line=line, column=column))
         seen.add(case.name)
         yield case
@@ -119,8 +120,8 @@ def _validated(document: yamlfile.Document) -> SuiteModel:
     try:
         model = SuiteModel.model_validate(document.value)
     except ValidationError as error:
-        found = error.errors()
-        raise InputError(*(_problem(document, each["loc"], complaint(each)) for each in found)) from None
+        mistakes = error.errors()
+        raise InputError(*(_problem(document, each["loc"], complaint(each)) for each in mistakes)) from None
     if lacking := [index for index, case in enumerate(model.cases) if case.subject is None]:
         wanted = "is required; a DELETE may have oldInput instead"
         raise InputError(*(_problem(document, ("cases", index, "input"), wanted) for index in lacking))
@@ -166,10 +167,10 @@ def _attributes(case: CaseModel, suite: Suite, how: Options) -> Attributes:
 
 def _one(value: JSON, suite: Suite) -> JSON:
     """The one object that stands there or in the file that is named."""
-    found = list(_objects(value, suite))
-    if len(found) != 1:
-        raise InputError(Problem(message=f"`{value}` holds {len(found)} objects, expected one"))
-    return found[0]
+    objects = list(_objects(value, suite))
+    if len(objects) != 1:
+        raise InputError(Problem(message=f"`{value}` contains {counted(len(objects), 'object')}, expected one"))
+    return objects[0]
 
 
 def _objects(value: JSON, suite: Suite) -> tuple[JSON, ...]:
