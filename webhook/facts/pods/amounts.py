@@ -21,6 +21,8 @@ STANDARD: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
 HUGE: Final = "hugepages-"
 LARGEST: Final = 9 * 10**15
 """Amounts from here on are not looked at closer: thousandths of them are beyond the API server's 64 bits."""
+_LONGEST_KEPT: Final = 320
+"""Characters of a name or an amount that is remembered between requests: no good one is longer."""
 _LONGEST_PREFIX: Final = 244
 """Characters of a domain: with `requests.` before it, as a quota names it, it has the 253 of a subdomain."""
 
@@ -40,9 +42,13 @@ class Name:
         return not self.is_extended and not self.page
 
 
-@lru_cache(maxsize=4096)
 def name_of(text: str) -> Name:
     """What a name says."""
+    return _name_of(text) if len(text) <= _LONGEST_KEPT else _name_of.__wrapped__(text)
+
+
+@lru_cache(maxsize=4096)
+def _name_of(text: str) -> Name:
     is_extended = "/" in text and "kubernetes.io/" not in text
     is_qualified = not qualified_name(text)
     if is_extended and (text.startswith("requests.") or text.index("/") > _LONGEST_PREFIX):
@@ -71,9 +77,13 @@ def shown(value: JSON) -> str:
     return f"`{shapes.shown(value) if isinstance(value, list | dict) else text_of(value)}`"
 
 
-@lru_cache(maxsize=4096)
 def read(text: str) -> Quantity | None:
     """The quantity of a text, None for what is none."""
+    return _read(text) if len(text) <= _LONGEST_KEPT else _read.__wrapped__(text)
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> Quantity | None:
     try:
         return quantity.parse(text)
     except ValueError:

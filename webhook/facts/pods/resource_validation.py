@@ -7,9 +7,9 @@ defaults.go; functions are named like those there. Of each amount the first rule
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
@@ -22,8 +22,9 @@ from webhook.problem import Problem
 
 Part: TypeAlias = Literal["containers", "initContainers", "ephemeralContainers", "pod", "overhead"]
 LISTS: Final[tuple[Part, ...]] = ("containers", "initContainers", "ephemeralContainers")
-_SIMPLE: Final = re.compile(r"[0-9]{1,15}(?:[.][0-9]{1,3})?(?:m|k|[MGTP]|[KMGTP]i)?", re.ASCII)
-"""How nearly all amounts of cpu and memory are written: quantities that break no rule by themselves."""
+_UNSET: Final = object()
+_LONGEST_KEPT: Final = 640
+"""Characters of a name and its amount whose judgement is remembered between requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,101 +74,110 @@ def _list(value: JSON) -> list[JSON]:
 
 def validate_resource_requirements(place: Place, subject: Subject) -> Iterator[Problem]:
     """ValidateContainerResourceRequirements, validatePodResources for the pod as a whole, and overhead."""
-    limits_at = place.path if place.part == "overhead" else (*place.path, "limits")
+    is_pod = place.part == "pod"
     for name, value in subject.deadline.each(place.limits.items()):
-        if place.part == "pod" or not _is_simple(name, value):
-            yield from _validate_amount(place, (*limits_at, name), name, value)
+        broken = _first_broken(name, value, is_pod=is_pod)
+        if broken:
+            side = () if place.part == "overhead" else ("limits",)
+            yield broken.at((*place.path, *side, name), value)
     for name, value in subject.deadline.each(place.requests.items()):
-        if name not in place.limits or place.limits[name] != value:
-            yield from _validate_request(place, name, value)
+        if place.limits.get(name, _UNSET) != value:
+            broken = _first_broken(name, value, is_pod=is_pod) or _broken_by_limit(place, name, value)
+            if broken:
+                yield broken.at((*place.path, "requests", name), value)
 
 
-def _is_simple(name: str, value: JSON) -> bool:
-    return name in STANDARD and isinstance(value, str) and _SIMPLE.fullmatch(value) is not None
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A rule that an amount breaks, wherever it stands. `is_shown`: the sentence begins with the amount."""
+
+    rule: str
+    message: str
+    fix: str
+    is_shown: bool = True
+
+    def at(self, path: FieldPath, value: JSON) -> Problem:
+        """The problem of a value at a path."""
+        return problem(self.rule, path, self.message, self.fix, amounts.shown(value) if self.is_shown else "")
 
 
-def _validate_amount(place: Place, path: FieldPath, name: str, value: JSON) -> Iterator[Problem]:
-    if is_placeholder(name) or is_placeholder(amounts.text_of(value)):
-        return
+def _first_broken(name: str, value: JSON, *, is_pod: bool) -> Broken | None:
+    """The first rule that an amount breaks by itself."""
+    text = amounts.text_of(value)
+    if len(name) + len(text) > _LONGEST_KEPT:
+        return _judge.__wrapped__(name, text, is_pod)
+    return _judge(name, text, is_pod)
+
+
+@lru_cache(maxsize=4096)
+def _judge(name: str, text: str, is_pod: bool) -> Broken | None:
+    if is_placeholder(name) or is_placeholder(text):
+        return None
     known = amounts.name_of(name)
-    if place.part == "pod" and name not in ("cpu", "memory") and known.page is None:
-        text = f"`{name}` must not be asked for the pod as a whole, which takes cpu, memory and hugepages alone"
-        yield problem("pod-level-name", path, text, "ask for it in a container")
-        return
-    for each in (*validate_resource_name(known, path), *validate_resource_quantity_value(known, path, value)):
-        yield each
-        return
+    if is_pod and name not in ("cpu", "memory") and known.page is None:
+        rule = f"`{name}` must not be asked for the pod as a whole, which takes cpu, memory and hugepages alone"
+        return Broken("pod-level-name", rule, "ask for it in a container", is_shown=False)
+    return validate_resource_name(known) or validate_resource_quantity_value(known, text)
 
 
-def validate_resource_name(name: Name, path: FieldPath) -> Iterator[Problem]:
+def validate_resource_name(name: Name) -> Broken | None:
     """As validateContainerResourceName."""
     text = name.text
+    full_name = "write a full name such as nvidia.com/gpu"
     if not name.is_qualified and "/" in text:
         rule = "must be a domain, one slash and a name of at most 63 letters, digits, dashes, dots and underscores"
-        yield problem(
-            "resource-name",
-            path,
-            f"`{text}` {rule}, and the domain must not start with `requests.`",
-            "write a full name such as nvidia.com/gpu",
-        )
-    elif text.lower() in STANDARD and text not in STANDARD:
-        yield problem("resource-case", path, f"`{text}` must be in lower case", f"write `{text.lower()}`")
-    elif not name.is_qualified or ("/" not in text and text not in STANDARD and name.page is None):
-        yield problem(
-            "unknown-resource",
-            path,
-            f"`{text}` must be a resource of Kubernetes, or have the domain of the vendor of a device",
-            "write a full name such as nvidia.com/gpu",
-        )
-    elif name.page == 0:
-        yield problem(
-            "page-size", path, f"`{text}` must end with the size of a page", "write a name such as hugepages-2Mi"
-        )
+        message = f"`{text}` {rule}, and the domain must not start with `requests.`"
+        return Broken("resource-name", message, full_name, is_shown=False)
+    if text.lower() in STANDARD and text not in STANDARD:
+        return Broken("resource-case", f"`{text}` must be in lower case", f"write `{text.lower()}`", is_shown=False)
+    if not name.is_qualified or ("/" not in text and text not in STANDARD and name.page is None):
+        message = f"`{text}` must be a resource of Kubernetes, or have the domain of the vendor of a device"
+        return Broken("unknown-resource", message, full_name, is_shown=False)
+    if name.page == 0:
+        message = f"`{text}` must end with the size of a page"
+        return Broken("page-size", message, "write a name such as hugepages-2Mi", is_shown=False)
+    return None
 
 
-def validate_resource_quantity_value(name: Name, path: FieldPath, value: JSON) -> Iterator[Problem]:
+def validate_resource_quantity_value(name: Name, text: str) -> Broken | None:
     """ValidateResourceQuantityValue and validateResourceQuantityHugePageValue."""
-    found, amount = amounts.shown(value), amounts.read(amounts.text_of(value))
+    amount = amounts.read(text)
     if amount is None:
-        yield problem("quantity", path, "must be a quantity", "write a number such as 1, 500m or 4Gi", found)
-    elif amount.sign() < 0:
-        yield problem("not-negative", path, "must not be negative", "set 0 or more", found)
-    elif not amounts.is_small(amount):
-        return
-    elif name.is_extended and not amount.is_whole():
-        text = "must be a whole number because a device is given whole"
-        yield problem("whole-number", path, text, f"set {amount.value()}", found)
-    elif name.page and name.page < amounts.LARGEST and amount.value() % name.page:
-        text = "must be a multiple of the page size because pages are given whole"
-        yield problem("whole-pages", path, text, f"set a multiple of {name.text.removeprefix(HUGE)}", found)
+        return Broken("quantity", "must be a quantity", "write a number such as 1, 500m or 4Gi")
+    if amount.sign() < 0:
+        return Broken("not-negative", "must not be negative", "set 0 or more")
+    if not amounts.is_small(amount):
+        return None
+    if name.is_extended and not amount.is_whole():
+        return Broken("whole-number", "must be a whole number because a device is given whole", f"set {amount.value()}")
+    if name.page and name.page < amounts.LARGEST and amount.value() % name.page:
+        message = "must be a multiple of the page size because pages are given whole"
+        return Broken("whole-pages", message, f"set a multiple of {name.text.removeprefix(HUGE)}")
+    return None
 
 
-def _validate_request(place: Place, name: str, value: JSON) -> Iterator[Problem]:
-    path = (*place.path, "requests", name)
-    own = list(_validate_amount(place, path, name, value))
-    yield from own
-    if not own and not is_placeholder(name) and not is_placeholder(amounts.text_of(value)):
-        yield from _compare_with_limit(place, path, amounts.name_of(name), value)
-
-
-def _compare_with_limit(place: Place, path: FieldPath, name: Name, value: JSON) -> Iterator[Problem]:
-    text, found = amounts.text_of(value), amounts.shown(value)
-    if name.text not in place.limits:
-        if not name.is_overcommitted:
-            message = "must have a limit because such a resource cannot be overcommitted"
-            yield problem("limit-required", path, message, f"set limits to `{text}` too")
-        return
-    shown = amounts.text_of(place.limits[name.text])
+def _broken_by_limit(place: Place, name: str, value: JSON) -> Broken | None:
+    """The rule that a request breaks beside the limit of its place."""
+    text, known = amounts.text_of(value), amounts.name_of(name)
+    if is_placeholder(name) or is_placeholder(text):
+        return None
+    if name not in place.limits:
+        if known.is_overcommitted:
+            return None
+        message = "must have a limit because such a resource cannot be overcommitted"
+        return Broken("limit-required", message, f"set limits to `{text}` too", is_shown=False)
+    shown = amounts.text_of(place.limits[name])
     request, limit = amounts.read(text), amounts.read(shown)
     if request is None or limit is None:
-        return
+        return None
     difference = request.milli_value() - limit.milli_value()
-    if difference and not name.is_overcommitted:
+    if difference and not known.is_overcommitted:
         message = f"must equal the limit `{shown}` because such a resource cannot be overcommitted"
-        yield problem("request-equals-limit", path, message, "set the limit alone", found)
-    elif difference > 0:
+        return Broken("request-equals-limit", message, "set the limit alone")
+    if difference > 0:
         message = f"must not be above the limit `{shown}`"
-        yield problem("request-above-limit", path, message, "lower the request or raise the limit", found)
+        return Broken("request-above-limit", message, "lower the request or raise the limit")
+    return None
 
 
 def validate_hugepages_are_not_alone(place: Place, subject: Subject) -> Iterator[Problem]:
