@@ -25,7 +25,7 @@ from webhook.problems.declarations import PROBLEMS, Listed
 def missing(rule: Validation, target: Target, param: JSON, context: RequestContext) -> Sequence[MissingObject]:
     """What the fields of facts that a rule reads could not be computed from."""
     found: dict[MissingObject, None] = {}
-    for name, fields in sorted(rule.facts.items()):
+    for name, fields in rule.facts.items():
         if name != PROBLEMS:
             result = context.fact(name, target.object, target.attributes, param, target.podset)
             if result.missing:

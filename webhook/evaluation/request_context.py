@@ -81,7 +81,8 @@ class RequestContext:
     _sent_request: JSON = None
     _namespace: list[JSON] = field(default_factory=list)
     _view: View | None = None
-    _subjects: dict[tuple[int, Assumptions], Subject] = field(default_factory=dict)
+    _subjects: dict[tuple[int, int], tuple[Subject, JSON]] = field(default_factory=dict)
+    _shared: dict[tuple[int, Assumptions], Subject] = field(default_factory=dict)
     _requests: dict[tuple[GroupVersionResource, GroupVersionKind], JSON] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -143,13 +144,21 @@ class RequestContext:
             LookupFailed: the param cannot be read.
 
         """
+        key = (id(obj), id(param))
+        known = self._subjects.get(key)
+        if known is None:
+            known = self._subjects[key] = self._subject(obj, attributes, param, podset), param
+        return known[0]
+
+    def _subject(self, obj: JSON, attributes: Attributes, param: JSON, podset: PodSet | None) -> Subject:
+        """The subject of an object, the same one for params that assume the same."""
         assumed = assumptions(param)
         key = (id(obj), assumed)
-        known = self._subjects.get(key)
+        known = self._shared.get(key)
         if known is None:
             if self._view is None:
                 self._view = View(self.cluster, self.attributes.namespace, self.deadline)
-            known = self._subjects[key] = Subject(
+            known = self._shared[key] = Subject(
                 object=obj,
                 old_object=attributes.old_object,
                 attributes=attributes,

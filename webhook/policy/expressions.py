@@ -122,7 +122,7 @@ class Walk:
                 inner = self._reads if WHOLE in fields else {each: self._reads.get(each, {}) for each in fields}
                 for fact, own in (pair for each in inner.values() for pair in each.items()):
                     read[fact] = read.get(fact, frozenset()) | own
-        return read
+        return dict(sorted(read.items()))
 
 
 def _wrong_type(found: Type, expected: Sequence[Type]) -> str:

@@ -46,12 +46,14 @@ def problem(rule: str, path: FieldPath, message: str, fix: str, found: str = "")
 def places(subject: Subject) -> list[Place]:
     """Every place of a pod where resources may stand."""
     spec = _map(subject.object.get("spec"))
-    found = [
-        _place(part, ("spec", part, index), container.get("resources"), container.get("restartPolicy") == "Always")
-        for part in LISTS
-        for index, container in enumerate(subject.deadline.each(_list(spec.get(part))))
-        if isinstance(container, dict) and container.get("resources") is not None
-    ]
+    found = []
+    for part in LISTS:
+        if part in spec:
+            for index, container in enumerate(subject.deadline.each(_list(spec[part]))):
+                resources = _map(container).get("resources")
+                if resources:
+                    restarts = container.get("restartPolicy") == "Always"
+                    found.append(_place(part, ("spec", part, index), resources, restarts))
     if spec.get("resources") is not None:
         found.append(_place("pod", ("spec",), spec["resources"]))
     if overhead := _map(spec.get("overhead")):
