@@ -1,6 +1,6 @@
 """The names that the expressions of one invocation see, with their values.
 
-Puts together what request_context.py and the facts room compute; nothing that no expression of the policy reads.
+Puts together what request_context.py and facts/ compute; nothing that no expression of the policy reads.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A native object is decoded into Go's types after every mutation: a value of the 
 error, empty lists and maps vanish, a null is as good as absent. Only what a patch changed is looked at; the rest has
 been decoded before. Custom resources are not typed and stay as they are. Source: sigs.k8s.io/json as
 k8s.io/apimachinery v0.36 pkg/runtime/serializer/json uses it, pkg/runtime/converter.go for ApplyConfiguration; the
-fields of kinds are those of the patch room's schema.
+fields of kinds are those of the schema in patch/.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which packages of this room have what: the one list that names them. Nothing registers itself when it is imported.
+"""Which packages of facts have what: the one list that names them. Nothing registers itself when it is imported.
 
 A package is imported when a policy asks for something of it, so that start-up costs what is used.
 """
@@ -111,4 +111,4 @@ SHIPPED: Final = Registry(
         Package(module="webhook.facts.opensandbox", facts=("sandbox",)),
     )
 )
-"""The packages of this room, a row each."""
+"""The packages, a row each."""

@@ -1,1 +1,1 @@
-"""The policy room."""
+"""The compiled set of policies, and which of them a request concerns."""

@@ -1,6 +1,6 @@
-"""The building stands: imports go down, every third-party package has its rooms, what is declared is used.
+"""Imports go down, each third-party package is imported in its folders alone, and what is declared is used.
 
-Floors are those of the architecture, with floor 0 and 1 spelt out in the order in which their modules use each other.
+The layers are those of ARCHITECTURE.md; of single modules, those that use each other are in different layers.
 """
 
 import ast
@@ -15,7 +15,7 @@ import webhook
 
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
-FLOORS = (
+LAYERS = (
     {"log_writer", "names", "releases", "terminal", "wording"},
     {"attributes", "errors", "problem"},
     {"decisions", "deadline", "paths", "logs", "shipped"},
@@ -36,14 +36,14 @@ FLOORS = (
     {"cli"},
     {"__main__"},
 )
-FLOOR = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
+LAYER = {folder: height for height, folders in enumerate(LAYERS) for folder in folders}
 
 CEL = {"library": 0, "syntax": 1, "check": 2, "compile": 3, "estimate": 3}
-"""The rooms inside cel/, which go strictly down too; what stands beside them puts them together."""
+"""The folders inside cel/, whose imports go strictly down, too; the modules of cel/ itself put them together."""
 
 DISTRIBUTIONS = {"celpy": "cel-python", "yaml": "pyyaml", "re2": "google-re2", "prometheus_client": "prometheus-client"}
 """Distributions that are not named like their package."""
-ROOMS = {
+FOLDERS = {
     "celpy": {"cel/reference_engine"},
     "re2": {"cel"},
     "kubernetes": {"cluster", "certs"},
@@ -80,8 +80,8 @@ def imports(path):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def room(path, package):
-    """The room of a module, and the module itself in it: `cel`, `cel/parser`."""
+def folder_of(path, package):
+    """The folder of a module, and the module itself in it: `cel`, `cel/parser`."""
     parts = path.relative_to(package).with_suffix("").parts
     return parts[0], "/".join(parts)
 
@@ -89,7 +89,7 @@ def room(path, package):
 def upward(package):
     """Imports inside the package that do not go strictly down."""
     for path in sorted(package.rglob("*.py")):
-        own, module = room(path, package)
+        own, module = folder_of(path, package)
         for name in imports(path):
             top, _, rest = name.partition(".")
             other = rest.split(".")[0]
@@ -97,47 +97,48 @@ def upward(package):
                 top == "webhook"
                 and own != "__init__"
                 and other != own
-                and other in FLOOR
-                and FLOOR[other] >= FLOOR[own]
+                and other in LAYER
+                and LAYER[other] >= LAYER[own]
             ):
                 yield f"{module} -> {name}"
 
 
 def strangers(package, name_of_package=""):
-    """Third-party imports outside their rooms."""
+    """Third-party imports outside their folders."""
     for path in sorted(package.rglob("*.py")):
-        own, module = room(path, package)
+        own, module = folder_of(path, package)
         for name in imports(path):
-            allowed = ROOMS.get(name.split(".")[0])
+            allowed = FOLDERS.get(name.split(".")[0])
             if allowed is not None and not allowed & {name_of_package or own, module}:
                 yield f"{module} -> {name}"
 
 
-def test_every_module_has_a_floor():
-    rooms = {room(path, PACKAGE)[0] for path in PACKAGE.rglob("*.py")}
-    assert rooms - {"__init__"} <= set(FLOOR)
+def test_every_module_has_a_layer():
+    folders = {folder_of(path, PACKAGE)[0] for path in PACKAGE.rglob("*.py")}
+    assert folders - {"__init__"} <= set(LAYER)
 
 
 def test_imports_go_strictly_down():
     assert list(upward(PACKAGE)) == []
 
 
-def test_architecture_names_the_floors():
+def test_architecture_names_the_layers():
     text = (ROOT / "ARCHITECTURE.md").read_text()
-    table = text[text.index("<!-- floors:") : text.index("<!-- end -->")]
+    table = text[text.index("<!-- layers:") : text.index("<!-- end -->")]
     shown = {
-        int(height): set(re.findall(r"`(\w+)`", rooms)) for height, rooms in re.findall(r"\| (\d+) \| (.*) \|", table)
+        int(height): set(re.findall(r"`(\w+)`", folders))
+        for height, folders in re.findall(r"\| (\d+) \| (.*) \|", table)
     }
-    lowest = next(height for height, rooms in enumerate(FLOORS) if "yamlfile" in rooms)
-    assert shown == {height - lowest + 4: rooms for height, rooms in enumerate(FLOORS) if height >= lowest}
+    lowest = next(height for height, folders in enumerate(LAYERS) if "yamlfile" in folders)
+    assert shown == {height - lowest + 4: folders for height, folders in enumerate(LAYERS) if height >= lowest}
     folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert folders == set(re.findall(r"\| `(\w+)/` \|", text))
 
 
-def test_the_rooms_of_cel_go_strictly_down():
+def test_the_folders_of_cel_go_strictly_down():
     assert {path.name for path in (PACKAGE / "cel").iterdir() if path.is_dir()} - {"__pycache__"} == set(CEL)
     found = [
-        f"{room(path, PACKAGE)[1]} -> {name}"
+        f"{folder_of(path, PACKAGE)[1]} -> {name}"
         for own, height in CEL.items()
         for path in (PACKAGE / "cel" / own).rglob("*.py")
         for name in imports(path)
@@ -147,17 +148,20 @@ def test_the_rooms_of_cel_go_strictly_down():
     assert found == []
 
 
-def test_third_party_packages_stay_in_their_rooms():
+def test_third_party_packages_stay_in_their_folders():
     assert list(strangers(PACKAGE)) == []
     assert list(strangers(ROOT / "certs", "certs")) == []
 
 
-def test_certs_knows_nothing_of_the_webhook_and_few_rooms_know_certs():
+def test_certs_knows_nothing_of_the_webhook_and_few_folders_know_certs():
     assert [
         name for path in (ROOT / "certs").rglob("*.py") for name in imports(path) if name.startswith("webhook")
     ] == []
     users = {
-        room(path, PACKAGE)[0] for path in PACKAGE.rglob("*.py") for name in imports(path) if name.startswith("certs")
+        folder_of(path, PACKAGE)[0]
+        for path in PACKAGE.rglob("*.py")
+        for name in imports(path)
+        if name.startswith("certs")
     }
     assert users <= {"commands", "server"}
 
@@ -185,7 +189,7 @@ def imported():
 
 
 def test_what_is_imported_is_declared():
-    outside = {name for name in imported() if name in ROOMS}
+    outside = {name for name in imported() if name in FOLDERS}
     needed = {BROUGHT_BY.get(name, DISTRIBUTIONS.get(name, name)) for name in outside}
     assert needed <= declared()
 
@@ -198,7 +202,7 @@ def test_what_is_declared_is_imported():
 def test_every_import_is_the_standard_library_ours_or_known():
     import sys
 
-    assert imported() - set(sys.stdlib_module_names) - {"webhook", "certs"} <= set(ROOMS)
+    assert imported() - set(sys.stdlib_module_names) - {"webhook", "certs"} <= set(FOLDERS)
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("__init__.py")), ids=lambda path: str(path.parent.name))
@@ -234,7 +238,7 @@ def test_every_module_says_what_it_knows():
 
 
 def test_heavy_packages_are_imported_only_when_used():
-    """Start-up time: neither the package nor its rooms of data pull in what only a live cluster or a server needs."""
+    """Start-up time: neither the package nor its folders of data import what only a live cluster or a server needs."""
     import subprocess
     import sys
 
