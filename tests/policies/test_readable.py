@@ -31,7 +31,6 @@ TO_PORT = frozenset(
         "trainer",
         "trainer-runtimes",
         "training-jobs",
-        "trainjob-num-proc-per-node",
     )
 )
 """Folders that do not keep the limits yet. A folder that keeps them must not stand here."""
