@@ -206,11 +206,11 @@ def _parse_small(number: tuple[str, str], base: int, exponent: int, form: Format
     whole, fraction = number
     digits = whole + fraction
     if base == 10:
-        scale, factor, room = exponent - len(fraction), 1, _FAST_DIGITS - len(digits)
+        scale, factor, digits_left = exponent - len(fraction), 1, _FAST_DIGITS - len(digits)
     else:
         # one binary digit is taken as 0.3 decimal ones
-        scale, factor, room = 0, 1 << exponent, -1 if fraction else 15 - len(whole) - exponent * 3 // 10 - 1
-    if room < 0 or scale < _NANO:
+        scale, factor, digits_left = 0, 1 << exponent, -1 if fraction else 15 - len(whole) - exponent * 3 // 10 - 1
+    if digits_left < 0 or scale < _NANO:
         return None
     if base == 2:
         is_canonical = int(digits) & 0x07 != 0

@@ -90,7 +90,7 @@ def test_what_is_gone_or_was_never_counted_changes_nothing() -> None:
         port.limit.forget(one)
     port.limit.completed(one)
     port.limit.grew(one, 100)
-    port.limit.make_room()
+    port.limit.end_one()
     assert (len(port.limit), port.limit.read_bytes, port.aborted) == (0, 0, [])
 
 

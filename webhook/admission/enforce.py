@@ -110,12 +110,12 @@ def native_warning(decision: Decision) -> str:
 def _passed_on(texts: Iterable[str]) -> tuple[str, ...]:
     """Warnings in the API server's own words, none twice, as many as it passes on: it shortens them itself."""
     kept: list[str] = []
-    room = MAX_WARNINGS
+    remaining = MAX_WARNINGS
     for said in dict.fromkeys(texts):
-        if room <= 0:
+        if remaining <= 0:
             break
         kept.append(text.ended(said, MAX_MESSAGE))
-        room -= min(len(said), MAX_WARNING)
+        remaining -= min(len(said), MAX_WARNING)
     return tuple(kept)
 
 
@@ -128,13 +128,13 @@ def bounded(texts: Iterable[str]) -> tuple[str, ...]:
     if sum(map(len, lines)) <= MAX_WARNINGS:
         return tuple(lines)
     kept: list[str] = []
-    room = MAX_WARNINGS - _MORE
+    remaining = MAX_WARNINGS - _MORE
     for line in lines:
-        shown = line if kept else text.ended(line, room)
-        if len(shown) > room:
+        shown = line if kept else text.ended(line, remaining)
+        if len(shown) > remaining:
             break
         kept.append(shown)
-        room -= len(shown)
+        remaining -= len(shown)
     left = len(lines) - len(kept)
     return (*kept, f"and {counted(left, 'more warning')}") if left else tuple(kept)
 
@@ -153,8 +153,8 @@ def audit_annotations(decisions: Sequence[Decision]) -> Mapping[str, str]:
             published.setdefault(f"{decision.policy}/{key}", {})[value] = None
         if not failure and decision.action == "deny" and ValidationAction.AUDIT in decision.actions:
             failure = _failure(decision)
-    found = {key: text.ended(", ".join(values), MAX_ANNOTATION) for key, values in published.items()}
-    return {**found, FAILURE_KEY: failure} if failure else found
+    annotations = {key: text.ended(", ".join(values), MAX_ANNOTATION) for key, values in published.items()}
+    return {**annotations, FAILURE_KEY: failure} if failure else annotations
 
 
 def _failure(decision: Decision) -> str:

@@ -43,6 +43,7 @@ def takes(kind: type[Settings], *names: str) -> Callable[[Callable[..., int]], C
 
         kept = [each for each in own.parameters.values() if each.name != "settings"]
         flags = [_parameter(each) for each in wanted]
+        # Typer makes a command's flags from the signature and the annotations of its function
         signature = own.replace(parameters=[*kept, *flags])
         run.__signature__ = signature  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in (*kept, *flags)} | {"return": int}

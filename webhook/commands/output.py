@@ -60,6 +60,7 @@ def deliver(outputs: Sequence[Output], texts: Mapping[str, Text]) -> None:
         texts: format -> the function that makes its text.
     """
     for output in _files_first(outputs):
+        # made now and not before: a text that nobody chose may be long
         text = texts[output.format]()
         if output.file:
             Path(output.file).write_text(text, encoding="utf-8")

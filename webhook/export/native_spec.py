@@ -244,7 +244,7 @@ class _Several:
 
     def _of_one(self, written: str) -> str:
         tree = self._policy.read(written)
-        if any(isinstance(each, Ident) and each.name == "variables" for each in _beside_variables(tree)):
+        if any(isinstance(each, Ident) and each.name == "variables" for each in _without_variables(tree)):
             raise Unrewritable("an expression uses `variables` without selecting a variable by its name")
         try:
             return source(_replaced(self._inliner.inline(tree), self._objects))
@@ -267,13 +267,13 @@ class _Several:
         }
 
 
-def _beside_variables(tree: Node) -> Iterator[Node]:
+def _without_variables(tree: Node) -> Iterator[Node]:
     """The nodes of a tree without those of `variables.name`."""
     if rewrite.variable(tree):
         return
     yield tree
     for child in children(tree):
-        yield from _beside_variables(child)
+        yield from _without_variables(child)
 
 
 def _replaced(tree: Node, given: Mapping[str, Node]) -> Node:

@@ -110,10 +110,10 @@ def _path(name: str) -> FieldPath:
 
 
 def _one_of(name: str, own: Mapping[str, str], values: tuple[str, ...]) -> FieldError | None:
-    found = own.get(name)
-    if found is None or found in values:
+    value = own.get(name)
+    if value is None or value in values:
         return None
-    return invalid(_path(name), found, f"expected one of: {', '.join(values)}")
+    return invalid(_path(name), value, f"expected one of: {', '.join(values)}")
 
 
 def _unknown(name: str) -> FieldError:

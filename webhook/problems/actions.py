@@ -36,10 +36,10 @@ def chosen(param: JSON) -> Mapping[str, Action]:
 
 @lru_cache(maxsize=64)
 def _chosen(lists: tuple[str, ...]) -> Mapping[str, Action]:
-    found: dict[str, Action] = {}
+    actions: dict[str, Action] = {}
     for text, action in zip(lists, _ACTIONS.values(), strict=True):  # the strictest last
-        found.update(dict.fromkeys(filter(None, _SEPARATOR.split(text)), action))
-    return found
+        actions.update(dict.fromkeys(filter(None, _SEPARATOR.split(text)), action))
+    return actions
 
 
 def action(rule: str, catalogue: Catalogue, named: Mapping[str, Action]) -> Action:

@@ -90,8 +90,8 @@ class Reading:
     def refuse(self, document: yamlfile.Document, path: FieldPath, message: str) -> None:
         """Note a mistake at its place."""
         line, column = document.position(path)
-        found = Problem(message=message, file=document.file, line=line, column=column, path=render(path))
-        self.problems.append(found)
+        problem = Problem(message=message, file=document.file, line=line, column=column, path=render(path))
+        self.problems.append(problem)
 
     def fields(
         self, document: yamlfile.Document, path: FieldPath, value: Any, known: Iterable[str]
@@ -105,9 +105,9 @@ class Reading:
                 self.refuse(document, (*path, name), f"unknown field: expected one of {', '.join(known)}")
         return value
 
-    def is_name(self, document: yamlfile.Document, path: FieldPath, found: Any) -> bool:
+    def is_name(self, document: yamlfile.Document, path: FieldPath, value: Any) -> bool:
         """Say whether a text is a name of a group or a rule."""
-        if isinstance(found, str) and _NAME.fullmatch(found):
+        if isinstance(value, str) and _NAME.fullmatch(value):
             return True
         self.refuse(document, path, "must be a name of lower case letters, digits and dashes")
         return False
@@ -144,6 +144,6 @@ def _group(document: yamlfile.Document, reading: Reading) -> Iterator[Rule]:
     for name, own in rules.items():
         path: FieldPath = ("rules", name)
         if reading.is_name(document, path, name):
-            found = reading.rule(document, path, {**shared, **reading.fields(document, path, own, _RULE), "name": name})
-            if found is not None:
-                yield found
+            rule = reading.rule(document, path, {**shared, **reading.fields(document, path, own, _RULE), "name": name})
+            if rule is not None:
+                yield rule

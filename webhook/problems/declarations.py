@@ -77,12 +77,12 @@ def value(problem: Problem, action: str) -> JSON:
     }
 
 
-def listed(found: Iterable[JSON]) -> tuple[Listed, ...]:
+def listed(values: Iterable[JSON]) -> tuple[Listed, ...]:
     """The problems that an expression gives back."""
     return tuple(
         (
             Problem(code=str(each["code"]), **{name: each[name] for name in ("path", "message", "fix", "found")}),
             "Warn" if each["action"] == "Warn" else "Deny",
         )
-        for each in found
+        for each in values
     )

@@ -31,17 +31,17 @@ def read(document: yamlfile.Document) -> Mapping[str, tuple[Rule, ...]]:
     """
     reading = Reading()
     value = reading.fields(document, (), document.value, _FIELDS)
-    found: dict[str, tuple[Rule, ...]] = {}
+    rules: dict[str, tuple[Rule, ...]] = {}
     policies = value.get("policies")
     if not isinstance(policies, dict):
         reading.refuse(document, ("policies",), "must be a map of policies, each with a list of rules")
         policies = {}
     if reading.is_name(document, ("group",), value.get("group")):
         shared = {name: value[name] for name in ("group", "refused_by", "source") if name in value}
-        found = {str(name): tuple(_rules(document, reading, name, each, shared)) for name, each in policies.items()}
+        rules = {str(name): tuple(_rules(document, reading, name, each, shared)) for name, each in policies.items()}
     if reading.problems:
         raise InputError(*reading.problems)
-    return found
+    return rules
 
 
 def _rules(

@@ -44,10 +44,10 @@ def listed(texts: Sequence[str], longest: int, most: int = 1_000_000) -> str:
     if len(texts) <= most and len(whole) <= longest:
         return whole
     kept = [ended(texts[0], longest - _LAST)]
-    room = longest - _LAST - len(kept[0])
+    remaining = longest - _LAST - len(kept[0])
     for text in texts[1:most]:
-        room -= len(text) + 2
-        if room < 0:
+        remaining -= len(text) + 2
+        if remaining < 0:
             break
         kept.append(text)
     left = len(texts) - len(kept)

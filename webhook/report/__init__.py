@@ -1,1 +1,1 @@
-"""What was found, and one file per format that it is written in."""
+"""Findings, answers and case results, and one file per format that they are written in."""

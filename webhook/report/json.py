@@ -43,6 +43,7 @@ class Findings:
             ],
             "objects": totals.entries,
             "files": totals.files,
+            # last, since it is known last: findings are let go as they are written
             "summary": {str(result): count for result, count in totals.results.items()},
         }
         closing = "\n  ]" if self._comma else "]"

@@ -33,13 +33,13 @@ Rules: TypeAlias = Mapping[str, Rule]
 
 def rules(policies: PolicySet) -> Rules:
     """The rules of all policies, in the order of their names: those that a policy names, and the policy itself."""
-    found: dict[str, Rule] = {}
+    made: dict[str, Rule] = {}
     for policy in policies.policies:
         described = " ".join(policy.annotations.get("kubernetes.io/description", "").split())
-        found[policy.name] = _rule(policy, policy.name, described)
+        made[policy.name] = _rule(policy, policy.name, described)
         for rule in (*policy.catalogue.values(), *policy.named):
-            found.setdefault(rule.id, _rule(policy, rule.id, rule.title))
-    return found
+            made.setdefault(rule.id, _rule(policy, rule.id, rule.title))
+    return made
 
 
 def _rule(policy: Policy, name: str, description: str) -> Rule:

@@ -100,9 +100,9 @@ class Acceptor:
             self._take(client)
 
     def _hold_on(self, error: OSError) -> None:
-        """Make room and pause: the system has nothing left for a further socket."""
+        """End one connection and pause: the system has nothing left for a further socket."""
         self._log.error("cannot accept connections", error=error.strerror or str(error), connections=len(self.limit))
-        self.limit.make_room()
+        self.limit.end_one()
         self._loop.remove_reader(self._listening)
         self._loop.call_later(_PAUSE_S, self._resume)
 

@@ -1,4 +1,4 @@
-"""How many connections a port has at most, and which one makes room for the next.
+"""How many connections a port has at most, and which one ends for the next.
 
 Knows connections by what they tell of themselves; nothing of sockets and TLS. The newcomer is always let in: whoever
 fills the port with connections, idle or half open, cannot lock the API server out, only end older ones.
@@ -52,7 +52,7 @@ class ConnectionLimit:
     def admit(self, connection: BoundedConnection) -> None:
         """Count a newcomer; when there is no place, the one that can best be spared is aborted."""
         while len(self) >= self._most:
-            self.make_room()
+            self.end_one()
         connection.register = self
         connection.since = connection.loop.time()
         self._unproven[connection] = None
@@ -77,7 +77,7 @@ class ConnectionLimit:
             self.read_bytes -= connection.largest_read
             self._show()
 
-    def make_room(self) -> None:
+    def end_one(self) -> None:
         """Abort the connection that can best be spared, if there is any."""
         victim = self._spared()
         if victim is not None:

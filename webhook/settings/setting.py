@@ -97,7 +97,7 @@ def read(kind: type[S], flags: Mapping[str, Any], environment: Mapping[str, str]
     for each in declared(kind):
         if each.name in given:
             chosen[each.name] = _of_flag(each, given[each.name])
-        elif value := environment.get(each.variable):
+        elif value := environment.get(each.variable):  # manifests often set a variable to "" to mean: not set
             chosen[each.name] = each.read(value, each.variable)
     return kind(**chosen, given=frozenset(given))
 
@@ -107,5 +107,6 @@ def _of_flag(each: Setting, value: Any) -> Any:
     if isinstance(value, str):
         return each.read(value, each.flag)
     if isinstance(value, list):
+        # not split: a shell has taken the values apart already, and a name may hold a comma
         return tuple(part.strip() if isinstance(part, str) else part for part in value)
     return value

@@ -63,6 +63,7 @@ def whole(metavar: str, least: int, most: int | None = None) -> ValueType:
     bounds = f"from {least} to {most}" if most is not None else f"of {least} or more"
 
     def read(value: str) -> int:
+        # int() alone takes blanks, underscores and the digits of other scripts
         if not re.fullmatch(r"-?\d{1,18}", value) or not least <= int(value) <= (most or int(value)):
             raise ValueError(f"is not a whole number {bounds}")
         return int(value)

@@ -48,12 +48,12 @@ def examples(folders: Iterable[Path], how: Options) -> Mapping[str, Pair]:
     Raises:
         InputError: a suite has mistakes.
     """
-    found: dict[str, dict[bool, Example]] = {}
+    by_rule: dict[str, dict[bool, Example]] = {}
     for suite in find.suites(list(folders)):
         if find.is_own(suite):
-            for each in _of_suite(suite, how, found):
-                found.setdefault(each.rule, {}).setdefault(each.is_bad, each)
-    return {rule: Pair(bad=pair.get(True), good=pair.get(False)) for rule, pair in found.items()}
+            for each in _of_suite(suite, how, by_rule):
+                by_rule.setdefault(each.rule, {}).setdefault(each.is_bad, each)
+    return {rule: Pair(bad=pair.get(True), good=pair.get(False)) for rule, pair in by_rule.items()}
 
 
 def _of_suite(suite: Suite, how: Options, known: Mapping[str, Mapping[bool, Example]]) -> Iterator[Example]:

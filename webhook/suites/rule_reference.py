@@ -36,13 +36,13 @@ class _Stated:
 
 def stated(policies: Iterable[Policy]) -> Mapping[str, _Stated]:
     """Every rule that policies state, by its id, in the order of the policies."""
-    found: dict[str, _Stated] = {}
+    by_id: dict[str, _Stated] = {}
     for policy in policies:
         for rule in (*policy.catalogue.values(), *policy.named):
-            entry = found.setdefault(rule.id, _Stated(rule, []))
+            entry = by_id.setdefault(rule.id, _Stated(rule, []))
             if policy not in entry.policies:
                 entry.policies.append(policy)
-    return found
+    return by_id
 
 
 def markdown(policies: Iterable[Policy], examples: Mapping[str, Pair]) -> str:

@@ -45,8 +45,8 @@ def _coordinated(coordinator: JSON, subdomain: str) -> tuple[int, str, str]:
     """Without a subdomain, the label's value has the name twice."""
     job = text(coordinator.get("replicatedJob"))
     indexes = (whole(coordinator.get(field)) or 0 for field in ("jobIndex", "podIndex"))
-    room = MOST - len("-".join(("", job, *map(str, indexes)))) - 1
-    return (room - len(subdomain) if subdomain else room // 2), "coordinator", job
+    remaining = MOST - len("-".join(("", job, *map(str, indexes)))) - 1
+    return (remaining - len(subdomain) if subdomain else remaining // 2), "coordinator", job
 
 
 def replicas(job: JSON) -> int:
