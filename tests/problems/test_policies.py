@@ -263,3 +263,10 @@ def test_the_readme_names_every_field_of_a_problem():
 def test_the_examples_of_the_readme_compile(example):
     place = with_problems(Environment(), SHIPPED.catalogue(SHIPPED.groups))
     assert compiled_engine().compile(example, place)
+
+
+def test_a_fault_of_a_check_is_no_error_of_the_policy():
+    """It must surface as what it is, not as a missing attribute that failurePolicy may ignore."""
+    with pytest.raises(RuntimeError, match="`problems` could not be computed") as caught:
+        said(policies(), article(price=5), param())
+    assert isinstance(caught.value.__cause__, AttributeError)

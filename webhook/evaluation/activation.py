@@ -21,6 +21,9 @@ from webhook.policy.declarations import REQUEST_RESOURCE
 from webhook.policy.matching import Match
 from webhook.problems.declarations import PROBLEMS
 
+_TAKEN_FOR_CEL = (KeyError, TypeError, AttributeError, IndexError)
+"""What a compiled expression would take for an error of its own, and hide as a missing attribute."""
+
 
 class Activation(dict[str, Any]):
     """Names with their values; a fact is computed when an expression first reads it, so conditions can spare it."""
@@ -32,7 +35,10 @@ class Activation(dict[str, Any]):
         return super().__contains__(name) or name in self.facts
 
     def __missing__(self, name: str) -> Any:
-        value = self[name] = self.facts[name]()
+        try:
+            value = self[name] = self.facts[name]()
+        except _TAKEN_FOR_CEL as fault:
+            raise RuntimeError(f"a fault of claimgate: `{name}` could not be computed") from fault
         return value
 
 

@@ -14,7 +14,9 @@ from webhook.problem import Problem
 
 def pod_resources(subject: Subject) -> Iterator[Problem]:
     """What Kubernetes refuses of the resources of a pod."""
-    spec = subject.object.get("spec") or {}
+    spec = subject.object.get("spec")
+    if not isinstance(spec, dict):
+        return
     found = resource_validation.places(subject)
     for place in found:
         if place.part == "ephemeralContainers":
