@@ -59,6 +59,7 @@ def test_text_is_read(name, text, value):
         ("cel_engine", "x", "`x` is not one of compiled, celpy"),
         ("api_server_text", "maybe", "`maybe` is not a truth value; write true or false"),
         ("port", "70000", "`70000` is not a whole number from 0 to 65535"),
+        ("port", "８４４３", "`８４４３` is not a whole number from 0 to 65535"),
         ("port", "http", "`http` is not a whole number from 0 to 65535"),
         ("max_connections", "0", "`0` is not a whole number of 1 or more"),
         ("timeout", "0", "`0` is not a number of 0.1 or more seconds"),

@@ -64,7 +64,7 @@ def whole(metavar: str, least: int, most: int | None = None) -> ValueType:
 
     def read(value: str) -> int:
         # int() alone takes blanks, underscores and the digits of other scripts
-        if not re.fullmatch(r"-?\d{1,18}", value) or not least <= int(value) <= (most or int(value)):
+        if not re.fullmatch(r"-?[0-9]{1,18}", value) or not least <= int(value) <= (most or int(value)):
             raise ValueError(f"is not a whole number {bounds}")
         return int(value)
 
@@ -121,7 +121,7 @@ def _names(value: str) -> tuple[str, ...]:
 
 
 def _bytes(value: str) -> int:
-    match = re.fullmatch(r"([1-9]\d{0,17})(Ki|Mi|Gi|)", value)
+    match = re.fullmatch(r"([1-9][0-9]{0,17})(Ki|Mi|Gi|)", value)
     if match is None:
         raise ValueError("is not a size; write bytes, or a number with Ki, Mi or Gi")
     return int(match[1]) << _UNITS[match[2]]
