@@ -1,5 +1,7 @@
 """Judging an answer: what a case does not mention is not looked at, what differs is said so that one can act on it."""
 
+from dataclasses import replace
+
 import pytest
 
 from webhook.admission.phases import Outcome
@@ -36,6 +38,7 @@ def said(evaluation, message):
         pytest.param({"matched": False}, outcome(), id="not matched"),
         pytest.param({"patched": {"a": {"b": 1}}}, outcome(changed={"a": {"b": 1, "c": 2}}), id="a part of the object"),
         pytest.param({"patch": []}, outcome(), id="no patch"),
+        pytest.param({"allowed": True, "rules": ["g/a", "g/b"]}, outcome(), id="several rules that are kept"),
         pytest.param({"audit_annotations": {"p/k": "v"}}, outcome(audit_annotations={"p/k": "v"}), id="annotations"),
     ],
 )
@@ -54,6 +57,12 @@ def test_what_is_as_expected_passes(expected, found):
         ),
         pytest.param(
             {"allowed": False}, outcome(), "verdict: expected denied, found allowed", id="allowed instead of denied"
+        ),
+        pytest.param(
+            {"warnings": [""], "rules": ["g/b"]},
+            outcome(warnings=("x",), decisions=[replace(said("deny", "x"), action="deny", rule="g/a")]),
+            "rule: expected `g/b` to be broken, found broken rules: g/a",
+            id="another rule",
         ),
         pytest.param({"code": 400}, outcome(False), "code: expected 400, found 422", id="another code"),
         pytest.param(

@@ -59,8 +59,9 @@ def examples(folders: Iterable[Path], how: Options) -> Mapping[str, Pair]:
 def _of_suite(suite: Suite, how: Options, known: Mapping[str, Mapping[bool, Example]]) -> Iterator[Example]:
     policies = cache(lambda: load([suite.policies()], how))
     for case in own.cases(suite):
-        if case.rule is not None and case.is_bad not in known.get(case.rule, {}):
-            yield _example(case, case.rule, suite, policies, how)
+        for rule in case.rules:
+            if case.is_bad not in known.get(rule, {}):
+                yield _example(case, rule, suite, policies, how)
 
 
 def _example(case: CaseModel, rule: str, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> Example:

@@ -18,8 +18,8 @@ class Expectation:
 
     message is a part of the denial's text. warnings, unknown and errors are parts of the texts, one for each and no
     others. patched is a part of the object that comes out, patched_object all of it, patch the exact operations.
-    matched says whether any policy had something to decide. rule is the id of a rule that is broken where the request
-    is denied or warned of, and not broken otherwise.
+    matched says whether any policy had something to decide. rules are ids of rules that are broken where the request
+    is denied or warned of, and kept otherwise.
     """
 
     allowed: bool | None = None
@@ -35,7 +35,7 @@ class Expectation:
     patched_object: JSON = None
     patch: Sequence[JSON] | None = None
     audit_annotations: Mapping[str, str] | None = None
-    rule: str | None = None
+    rules: Sequence[str] = ()
 
     def judge(self, outcome: Outcome) -> tuple[str, ...]:
         """Every difference between this and what came out."""
@@ -48,9 +48,10 @@ class Expectation:
 
     def _rule(self, outcome: Outcome) -> Iterator[str]:
         actual = broken(outcome)
-        if self.rule is not None and (self.rule in actual) is not self.is_bad:
-            wanted = "broken" if self.is_bad else "kept"
-            yield f"rule: expected `{self.rule}` to be {wanted}, found broken rules: {', '.join(actual) or 'none'}"
+        wanted = "broken" if self.is_bad else "kept"
+        for rule in self.rules:
+            if (rule in actual) is not self.is_bad:
+                yield f"rule: expected `{rule}` to be {wanted}, found broken rules: {', '.join(actual) or 'none'}"
 
     def _verdict(self, outcome: Outcome) -> Iterator[str]:
         verdict, status = outcome.verdict, outcome.verdict.status

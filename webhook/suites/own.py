@@ -48,13 +48,14 @@ class ExpectModel(_Model):
 class CaseModel(_Model):
     """One case: the request, what the cluster holds, and what is expected.
 
-    `rule` is the id of the rule that the case is an example of: a bad one where it denies or warns, else a good one.
+    `rule` is the id of the rule that the case is an example of, or a list of them: a bad example where it denies or
+    warns, else a good one.
 
     A DELETE has no object but the one that goes, which `input` or `oldInput` may give.
     """
 
     name: str = Field(min_length=1)
-    rule: str | None = None
+    rule: str | list[str] = []
     input: Any = None
     old_input: Any = Field(default=None, alias="oldInput")
     operation: Literal["CREATE", "UPDATE", "DELETE", "CONNECT"] = "CREATE"
@@ -73,6 +74,11 @@ class CaseModel(_Model):
     def subject(self) -> Any:
         """What the request is about."""
         return self.old_input if self.input is None and self.operation == "DELETE" else self.input
+
+    @property
+    def rules(self) -> list[str]:
+        """The rules that the case is an example of."""
+        return [self.rule] if isinstance(self.rule, str) else self.rule
 
 
 class SuiteModel(_Model):
@@ -135,7 +141,7 @@ def _problem(document: yamlfile.Document, path: FieldPath, message: str) -> Prob
 
 def _mismatches(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
     outcome = answer(request(case, suite, policies, how))
-    return Expectation(rule=case.rule, **case.expect.model_dump()).judge(outcome)
+    return Expectation(rules=case.rules, **case.expect.model_dump()).judge(outcome)
 
 
 def request(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> Request:
