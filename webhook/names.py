@@ -13,7 +13,8 @@ from typing import Final
 DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 """An RFC 1123 label, of whatever length: a part of a longer name may be one."""
 DNS_SUBDOMAIN: Final = re.compile(rf"{DNS_LABEL.pattern}(\.{DNS_LABEL.pattern})*")
-_LABEL_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+DNS_1035_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+"""An RFC 1035 label, of whatever length."""
 _KEY: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _LABEL_VALUE: Final = re.compile(rf"({_KEY.pattern})?")
 _KEY_TEXT: Final = (
@@ -50,12 +51,12 @@ def dns1123_subdomain(text: str, unit: str = "bytes") -> list[str]:
 def dns1035_label(text: str, unit: str = "bytes") -> list[str]:
     """A DNS-1035 label: the name of a Service, an API version, a kind in lower case."""
     complaints = _too_long(text, _LONGEST_LABEL, unit)
-    if not _LABEL_1035.fullmatch(text):
+    if not DNS_1035_LABEL.fullmatch(text):
         rule = (
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
             "character, and end with an alphanumeric character"
         )
-        complaints.append(_rule(rule, _LABEL_1035, "my-name", "abc-123"))
+        complaints.append(_rule(rule, DNS_1035_LABEL, "my-name", "abc-123"))
     return complaints
 
 

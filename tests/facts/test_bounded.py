@@ -29,7 +29,7 @@ DOUBLED = [{"name": "E0", "value": "x"}, *({"name": f"E{i}", "value": f"$(E{i - 
     ids=["variables of variables", "a script that doubles a text", "one text many times", "scripts in scripts"],
 )
 def test_what_no_process_can_be_given_is_not_followed(container):
-    assert launch(container)["by"] == ""
+    assert launch(container).by == ""
 
 
 def test_a_command_line_ends_in_time():
@@ -45,7 +45,7 @@ def test_a_sourced_file_may_set_any_variable_that_was_known():
 
 def test_options_that_add_up_are_joined_once():
     said = launch({"command": ["mpirun", *["--mca", "a", "b"] * 3, *["--mca", "rmaps", "oversubscribe"], "python"]})
-    assert said["oversubscribed"]
+    assert said.oversubscribed
     assert Reading().left == Reading.MOST
 
 

@@ -30,7 +30,6 @@ TO_PORT = frozenset(
         "service-mesh",
         "trainer",
         "trainer-runtimes",
-        "training-jobs",
     )
 )
 """Folders that do not keep the limits yet. A folder that keeps them must not stand here."""

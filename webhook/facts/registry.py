@@ -107,7 +107,7 @@ SHIPPED: Final = Registry(
         Package(module="webhook.facts.dra", facts=("dra", "inventory")),
         Package(module="webhook.facts.scheduling", facts=("podGroup", "priorities")),
         Package(module="webhook.facts.trainer", facts=("trainer", "running")),
-        Package(module="webhook.facts.training_jobs", facts=("training",)),
+        Package(module="webhook.facts.training_jobs", facts=("training",), groups=("training-job",)),
         Package(module="webhook.facts.opensandbox", facts=("sandbox",)),
     )
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
@@ -38,6 +38,32 @@ _HOSTS: Final = re.compile(r"(?i)hostfile|_mca_|hydra")
 """What a script says when it changes which hosts or slots mpirun has."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What a command starts.
+
+    Args:
+        by: the launcher, `python` for one program without any, `several` or "".
+        processes: on each node; None where only a running script could tell.
+        per_node: the same as written, `?` for what the script works out.
+        nodes: their number as written, `?` for what the script works out.
+        ranks: processes in all; None where only a running script could tell.
+        hosts: whether it names hosts of its own.
+        oversubscribed: whether it may start more processes than there are slots.
+        whole: whether every option is understood, so that what is not there was not given.
+
+    """
+
+    by: str
+    processes: int | None = None
+    per_node: str = ""
+    nodes: str = ""
+    ranks: int | None = None
+    hosts: bool = False
+    oversubscribed: bool = False
+    whole: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """A command line with its environment; until when it may be followed makes no difference to the answer."""
@@ -47,17 +73,12 @@ class _Asked:
     deadline: Deadline = field(compare=False)
 
 
-def launch(container: JSON, deadline: Deadline | None = None) -> JSON:
-    """`{by, processes, perNode, nodes, ranks, hosts, oversubscribed, whole}` of a container.
-
-    by: the launcher, `python` for one program without any, `several`, or "". processes: on each node, ranks: in all,
-    each a number or null; perNode and nodes: as written, `?` for what the script works out. hosts: it names its own.
-    whole: every option is understood, so what is not there was not given.
-    """
+def launch(container: JSON, deadline: Deadline | None = None) -> Launch:
+    """What the command of a container starts."""
     until = deadline or Deadline()
     env = [each for each in until.paced(items(container.get("env"))) if isinstance(each, dict)]
     argv = tuple(each for side in ("command", "args") for each in until.paced(items(container.get(side))) if text(each))
-    return dict(_launch(_Asked(argv, tuple((text(each.get("name")), _value(each)) for each in env), until)))
+    return _launch(_Asked(argv, tuple((text(each.get("name")), _value(each)) for each in env), until))
 
 
 def _value(variable: JSON) -> str | None:
@@ -66,7 +87,7 @@ def _value(variable: JSON) -> str | None:
 
 
 @lru_cache(maxsize=32)
-def _launch(asked: _Asked) -> JSON:
+def _launch(asked: _Asked) -> Launch:
     """The same, remembered: the roles of a job mostly have one command, and both phases ask."""
     reading = Reading(asked.deadline)
     words, env = asked.deadline.paced(asked.words), asked.env
@@ -77,22 +98,17 @@ def _launch(asked: _Asked) -> JSON:
         started = []
     launchers = [start for start in started if start.launcher is not None]
     if len(launchers) > 1:
-        return _said(SEVERAL)
+        return Launch(by=SEVERAL)
     if launchers:
         said = _described(launchers[0], " ".join(each or "" for variable in env for each in variable))
-        return said | {"hosts": said["hosts"] or (said["by"] in _MPI and any(map(_changes_hosts, asked.words)))}
-    return _said(PYTHON, whole=True) if len(started) == 1 else _said("")
+        return replace(said, hosts=said.hosts or (said.by in _MPI and any(map(_changes_hosts, asked.words))))
+    return Launch(by=PYTHON, whole=True) if len(started) == 1 else Launch(by="")
 
 
 def _changes_hosts(word: str) -> bool:
     """Whether a word is a script that has more to say of hosts than where the job's own are."""
     is_script = any(each in word for each in "\n;&")
     return is_script and _HOSTS.search(_TOLD.sub("", word)) is not None
-
-
-def _said(by: str, **words: JSON) -> JSON:
-    nothing = {"processes": None, "perNode": "", "nodes": "", "ranks": None}
-    return {"by": by, **nothing, "hosts": False, "oversubscribed": False, "whole": False, **words}
 
 
 def _environment(env: Sequence[tuple[str, str | None]], reading: Reading) -> dict[str, str]:
@@ -118,7 +134,7 @@ def _expanded(word: str, known: Mapping[str, str], reading: Reading) -> str:
     return _KUBELET.sub(meant, word)
 
 
-def _described(start: Start, env: str) -> JSON:
+def _described(start: Start, env: str) -> Launch:
     launcher = start.launcher
     assert launcher is not None
     options, whole = _options(launcher, start.arguments)
@@ -130,10 +146,10 @@ def _described(start: Start, env: str) -> JSON:
     processes = _number(per_node)
     if launcher.name == "accelerate":
         processes, ranks = _each(ranks, nodes, whole=whole and "hosts" not in options), None
-    return _said(
-        launcher.name,
+    return Launch(
+        by=launcher.name,
         processes=None if launcher.name == "deepspeed" and "hosts" in options else processes,
-        perNode=per_node,
+        per_node=per_node,
         nodes=nodes,
         ranks=ranks,
         hosts="hosts" in options or _other_hosts(launcher.name, options),

@@ -1,8 +1,7 @@
-"""What a training object says by itself, before any runtime or controller is asked.
+"""What an object of Kubeflow Trainer or a JobSet says by itself, before any runtime or controller is asked.
 
-For Kubeflow Trainer's kinds the fields that the installed release does not have, and for runtimes what JobSet will say
-of them; for the Training Operator's and the MPI Operator's kinds their settings, and their roles: pods, devices and how
-processes start. Never lacks anything.
+The fields that the installed release does not have, and for runtimes what JobSet will say of them. Never lacks
+anything.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ from webhook.facts.trainer import overlays, steps
 from webhook.facts.trainer.fields import unknown
 from webhook.facts.trainer.processes import plugin
 from webhook.facts.trainer.releases import minor
-from webhook.facts.training_jobs.roles import KINDS, Roles, roles
-from webhook.facts.training_jobs.settings import Settings, settings
 from webhook.paths import get
 from webhook.releases import Release, shown
 from webhook.workloads.podsets import group_kind
@@ -31,10 +28,8 @@ _RUNTIMES: Final = ("TrainingRuntime", "ClusterTrainingRuntime")
 def training(obj: JSON, version: Release, old: JSON = None, deadline: Deadline | None = None) -> JSON:
     """The fact `training` of one object, and of what it was before the change."""
     group, kind = group_kind(obj)
-    is_trainer, is_operator = group == "trainer.kubeflow.org", group == "kubeflow.org"
+    is_trainer = group == "trainer.kubeflow.org"
     until = deadline or Deadline()
-    known = roles(obj, kind, until) if is_operator and kind in KINDS else Roles()
-    said = settings(obj, kind) if is_operator and kind in KINDS else Settings()
     shape = kind if is_trainer or group == "jobset.x-k8s.io" else ""
     now, before = shaped(obj, shape), shaped(old, shape)
     runtime = mapping(now.object.get("spec")) if is_trainer and kind in _RUNTIMES else None
@@ -47,12 +42,7 @@ def training(obj: JSON, version: Release, old: JSON = None, deadline: Deadline |
         "plugin": plugin(runtime) if runtime is not None else "",
         "fields": list(unknown(obj, kind, version, until)) if is_trainer else [],
         "notes": list(_notes(now.object, kind, version, until)) if shape else [],
-        "roles": known.found,
-        "name": known.name,
-        "settings": said.values,
-        "unfilled": said.unfilled,
-        "odd": now.wrong + said.odd + known.odd,
-        "open": known.open,
+        "odd": now.wrong,
     }
 
 

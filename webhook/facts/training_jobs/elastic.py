@@ -1,0 +1,84 @@
+"""The elastic policy of PyTorchJobs and PaddleJobs: limits that exclude each other, or that stop the operator.
+
+Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks/pytorch/pytorchjob_webhook.go validateElasticPolicy,
+pkg/controller.v1/pytorch/{elastic,hpa}.go, pkg/apis/kubeflow.org/v1/paddlepaddle_defaults.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.training_jobs.job import Job, problem
+from webhook.problem import Problem
+
+_POLICY: Final = ("spec", "elasticPolicy")
+_LIMITS: Final = ("minReplicas", "maxReplicas")
+
+
+def validate_elastic_policy(job: Job) -> Iterator[Problem]:
+    """Workers to scale, and settings that the operator can read."""
+    if job.kind not in ("PyTorchJob", "PaddleJob"):
+        return
+    if job.given("elasticPolicy") is not None and not job.is_open and "Worker" not in job.roles and _needs_workers(job):
+        message = "must be set because elasticPolicy is about workers"
+        yield problem("elastic-workers", (*job.roles_at, "Worker"), message, "add it, or remove elasticPolicy")
+    if job.kind == "PyTorchJob":
+        yield from _validate_processes(job)
+        yield from _validate_limits(job)
+        yield from _validate_workers(job)
+        if job.given("elasticPolicy", "rdzvConf") == []:  # generateEnvRDZVConf cuts the last comma off an empty text
+            message, fix = "must not be empty because the operator crashes on it", "remove it, or add a key and a value"
+            yield problem("rendezvous-settings", (*_POLICY, "rdzvConf"), message, fix)
+
+
+def _needs_workers(job: Job) -> bool:
+    """The controller of PaddleJobs reads the missing role only where it fills in neither limit."""
+    is_said = (
+        job.given(*at) is not None or job.is_unfilled(*at) for at in (("elasticPolicy", each) for each in _LIMITS)
+    )
+    return job.kind == "PyTorchJob" or not any(is_said)
+
+
+def _validate_processes(job: Job) -> Iterator[Problem]:
+    path = (*_POLICY, "nProcPerNode")
+    if job.given("elasticPolicy", "nProcPerNode") is not None and job.given("nprocPerNode") is not None:
+        message = "must not be set together with spec.nprocPerNode, which replaces it"
+        yield problem("processes-twice", path, message, "remove it")
+    if job.given("elasticPolicy", "nProcPerNode") is not None or job.is_unfilled("elasticPolicy", "nProcPerNode"):
+        yield problem("deprecated-field", path, "is deprecated", "use spec.nprocPerNode")
+
+
+def _validate_limits(job: Job) -> Iterator[Problem]:
+    """PET_NNODES, which is made of both limits; the limits of a PaddleJob reach no pod."""
+    least, most = (job.number("elasticPolicy", name) for name in _LIMITS)
+    if least is not None and most is not None and least > most:
+        message = f"must not be more than maxReplicas, which is `{most}`, because no number of workers is within both"
+        yield problem("elastic-limits", (*_POLICY, "minReplicas"), message, "lower it, or raise maxReplicas", least)
+    if job.given("elasticPolicy", "metrics") is not None:  # hpa.go; autoscaling/v2 wants at least 1 and not less than 0
+        if most is not None and most < 1:
+            message = "must be at least 1 because the HorizontalPodAutoscaler that metrics ask for takes no less"
+            yield problem("autoscaler-limits", (*_POLICY, "maxReplicas"), message, "set 1 or more", most)
+        elif least is not None and least < 0:
+            message = "must not be negative because the HorizontalPodAutoscaler that metrics ask for refuses it"
+            yield problem("autoscaler-limits", (*_POLICY, "minReplicas"), message, "set 1 or more", least)
+
+
+def _validate_workers(job: Job) -> Iterator[Problem]:
+    """Workers outside the limits, of which either one becomes the other where that is not set."""
+    if any(job.is_unfilled("elasticPolicy", name) for name in _LIMITS):
+        return
+    given = {name: value for name in _LIMITS if (value := job.number("elasticPolicy", name)) is not None}
+    limits = [*given.values()]
+    worker = job.roles.get("Worker")
+    if worker is not None and worker.replicas is not None and limits and limits[0] <= limits[-1]:
+        low, high = limits[0], limits[-1]
+        if not low <= worker.replicas <= high:
+            wanted = f"{low}" if low == high else f"between {low} and {high}"
+            message = f"must be {wanted} as in elasticPolicy because the workers are scaled to that or waited for"
+            fix = f"set {low}" if low == high else "set a number in that range"
+            yield problem("elastic-replicas", (*worker.path, "replicas"), message, fix, worker.replicas)
+    small = next((name for name, value in given.items() if value < 1), None)
+    if small is not None:
+        message = "must be at least 1 because torchrun needs a node"
+        yield problem("elastic-nodes", (*_POLICY, small), message, "set 1 or more", given[small])

@@ -1,0 +1,131 @@
+"""What the operators refuse or overlook of a job outside its roles: its name, and the policies of its run.
+
+Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks/*/*_webhook.go, pkg/common/util/webhooks.go,
+pkg/controller.v1/common/job.go, pkg/core/job.go; kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.training_jobs.job import Job, either, problem
+from webhook.names import DNS_1035_LABEL
+from webhook.paths import FieldPath, get
+from webhook.problem import Problem
+from webhook.wording import counted
+
+_LONGEST: Final = 63
+"""Characters of a label and of a host (k8s.io/apimachinery v0.36 pkg/util/validation DNS1035LabelMaxLength)."""
+_OPERATOR, _MULTIKUEUE, _MPI_OPERATOR = (
+    "kubeflow.org/training-operator",
+    "kueue.x-k8s.io/multikueue",
+    "kubeflow.org/mpi-operator",
+)
+_POLICY: Final = ("spec", "runPolicy")
+_QUEUE: Final = ("runPolicy", "schedulingPolicy", "queue")
+_CLEANING: Final = ("None", "Running", "All")
+
+
+def validate_name(job: Job) -> Iterator[Problem]:
+    """A service per pod is named after a job; a host of the MPI Operator; a label of an MPIJob v1."""
+    is_label = job.kind == "MPIJob" and not job.is_beta
+    if job.name and not is_label and not DNS_1035_LABEL.fullmatch(job.name):
+        message = "must be a DNS label (RFC 1035) because services and pods are named after it"
+        fix = "use lower-case letters, digits and dashes, and begin with a letter"
+        yield problem("name-format", ("metadata", "name"), message, fix, job.name)
+    longest = max(_suffixes(job), key=len, default="")
+    if len(job.name) + len(longest) > _LONGEST:
+        of = "a label" if is_label else "a host" if job.is_beta else "a service"
+        message = f"must have at most {_LONGEST - len(longest)} characters because `{job.name}{longest}` names {of}"
+        fix = f"remove {counted(len(job.name) + len(longest) - _LONGEST, 'character')}"
+        yield problem("name-length", ("metadata", "name"), message, fix, job.name)
+
+
+def _suffixes(job: Job) -> Iterator[str]:
+    """What follows the name of a job in the last name of each role."""
+    if job.is_beta:
+        worker = job.roles.get("Worker")
+        yield from ("-launcher", f"-worker-{max((worker and worker.replicas) or 0, 1) - 1}")
+    elif job.kind != "MPIJob":
+        for role in job.each_role():
+            yield f"-{role.name.lower()}-{max(role.replicas or 0, 1) - 1}"
+
+
+def validate_managed_by(job: Job) -> Iterator[Problem]:
+    """As ValidateManagedBy and ValidateManagedByUpdate; the webhook of PyTorchJobs compares the new job with itself."""
+    path: FieldPath = (*_POLICY, "managedBy")
+    given = job.given("runPolicy", "managedBy")
+    if job.kind == "JAXJob":
+        if given not in (None, _OPERATOR):
+            message = "is ignored because the Training Operator runs every JAXJob"
+            yield problem("managed-by-ignored", path, message, "remove it", given)
+    elif job.kind == "MPIJob":
+        if given not in (None, _MULTIKUEUE, _MPI_OPERATOR if job.is_beta else _OPERATOR):
+            message = "names another controller, so the operator leaves the job alone"
+            yield problem(
+                "managed-by-other", path, message, "remove it, or make sure that the controller exists", given
+            )
+    elif given not in (None, _OPERATOR, _MULTIKUEUE):
+        message = f"must be {_OPERATOR} or {_MULTIKUEUE} because no other controller runs such jobs"
+        yield problem("managed-by", path, message, "set one of them, or remove it", given)
+    if job.old_spec is not None and job.kind != "JAXJob" and not job.is_unfilled("runPolicy", "managedBy"):
+        before = get(job.old_spec, ("runPolicy", "managedBy"))
+        if before != given:
+            yield _changed_controller(job, path, before)
+
+
+def _changed_controller(job: Job, path: FieldPath, before: object) -> Problem:
+    stay = "must stay unset" if before is None else f"must stay `{before}`"
+    if job.kind in ("PyTorchJob", "MPIJob"):
+        message = f"{stay} because one controller stops and another starts pods next to those of the first"
+        return problem("managed-by-change", path, message, "create a new job")
+    message = f"{stay} because the controller of a job cannot change"
+    return problem("managed-by-immutable", path, message, "set it as it was, or create a new job")
+
+
+def validate_queue(job: Job) -> Iterator[Problem]:
+    """x-kubernetes-validations of every CRD of v1: a queue stays once it is set; the MPI Operator's has none."""
+    now, before = job.given(*_QUEUE), get(job.old_spec, _QUEUE)
+    if not job.is_beta and now is not None and before is not None and now != before:
+        message = f"must stay `{before}` because the queue of a job cannot change"
+        yield problem("queue-immutable", ("spec", *_QUEUE), message, "set it as it was, or create a new job")
+
+
+def validate_run_policy(job: Job) -> Iterator[Problem]:
+    """As validateRunPolicy of the MPI Operator; core/job.go PastActiveDeadline and PastBackoffLimit of the other."""
+    # v1 merely deletes a job at once that has a negative ttl
+    names = ("activeDeadlineSeconds", "backoffLimit", *(["ttlSecondsAfterFinished"] if job.is_beta else []))
+    for name in names:
+        value = job.number("runPolicy", name)
+        if value is not None and value < 0:
+            message = "must not be negative because the job then fails at once"
+            yield problem("not-negative", (*_POLICY, name), message, "set 0 or more, or remove it", value)
+    if job.number("runPolicy", "activeDeadlineSeconds") == 0:
+        fix = "set the seconds that the job may take, or remove it"
+        yield problem("no-time", (*_POLICY, "activeDeadlineSeconds"), "ends the job as soon as it starts", fix, 0)
+
+
+def validate_min_available(job: Job) -> Iterator[Problem]:
+    """The pods that must start together; the workers of an elastic job may become more."""
+    pods, least = job.pods(), job.number("runPolicy", "schedulingPolicy", "minAvailable")
+    if least is not None and pods is not None and least > pods and job.given("elasticPolicy") is None:
+        message = (
+            f"must not be more than the {counted(pods, 'pod')} of the job because none starts before all of them can"
+        )
+        path: FieldPath = (*_POLICY, "schedulingPolicy", "minAvailable")
+        yield problem("min-available", path, message, "lower it, or remove it", least)
+
+
+def validate_clean_pod_policy(job: Job) -> Iterator[Problem]:
+    """The MPI Operator refuses what it does not know; common/job.go DeletePodsAndServices takes it for All."""
+    if job.is_beta:
+        if (value := job.given("runPolicy", "cleanPodPolicy")) not in (None, *_CLEANING):
+            message = f"must be {either(_CLEANING)}, in this spelling, because the MPI Operator refuses others"
+            yield problem("clean-pod-policy", (*_POLICY, "cleanPodPolicy"), message, "set one of them", value)
+        return
+    for path in (("cleanPodPolicy",), ("runPolicy", "cleanPodPolicy")):
+        if (value := job.given(*path)) not in (None, *_CLEANING) and (job.kind == "MPIJob" or len(path) > 1):
+            message = "is treated as All because it is not known, so pods are deleted with their logs"
+            fix = f"set {either(_CLEANING)}, in this spelling"
+            yield problem("clean-pod-policy-unknown", ("spec", *path), message, fix, value)

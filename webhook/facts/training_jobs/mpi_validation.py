@@ -1,0 +1,143 @@
+"""What the operators refuse of an MPIJob, and where mpirun would end because there are not enough slots.
+
+Neither operator has a webhook for MPIJobs: what is refused ends in an event of the controller. Source:
+kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/validation/validation.go and pkg/controller;
+kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/mpi; Open MPI rmaps_base_map_job.c and rmaps_ppr.c, which
+take no more than the hostfile gives unless mpirun is told so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.launch.command import Launch
+from webhook.facts.training_jobs.job import Job, either, problem
+from webhook.problem import Problem
+from webhook.wording import counted
+
+_IMPLEMENTATIONS: Final = ("OpenMPI", "Intel", "MPICH")
+_BETA_ONLY: Final = ("runLauncherAsWorker", "mpiImplementation", "sshAuthMountPath", "launcherCreationPolicy")
+_V1_ONLY: Final = ("mainContainer", "cleanPodPolicy")
+_CREATIONS: Final = ("AtStartup", "WaitForWorkersReady")
+
+
+def validate_mpi_replicas(job: Job) -> Iterator[Problem]:
+    """As validateMPIReplicaSpecs: one launcher, and of v2beta1 workers that are some."""
+    if job.kind != "MPIJob":
+        return
+    launcher, worker = job.roles.get("Launcher"), job.roles.get("Worker")
+    if launcher is None and job.roles:
+        yield problem("launcher-required", (*job.roles_at, "Launcher"), "must be set because it runs mpirun", "add it")
+    if launcher is not None and launcher.replicas not in (None, 1):
+        message = "must be 1 because an MPIJob has one launcher"
+        yield problem("one-launcher", (*launcher.path, "replicas"), message, "set 1", launcher.replicas)
+    if job.is_beta and worker is not None and worker.replicas is not None and worker.replicas < 1:
+        reason = "the MPI Operator refuses a role of workers without any"
+        message = (
+            f"must be at least 1 because {reason}"
+            if worker.is_given
+            else f"must be set because it is 0 by default and {reason}"
+        )
+        found = worker.replicas if worker.is_given else None
+        yield problem("mpi-workers", (*worker.path, "replicas"), message, "set 1 or more", found)
+
+
+def validate_mpi_settings(job: Job) -> Iterator[Problem]:
+    """As validateMPIJobSpec; and fields of the other version, which are dropped."""
+    if job.kind != "MPIJob":
+        return
+    slots = job.number("slotsPerWorker")
+    if slots is not None and slots < 0:  # the hostfile of v1 would say `slots=-1`, which mpirun does not read
+        fix = "set the number of ranks that one worker runs"
+        yield problem("slots-not-negative", ("spec", "slotsPerWorker"), "must not be negative", fix, slots)
+    implementation = job.given("mpiImplementation")
+    if job.is_beta and implementation not in (None, *_IMPLEMENTATIONS):
+        message = f"must be {either(_IMPLEMENTATIONS)}, in this spelling, because the MPI Operator refuses others"
+        yield problem("mpi-implementation", ("spec", "mpiImplementation"), message, "set one of them", implementation)
+    creation = job.given("launcherCreationPolicy")
+    if job.is_beta and creation not in (None, *_CREATIONS):
+        message, fix = "is treated as WaitForWorkersReady because it is not known", f"set {either(_CREATIONS)}"
+        yield problem("launcher-creation-policy", ("spec", "launcherCreationPolicy"), message, fix, creation)
+    yield from _validate_version(job)
+
+
+def _validate_version(job: Job) -> Iterator[Problem]:
+    version = "v2beta1" if job.is_beta else "v1"
+    fix = "set it under spec.runPolicy, or use kubeflow.org/v1"
+    if not job.is_beta:
+        fix = "remove it, or use kubeflow.org/v2beta1 and the MPI Operator"
+    for name in _V1_ONLY if job.is_beta else _BETA_ONLY:
+        if job.given(name) is not None or job.is_unfilled(name):
+            message = f"is ignored because an MPIJob of kubeflow.org/{version} has no such field"
+            yield problem("other-version", ("spec", name), message, fix)
+
+
+def validate_slots(job: Job) -> Iterator[Problem]:
+    """Ranks that mpirun is asked for, and slots that the hostfile gives it."""
+    told, hosts, slots = _told(job), _hosts(job), _slots(job)
+    if told is None or not hosts:
+        return
+    by, ranks, each = told.by, told.ranks, told.processes
+    there = f"{counted(slots, 'slot')} on each of {counted(hosts, 'node')}"
+    if ranks is not None and ranks > hosts * slots:
+        message = f"gives {there}, but {by} in the launcher asks for {counted(ranks, 'rank')} and fails"
+        fix = "lower -np, or raise slotsPerWorker or the number of workers"
+        yield problem("slots-for-ranks", ("spec", "slotsPerWorker"), message, fix)
+    if each is not None and each > slots:
+        message = f"gives {there}, but {by} in the launcher starts {counted(each, 'rank')} on each node and fails"
+        yield problem("slots-per-node", ("spec", "slotsPerWorker"), message, "raise it")
+    if by == "mpirun" and each is not None and ranks is not None and ranks > each * hosts:
+        message = (
+            f"gives {counted(hosts, 'node')}, but mpirun in the launcher asks for {counted(ranks, 'rank')} and at most "
+            f"{each} on each node, so it fails"
+        )
+        fix = "lower -np, or raise the number of workers"
+        yield problem("nodes-for-ranks", (*job.roles_at, "Worker", "replicas"), message, fix)
+
+
+def _slots(job: Job) -> int:
+    slots = job.number("slotsPerWorker")
+    return 1 if slots is None else slots
+
+
+def _hosts(job: Job) -> int:
+    """Nodes whose slots bind mpirun; 0 where nobody can tell. Hydra of the other implementations goes round them."""
+    worker, launcher = job.roles.get("Worker"), job.roles.get("Launcher")
+    if any(job.is_unfilled(name) for name in ("slotsPerWorker", "runLauncherAsWorker", "mpiImplementation")):
+        return 0
+    if job.is_beta and job.given("mpiImplementation") not in (None, "OpenMPI"):
+        return 0
+    if worker is None or worker.replicas is None or _slots(job) < 1:
+        return 0
+    # an MPIJob v1 gives a launcher with GPUs to mpirun, too
+    is_host = job.given("runLauncherAsWorker") is True if job.is_beta else bool(launcher and launcher.limits_gpus)
+    return worker.replicas + is_host
+
+
+def _told(job: Job) -> Launch | None:
+    """What the launcher tells mpirun, where that is all that counts."""
+    launcher = job.roles.get("Launcher") if job.kind == "MPIJob" else None
+    told = launcher.launch if launcher is not None else None
+    if told is None or told.by not in ("mpirun", "horovodrun") or not told.whole or told.hosts or told.oversubscribed:
+        return None
+    return told
+
+
+def advise_mpi(job: Job) -> Iterator[Problem]:
+    """GPUs that no rank uses."""
+    if job.kind != "MPIJob":
+        return
+    launcher, worker, slots = job.roles.get("Launcher"), job.roles.get("Worker"), _slots(job)
+    is_known = slots >= 1 and not job.is_unfilled("slotsPerWorker")
+    if is_known and worker is not None and worker.gpus >= 1 and worker.gpus != slots:
+        what = "some GPUs stay idle" if slots < worker.gpus else "ranks share GPUs"
+        both = f"{counted(slots, 'slot')} to workers with {counted(worker.gpus, 'GPU')}"
+        message = f"gives {both}, so {what} unless the program spreads itself"
+        yield problem("slots-and-gpus", ("spec", "slotsPerWorker"), message, f"set {worker.gpus}")
+    is_worker = job.given("runLauncherAsWorker") is True or job.is_unfilled("runLauncherAsWorker")
+    if job.is_beta and launcher is not None and not is_worker and (launcher.gpus or launcher.claims):
+        message = (
+            "has GPUs that it cannot see because the operator sets NVIDIA_VISIBLE_DEVICES to nothing for a launcher"
+        )
+        yield problem("launcher-gpus", launcher.template, message, "remove them, or set runLauncherAsWorker")

@@ -1,0 +1,159 @@
+"""How many processes a PyTorchJob starts, on how many GPUs and nodes, and what its pods wait for.
+
+Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/pytorch/envvar.go; pytorch/pytorch@010929fd
+torch/distributed/run.py determine_local_world_size. WORLD_SIZE is pods times processes as soon as nprocPerNode is a
+number, and set only where there is a master.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.training_jobs.job import Job, problem
+from webhook.facts.training_jobs.role import Role
+from webhook.problem import Problem
+from webhook.wording import counted
+
+_LAUNCHERS: Final = ("torchrun", "accelerate", "deepspeed")
+_WORLD_SIZE: Final = ("$(WORLD_SIZE)", "$WORLD_SIZE", "${WORLD_SIZE}")
+_COUNT: Final = re.compile(r"[1-9][0-9]{0,8}")
+_VALUE: Final = re.compile(r"[?]|[1-9][0-9]*|auto|cpu|gpu|xpu|hpu|npu|mps|mlu|musa")
+_NODES: Final = re.compile(r"([0-9]{1,9})(:[0-9]{1,9})?")
+_AT: Final = ("spec", "nprocPerNode")
+
+
+def validate_processes(job: Job) -> Iterator[Problem]:
+    """Everything that is to be said of the processes of a PyTorchJob."""
+    if job.kind == "PyTorchJob":
+        for validate in (_world_size, _of_command, _of_setting, _nodes, _shared_memory):
+            yield from validate(job)
+
+
+def _processes(job: Job) -> str:
+    """What PET_NPROC_PER_NODE will be; `?` where it is still to be filled in."""
+    if job.is_unfilled("nprocPerNode") or job.is_unfilled("elasticPolicy", "nProcPerNode"):
+        return "?"
+    said = (job.given("nprocPerNode"), job.given("elasticPolicy", "nProcPerNode"))
+    return str(next((each for each in said if each is not None), "auto"))
+
+
+def _counted(job: Job) -> int | None:
+    """The same as a number."""
+    found = _processes(job)
+    return int(found) if _COUNT.fullmatch(found) else None
+
+
+def _world_size(job: Job) -> Iterator[Problem]:
+    """WORLD_SIZE that a command passes to torchrun as a number of nodes."""
+    said = str(job.given("nprocPerNode") or "")
+    has_master = "Master" in job.roles
+    passed = [role for role in job.each_role() if role.launch.nodes in _WORLD_SIZE]
+    if re.fullmatch("[0-9]+", said) and said not in ("0", "1") and has_master and passed:
+        message = (
+            "makes WORLD_SIZE a number of processes, but the command passes it to torchrun as --nnodes, so torchrun "
+            "waits for nodes that never come"
+        )
+        fix = "use --nnodes=$(PET_NNODES), or remove nprocPerNode"
+        yield problem("world-size-as-nodes", _AT, message, fix, said)
+    for role in passed if not has_master and not job.is_open else ():
+        if role.launch.nodes == _WORLD_SIZE[0] and role.env.isdisjoint(("WORLD_SIZE", "*")):
+            message = (
+                "passes $(WORLD_SIZE) to torchrun as --nnodes, but only jobs with a `Master` set it, so torchrun fails"
+            )
+            fix = "use --nnodes=$(PET_NNODES), or remove --nnodes"
+            yield problem("world-size-unset", role.template, message, fix)
+
+
+def _of_command(job: Job) -> Iterator[Problem]:
+    """What each command starts by itself; a launcher's own number is used, and not the operator's."""
+    has_number = _counted(job) is not None
+    for role in job.each_role():
+        started, by = role.launch.processes, role.launch.by
+        if by in _LAUNCHERS and role.gpus and started is not None and started != role.gpus:
+            both = f"{counted(started, 'process', 'processes')} on {counted(role.gpus, 'GPU')}"
+            message = f"{by} starts {both}, so {_outcome(started, role.gpus)}"
+            fix = f"set --nproc_per_node={role.gpus}" if by == "torchrun" else f"start {role.gpus} in each pod"
+            yield problem("processes-and-gpus", role.template, message, fix)
+        if by == "python" and role.gpus > 1 and not has_number:
+            message = f"runs a single Python process for {role.gpus} GPUs, unless the script starts others itself"
+            yield problem("one-process", role.template, message, "start it with torchrun")
+        if _has_no_gpu(role) and _asks(role, job) == "gpu":
+            message = "requests no GPU, but torchrun is told to start a process for each GPU, so it fails"
+            yield problem("gpu-for-torchrun", role.template, message, "request GPUs, or set a number of processes")
+
+
+def _outcome(processes: int, gpus: int) -> str:
+    return "processes without a GPU fail or share one" if processes > gpus else "some GPUs stay idle"
+
+
+def _has_no_gpu(role: Role) -> bool:
+    is_known = not role.has_open_gpus and not role.null_gpus and not role.claims
+    return role.launch.by == "torchrun" and role.gpus == 0 and is_known
+
+
+def _asks(role: Role, job: Job) -> str:
+    """What torchrun is told of processes: by its command, or by the operator's variable."""
+    return _processes(job) if _is_silent(role) else role.launch.per_node
+
+
+def _is_silent(role: Role) -> bool:
+    return role.launch.by == "torchrun" and role.launch.per_node == "" and role.launch.whole
+
+
+def _of_setting(job: Job) -> Iterator[Problem]:
+    """What nprocPerNode says, for roles whose commands leave the number to it."""
+    said, number, roles = _processes(job), _counted(job), tuple(job.each_role())
+    if not _VALUE.fullmatch(said):
+        message = "must be a number of processes or a kind of device because torchrun fails on anything else"
+        yield problem("nproc-value", _AT, message, "set auto, cpu, gpu or a whole number of at least 1", said)
+    hosts = [role for role in roles if _has_no_gpu(role) and role.cpus and _asks(role, job) == "auto"]
+    if hosts:
+        who = f"{_named(hosts)} {'has' if len(hosts) == 1 else 'have'} no GPU"
+        message = f"must be a number because {who}, so torchrun starts a process for every CPU of the host"
+        yield problem("processes-of-the-host", _AT, message, f"set {hosts[0].cpus}")
+    if number is not None:
+        yield from _of_number(job, number, roles)
+
+
+def _of_number(job: Job, number: int, roles: tuple[Role, ...]) -> Iterator[Problem]:
+    unequal = [role for role in roles if _is_silent(role) and role.gpus and role.gpus != number]
+    if unequal:
+        gpus = " and ".join(f"{counted(role.gpus, 'GPU')} of `{role.name}`" for role in unequal)
+        message = f"starts {counted(number, 'process', 'processes')} on {gpus}, so {_outcome(number, unequal[0].gpus)}"
+        yield problem("nproc-and-gpus", _AT, message, "set the number of GPUs of one pod, or remove it")
+    elif len({role.gpus for role in roles}) > 1 and not any(role.has_open_gpus for role in roles):
+        gpus = " and ".join(f"`{role.name}` has {counted(role.gpus, 'GPU')}" for role in roles)
+        message = f"{gpus}, but one nprocPerNode holds for all roles"
+        yield problem("unequal-gpus", job.roles_at, message, "request as many for every role")
+    alone = [role for role in roles if role.launch.by == "python"]
+    if number > 1 and "Master" in job.roles and alone:
+        start = "start one each and wait" if len(alone) > 1 else "starts one and waits"
+        message = f"makes WORLD_SIZE count {number} processes for each pod, but {_named(alone)} {start} for the others"
+        yield problem("processes-awaited", _AT, message, "start them with torchrun, or remove it")
+
+
+def _named(roles: list[Role]) -> str:
+    return " and ".join(f"`{role.name}`" for role in roles)
+
+
+def _nodes(job: Job) -> Iterator[Problem]:
+    """More nodes than there are pods; an autoscaler may add some."""
+    pods = job.pods()
+    if pods is None or job.given("elasticPolicy", "metrics") is not None:
+        return
+    for role in job.each_role():
+        match = _NODES.fullmatch(role.launch.nodes)
+        if match and int(match[1]) > pods:
+            message = f"torchrun waits for {role.launch.nodes} nodes, but the job has {counted(pods, 'pod')}"
+            fix = "use --nnodes=$(PET_NNODES), or remove --nnodes"
+            yield problem("more-nodes-than-pods", role.template, message, fix)
+
+
+def _shared_memory(job: Job) -> Iterator[Problem]:
+    """https://github.com/NVIDIA/nccl/issues/525."""
+    for role in job.each_role():
+        if role.gpus > 1 and not role.shares_memory:
+            message = f"has {role.gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
+            yield problem("shared-memory", role.template, message, "mount an emptyDir with medium Memory at /dev/shm")

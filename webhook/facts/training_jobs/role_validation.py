@@ -1,0 +1,139 @@
+"""What the operators refuse of the roles of a job, partly long after it was stored.
+
+Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks/*/*_webhook.go validateReplicaSpecs and
+pkg/apis/kubeflow.org/v1; kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/validation/validation.go
+validateMPIReplicaSpecs. A container without name or image is refused by the API server, when the pod is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.pods.containers import text
+from webhook.facts.training_jobs.job import KINDS, Job, either, problem
+from webhook.facts.training_jobs.role import Role
+from webhook.problem import Problem
+
+_MOST_NAMES: Final = 3
+"""Containers that a message names."""
+_RESTARTS: Final = ("Always", "OnFailure", "Never", "ExitCode")
+_RESTARTS_BETA: Final = ("Never", "OnFailure")
+
+
+def validate_replica_specs(job: Job) -> Iterator[Problem]:
+    """As validateReplicaSpecs of each kind: there are roles, of known names, with the containers that are needed."""
+    if not job.roles and not job.is_open:
+        names = " and ".join(f"`{name}`" for name in KINDS[job.kind].roles or ("Worker",))
+        yield problem(
+            "roles-required", job.roles_at, "must have a role, without which there is nothing to run", f"add {names}"
+        )
+    for role in job.each_role():
+        if job.is_beta and role.name not in KINDS[job.kind].roles:
+            continue  # the MPI Operator ignores it
+        if _is_unknown(role, job):
+            yield _unknown(role, job)
+        else:
+            yield from _validate_containers(role, job)
+        yield from _validate_each_container(role, job)
+        yield from _validate_restart_policy(role, job)
+
+
+def _is_unknown(role: Role, job: Job) -> bool:
+    known = KINDS[job.kind].roles
+    return bool(known) and role.is_named and role.name not in known
+
+
+def _unknown(role: Role, job: Job) -> Problem:
+    names = either(f"`{name}`" for name in KINDS[job.kind].roles)
+    message = f"must be {names} because {job.a_kind} has no other roles"
+    return problem("role-name", role.path, message, "rename it", role.name)
+
+
+def _validate_containers(role: Role, job: Job) -> Iterator[Problem]:
+    main = KINDS[job.kind].container
+    if role.is_open:
+        return
+    if not role.containers:
+        wanted = f"a container named `{main}`, which the operator prepares" if main else "a container"
+        yield problem("containers-required", role.containers_at, f"must have {wanted}", "add it")
+    elif not role.has_main:
+        shown = [f"`{text(each.get('name'))}`" for each in role.containers[:_MOST_NAMES]]
+        there = ", ".join((*shown, *(["…"] if len(role.containers) > _MOST_NAMES else [])))
+        message = f"must have a container named `{main}` because the operator prepares no other for training"
+        yield problem("main-container", role.containers_at, message, f"rename the one that trains ({there})")
+
+
+def _validate_each_container(role: Role, job: Job) -> Iterator[Problem]:
+    for index, container in enumerate(job.deadline.each(() if role.is_open else role.containers)):
+        name = text(container.get("name"))
+        if not container.get("image"):
+            message = "must be set because a container cannot start without an image"
+            fix = f"set the image of `{name}`" if name else "set an image"
+            yield problem("image-required", (*role.containers_at, index, "image"), message, fix)
+        if not name:
+            message = "must be set because Kubernetes refuses a container without a name"
+            yield problem("container-name-required", (*role.containers_at, index, "name"), message, "set a name")
+
+
+def _validate_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
+    """The MPI Operator refuses others; of v1, common/pod.go setRestartPolicy copies any text into the pods."""
+    choices = _RESTARTS_BETA if job.is_beta else _RESTARTS
+    if role.restart_policy and role.restart_policy not in choices:
+        who = "the MPI Operator refuses others" if job.is_beta else "Kubernetes refuses pods with another"
+        message = f"must be {either(choices)} because {who}"
+        yield problem("restart-policy", (*role.path, "restartPolicy"), message, "set one of them", role.restart_policy)
+
+
+def validate_replicas(job: Job) -> Iterator[Problem]:
+    """Counts of replicas of each kind; the webhooks look before the defaults are filled in."""
+    master = job.roles.get("Master")
+    if job.kind in ("PyTorchJob", "XGBoostJob") and master is not None and master.replicas not in (None, 1):
+        message = f"must be 1 because {job.a_kind} has one master"
+        yield problem("one-master", (*master.path, "replicas"), message, "set 1", master.replicas)
+    elif job.kind in ("PyTorchJob", "XGBoostJob") and master is not None and not master.is_given:
+        message = "must be set because the webhook of the operator looks before the default is filled in"
+        yield problem("one-master", (*master.path, "replicas"), message, "set 1")
+    if job.kind == "XGBoostJob" and master is None and job.roles:
+        message = "must be set because the master coordinates the workers"
+        yield problem("master-required", (*job.roles_at, "Master"), message, "add it with 1 replica")
+    if job.kind == "PyTorchJob":
+        for role in job.each_role():
+            if role.name != "Master" and role.replicas is not None and role.replicas < 1:
+                message = "must be at least 1 because the operator refuses a role without replicas"
+                fix = "set 1 or more, or remove the role"
+                yield problem("worker-replicas", (*role.path, "replicas"), message, fix, role.replicas)
+
+
+def validate_tensorflow_roles(job: Job) -> Iterator[Problem]:
+    """A chief, which is also called master; parameter servers compute on no device."""
+    if job.kind != "TFJob":
+        return
+    leaders = [role for role in job.each_role() if role.name in ("Chief", "Master")]
+    if len(leaders) > 1:
+        message = f"must not be set together with {leaders[1].name} because a TFJob has one chief"
+        yield problem("one-chief", leaders[0].path, message, "remove one of the two")
+    for role in leaders:
+        if role.replicas is not None and role.replicas > 1:
+            message = "must be 1 because TensorFlow takes one chief"
+            yield problem("chief-replicas", (*role.path, "replicas"), message, "set 1, and add workers", role.replicas)
+    servers = job.roles.get("PS")
+    if servers is not None and servers.gpus:
+        message = "requests GPUs, which parameter servers do not compute on"
+        yield problem("parameter-server-gpus", servers.template, message, "request them for the workers alone")
+
+
+def validate_ignored_roles(job: Job) -> Iterator[Problem]:
+    """Roles that an operator takes, and then does not run or does not watch."""
+    for role in job.each_role():
+        if job.is_beta and _is_unknown(role, job):
+            message, fix = "is ignored by the MPI Operator, so its pods do not start", "use `Launcher` or `Worker`"
+        elif job.kind == "TFJob" and role.is_named and role.name.lower() not in _WATCHED:
+            message = "is ignored when the operator works out whether the job has succeeded or failed"
+            fix = "use `Chief`, `Worker`, `PS` or `Evaluator`"
+        else:
+            continue
+        yield problem("ignored-role", role.path, message, fix, role.name)
+
+
+_WATCHED: Final = frozenset(("ps", "worker", "chief", "master", "evaluator"))
