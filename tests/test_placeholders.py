@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.placeholders import is_placeholder
+from webhook.placeholders import is_placeholder, names_variable
 
 
 @pytest.mark.parametrize("text", ["$N", "${N}", "gpu-$(N)", "{{ .Values.n }}", "a{{n}}b"])
@@ -15,3 +15,11 @@ def test_a_text_that_something_fills_in(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "gpu-1", "nvidia.com/gpu", "{n}", "500m"])
 def test_a_finished_text(text: str) -> None:
     assert not is_placeholder(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("g-$N", True), ("${N}", True), ("$(N)", True), ("{{ .n }}", True), ("*$@", False), ("a$", False)],
+)
+def test_a_sign_alone_names_no_variable(text: str, expected: bool) -> None:
+    assert names_variable(text) is expected

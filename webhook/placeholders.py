@@ -6,6 +6,11 @@ leaves it out, and where a value of another type belongs it may still become one
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
+_VARIABLE: Final = re.compile(r"\$[A-Za-z_{(]|\{\{")
+
 
 def is_placeholder(text: str) -> bool:
     """Whether a text is still to be filled in, wholly or in part.
@@ -14,3 +19,11 @@ def is_placeholder(text: str) -> bool:
     `gpu-${N}` is a placeholder, `gpu-1` is not.
     """
     return "$" in text or "{{" in text
+
+
+def names_variable(text: str) -> bool:
+    """Whether a text names what is filled in, for texts in which a `$` alone is a mistake, or ends a pattern.
+
+    `g-$N`, `${N}`, `$(N)` and `{{ .n }}` do, `*$@` does not.
+    """
+    return _VARIABLE.search(text) is not None

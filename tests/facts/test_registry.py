@@ -155,7 +155,7 @@ def test_a_train_job_has_its_runtimes_pods() -> None:
     assert many.fact("gpu")["devices"] == 12
 
 
-@pytest.mark.parametrize("name", ["podSets", "gpu", "dra", "podGroup", "priorities", "trainer"])
+@pytest.mark.parametrize("name", ["podSets", "gpu", "dra", "priorities", "trainer"])
 def test_facts_about_pods_lack_the_runtime_that_is_not_there(name: str) -> None:
     for obj in (train_job(), train_job("OptimizationJob", trainJobTemplate={"spec": train_job()["spec"]})):
         lacks = subject(obj).result(name).lacks()
@@ -174,7 +174,7 @@ def test_only_fields_that_needed_an_object_lack_it() -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}}
     dra = subject({**pod, "spec": {"containers": [], "resourceClaims": claims}}).result("dra")
     assert dra.lacks(("claims",)) == (MissingObject(kind="ResourceClaim", namespace="n", name="a"),)
-    assert dra.lacks(("requests", "implicit", "configs")) == ()
+    assert dra.lacks(("requests", "configs")) == ()
 
 
 def test_patches_of_templates_are_kept_apart() -> None:

@@ -15,7 +15,7 @@ from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.evaluation.request_context import request_context
 
-NAMES = ("gpu", "dra", "podGroup", "priorities", "podSets", "trainer")
+NAMES = ("gpu", "dra", "priorities", "podSets", "trainer")
 OLDER = {"data": {"trainer": "2.2"}}
 
 

@@ -31,7 +31,7 @@ def cut(objects: Iterable[JSON], interests: Iterable[Interest]) -> Iterator[JSON
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_verdict_needs_only_what_is_of_interest(case: Case) -> None:
-    asked = own._request(*case.mismatches.args)
+    asked = own.request(*case.mismatches.args)
     held = tuple(cut(asked.context, asked.policies.interests()))
     expected = case.mismatches.args[0].expect
     assert Expectation(**expected.model_dump()).judge(answer(replace(asked, context=held))) == ()

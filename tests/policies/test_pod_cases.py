@@ -21,11 +21,11 @@ POLICIES = load([Path(shipped.policies())], HOW)
 
 WORDS = {
     # Kubernetes' words, and what stands for them here
-    "static pods do not support resource claims": "static pods do not support resource claims",
-    "lowercase RFC 1123 label": "is not a label",
-    "lowercase RFC 1123 subdomain": "is not a name that an object can have",
-    "Required value": ("is missing", "names no claim"),
-    "Duplicate value": ("is already the name of the claim", "is already taken by this container"),
+    "static pods do not support resource claims": "the kubelet refuses claims of static pods",
+    "lowercase RFC 1123 label": "must be at most 63 lower case letters, digits and dashes",
+    "lowercase RFC 1123 subdomain": "must be lower case letters, digits, dashes and dots",
+    "Required value": ("must be set", "must have the name of a claim"),
+    "Duplicate value": ("is already the name of the claim", "which this container already takes"),
     "must specify one of": "names no source",
     "at most one of": "names both a claim",
     "must be one of the names in pod.spec.resourceClaims": "is not declared in spec.resourceClaims",

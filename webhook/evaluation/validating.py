@@ -250,6 +250,10 @@ class _Invocation:
         if lacking:
             text = wording.not_evaluated(map(str, lacking))
             return (replace(self._decision(index, "unknown", text, rule), missing=tuple(lacking)),)
+        return self._unchecked(index, rule)
+
+    def _unchecked(self, index: int, rule: Validation) -> Sequence[Decision]:
+        """What is said of the problems that a validation speaks of and that checks could not make out."""
         found = unchecked(rule, self.policy, self.target, self.param, self.context)
         return self._listed(index, "unknown", rule, found)
 
@@ -338,7 +342,9 @@ class _Invocation:
         if result:
             return self._unknown(index, rule) or (admits[index],)
         listed = self._listed(index, "deny", rule, listed_problems(rule, text))
-        return listed or (self._decision(index, "deny", message(rule, text), rule),)
+        if listed:
+            return (*listed, *self._unchecked(index, rule))
+        return (self._decision(index, "deny", message(rule, text), rule),)
 
     def _audit(self) -> Iterator[Decision]:
         budget = CostBudget(RUNTIME_BUDGET, self.context.deadline)

@@ -104,8 +104,8 @@ SHIPPED: Final = Registry(
     (
         Package(module="webhook.facts.pods", facts=("podSets",), groups=("pod-resources", "workload-update")),
         Package(module="webhook.facts.gpu", facts=("gpu", "portableGpu"), groups=("gpu-requests", "ray")),
-        Package(module="webhook.facts.dra", facts=("dra", "inventory")),
-        Package(module="webhook.facts.scheduling", facts=("podGroup", "priorities")),
+        Package(module="webhook.facts.dra", facts=("dra", "inventory"), groups=("device-claims",)),
+        Package(module="webhook.facts.scheduling", facts=("priorities",)),
         Package(module="webhook.facts.trainer", facts=("trainer", "running")),
         Package(module="webhook.facts.training_jobs", facts=("training",), groups=("training-job",)),
         Package(module="webhook.facts.opensandbox", facts=("sandbox",)),

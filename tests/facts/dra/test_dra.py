@@ -265,45 +265,6 @@ def test_references_know_their_claims_and_requests() -> None:
     assert found == [(True, True, True, ""), (True, True, False, "main"), (False, False, False, "")]
 
 
-def test_one_gpu_twice_is_seen_and_a_channel_is_not() -> None:
-    context = (
-        template("gpus", exactly("r")),
-        template("channel", exactly("c", "compute-domain-default-channel.nvidia.com")),
-    )
-    claims = [
-        {"name": "gpu", "resourceClaimTemplateName": "gpus"},
-        {"name": "chan", "resourceClaimTemplateName": "channel"},
-    ]
-    twice = of(pod(claims, user("gpu", limits={"nvidia.com/gpu": 1})), *context)["doubled"]
-    assert [(d["claim"], d["resource"], d["path"]) for d in twice] == [("gpu", "nvidia.com/gpu", "spec.containers[0]")]
-    assert of(pod(claims, user("chan", limits={"nvidia.com/gpu": 1})), *context)["doubled"] == []
-    assert of(pod(claims, user("gpu", limits={"amd.com/gpu": 1})), *context)["doubled"] == []
-
-
-def test_a_class_says_which_resource_it_stands_for() -> None:
-    context = (
-        template("t", exactly("r", "my-gpus")),
-        device_class("my-gpus", extendedResourceName="example.com/accelerator"),
-    )
-    fact = of(
-        pod([{"name": "gpu", "resourceClaimTemplateName": "t"}], user("gpu", limits={"example.com/accelerator": 1})),
-        *context,
-    )
-    assert [d["resource"] for d in fact["doubled"]] == ["example.com/accelerator"]
-
-
-def test_implicit_classes_are_looked_up() -> None:
-    limits = {"deviceclass.resource.kubernetes.io/gpu.nvidia.con": "1"}
-    (found,) = of(pod([], user(limits=limits)), device_class("gpu.nvidia.com"))["implicit"]
-    assert (found["deviceClass"], found["classFound"], found["classAbsent"], found["nearestClass"]) == (
-        "gpu.nvidia.con",
-        False,
-        True,
-        "gpu.nvidia.com",
-    )
-    assert (found["limit"], found["request"]) == ("1", None)
-
-
 def test_a_claim_object_tells_its_own_requests() -> None:
     own = template("t", exactly("r", count=2))
     own["spec"]["spec"]["devices"]["constraints"] = [

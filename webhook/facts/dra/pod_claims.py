@@ -14,13 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from webhook import paths
 from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.interest import reading
-from webhook.deadline import Deadline
 from webhook.facts.dra.absent_claims import DEFAULT, DOMAIN, Absences
 from webhook.facts.dra.claims import notes
 from webhook.facts.dra.configs import configs
 from webhook.facts.dra.requests import constraints, requests, selectors, version_of
 from webhook.facts.dra.resolved import CLASS, Classes, resolved
-from webhook.facts.gpu import devices
 from webhook.facts.pods.containers import Container, containers, items, text
 from webhook.facts.view import NAMESPACES, View
 from webhook.paths import FieldPath
@@ -37,7 +35,6 @@ LOOKUPS = (
     reading(DOMAIN, "spec.channel.resourceClaimTemplate.name"),
     NAMESPACES,
 )
-IMPLICIT = "deviceclass.resource.kubernetes.io/"
 
 _SPEC: dict[str, FieldPath] = {"ResourceClaim": ("spec",), "ResourceClaimTemplate": ("spec", "spec")}
 _NOTED = {GROUP: (*_SPEC, "DeviceClass", "DeviceTaintRule"), "scheduling.k8s.io": ("PodGroup", "Workload")}
@@ -45,11 +42,9 @@ _NOTED = {GROUP: (*_SPEC, "DeviceClass", "DeviceTaintRule"), "scheduling.k8s.io"
 
 def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
     """The fact `dra` of one object, whose pod sets these are."""
-    known, classes = Known(view), Classes(view.of("implicit"))
+    known = Known(view)
     claims: list[JSON] = []
     references: list[JSON] = []
-    doubled: list[JSON] = []
-    implicit: list[JSON] = []
     for podset in view.deadline.paced(podsets):
         own = [
             _claim(entry, (*_CLAIMS, index), podset, known)
@@ -62,8 +57,6 @@ def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
         _note_users(own, used)
         claims.extend(own)
         references.extend(used)
-        doubled.extend(_doubled(listed, podset, own, view.deadline))
-        implicit.extend(_implicit(listed, podset, classes))
     group, kind = group_kind(obj)
     at = _SPEC.get(kind, ()) if group == GROUP else ()
     spec = paths.get(obj, at) if at else None
@@ -73,8 +66,6 @@ def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
     return {
         "claims": claims,
         "references": references,
-        "doubled": doubled,
-        "implicit": implicit,
         "requests": asked,
         "constraints": constraints(spec, at) if at else [],
         "selectors": selectors(obj.get("spec"), ("spec",), view.deadline)
@@ -82,13 +73,13 @@ def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
         else [],
         "notes": notes(obj, at, asked, view) if kind in _NOTED.get(group, ()) else [],
         "configs": _configs(obj, at, asked, view) if group == GROUP and (at or kind == CLASS.kind) else [],
-        "adminAllowed": _admin_allowed(view.of("adminAllowed"))
+        "adminAllowed": admin_allowed(view.of("adminAllowed"))
         if any(each["adminAccess"] for each in (*claims, *asked))
         else None,
     }
 
 
-def _admin_allowed(view: View) -> bool | None:
+def admin_allowed(view: View) -> bool | None:
     """Whether the namespace allows admin access by its label; None where nobody has seen the namespace.
 
     k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmin.
@@ -113,8 +104,8 @@ class Known:
     """What claims are resolved against: the view, its classes, and what it has of what is not there."""
 
     def __init__(self, view: View) -> None:
-        self.view = view.of("claims", "references", "doubled", "adminAllowed")
-        self.classes = Classes(view.of("claims", "doubled", "adminAllowed"))
+        self.view = view.of("claims", "references", "adminAllowed")
+        self.classes = Classes(view.of("claims", "adminAllowed"))
         self.absences = Absences(view)
 
 
@@ -197,63 +188,3 @@ def _references(container: Container, podset: PodSet, first: Mapping[str, JSON],
             "nearestRequest": view.nearest(request, claim["requestNames"]) if is_known and claim and request else "",
         }
         before.add(request)
-
-
-def _doubled(listed: Sequence[Container], podset: PodSet, own: Sequence[JSON], deadline: Deadline) -> Iterator[JSON]:
-    """Containers that ask for the same vendor's GPUs twice: by a claim and as an extended resource.
-
-    NICs and ComputeDomain channels together with a GPU are how multi-node jobs are meant to be written.
-    """
-    by_name = {claim["name"]: (claim["name"], *_given(claim)) for claim in own if claim["gpu"]}
-    for container in listed if by_name else ():
-        claimed = [
-            by_name[text(e.get("name"))]
-            for e in deadline.paced(container.claims())
-            if isinstance(e, dict) and text(e.get("name")) in by_name
-        ]
-        asked = container.amounts("requests") | container.amounts("limits") if claimed else {}
-        same: dict[tuple[frozenset[str], frozenset[str]], list[str]] = {}
-        for name, resources, vendors in claimed:
-            key = (resources, vendors)
-            if key not in same:
-                deadline.spend(len(asked))
-                same[key] = [each for each in asked if each in resources or _vendor(each) in vendors]
-            for resource in deadline.paced(same[key]):
-                yield {
-                    "podSet": podset.name,
-                    "path": paths.render(podset.locate(container.path)),
-                    "container": container.name,
-                    "claim": name,
-                    "resource": resource,
-                }
-
-
-def _given(claim: JSON) -> tuple[frozenset[str], frozenset[str]]:
-    """The extended resources that stand for a claim's GPUs, and the vendors of these."""
-    asked = [each for request in claim["requests"] for each in (request, *request["choices"]) if each["gpu"]]
-    return frozenset(each["extendedResource"] for each in asked), frozenset(each["vendor"] for each in asked) - {""}
-
-
-def _vendor(name: str) -> str:
-    """Whose devices a resource counts, "" for what is none."""
-    known = devices.resource(name)
-    return known.vendor if known.kind in devices.COUNTED else ""
-
-
-def _implicit(listed: Sequence[Container], podset: PodSet, classes: Classes) -> Iterator[JSON]:
-    """Extended resources that name a DeviceClass (KEP-5004), which the API server checks for nothing."""
-    for container in listed:
-        limits, asked = container.amounts("limits"), container.amounts("requests")
-        for name in limits | asked:
-            if name.startswith(IMPLICIT):
-                device_class = name.removeprefix(IMPLICIT)
-                side = "limits" if name in limits else "requests"
-                yield {
-                    "podSet": podset.name,
-                    "path": paths.render((*podset.locate(container.path), "resources", side, name)),
-                    "name": name,
-                    "deviceClass": device_class,
-                    "limit": str(limits[name]) if name in limits else None,
-                    "request": str(asked[name]) if name in asked else None,
-                    **classes.state(device_class),
-                }

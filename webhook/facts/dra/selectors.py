@@ -8,7 +8,6 @@ it, `problem` what is wrong either way.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -20,16 +19,13 @@ from webhook.cel.estimate.sizes import Range
 from webhook.cel.library.declaration import Overload
 from webhook.cel.types import ANY, BOOL, DYN, STRING, Structure, Type, map_of, object_type, opaque
 from webhook.errors import CompileError, EvaluationError
+from webhook.placeholders import names_variable
 
 MOST_COST = 1_000_000  # resource/v1 types.go CELSelectorExpressionMaxCost
 _LONGEST = 10 * 1024  # CELSelectorExpressionMaxLength, in bytes
 _ENTRIES = 32  # ResourceSliceMaxAttributesAndCapacitiesPerDevice
 _DOMAIN, _ID, _VALUE = 63, 32, 64  # DeviceMaxDomainLength, DeviceMaxIDLength, DeviceAttributeMaxValueLength
 _LISTED = 48  # ResourceSliceMaxAttributeValuesPerDevice
-
-
-_PLACEHOLDER = re.compile(r"\$[A-Za-z_{(]|\{\{")
-"""What a shell or a template fills in; a `$` alone ends a pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +45,7 @@ def judge(expression: str) -> Judged:
     if length > _LONGEST:
         return Judged(f"the expression has {length} bytes, at most {_LONGEST} are allowed")
     refusal = _refusal(expression, lists=False)
-    if refusal and _PLACEHOLDER.search(expression):
+    if refusal and names_variable(expression):
         return Judged()
     return Judged(gated=refusal) if refusal and not _refusal(expression, lists=True) else Judged(refusal)
 

@@ -104,33 +104,10 @@ REFERENCE: Final = structure(
     duplicate=(BOOL, "whether the container refers to it before"),
     nearestRequest=(STRING, "the request that was probably meant"),
 )
-DOUBLED: Final = structure(
-    "DoubledDevice",
-    podSet=(STRING, "name of the pod set"),
-    path=(STRING, "where the container stands"),
-    container=(STRING, "container that asks for GPUs of one vendor twice"),
-    claim=(STRING, "the claim by which it does"),
-    resource=(STRING, "the resource by which it does"),
-)
-IMPLICIT: Final = structure(
-    "ImplicitClass",
-    podSet=(STRING, "name of the pod set"),
-    path=(STRING, "where the resource stands"),
-    name=(STRING, "name of the resource"),
-    deviceClass=(STRING, "DeviceClass that it names (KEP-5004)"),
-    classFound=(BOOL, "whether the class is there"),
-    classAbsent=(BOOL, "whether the class is known not to be there"),
-    nearestClass=(STRING, "the class that was probably meant"),
-    extendedResource=(STRING, "extendedResourceName of the class"),
-    limit=(DYN, "limit as text; null where there is none"),
-    request=(DYN, "request as text; null where there is none"),
-)
 DRA: Final = structure(
     "Dra",
     claims=(list_of(CLAIM.type), "every entry of `spec.resourceClaims` of the pods"),
     references=(list_of(REFERENCE.type), "every entry of `resources.claims` of their containers"),
-    doubled=(list_of(DOUBLED.type), "containers that take GPUs of one vendor by a claim and as a resource"),
-    implicit=(list_of(IMPLICIT.type), "resources that name a DeviceClass"),
     requests=(list_of(REQUEST.type), "requests of a claim or template itself"),
     constraints=(list_of(CONSTRAINT.type), "constraints of a claim or template itself"),
     selectors=(list_of(SELECTOR.type), "selectors of a DeviceClass itself"),
@@ -144,7 +121,7 @@ DRA: Final = structure(
         ),
     ),
 )
-DRA_STRUCTURES: Final = (DRA, CLAIM, REFERENCE, DOUBLED, IMPLICIT, REQUEST, CONSTRAINT, SELECTOR, CONFIG, NOTE)
+DRA_STRUCTURES: Final = (DRA, CLAIM, REFERENCE, REQUEST, CONSTRAINT, SELECTOR, CONFIG, NOTE)
 
 FAILURE: Final = structure(
     "SelectorFailure",

@@ -1,0 +1,60 @@
+"""How pods use their claims: by no container, many pods of one claim, or without the scheduler.
+
+Which claims a network driver gives to the pod as a whole, nobody can see: no container names them
+(kubernetes-sigs/dranet examples), so that a claim for neither GPUs nor other accelerators may well stay unnamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.attributes import JSON, Operation
+from webhook.facts.dra.pod_claim_validation import problem
+from webhook.facts.pods.containers import text
+from webhook.facts.subject import Subject
+from webhook.paths import get
+from webhook.problem import Problem
+
+_SHARED_ON_PURPOSE: Final = frozenset(("channel", "nic"))
+"""Devices that the pods of a node share."""
+_STAYS_IDLE: Final = frozenset(("device", "slice"))
+_MOST_PODS: Final = 256
+"""k8s.io/api v0.36.1 resource/v1 types.go ResourceClaimReservedForMaxSize."""
+
+
+def validate_node_name(subject: Subject) -> Iterator[Problem]:
+    """A new pod with claims that is bound by hand: the scheduler alone allocates claims."""
+    node = text(get(subject.object, ("spec", "nodeName")))
+    if node and subject.attributes.operation is Operation.CREATE:
+        message = "must not be set because the scheduler alone allocates claims, so the pod never starts"
+        fix = "use the node selector kubernetes.io/hostname instead"
+        yield problem("node-name", ("spec", "nodeName"), message, fix, f"`{node}`")
+
+
+def validate_use(claims: Sequence[JSON], subject: Subject) -> Iterator[Problem]:
+    """Claims that no container uses, and those that all pods of a template share."""
+    for claim in subject.deadline.each(claims):
+        if not claim["users"] and _may_stay_idle(claim):
+            message = f"no container uses claim `{claim['name']}`, so its devices are allocated and stay idle"
+            yield problem("unused", claim["path"], message, "name it in resources.claims of a container, or remove it")
+        if subject.template_of is not None and (subject.pods or 1) > 1 and _is_shared(claim):
+            yield _shared(claim, subject.pods or 1)
+
+
+def _may_stay_idle(claim: JSON) -> bool:
+    requests = (each for request in claim["requests"] for each in (request, *request["choices"]))
+    return not claim["found"] or any(each["deviceKind"] in _STAYS_IDLE for each in requests)
+
+
+def _is_shared(claim: JSON) -> bool:
+    if claim["source"] != "claim":
+        return False
+    return not (claim["found"] and all(each["deviceKind"] in _SHARED_ON_PURPOSE for each in claim["requests"]))
+
+
+def _shared(claim: JSON, pods: int) -> Problem:
+    message = f"{pods} pods share ResourceClaim `{claim['reference']}` and its devices"
+    if pods > _MOST_PODS:
+        message += f", but a claim serves at most {_MOST_PODS} pods"
+    return problem("shared", claim["path"], message, "use resourceClaimTemplateName to give each pod its own devices")
