@@ -66,7 +66,7 @@ def test_a_claim_that_stands_twice_in_a_template_is_told_of_once_per_difference(
     claims = [{"name": "a"}, {"name": "a", "resourceClaimName": "x"}]
     template = {"spec": {"containers": [], "resourceClaims": claims}}
     found = shards.notes(template, {"spec": {"hostname": "x"}}, ("at",))
-    assert [note["what"] for note in found] == ["sources"]
+    assert [note.what for note in found] == ["sources"]
     assert shards.notes({"spec": {"resourceClaims": claims[1:]}}, {"spec": {"hostname": "x"}}, ("at",)) == []
 
 

@@ -26,7 +26,6 @@ TO_PORT = frozenset(
         "dra-claims",
         "gpu-limits",
         "nvidia-device-configs",
-        "opensandbox",
         "service-mesh",
         "trainer",
         "trainer-runtimes",

@@ -108,7 +108,7 @@ SHIPPED: Final = Registry(
         Package(module="webhook.facts.scheduling", facts=("priorities",)),
         Package(module="webhook.facts.trainer", facts=("trainer", "running")),
         Package(module="webhook.facts.training_jobs", facts=("training",), groups=("training-job",)),
-        Package(module="webhook.facts.opensandbox", facts=("sandbox",)),
+        Package(module="webhook.facts.opensandbox", groups=("sandbox",)),
     )
 )
 """The packages, a row each."""

@@ -1,14 +1,13 @@
-"""The fact `sandbox`: references of sandboxes, and which Pool a template finds."""
+"""What sandboxes refer to: whether it is there, and which Pool a template finds."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.facts.subjects import with_missing
+from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.cluster.files import FilesCluster
-from webhook.facts.opensandbox.references import sandbox
-from webhook.facts.view import View
+from webhook.facts.opensandbox.checks import batch_sandbox, references
+from webhook.problem import Problem
 
 WHOLE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
 
@@ -37,87 +36,86 @@ def claim(version: str, **spec: JSON) -> JSON:
     return {"apiVersion": version, "kind": "SandboxClaim", "metadata": {"name": "c", "namespace": "team"}, "spec": spec}
 
 
-def fact(obj: JSON, *known: JSON) -> JSON:
-    view = View(FilesCluster(known), "team")
-    return with_missing(sandbox(obj, view), view)
+def said(obj: JSON, *known: JSON) -> list[Problem]:
+    return list(references(subject(obj, *known)))
+
+
+def codes(obj: JSON, *known: JSON) -> list[tuple[str, str, list[str]]]:
+    found = said(obj, *known)
+    return [(each.code, each.path, [str(missing) for missing in each.missing]) for each in found]
 
 
 @pytest.mark.parametrize(
-    ("known", "found", "absent", "nearest", "missing"),
+    ("known", "fix", "missing"),
     [
-        ([], False, False, "", ["Pool python not found"]),
-        ([WHOLE], False, True, "", ["Pool python not found"]),
-        ([pool("pyhton")], False, True, "pyhton", ["Pool python not found"]),
-        ([pool("python", "other")], False, False, "", ["Pool python not found"]),
-        ([pool("python")], True, False, "", []),
+        ([], "", ["Pool python not found"]),
+        ([WHOLE], "create it, or correct the name", []),
+        ([pool("pyhton")], "did you mean `pyhton`?", []),
+        ([pool("python", "other")], "", ["Pool python not found"]),
     ],
-    ids=["a few files", "a whole cluster", "a near one", "another namespace", "there"],
+    ids=["a few files", "a whole cluster", "a similar one", "another namespace"],
 )
-def test_a_pool_is_there_or_not_or_nobody_can_say(
-    known: list[JSON], found: bool, absent: bool, nearest: str, missing: list[str]
-) -> None:
-    value = fact(batch("python"), *known)
-    (reference,) = value["references"]
-    assert (reference["found"], reference["absent"], reference["nearest"]) == (found, absent, nearest)
-    assert value["missing"] == missing
+def test_a_pool_is_absent_or_nobody_can_say(known: list[JSON], fix: str, missing: list[str]) -> None:
+    (found,) = said(batch("python"), *known)
+    assert (found.code, found.path, found.fix) == ("sandbox/reference-exists", "spec.poolRef", fix)
+    assert [str(each) for each in found.missing] == missing
 
 
-@pytest.mark.parametrize("reference", ["", None, "*", "$POOL", "{{ .pool }}", 7, ["a"]])
+def test_a_pool_that_is_there_is_no_problem() -> None:
+    assert said(batch("python"), pool("python")) == []
+
+
+@pytest.mark.parametrize("reference", ["", None, "$POOL", "{{ .pool }}", 7, ["a"]])
 def test_no_pool_is_named(reference: JSON) -> None:
-    assert fact(batch(reference), WHOLE)["references"] == []
+    assert said(batch(reference), WHOLE) == []
 
 
-@pytest.mark.parametrize(("most", "expected"), [(3, 3), (None, None), ("3", None), (True, None)])
-def test_how_many_pods_a_pool_may_have(most: JSON, expected: JSON) -> None:
-    assert fact(batch("p"), pool("p", most=most))["references"][0]["most"] == expected
+@pytest.mark.parametrize(("most", "expected"), [(3, []), (2, ["spec.replicas"]), (None, []), ("2", [])])
+def test_a_pool_may_have_so_many_pods(most: JSON, expected: list[str]) -> None:
+    assert [each.path for each in said(batch("p", replicas=3), pool("p", most=most))] == expected
 
 
-def lacks(spec: JSON, **offered: JSON) -> list[str]:
-    found = fact(batch("*", template={"spec": spec}), WHOLE, pool("p", **offered), pool("other", "elsewhere"))["pools"]
-    assert [each["name"] for each in found] == ["p"]
-    lacking: list[str] = found[0]["lacks"]
-    return lacking
+def lacks(spec: JSON, **offered: JSON) -> str:
+    obj = batch("*", template={"spec": spec})
+    found = said(obj, WHOLE, pool("p", **offered), pool("other", "elsewhere"))
+    return found[0].message.partition("`p` lacks ")[2].rstrip(")") if found else ""
 
 
 def test_a_pool_has_what_a_template_asks_for() -> None:
     asked = [{"image": "py", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}, {"image": "js"}]
     offered = [{"image": "py", "resources": {"requests": {"cpu": "500m", "memory": "2Gi"}}}] * 2
-    assert (
-        lacks({"containers": asked, "nodeSelector": {"zone": "a"}}, containers=offered, nodeSelector={"zone": "a"})
-        == []
-    )
+    selector = {"zone": "a"}
+    assert lacks({"containers": asked, "nodeSelector": selector}, containers=offered, nodeSelector=selector) == ""
 
 
 def test_a_pool_lacks_what_a_template_asks_for() -> None:
     asked = [{"image": "js", "resources": {"requests": {"nvidia.com/gpu": 2, "cpu": "odd"}}}, None]
     selector = {"zone": "a"}
-    assert lacks({"containers": asked, "nodeSelector": selector}) == [
-        "image js",
-        "2 of nvidia.com/gpu",
-        "node selector zone=a",
-    ]
+    expected = "image js, 2 of nvidia.com/gpu, node selector zone=a"
+    assert lacks({"containers": asked, "nodeSelector": selector}) == expected
 
 
-@pytest.mark.parametrize("spec", [None, "x", [], {"containers": None}, {"containers": "x", "nodeSelector": []}])
+@pytest.mark.parametrize("spec", [None, {"containers": None}, {"containers": [], "nodeSelector": {}}])
 def test_a_template_that_asks_for_nothing_finds_any(spec: JSON) -> None:
-    assert lacks(spec) == []
+    assert lacks(spec) == ""
 
 
 def test_which_pools_there_are_is_known_of_a_whole_cluster_only() -> None:
-    value = fact(batch("*"), pool("p"))
-    assert (value["pools"], value["poolsKnown"], value["missing"]) == ([], False, ["Pool not listed"])
+    assert codes(batch("*"), pool("p")) == [("sandbox/pool-choice", "spec.poolRef", ["Pool not listed"])]
+    (found,) = said(batch("*"), WHOLE)
+    assert found.message == "finds no Pool in the namespace"
 
 
 def test_claims_name_a_template_or_a_warm_pool() -> None:
-    older = fact(claim("v1alpha1", sandboxTemplateRef={"name": "t"}), WHOLE)["references"]
-    newer = fact(claim("v1beta1", warmPoolRef={"name": "w"}), WHOLE)["references"]
-    assert [(each["kind"], each["name"], each["absent"]) for each in (*older, *newer)] == [
-        ("SandboxTemplate", "t", True),
-        ("SandboxWarmPool", "w", True),
-    ]
+    older = codes(claim("v1alpha1", sandboxTemplateRef={"name": "t"}), WHOLE)
+    newer = codes(claim("v1beta1", warmPoolRef={"name": "w"}), WHOLE)
+    assert [path for _, path, _ in (*older, *newer)] == ["spec.sandboxTemplateRef.name", "spec.warmPoolRef.name"]
 
 
-def test_patches_are_not_read_beside_a_pool() -> None:
+def test_patches_are_not_read_together_with_a_pool() -> None:
     patches = [None, {"spec": "x"}]
-    assert fact(batch("p", shardPatches=patches), pool("p"))["notes"] == []
-    assert [each["path"] for each in fact(batch("", shardPatches=patches))["notes"]] == ["spec.shardPatches[1].spec"]
+    found = batch_sandbox(subject(batch("p", shardPatches=patches), pool("p")))
+    assert [each.code for each in found] == ["sandbox/ignored-with-pool"]
+    template = {"spec": {"containers": [{"name": "a", "image": "x"}]}}
+    found = batch_sandbox(subject(batch("", replicas=2, template=template, shardPatches=patches)))
+    assert [each.path for each in found] == ["spec.shardPatches[1].spec"]

@@ -9,6 +9,7 @@ import pytest
 
 from webhook.attributes import JSON
 from webhook.facts.opensandbox.shards import notes, pod
+from webhook.paths import render
 
 CASES = [
     json.loads(line)
@@ -46,7 +47,7 @@ def test_a_pod_is_made_as_the_controller_makes_it(case: JSON) -> None:
 def said(patch: JSON, template: JSON = TEMPLATE) -> list[tuple[str, str, bool]]:
     """What is said of a patch: what, where below the patch, and whether it is so in any case."""
     found = notes(template, patch, AT)
-    return [(note["what"], note["path"].removeprefix("spec.shardPatches[0]"), note["certain"]) for note in found]
+    return [(note.what, render(note.path).removeprefix("spec.shardPatches[0]"), note.certain) for note in found]
 
 
 def containers(*listed: JSON) -> JSON:

@@ -1,9 +1,9 @@
-"""What the objects of OpenSandbox and agent-sandbox refer to, and what becomes of shard patches.
+"""What objects of OpenSandbox and agent-sandbox refer to: Pools, templates and warm pools.
 
 A BatchSandbox with poolRef `*` gets the Pool that its template asks for: by images, requests and node selector, as
 OpenSandbox's default profile has it (opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/poolassign).
 A SandboxClaim names a template (v1alpha1) or a warm pool (v1beta1), a SandboxWarmPool a template
-(kubernetes-sigs/agent-sandbox@2fd412d5 extensions/controllers). Pods and patches are shards.py's.
+(kubernetes-sigs/agent-sandbox@2fd412d5 extensions/controllers).
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from collections.abc import Iterator, Mapping
 from webhook import quantity
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
-from webhook.deadline import Deadline
-from webhook.facts.opensandbox import shards
-from webhook.facts.pods.containers import items, text
+from webhook.facts.opensandbox.batch_sandbox import ANY_POOL, replicas
+from webhook.facts.opensandbox.sandbox import EXTENSIONS, OPENSANDBOX, Sandbox, problem
+from webhook.facts.pods.containers import items, text, whole
+from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES, View
-from webhook.paths import get, parse
+from webhook.paths import FieldPath, get, render
 from webhook.placeholders import is_placeholder
-from webhook.problem import MissingObject
-from webhook.workloads.podsets import group_kind
+from webhook.problem import MissingObject, Problem
+from webhook.wording import counted
 
-POOL = GroupVersionKind("sandbox.opensandbox.io", "v1alpha1", "Pool")
-TEMPLATE = GroupVersionKind("extensions.agents.x-k8s.io", "v1beta1", "SandboxTemplate")
-WARM_POOL = GroupVersionKind("extensions.agents.x-k8s.io", "v1beta1", "SandboxWarmPool")
+POOL = GroupVersionKind(OPENSANDBOX, "v1alpha1", "Pool")
+TEMPLATE = GroupVersionKind(EXTENSIONS, "v1beta1", "SandboxTemplate")
+WARM_POOL = GroupVersionKind(EXTENSIONS, "v1beta1", "SandboxWarmPool")
 LOOKUPS = (
     reading(
         POOL,
@@ -39,52 +40,65 @@ LOOKUPS = (
     NAMESPACES,
 )
 
-_REFERENCES: Mapping[str, tuple[tuple[str, GroupVersionKind], ...]] = {
-    "BatchSandbox": (("spec.poolRef", POOL),),
-    "SandboxClaim": (("spec.sandboxTemplateRef.name", TEMPLATE), ("spec.warmPoolRef.name", WARM_POOL)),
-    "SandboxWarmPool": (("spec.sandboxTemplateRef.name", TEMPLATE),),
+_REFERENCES: Mapping[str, tuple[tuple[FieldPath, GroupVersionKind], ...]] = {
+    "BatchSandbox": ((("poolRef",), POOL),),
+    "SandboxClaim": ((("sandboxTemplateRef", "name"), TEMPLATE), (("warmPoolRef", "name"), WARM_POOL)),
+    "SandboxWarmPool": ((("sandboxTemplateRef", "name"), TEMPLATE),),
 }
-_GROUPS = frozenset((POOL.group, TEMPLATE.group))
-_CHOOSE = "*"
+_MOST_POOLS = 3
+"""Pools that a message names."""
 
 
-def sandbox(obj: JSON, view: View) -> JSON:
-    """The fact `sandbox` of an object; of other kinds it has nothing to say."""
-    group, kind = group_kind(obj)
-    own = obj if group in _GROUPS else None
-    needing, named = view.of("references"), _REFERENCES.get(kind, ()) if own else ()
-    references = [_reference(own, path, wanted, needing) for path, wanted in named]
-    is_batch = own is not None and kind == "BatchSandbox"
-    chooses = is_batch and get(own, ("spec", "poolRef")) == _CHOOSE
-    return {
-        "references": [each for each in references if each["name"]],
-        "pools": _pools(own, view.of("pools")) if chooses else [],
-        "poolsKnown": not chooses or view.is_whole(),
-        "notes": list(_notes(own, view.deadline)) if is_batch else [],
-    }
+def validate_references(sandbox: Sandbox, subject: Subject) -> Iterator[Problem]:
+    """Each object that the sandbox names, and with poolRef `*` a Pool that fits."""
+    for path, kind in _REFERENCES[subject.group_kind[1]]:
+        name = text(get(sandbox.spec, path))
+        if name == ANY_POOL and kind is POOL:
+            yield from _validate_choice(sandbox, subject.view())
+        elif name and not is_placeholder(name):
+            yield from _validate_reference(("spec", *path), kind, name, sandbox, subject.view())
 
 
-def _reference(obj: JSON, path: str, kind: GroupVersionKind, view: View) -> JSON:
-    """One object that another names; `most` is how many pods a Pool may have, null where it does not say."""
-    name = text(get(obj, parse(path)))
-    name = "" if name == _CHOOSE or is_placeholder(name) else name
-    referred = view.get(kind, name) if name else None
-    absence = _absence(name, kind, view) if name and referred is None else {"absent": False, "nearest": ""}
-    most = get(referred, ("spec", "capacitySpec", "poolMax"))
-    return {
-        "path": path,
-        "kind": kind.kind,
-        "name": name,
-        "found": referred is not None,
-        **absence,
-        "most": most if isinstance(most, int) and not isinstance(most, bool) else None,
-    }
-
-
-def _absence(name: str, kind: GroupVersionKind, view: View) -> JSON:
-    """Whether an object is known not to be there: from a whole cluster, or from files that have others like it."""
+def _validate_reference(
+    path: FieldPath, kind: GroupVersionKind, name: str, sandbox: Sandbox, view: View
+) -> Iterator[Problem]:
+    referred = view.get(kind, name)
+    if referred is not None:
+        most = whole(get(referred, ("spec", "capacitySpec", "poolMax")))
+        if kind is POOL and most is not None and most < replicas(sandbox):
+            message = f"must not be more than the {counted(most, 'pod')} that Pool `{name}` may have"
+            fix = "lower it, or raise poolMax of the Pool"
+            yield problem("pool-size", ("spec", "replicas"), message, fix, replicas(sandbox))
+        return
+    # known to be absent from a whole cluster, or from files that have others like it
     others = [text(get(each, ("metadata", "name"))) for each in _here(kind, view)]
-    return {"absent": bool(others) or view.is_whole(), "nearest": view.nearest(name, others)}
+    if not others and not view.is_whole():
+        yield Problem(code="sandbox/reference-exists", path=render(path), missing=view.missing()[""])
+        return
+    close = view.nearest(name, others)
+    message = (
+        f"names a {kind.kind} that does not exist in the namespace, so there are no pods until somebody creates it"
+    )
+    fix = f"did you mean `{close}`?" if close else "create it, or correct the name"
+    yield problem("reference-exists", path, message, fix, name)
+
+
+def _validate_choice(sandbox: Sandbox, view: View) -> Iterator[Problem]:
+    """A Pool that has what the template asks for, by the default profile of the controller."""
+    if not view.is_whole():
+        missing = MissingObject(kind=POOL.kind, namespace=view.namespace, name="", why="not listed")
+        yield Problem(code="sandbox/pool-choice", path="spec.poolRef", missing=(missing,))
+        return
+    asked = get(sandbox.spec, ("template", "spec"))
+    lacking: list[str] = []
+    for each in view.deadline.paced(_here(POOL, view)):
+        lacks = ", ".join(_lacks(asked, each))
+        if not lacks:
+            return
+        lacking.append(f"`{text(get(each, ('metadata', 'name')))}` lacks {lacks}")
+    why = f" that has what the template asks for ({'; '.join(lacking[:_MOST_POOLS])})" if lacking else ""
+    message, fix = f"finds no Pool in the namespace{why}", "create one, or name a Pool"
+    yield problem("pool-choice", ("spec", "poolRef"), message, fix, ANY_POOL)
 
 
 def _here(kind: GroupVersionKind, view: View) -> list[JSON]:
@@ -92,18 +106,6 @@ def _here(kind: GroupVersionKind, view: View) -> list[JSON]:
     objects = view.objects(kind)
     return [
         each for each in objects if (text(get(each, ("metadata", "namespace"))) or view.namespace) == view.namespace
-    ]
-
-
-def _pools(obj: JSON, view: View) -> list[JSON]:
-    """What each Pool of the namespace lacks of what the template asks for; nothing where not all Pools are known."""
-    if not view.is_whole():
-        view.note(MissingObject(kind=POOL.kind, namespace=view.namespace, name="", why="not listed"))
-        return []
-    template = get(obj, ("spec", "template", "spec"))
-    return [
-        {"name": text(get(each, ("metadata", "name"))), "lacks": list(_lacks(template, each))}
-        for each in view.deadline.paced(_here(POOL, view))
     ]
 
 
@@ -136,13 +138,3 @@ def _requests(spec: JSON) -> dict[str, quantity.Quantity]:
             if (amount := quantity.read(value)) is not None:
                 total[name] = total[name].add(amount) if name in total else amount
     return total
-
-
-def _notes(obj: JSON, deadline: Deadline) -> Iterator[JSON]:
-    """What is to be said of each shard patch; with a Pool they are not read."""
-    if text(get(obj, ("spec", "poolRef"))):
-        return
-    template = get(obj, ("spec", "template"))
-    made = shards.Template(template, deadline)
-    for place, patch in enumerate(deadline.paced(items(get(obj, ("spec", "shardPatches"))))):
-        yield from made.notes(patch, ("spec", "shardPatches", place))

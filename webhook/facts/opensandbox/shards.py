@@ -10,32 +10,47 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
 from webhook.facts.pods.containers import items, text
 from webhook.patch import schema, strategic
-from webhook.paths import FieldPath, get, render
+from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.quantity import Quantity, read
 
 _POD = GroupVersionKind("", "v1", "Pod")
-_WORDS = {"string": "a text", "numeric": "a number", "boolean": "true or false"}
+_WORDS = {"string": "a string", "numeric": "a number", "boolean": "true or false"}
 _TYPES: dict[str, type | tuple[type, ...]] = {"string": str, "numeric": (int, float), "boolean": bool}
 _LISTS = ("containers", "initContainers")
 _SOLID = frozenset(("image", "resources"))
 _SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
 
 
-def notes(template: JSON, patch: JSON, at: FieldPath) -> list[JSON]:
-    """What is to be said of the patch of one shard, which stands at a path; each `{what, path, text, certain}`.
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What is to be said of the patch of one shard.
 
-    Of the patch: type (text is what was expected), unknown, key (the merge key that an item lacks), merge (why it
-    cannot be merged), keeps and directive (what it cannot take away). Of the pod: image, added, inherits, resources,
-    sources and claim; certain is what would be so without the second decoding too.
+    Args:
+        what: of the patch: type (text is what was expected), unknown, key (the merge key that an item lacks), merge
+            (why it cannot be merged), keeps and directive (what it cannot take away). Of the pod: image, added,
+            inherits, resources, sources and claim.
+        path: where it stands in the object.
+        text: what it is about.
+        certain: whether it would be so without the second decoding too.
+
     """
+
+    what: str
+    path: FieldPath
+    text: str
+    certain: bool = True
+
+
+def notes(template: JSON, patch: JSON, at: FieldPath) -> list[Note]:
+    """What is to be said of the patch of one shard, which stands at a path."""
     return Template(template).notes(patch, at)
 
 
@@ -69,13 +84,13 @@ class Template:
         """
         return _merged(self.written, patch, self.deadline)
 
-    def notes(self, patch: JSON, at: FieldPath) -> list[JSON]:
+    def notes(self, patch: JSON, at: FieldPath) -> list[Note]:
         """What is to be said of the patch of one shard; see the function of this name."""
         if patch is None:
             return []
         broken = list(_mistyped(patch, schema.root(_POD), at, self.deadline))
         broken += _keyless(patch, "PodTemplateSpec", at) if not broken else ()
-        if any(note["what"] in ("type", "key") for note in broken):
+        if any(note.what in ("type", "key") for note in broken):
             return broken
         try:
             merged = self.merged(patch)
@@ -83,9 +98,9 @@ class Template:
             return [*broken, _note("merge", at, str(error))]
         shard = _Shard(self, patch, merged, _decoded(self.written, merged), at, _places(patch))
         either = [*_containers(shard, merged), *_sources(shard, merged)]
-        told = {(note["what"], note["path"]) for note in either}
+        told = {(note.what, note.path) for note in either}
         made = [*_containers(shard, shard.pod), *_sources(shard, shard.pod), *_inherited(shard)]
-        surely = [{**note, "certain": (note["what"], note["path"]) in told} for note in made]
+        surely = [replace(note, certain=(note.what, note.path) in told) for note in made]
         return [*broken, *_kept(patch, self.written, "PodTemplateSpec", at), *surely]
 
 
@@ -163,11 +178,11 @@ def _decoded(old: JSON, new: JSON) -> JSON:
     return new
 
 
-def _note(what: str, path: FieldPath, words: str) -> JSON:
-    return {"what": what, "path": render(path), "text": words, "certain": True}
+def _note(what: str, path: FieldPath, words: str) -> Note:
+    return Note(what, path, words)
 
 
-def _mistyped(value: JSON, node: schema.Node, at: FieldPath, deadline: Deadline) -> Iterator[JSON]:
+def _mistyped(value: JSON, node: schema.Node, at: FieldPath, deadline: Deadline) -> Iterator[Note]:
     """Values of the wrong type, which no pod can be decoded from, and fields that a Pod does not have."""
     deadline.spend(1)
     if value is None or (isinstance(value, str) and is_placeholder(value)):
@@ -175,7 +190,7 @@ def _mistyped(value: JSON, node: schema.Node, at: FieldPath, deadline: Deadline)
     shape = schema.resolve(node)
     if shape.scalar == "untyped":
         return
-    expected = "a map" if shape.map else "a list" if shape.list else _WORDS.get(shape.scalar or "", "")
+    expected = "an object" if shape.map else "a list" if shape.list else _WORDS.get(shape.scalar or "", "")
     if shape.map and isinstance(value, dict):
         for name, inner in value.items():
             known = shape.map.fields.get(name, shape.map.other)
@@ -195,7 +210,7 @@ def _is_a(value: JSON, scalar: str | None) -> bool:
     return isinstance(value, wanted) and (scalar == "boolean" or not isinstance(value, bool))
 
 
-def _keyless(patch: JSON, kind: str, at: FieldPath) -> Iterator[JSON]:
+def _keyless(patch: JSON, kind: str, at: FieldPath) -> Iterator[Note]:
     """Items of lists that are merged by a key, and lack it; a directive needs none."""
     for name, value in patch.items():
         tag = strategic.tags_of(kind).get(name, {})
@@ -209,7 +224,7 @@ def _keyless(patch: JSON, kind: str, at: FieldPath) -> Iterator[JSON]:
                 yield from _keyless(item, tag["type"], where)
 
 
-def _kept(patch: JSON, old: JSON, kind: str, at: FieldPath) -> Iterator[JSON]:
+def _kept(patch: JSON, old: JSON, kind: str, at: FieldPath) -> Iterator[Note]:
     """Nulls and directives of the patch, where the template has something that they would take away."""
     for name, value in patch.items():
         if name in ("$patch", "$retainKeys"):
@@ -229,7 +244,7 @@ def _kept(patch: JSON, old: JSON, kind: str, at: FieldPath) -> Iterator[JSON]:
                     yield from _kept(item, same, tag.get("type", ""), (*at, name, place))
 
 
-def _containers(shard: _Shard, pod: JSON) -> Iterator[JSON]:
+def _containers(shard: _Shard, pod: JSON) -> Iterator[Note]:
     """What is wrong with the containers of a pod that are not as the template has them."""
     declared: AbstractSet[str] | None = None
     for part in _LISTS:
@@ -269,7 +284,7 @@ def _declared(shard: _Shard, pod: JSON) -> AbstractSet[str]:
     return {name for name, _ in _claims(listed)}
 
 
-def _inherited(shard: _Shard) -> Iterator[JSON]:
+def _inherited(shard: _Shard) -> Iterator[Note]:
     """Containers that took over fields of another, at whose place of the list they come."""
     for part in _LISTS:
         before, merged, after = (
@@ -284,7 +299,7 @@ def _inherited(shard: _Shard) -> Iterator[JSON]:
                 yield _note("inherits", shard.place(part, name), words)
 
 
-def _amounts(container: JSON, patched: JSON, where: FieldPath) -> Iterator[JSON]:
+def _amounts(container: JSON, patched: JSON, where: FieldPath) -> Iterator[Note]:
     """Extended resources with a request and no limit, or another one."""
     limits, requests = (get(container, ("resources", side)) or {} for side in ("limits", "requests"))
     for name, request in requests.items() if isinstance(requests, dict) and isinstance(limits, dict) else ():
@@ -309,18 +324,18 @@ def _claims(listed: Iterable[JSON]) -> Iterator[tuple[str, list[str]]]:
             yield text(claim.get("name")), [field for field in _SOURCES if claim.get(field) is not None]
 
 
-def _undeclared(container: JSON, declared: AbstractSet[str], where: FieldPath) -> Iterator[JSON]:
+def _undeclared(container: JSON, declared: AbstractSet[str], where: FieldPath) -> Iterator[Note]:
     for place, claim in enumerate(items(get(container, ("resources", "claims")))):
         if (name := text(get(claim, ("name",)))) not in declared:
             yield _note("claim", (*where, "resources", "claims", place), name)
 
 
-def _sources(shard: _Shard, pod: JSON) -> Iterator[JSON]:
+def _sources(shard: _Shard, pod: JSON) -> Iterator[Note]:
     """Claims that have not exactly one source, and had it in the template or were not there."""
     listed, before = items(get(pod, ("spec", "resourceClaims"))), shard.template.sources
     if listed is shard.template.claims and not shard.template.is_torn:
         return
     for name, found in _claims(shard.template.deadline.paced(listed)):
         if len(found) != 1 and before.get(name) != found:
-            words = f"two sources, {' and '.join(found)}," if found else "no source"
+            words = f"two sources ({' and '.join(found)})" if found else "no source"
             yield _note("sources", shard.place("resourceClaims", name), f"`{name}` has {words}")

@@ -1,0 +1,63 @@
+"""What the controller of BatchSandboxes fails on, and what it leaves out without a word.
+
+Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go and
+strategy/{pool,task_scheduling}_strategy_default.go. Every level may be null: the controller writes fields without
+omitempty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.opensandbox.sandbox import Sandbox, problem
+from webhook.facts.pods.containers import items, mapping, text
+from webhook.paths import FieldPath, get
+from webhook.problem import Problem
+
+ANY_POOL: Final = "*"
+"""With this poolRef the controller chooses a Pool by what the template asks for, and forgets the template."""
+CONTAINERS: Final[FieldPath] = ("template", "spec", "containers")
+
+
+def replicas(batch: Sandbox) -> int:
+    """How many pods it asks for."""
+    given = batch.spec.get("replicas")
+    return 1 if given is None else int(given)
+
+
+def validate_pods(batch: Sandbox) -> Iterator[Problem]:
+    """Pods come from a template or from a Pool."""
+    if not batch.spec.get("poolRef") and batch.written.get("template") is None and replicas(batch):
+        message = "must be set because no spec.poolRef names a Pool, so there are no pods to create"
+        yield problem("pods-required", ("spec", "template"), message, "set a template or a poolRef")
+
+
+def advise_ignored_fields(batch: Sandbox) -> Iterator[Problem]:
+    """Fields that the controller does not read next to others."""
+    pool, patches = text(batch.spec.get("poolRef")), items(batch.spec.get("shardTaskPatches"))
+    for name in () if not pool else ("shardPatches",) if pool == ANY_POOL else ("template", "shardPatches"):
+        if batch.written.get(name):
+            message = f"is ignored because spec.poolRef `{pool}` uses the pods of a Pool as they are"
+            yield problem("ignored-with-pool", ("spec", name), message, "set it in the Pool, or remove poolRef")
+    count = replicas(batch)
+    for name in ("shardTaskPatches",) if pool else ("shardPatches", "shardTaskPatches"):
+        if len(items(batch.spec.get(name))) > count:
+            message = f"is ignored because spec.replicas is {count}"
+            yield problem("unused-patches", ("spec", name, count), message, "raise replicas, or remove the patch")
+    if patches and batch.written.get("taskTemplate") is None:
+        message = "is ignored because spec.taskTemplate is not set, so no task is started"
+        yield problem("tasks-without-template", ("spec", "shardTaskPatches"), message, "set a taskTemplate")
+
+
+def advise_requests(batch: Sandbox) -> Iterator[Problem]:
+    """Limits where a Pool is chosen: predicate_resource.go of poolassign adds up requests, which nobody fills in."""
+    if batch.spec.get("poolRef") != ANY_POOL:
+        return
+    for index, container in enumerate(batch.deadline.each(items(get(batch.spec, CONTAINERS)))):
+        resources = mapping(container.get("resources"))
+        for name in batch.deadline.each(mapping(resources.get("limits"))):
+            if "/" in name and name not in mapping(resources.get("requests")):
+                path = ("spec", *CONTAINERS, index, "resources", "limits", name)
+                message = "does not choose a Pool because spec.poolRef `*` compares requests alone"
+                yield problem("limits-choose-no-pool", path, message, "set the request too")

@@ -1,0 +1,40 @@
+"""A Pool of OpenSandbox: what its pods are made from, and sizes that can be reached.
+
+Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/pool_controller.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from webhook.facts.opensandbox.sandbox import Sandbox, problem
+from webhook.facts.pods.containers import mapping, whole
+from webhook.problem import Problem
+
+
+def validate_pool_template(pool: Sandbox) -> Iterator[Problem]:
+    """A Pool that may have pods has a template."""
+    capacity = pool.spec.get("capacitySpec")
+    if pool.written.get("template") is None and capacity is not None and mapping(capacity).get("poolMax", 0) != 0:
+        message = "must be set because the Pool creates its pods from it"
+        yield problem("pool-template", ("spec", "template"), message, "set a pod template")
+
+
+def advise_capacity(pool: Sandbox) -> Iterator[Problem]:
+    """Sizes that exclude each other."""
+    capacity = mapping(pool.spec.get("capacitySpec"))
+    sizes = [whole(capacity.get(name)) for name in ("bufferMin", "bufferMax", "poolMin", "poolMax")]
+    if None in sizes:
+        return
+    least, most, smallest, largest = (size or 0 for size in sizes)
+    if least > most:
+        message = (
+            f"must not be above bufferMax, which is {most}, because the buffer is then set to half of both together"
+        )
+        yield problem("buffer-range", ("spec", "capacitySpec", "bufferMin"), message, "lower it", least)
+    if smallest > largest:
+        message = f"must not be above poolMax, which is {largest}, because the Pool stops growing there"
+        yield problem("pool-range", ("spec", "capacitySpec", "poolMin"), message, "lower it", smallest)
+    if least > largest:
+        message = f"must not be above poolMax, which is {largest}, because the Pool stops growing there"
+        yield problem("buffer-above-pool", ("spec", "capacitySpec", "bufferMin"), message, "lower it", least)

@@ -1,0 +1,70 @@
+"""Objects of OpenSandbox and agent-sandbox as their rules read them: of their types, and what an update changes.
+
+What stands in a pod template itself is a pod template as any other, and the Pod policies look at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.attributes import JSON, Operation
+from webhook.deadline import Deadline
+from webhook.facts.pods.containers import mapping
+from webhook.facts.subject import Subject
+from webhook.paths import FieldPath, get, render
+from webhook.problem import Problem
+from webhook.schema import Mismatch, decode_object
+
+OPENSANDBOX: Final = "sandbox.opensandbox.io"
+AGENTS: Final = "agents.x-k8s.io"
+EXTENSIONS: Final = "extensions.agents.x-k8s.io"
+_TEMPLATES: Final = (("spec", "template"), ("spec", "podTemplate"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandbox:
+    """One object.
+
+    Args:
+        spec: what it says, without nulls and without values of another type.
+        written: the same as it was sent; {} where it is no object.
+        old: what was written before an update, None where the object is created.
+        mismatches: what is not of its type, outside its pod template.
+        deadline: is charged for what is walked.
+
+    """
+
+    spec: Mapping[str, JSON]
+    written: Mapping[str, JSON]
+    old: Mapping[str, JSON] | None
+    mismatches: tuple[Mismatch, ...]
+    deadline: Deadline
+
+    def changes(self, *fields: str) -> bool:
+        """Whether it is created, or some of these fields change: what was stored before stays workable."""
+        return self.old is None or any(self.written.get(name) != self.old.get(name) for name in fields)
+
+    def changes_at_all(self) -> bool:
+        """Whether it is created, or its spec changes."""
+        return self.old is None or self.written != self.old
+
+
+def read_sandbox(subject: Subject) -> Sandbox:
+    """The object that a subject is."""
+    decoded = decode_object(subject.object, subject.attributes.kind, subject.deadline)
+    is_update = subject.attributes.operation == Operation.UPDATE
+    return Sandbox(
+        spec=mapping(get(decoded.value, ("spec",))),
+        written=mapping(get(subject.object, ("spec",))),
+        old=mapping(get(subject.old_object, ("spec",))) if is_update else None,
+        mismatches=tuple(each for each in decoded.mismatches if each.at[:2] not in _TEMPLATES or len(each.at) == 2),
+        deadline=subject.deadline,
+    )
+
+
+def problem(rule: str, path: FieldPath, message: str, fix: str = "", found: JSON = None) -> Problem:
+    """A problem of this group; `found` is shown as it was written."""
+    shown = "" if found is None else f"`{found}`"
+    return Problem(code=f"sandbox/{rule}", path=render(path), message=message, fix=fix, found=shown)
