@@ -211,28 +211,28 @@ class Body:
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
         return await self._read_reserved(self._limit, chunks)
 
-    async def _read_reserved(self, size: int, chunks: list[bytes]) -> bytes:
+    async def _read_reserved(self, reserved: int, chunks: list[bytes]) -> bytes:
         """The same after its bytes were reserved; both are bounded by the call's deadline."""
         clock: ClientClock = self._scope.get("extensions", {}).get(CLOCK, _NO_CLOCK)
-        size, more = sum(map(len, chunks)), True
+        received, more = sum(map(len, chunks)), True
         try:
             async with asyncio.timeout(self._deadline - monotonic()):
                 if not chunks:  # its first piece, which says who asks for what, is read without a budget
-                    chunks, size, more = await self._collect(chunks, 0)
+                    chunks, received, more = await self._collect(chunks, 0)
                 clock.pause_clock()
-                await self._budget.reserve(size, (self._scope.get("client") or ("",))[0])
-                self._reserved = size
+                await self._budget.reserve(reserved, (self._scope.get("client") or ("",))[0])
+                self._reserved = reserved
                 clock.hold()
                 if more:
-                    chunks, size, more = await self._collect(chunks, self._limit)
+                    chunks, received, more = await self._collect(chunks, self._limit)
         except TimeoutError:
             raise LateBody(self._late(), b"".join(chunks)) from None
         finally:
             clock.resume_clock()
-        if size > self._limit:
+        if received > self._limit:
             self._release()
             chunks.clear()
-            raise await self._discarded(size, more=more)
+            raise await self._discarded(received, more=more)
         return b"".join(chunks)
 
     async def _collect(self, chunks: list[bytes], most: int) -> tuple[list[bytes], int, bool]:
