@@ -92,4 +92,4 @@ def test_a_mutating_policy_cannot_enter():
 
 def test_it_is_an_obstacle():
     (own,) = policies(validating("true", rule=RULE, annotations=ENTER)).validating
-    assert own.obstacles == ("is asked about objects inside others (claimgate.dev/expand)",)
+    assert own.obstacles == ("is evaluated on objects inside others (claimgate.dev/expand)",)
