@@ -14,6 +14,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.evaluation.request_context import request_context
+from webhook.facts.trainer.train_job import train_job as merged
 
 NAMES = ("gpu", "dra", "priorities", "podSets", "trainer")
 OLDER = {"data": {"trainer": "2.2"}}
@@ -32,12 +33,12 @@ class Counting(FilesCluster):
 
 
 def test_facts_of_one_object_share_one_merge() -> None:
-    """The template that podSets shows is the one of the JobSet that trainer shows, and no equal one."""
+    """The template that podSets shows is the one of the merged JobSet, and no equal one."""
     cluster, obj = Counting(runtime()), train_job()
     sent = request(obj)
     context = request_context(policies(validating("true")), sent, cluster)
     values = {name: context.fact(name, obj, sent).value for name in NAMES}
-    (job,) = values["trainer"]["jobSet"]["replicatedJobs"]
+    (job,) = context.subject(obj, sent).once(merged).jobs
     assert values["podSets"][0]["template"] is job["template"]["spec"]["template"]
     assert cluster.asked["ClusterTrainingRuntime"] == 1
 
@@ -46,8 +47,8 @@ def test_what_the_params_assume_of_the_cluster_keeps_facts_apart() -> None:
     obj = train_job()
     sent = request(obj)
     context = request_context(policies(validating("true")), sent, FilesCluster([runtime()]))
-    versions = [context.fact("trainer", obj, sent, param).value["version"] for param in (None, OLDER, None)]
-    assert versions == ["2.3", "2.2", "2.3"]
+    releases = [context.subject(obj, sent, param).once(merged).release for param in (None, OLDER, None)]
+    assert releases == [(2, 3), (2, 2), (2, 3)]
     assert context.subject(obj, sent) is context.subject(obj, sent, {"data": {"other": "x"}})
 
 

@@ -27,8 +27,6 @@ TO_PORT = frozenset(
         "gpu-limits",
         "nvidia-device-configs",
         "service-mesh",
-        "trainer",
-        "trainer-runtimes",
     )
 )
 """Folders that do not keep the limits yet. A folder that keeps them must not stand here."""

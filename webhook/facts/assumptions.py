@@ -18,11 +18,13 @@ class Assumptions:
     """What a site says of its cluster.
 
     kubernetes: release of the API server. trainer: release of Kubeflow Trainer; its four shapes differ.
+    device_claims: whether Trainer runs with its feature gate for device claims (KEP-2782).
     resources: which extended resources it has for `gpu`: `resource`, `resource.<namespace>` and `vendor.<name>`.
     """
 
     kubernetes: Release = releases.DEFAULT
     trainer: Release = DEFAULT
+    device_claims: bool = False
     resources: tuple[tuple[str, str], ...] = ()
 
 
@@ -36,7 +38,8 @@ def assumptions(param: JSON) -> Assumptions:
     if not isinstance(data, dict):
         return _DEFAULTS
     resources = tuple((key, str(text)) for key, text in data.items() if _RESOURCE.match(key))
-    return _read(str(data.get("kubernetes") or ""), str(data.get("trainer") or ""), resources)
+    kubernetes, trainer = (str(data.get(name) or "") for name in ("kubernetes", "trainer"))
+    return _read(kubernetes, trainer, resources, data.get("dynamicResourceAllocation") == "true")
 
 
 _DEFAULTS = Assumptions()
@@ -44,10 +47,11 @@ _RESOURCE = re.compile(r"resource$|resource[.]|vendor[.]")
 
 
 @lru_cache(maxsize=64)
-def _read(kubernetes: str, trainer: str, resources: tuple[tuple[str, str], ...]) -> Assumptions:
+def _read(kubernetes: str, trainer: str, resources: tuple[tuple[str, str], ...], device_claims: bool) -> Assumptions:
     return Assumptions(
         kubernetes=_release("kubernetes", kubernetes, _DEFAULTS.kubernetes),
         trainer=_release("trainer", trainer, _DEFAULTS.trainer),
+        device_claims=device_claims,
         resources=resources,
     )
 

@@ -106,8 +106,13 @@ SHIPPED: Final = Registry(
         Package(module="webhook.facts.gpu", facts=("gpu", "portableGpu"), groups=("gpu-requests", "ray")),
         Package(module="webhook.facts.dra", facts=("dra", "inventory"), groups=("device-claims",)),
         Package(module="webhook.facts.scheduling", facts=("priorities",)),
-        Package(module="webhook.facts.trainer", facts=("trainer", "running")),
-        Package(module="webhook.facts.training_jobs", facts=("training",), groups=("training-job",)),
+        Package(
+            module="webhook.facts.trainer",
+            facts=("trainer", "training"),
+            groups=("train-job", "train-job-changes", "training-runtime"),
+        ),
+        Package(module="webhook.facts.jobset", groups=("job-set",)),
+        Package(module="webhook.facts.training_jobs", groups=("training-job",)),
         Package(module="webhook.facts.opensandbox", groups=("sandbox",)),
     )
 )

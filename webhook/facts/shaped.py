@@ -11,12 +11,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from webhook import yamlfile
+from webhook import shapes, yamlfile
 from webhook.attributes import JSON
-from webhook.facts.finding import odd
+from webhook.paths import FieldPath, render
 from webhook.placeholders import is_placeholder
+from webhook.workloads.podsets import group_kind
+
+if TYPE_CHECKING:
+    from webhook.facts.subject import Subject
 
 FILE: Final = Path(__file__).with_name("shapes.yaml")
 _KINDS: Final = {
@@ -43,6 +47,24 @@ class Shaped:
 
     object: JSON
     wrong: list[JSON] = field(default_factory=list)
+
+
+def typed(subject: Subject) -> JSON:
+    """The object of a subject without nulls and without values of another type."""
+    return subject.once(_typed)
+
+
+def typed_before(subject: Subject) -> JSON:
+    """What it was before, likewise."""
+    return subject.once(_typed_before)
+
+
+def _typed(subject: Subject) -> JSON:
+    return shaped(subject.object, group_kind(subject.object)[1]).object
+
+
+def _typed_before(subject: Subject) -> JSON:
+    return shaped(subject.old_object, group_kind(subject.object)[1]).object
 
 
 @cache
@@ -143,8 +165,14 @@ def _is_number(value: JSON) -> bool:
 
 def _refused(value: JSON, expected: str, at: list[str | int], wrong: list[JSON]) -> Any:
     if not (isinstance(value, str) and is_placeholder(value)):
-        wrong.append(odd(value, tuple(at), expected))
+        wrong.append(_odd(value, tuple(at), expected))
     return _ABSENT
+
+
+def _odd(value: JSON, at: FieldPath, expected: str) -> JSON:
+    """A value of another type than its field has."""
+    found = "a map" if isinstance(value, dict) else "a list" if isinstance(value, list) else f"`{shapes.shown(value)}`"
+    return {"path": render(at), "found": found, "expected": expected}
 
 
 def _object(value: dict[str, JSON], shape: Mapping[str, Any], at: list[str | int], wrong: list[JSON]) -> JSON:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.facts.subjects import subject
 from webhook.facts.jobset import name_length
-from webhook.facts.jobset.validation import findings
-from webhook.paths import render
+from webhook.facts.jobset.job_set import JobSet
+from webhook.facts.jobset.validation import validate_create
 
 
 def job(name: str = "node", *mounts: str, volumes: tuple[str, ...] = (), **more: Any) -> dict:
@@ -23,7 +24,8 @@ def job(name: str = "node", *mounts: str, volumes: tuple[str, ...] = (), **more:
 
 
 def told(spec: object) -> list[tuple[str, str, str]]:
-    return [(each.what, render(each.at), each.text) for each in findings(spec) if each.by == "jobset"]
+    found = validate_create(JobSet(spec=spec))
+    return [(each.code.removeprefix("job-set/"), each.path, f"{each.found} {each.message}".strip()) for each in found]
 
 
 def claims(*names: str, **metadata: str) -> list[dict]:
@@ -37,160 +39,165 @@ RULES = "failurePolicy.rules"
 @pytest.mark.parametrize(
     ("spec", "what", "at", "words"),
     [
-        ({"network": {"subdomain": "1x"}}, "badName", "network.subdomain", "`1x` is no DNS label of RFC 1035"),
-        ({"network": {"subdomain": "a.b"}}, "badName", "network.subdomain", "`a.b` is no DNS label"),
-        ({"network": {"subdomain": "a" * 64}}, "badName", "network.subdomain", "`aaa"),
-        ({"replicatedJobs": [job("A")]}, "badName", "replicatedJobs[0].name", "`A` is no DNS label"),
-        ({"replicatedJobs": [job(groupName="-")]}, "badName", "replicatedJobs[0].groupName", "`-` is no DNS label"),
+        ({"network": {"subdomain": "1x"}}, "dns-label", "network.subdomain", "`1x` must be a DNS label of RFC 1035"),
+        ({"network": {"subdomain": "a.b"}}, "dns-label", "network.subdomain", "`a.b` must be a DNS label"),
+        ({"network": {"subdomain": "a" * 64}}, "dns-label", "network.subdomain", "`aaa"),
+        ({"replicatedJobs": [job("A")]}, "dns-label", "replicatedJobs[0].name", "`A` must be a DNS label"),
+        (
+            {"replicatedJobs": [job(groupName="-")]},
+            "dns-label",
+            "replicatedJobs[0].groupName",
+            "`-` must be a DNS label",
+        ),
         (
             {"replicatedJobs": [job(replicas=2**16, spec={"parallelism": 2**15})]},
-            "tooManyPods",
+            "most-pods",
             "replicatedJobs[0].replicas",
-            "`65536` times a parallelism of 32768 is more than 2147483647",
+            "`65536` must not make more than 2147483647 pods together with the parallelism of 32768",
         ),
         (
             {"replicatedJobs": [job(dependsOn=[{"name": "b"}]), job("b")]},
-            "firstDepends",
+            "dependency-order",
             "replicatedJobs[0].dependsOn[0].name",
-            "the first replicated job can depend on none, `b` included",
+            "`b` must not be set because the first replicated job cannot depend on another",
         ),
         (
             {"replicatedJobs": [job(), job("b", dependsOn=[{"name": "c"}]), job("c")]},
-            "lateDependency",
+            "dependency-order",
             "replicatedJobs[1].dependsOn[0].name",
-            "replicated job `c` does not stand before `b`",
+            "`c` must be a replicated job that stands before",
         ),
         (
             {"replicatedJobs": [job(), job("b", dependsOn=[{"name": "b"}])]},
-            "lateDependency",
+            "dependency-order",
             "replicatedJobs[1].dependsOn[0].name",
-            "replicated job `b` does not stand before `b`",
+            "`b` must be a replicated job that stands before",
         ),
         (
             {"replicatedJobs": [job(), job("b", dependsOn=[{"name": "nod"}])]},
-            "unknownDependency",
+            "dependency-exists",
             "replicatedJobs[1].dependsOn[0].name",
-            "there is no replicated job `nod` for `b` to depend on",
+            "`nod` must be the name of a replicated job",
         ),
         (
             {"successPolicy": {"targetReplicatedJobs": ["launcher"]}},
-            "unknownTarget",
+            "target-exists",
             "successPolicy.targetReplicatedJobs[0]",
-            "there is no replicated job `launcher`",
+            "`launcher` must be the name of a replicated job",
         ),
         (
             {"failurePolicy": {"rules": [{"name": "1", "action": "FailJobSet"}]}},
-            "badRule",
+            "failure-rule-name",
             f"{RULES}[0].name",
-            "`1` is no name of a rule",
+            "`1` must be a name",
         ),
         (
             {"failurePolicy": {"rules": [{"name": "a"}, {"name": "a"}]}},
-            "twinRule",
+            "failure-rule-twice",
             f"{RULES}[1].name",
-            "`a` is the name of another rule too",
+            "`a` must not be the name of two rules",
         ),
         (
             {"failurePolicy": {"rules": [{}, {"name": "failurePolicyRule0"}]}},
-            "twinRule",
+            "failure-rule-twice",
             f"{RULES}[1].name",
-            "`failurePolicyRule0` is the name of another rule too",
+            "`failurePolicyRule0` must not be the name of two rules",
         ),
         (
             {"failurePolicy": {"rules": [{"targetReplicatedJobs": ["x"]}]}},
-            "unknownTarget",
+            "target-exists",
             f"{RULES}[0].targetReplicatedJobs[0]",
-            "there is no replicated job `x`",
+            "`x` must be the name of a replicated job",
         ),
         (
             {"failurePolicy": {"rules": [{"onJobFailureReasons": ["OOMKilled"]}]}},
-            "unknownReason",
+            "failure-reason",
             f"{RULES}[0].onJobFailureReasons[0]",
-            "`OOMKilled` is no reason why a Job fails: use one of BackoffLimitExceeded",
+            "`OOMKilled` must be a reason why a Job fails",
         ),
         (
             {"failurePolicy": {"rules": [{"action": "RestartJob"}]}, "replicatedJobs": [job(replicas=1025)]},
-            "tooManyReplicas",
+            "restarted-replicas",
             "replicatedJobs[0].replicas",
-            "`1025` with RestartJob, which counts restarts of at most 1024",
+            "`1025` must not be above 1024 because RestartJob",
         ),
         (
             {
                 "startupPolicy": {"startupPolicyOrder": "InOrder"},
                 "replicatedJobs": [job(), job("b", dependsOn=[{"name": "node"}])],
             },
-            "startupOrder",
+            "startup-order",
             "startupPolicy",
-            "InOrder beside dependsOn",
+            "must not be InOrder",
         ),
         (
             {"coordinator": {"replicatedJob": "x"}},
-            "badCoordinator",
+            "coordinator-exists",
             "coordinator.replicatedJob",
-            "there is no replicated job `x`",
+            "`x` must be the name of a replicated job",
         ),
         (
             {"coordinator": {"replicatedJob": "node"}},
-            "badCoordinator",
+            "coordinator-indexed",
             "coordinator.replicatedJob",
-            "replicated job `node` does not count its pods",
+            "`node` must be a replicated job with completions",
         ),
         (
             {
                 "coordinator": {"replicatedJob": "node"},
                 "replicatedJobs": [job(spec={**INDEXED, "completionMode": "NonIndexed"})],
             },
-            "badCoordinator",
+            "coordinator-indexed",
             "coordinator.replicatedJob",
-            "replicated job `node` does not count its pods",
+            "`node` must be a replicated job with completions",
         ),
         (
             {"coordinator": {"replicatedJob": "node", "jobIndex": 1}, "replicatedJobs": [job(spec=INDEXED)]},
-            "badCoordinator",
+            "coordinator-index",
             "coordinator.jobIndex",
-            "`1`, but replicated job `node` has 1: use 0 to 0",
+            "`1` must be below 1, the number in replicated job `node`",
         ),
         (
             {"coordinator": {"replicatedJob": "node", "podIndex": 2}, "replicatedJobs": [job(spec=INDEXED)]},
-            "badCoordinator",
+            "coordinator-index",
             "coordinator.podIndex",
-            "`2`, but replicated job `node` has 2: use 0 to 1",
+            "`2` must be below 2, the number in replicated job `node`",
         ),
         (
             {"volumeClaimPolicies": claims("a", "a"), "replicatedJobs": [job("node", "a")]},
-            "twinClaimTemplate",
+            "claim-template-twice",
             "volumeClaimPolicies[0].templates[1].metadata.name",
-            "`a` is the name of another template too",
+            "`a` must not be the name of two templates",
         ),
         (
             {"volumeClaimPolicies": claims("A")},
-            "badName",
+            "claim-template-name",
             "volumeClaimPolicies[0].templates[0].metadata.name",
-            "`A` is no DNS name",
+            "`A` must be a DNS name",
         ),
         (
             {"volumeClaimPolicies": claims("a"), "replicatedJobs": [job("node", "a", volumes=("a",))]},
-            "volumeConflict",
+            "volume-conflict",
             "volumeClaimPolicies[0].templates[0].metadata.name",
-            "replicated job `node` has a volume `a` of its own",
+            "`a` must not be the name of a volume of replicated job `node` too",
         ),
         (
             {"volumeClaimPolicies": claims("a")},
-            "unmountedTemplate",
+            "unmounted-claim",
             "volumeClaimPolicies[0].templates[0].metadata.name",
-            "no container mounts the volume `a`",
+            "`a` must be mounted by a container",
         ),
         (
             {"volumeClaimPolicies": claims("a", namespace="team"), "replicatedJobs": [job("node", "a")]},
-            "claimNamespace",
+            "claim-namespace",
             "volumeClaimPolicies[0].templates[0].metadata.namespace",
-            "set, but the claims are made in the namespace of the JobSet",
+            "must not be set because the claims are made in the namespace of the JobSet",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) and " " not in value and "." not in value else "",
 )
 def test_jobset_refuses(spec: dict, what: str, at: str, words: str) -> None:
-    ((found, where, text),) = told({"replicatedJobs": [job()], **spec})
+    ((found, where, text),) = (each for each in told({"replicatedJobs": [job()], **spec}) if each[0] != "alpha-feature")
     assert (found, where) == (what, at)
     assert text.startswith(words)
 
@@ -208,18 +215,35 @@ def test_jobset_refuses(spec: dict, what: str, at: str, words: str) -> None:
         {"volumeClaimPolicies": claims("a", "b.c", "${X}"), "replicatedJobs": [job("node", "a", "b.c")]},
         {"startupPolicy": {"startupPolicyOrder": "InOrder"}},
         {"failurePolicy": {"rules": [{"action": "RestartJob"}]}, "replicatedJobs": [job(replicas=1024)]},
-        {"failurePolicy": None, "coordinator": "x", "volumeClaimPolicies": [None, {"templates": [None]}]},
+        {"failurePolicy": {}, "volumeClaimPolicies": [{}]},
     ],
 )
 def test_jobset_takes(spec: dict) -> None:
-    known = [each for each in told({"replicatedJobs": [job()], **spec}) if each[1] != "volumeClaimPolicies[1]"]
-    assert [each for each in known if not each[1].startswith("volumeClaimPolicies[1]")] == []
+    found = [rule for rule, _, _ in told({"replicatedJobs": [job()], **spec})]
+    assert [rule for rule in found if rule != "alpha-feature"] == []
 
 
 def test_alpha_features_are_told_once() -> None:
     policy = {"restartStrategy": "InPlaceRestart", "rules": [{"action": "RestartJob"}, {"action": "RestartJob"}]}
-    found = [(each.what, each.text, each.by) for each in findings({"failurePolicy": policy})]
-    assert found == [("gated", "InPlaceRestart", ""), ("gated", "RestartJob", "")]
+    assert [(rule, text.split()[0]) for rule, _, text in told({"failurePolicy": policy})] == [
+        ("alpha-feature", "`InPlaceRestart`"),
+        ("alpha-feature", "`RestartJob`"),
+    ]
+
+
+def test_the_pods_of_a_runtime_are_not_counted_yet() -> None:
+    spec = {"coordinator": {"replicatedJob": "node", "podIndex": 9}, "replicatedJobs": [job(spec=INDEXED)]}
+    assert list(validate_create(JobSet(spec=spec, is_counted=False))) == []
+
+
+def test_a_job_set_is_checked_where_it_stands() -> None:
+    obj = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "j"},
+        "spec": {"replicatedJobs": [job("A")]},
+    }
+    assert [each.path for each in subject(obj).checked("job-set").problems] == ["spec.replicatedJobs[0].name"]
 
 
 @pytest.mark.parametrize(

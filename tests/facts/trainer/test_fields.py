@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
+from webhook.deadline import Deadline
+from webhook.facts.check import Group
 from webhook.facts.trainer import fields
+from webhook.problem import Problem
 
 CRDS = Path(__file__).parents[2] / "data" / "crds"
 FILES = {
@@ -15,6 +19,10 @@ FILES = {
     "TrainingRuntime": "trainer.kubeflow.org_trainingruntimes.yaml",
     "ClusterTrainingRuntime": "trainer.kubeflow.org_clustertrainingruntimes.yaml",
 }
+
+
+def told(obj: dict, kind: str, release: tuple[int, int]) -> Iterator[Problem]:
+    return fields.validate_fields(obj, kind, release, Group("train-job").problem, Deadline())
 
 
 def schema(kind: str) -> dict:
@@ -44,11 +52,11 @@ def test_the_table_is_that_of_the_published_crds(kind: str) -> None:
     ("obj", "release", "expected"),
     [
         ({"podSpecOverrides": []}, (2, 0), []),
-        ({"podSpecOverrides": []}, (2, 1), [("spec.podSpecOverrides", "2.0 only")]),
+        ({"podSpecOverrides": []}, (2, 1), [("spec.podSpecOverrides", "release 2.0 has")]),
         ({"podTemplateOverrides": []}, (2, 1), []),
-        ({"podTemplateOverrides": []}, (2, 2), [("spec.podTemplateOverrides", "2.1 only")]),
-        ({"runtimePatches": []}, (2, 1), [("spec.runtimePatches", "2.2 and later")]),
-        ({"labels": {"a": "b"}}, (2, 3), [("spec.labels", "up to 2.1")]),
+        ({"podTemplateOverrides": []}, (2, 2), [("spec.podTemplateOverrides", "release 2.1 has")]),
+        ({"runtimePatches": []}, (2, 1), [("spec.runtimePatches", "releases since 2.2 have")]),
+        ({"labels": {"a": "b"}}, (2, 3), [("spec.labels", "releases up to 2.1 have")]),
         ({"labels": None, "trainer": None}, (2, 3), []),
         ({"trainer": {"resourceClaimsPerNode": []}}, (2, 4), []),
         ({"trainer": {"resourceClaimsPerNode": [{"x": 1}]}}, (2, 4), [("spec.trainer.resourceClaimsPerNode[0].x", "")]),
@@ -59,9 +67,12 @@ def test_the_table_is_that_of_the_published_crds(kind: str) -> None:
 )
 def test_releases_have_their_fields(obj: dict, release: tuple, expected: list) -> None:
     """Names that no release has are only told of releases whose shape is known."""
-    found = fields.unknown({"spec": obj}, "TrainJob", release)
-    assert [(each["path"], each["releases"]) for each in found] == expected
+    found = list(told({"spec": obj}, "TrainJob", release))
+    assert [each.path for each in found] == [path for path, _ in expected]
+    for each, (_, releases) in zip(found, expected, strict=True):
+        assert each.code == ("train-job/other-release-field" if releases else "train-job/unknown-field")
+        assert releases in each.message
 
 
 def test_other_kinds_have_no_fields_to_miss() -> None:
-    assert list(fields.unknown({"spec": {"x": 1}}, "OptimizationJob", (2, 3))) == []
+    assert list(told({"spec": {"x": 1}}, "OptimizationJob", (2, 3))) == []

@@ -43,8 +43,8 @@ def laid(version: tuple[int, int], name: str = "node", **pod: Any) -> dict:
 def test_torch_since_2_1(version: tuple, resources: dict, expected: tuple, where: str) -> None:
     base = runtime(replicated("node", node(resources if where == "runtime" else None), step="trainer"))
     own = {"resourcesPerNode": resources} if where == "job" else {}
-    found = of(job(trainer=own), base, version=version)["processes"]
-    assert (found["perNode"], found["count"]) == expected
+    found = of(job(trainer=own), base, version=version).job.processes
+    assert (found.per_node, found.count) == expected
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_torch_of_2_0_reads_resources_per_node_alone(asked: object, resources: o
     """release-2.0 torch.go calculateNumProcPerNode: where requests are absent it gives one, whatever was asked."""
     base = runtime(replicated("node", node({"limits": {"nvidia.com/gpu": 4}}), step="trainer"))
     own = job(trainer={"numProcPerNode": asked, "resourcesPerNode": resources})
-    found = of(own, base, version=(2, 0))["processes"]
-    assert (found["perNode"], found["count"]) == expected
+    found = of(own, base, version=(2, 0)).job.processes
+    assert (found.per_node, found.count) == expected
 
 
 @pytest.mark.parametrize(("version", "expected"), [((2, 0), "1"), *((each, "8") for each in SINCE_2_1)])
 def test_mpi_raises_one_slot_to_the_gpus_since_2_1(version: tuple, expected: str) -> None:
     base = runtime(replicated("node", node({"limits": {"nvidia.com/gpu": 8}}), step="trainer"), policy="mpi")
-    assert of(job(trainer={}), base, version=version)["processes"]["perNode"] == expected
+    assert of(job(trainer={}), base, version=version).job.processes.per_node == expected
 
 
 @pytest.mark.parametrize("version", EVERY)
@@ -89,19 +89,19 @@ def test_nodes_of_mpi_are_counted_apart(version: tuple) -> None:
     base = runtime(launcher, workers, policy={"mpi": {}, "numNodes": 2})
 
     def pods(**trainer: object) -> list[int]:
-        jobs = of(job(trainer=trainer), base, version=version)["jobSet"]["replicatedJobs"]
+        jobs = of(job(trainer=trainer), base, version=version).job.jobs
         return [each["template"]["spec"]["parallelism"] for each in jobs]
 
     assert pods() == [2, 3]
     assert pods(numNodes=5) == [2, 5]
-    assert of(job(trainer={}), base, version=version)["nodes"] == 3
+    assert of(job(trainer={}), base, version=version).job.nodes == 3
 
 
 def test_a_runtime_without_policy_keeps_its_own_parallelism() -> None:
     base = runtime(replicated("node", node(), step="trainer"), policy=None)
     base["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["parallelism"] = 4
     fact = of(job(), base)
-    assert (fact["nodes"], fact["jobSet"]["replicatedJobs"][0]["template"]["spec"]["completions"]) == (4, 4)
+    assert (fact.job.nodes, fact.job.jobs[0]["template"]["spec"]["completions"]) == (4, 4)
 
 
 # --- 4.1: merging --------------------------------------------------------------------------------------------------------
@@ -152,8 +152,8 @@ def test_containers_merge_by_name_and_mounts_by_path(version: tuple) -> None:
 def test_an_unknown_job_is_told_in_every_shape(version: tuple) -> None:
     fact = of(job(**laid(version, "nod", nodeSelector={"a": "b"})), runtime(), version=version)
     appended = version >= (2, 3)
-    assert [(n["what"], n["job"]) for n in fact["notes"] if n["what"] == "unknownJob"] == [("unknownJob", "nod")]
-    assert [each["name"] for each in fact["jobSet"]["replicatedJobs"]] == (["nod", "node"] if appended else ["node"])
+    assert [text.split(" must")[0] for _, text in fact.told("patched-job")] == ["`nod`"]
+    assert [each["name"] for each in fact.job.jobs] == (["nod", "node"] if appended else ["node"])
 
 
 @pytest.mark.parametrize("version", EVERY)
@@ -178,23 +178,23 @@ def test_workers_of_mpi_get_the_image_since_2_4(version: tuple, expected: str) -
     ("policy", "release", "asked", "what"),
     [
         ("torch", (2, 1), "gpu", None),
-        ("torch", (2, 1), "8", "badProcesses"),
-        ("torch", (2, 1), "npu", "badProcesses"),
+        ("torch", (2, 1), "8", "processes"),
+        ("torch", (2, 1), "npu", "processes"),
         ("torch", (2, 1), "${N}", None),
-        ("mpi", (2, 1), "auto", "badProcesses"),
+        ("mpi", (2, 1), "auto", "processes"),
         ("mpi", (2, 1), 4, None),
         ({}, (2, 1), "npu", None),
-        ("torch", (2, 3), 0, "noProcesses"),
-        ("mpi", (2, 3), 0, "noProcesses"),
-        ("flux", (2, 3), 0, "badProcesses"),
-        ("flux", (2, 2), 0, "noProcesses"),
+        ("torch", (2, 3), 0, "no-processes"),
+        ("mpi", (2, 3), 0, "no-processes"),
+        ("flux", (2, 3), 0, "processes"),
+        ("flux", (2, 2), 0, "no-processes"),
         ("jax", (2, 3), 0, None),
-        ("torch", (2, 4), 0, None),
+        ("torch", (2, 4), 0, "processes"),
     ],
 )
 def test_what_a_plugin_takes_for_num_proc_per_node(policy: object, release: tuple, asked: object, what: str) -> None:
-    notes = of(job(trainer={"numProcPerNode": asked}), runtime(policy=policy), version=release)["notes"]
-    assert [each["what"] for each in notes if each["what"].endswith("Processes")] == ([what] if what else [])
+    found = of(job(trainer={"numProcPerNode": asked}), runtime(policy=policy), version=release)
+    assert found.rules("processes", "no-processes") == ([what] if what else [])
 
 
 @pytest.mark.parametrize(
@@ -211,5 +211,4 @@ def test_reserved_variables_by_release(
     policy: str, name: str, release: tuple, explicit: object, expected: bool
 ) -> None:
     own = job(trainer={"env": [{"name": name}], "numProcPerNode": explicit})
-    notes = of(own, runtime(policy=policy), version=release)["notes"]
-    assert any(each["what"] == "reservedEnv" for each in notes) is expected
+    assert bool(of(own, runtime(policy=policy), version=release).rules("reserved-env")) is expected

@@ -1,16 +1,11 @@
-"""What reaches a runtime's steps, what JobSet will refuse, and how each field of a pod merges: notes of the fact `trainer`."""
+"""What reaches a runtime's steps, what the API server refuses of the pods, and how each field of a pod merges."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.facts.trainer.test_trainer import job, node, of, patch, pod_of, pod_patch, replicated, runtime
-from webhook.facts.jobset.validation import findings
-from webhook.facts.trainer.steps import runtime_notes
-
-
-def told(fact: dict, what: str) -> list[tuple[str, str]]:
-    return [(note["path"], note["text"]) for note in fact["notes"] if note["what"] == what]
+from webhook.facts.trainer.runtime_plugins import RuntimeSpec, validate_plugins
 
 
 @pytest.mark.parametrize(
@@ -141,12 +136,12 @@ def test_claims_per_node_win_and_reach_only_the_node_in_2_4() -> None:
 @pytest.mark.parametrize(
     ("jobs", "release", "expected"),
     [
-        ([], (2, 3), ["no replicated job `model-initializer`"]),
-        ([replicated("model-initializer")], (2, 3), ["no container `model-initializer` in its replicated job"]),
+        ([], (2, 3), ["needs a replicated job `model-initializer`"]),
+        ([replicated("model-initializer")], (2, 3), ["needs a container `model-initializer` in its replicated job"]),
         (
             [replicated("model-initializer", {"name": "model-initializer"})],
             (2, 3),
-            ["no volumeMount `initializer` in its container"],
+            ["needs a volumeMount `initializer` in its container"],
         ),
         ([replicated("model-initializer", {"name": "model-initializer"})], (2, 2), []),
         (
@@ -166,7 +161,7 @@ def test_an_initializer_needs_its_step(jobs: list, release: tuple, expected: lis
     fact = of(
         job(initializer={"model": {}}), runtime(*jobs, replicated("node", node(), step="trainer")), version=release
     )
-    found = told(fact, "initializer")
+    found = fact.told("initializer-step")
     assert [path for path, _ in found] == ["spec.initializer.model"] * len(expected)
     assert all(text.startswith(words) for (_, text), words in zip(found, expected, strict=True))
 
@@ -174,25 +169,26 @@ def test_an_initializer_needs_its_step(jobs: list, release: tuple, expected: lis
 def test_a_trainer_that_lands_nowhere_is_told_field_by_field() -> None:
     asked = job(trainer={"image": "i", "env": [{"name": "A"}], "numNodes": 2, "args": None})
     fact = of(asked, runtime(replicated("node", node())))
-    assert [path for path, _ in told(fact, "ignoredTrainer")] == ["spec.trainer.image", "spec.trainer.env"]
-    assert [path for path, _ in told(fact, "ignoredNodes")] == ["spec.trainer.numNodes"]
+    assert [path for path, _ in fact.told("train-job/trainer-step")] == ["spec.trainer.image", "spec.trainer.env"]
+    assert [path for path, _ in fact.told("ignored-nodes")] == ["spec.trainer.numNodes"]
     fact = of(asked, runtime(replicated("node", {"name": "trainer"}, step="trainer")))
-    assert {text for _, text in told(fact, "ignoredTrainer")} == {
-        "the trainer's replicated job `node` has no container `node`"
+    assert {text.partition("because ")[2] for _, text in fact.told("train-job/trainer-step")} == {
+        "replicated job `node`, the trainer of ClusterTrainingRuntime `r`, has no container `node`"
     }
-    assert told(fact, "ignoredNodes") == []
+    assert fact.told("ignored-nodes") == []
 
 
 def test_a_node_of_mpi_gets_variables_and_resources_without_the_label() -> None:
     base = runtime(replicated("node", node()), policy={"mpi": {"runLauncherAsNode": True}})
     fact = of(job(trainer={"env": [{"name": "A"}], "resourcesPerNode": {"limits": {}}, "command": ["a"]}), base)
-    assert [path for path, _ in told(fact, "ignoredTrainer")] == ["spec.trainer.command"]
+    assert [path for path, _ in fact.told("train-job/trainer-step")] == ["spec.trainer.command"]
 
 
 def test_a_launcher_as_node_needs_both_jobs_for_several_nodes() -> None:
     base = runtime(replicated("node", node()), policy={"mpi": {"runLauncherAsNode": True}})
-    assert told(of(job(trainer={"numNodes": 2}), base), "launcherAsNode") == [("spec.trainer.numNodes", "launcher")]
-    assert told(of(job(trainer={"numNodes": 1}), base), "launcherAsNode") == []
+    ((path, text),) = of(job(trainer={"numNodes": 2}), base).told("launcher-as-node")
+    assert (path, text.endswith("has no replicated job `launcher`")) == ("spec.trainer.numNodes", True)
+    assert of(job(trainer={"numNodes": 1}), base).told("launcher-as-node") == []
 
 
 @pytest.mark.parametrize(
@@ -207,7 +203,7 @@ def test_a_launcher_as_node_needs_both_jobs_for_several_nodes() -> None:
 )
 def test_plugins_reserve_variables(policy: str, name: str, reserved: bool) -> None:
     fact = of(job(trainer={"env": [{"name": "A"}, {"name": name}]}), runtime(policy=policy))
-    assert told(fact, "reservedEnv") == ([("spec.trainer.env[1].name", name)] if reserved else [])
+    assert [path for path, _ in fact.told("reserved-env")] == (["spec.trainer.env[1].name"] if reserved else [])
 
 
 def test_injection_names_jobs_and_containers_that_are_there() -> None:
@@ -216,61 +212,68 @@ def test_injection_names_jobs_and_containers_that_are_there() -> None:
         replicated("node", node(), {"name": "side"}, step="trainer"),
         policy={"torch": {"envInjection": {"targets": targets}}},
     )
-    assert [(n["job"], n["container"]) for n in runtime_notes(base["spec"], (2, 3))] == [
-        ("node", "none"),
-        ("x", "side"),
+    found = validate_plugins(RuntimeSpec(spec=base["spec"], release=(2, 3)))
+    assert [each.message.partition("but ")[2] for each in found] == [
+        "job `node` has no container `none`",
+        "job `x` has no container `side`",
     ]
-    assert list(runtime_notes(base["spec"], (2, 2))) == []
+    assert list(validate_plugins(RuntimeSpec(spec=base["spec"], release=(2, 2)))) == []
 
 
-def spec(*jobs: dict, **more: object) -> dict:
-    return {"replicatedJobs": list(jobs), **more}
-
-
-def test_jobset_and_pods_refuse() -> None:
-    """kubernetes-sigs/jobset pkg/webhooks/jobset_webhook.go; k8s.io/kubernetes pkg/apis/core/validation."""
+def test_pods_are_refused() -> None:
+    """k8s.io/kubernetes pkg/apis/core/validation; the token's volume is kubeflow/trainer#3998."""
     bad = replicated(
-        "Bad",
+        "bad",
         {"name": "a", "resources": {"claims": [{"name": "c"}]}, "volumeMounts": [{"name": "v", "mountPath": "/v"}]},
         resourceClaims=[{"name": "d", "resourceClaimName": "x", "resourceClaimTemplateName": "y"}],
         volumes=[{"name": "w", "emptyDir": {}, "hostPath": {}}, {"name": "kubeflow-trainer-token"}],
     )
-    found = findings(
-        spec(
-            {**bad, "groupName": "1", "dependsOn": [{"name": "b"}]},
-            {"name": "b", "dependsOn": [{"name": "z"}]},
-            successPolicy={"targetReplicatedJobs": ["b", "y"]},
-        )
-    )
-    assert sorted({(each.by, each.what, each.text if each.by != "jobset" else "") for each in found}) == [
-        ("", "reservedVolume", "kubeflow-trainer-token"),
-        ("", "unusedClaim", "d"),
-        ("jobset", "badName", ""),
-        ("jobset", "firstDepends", ""),
-        ("jobset", "unknownDependency", ""),
-        ("jobset", "unknownTarget", ""),
-        ("pod", "danglingClaim", "c"),
-        ("pod", "noImage", "a"),
-        ("pod", "twoClaims", "resourceClaimName, resourceClaimTemplateName"),
-        ("pod", "twoSources", "emptyDir, hostPath"),
-        ("pod", "unknownVolume", "v"),
+    fact = of(job(), runtime(bad, policy={}))
+    assert sorted(fact.rules()) == [
+        "claim-declared",
+        "claim-source",
+        "image-required",
+        "training-runtime/token-volume",
+        "volume-exists",
+        "volume-source",
     ]
+    assert {each.path for each in fact.problems} == {"spec.runtimeRef"}
 
 
 def test_volumes_of_claim_policies_and_the_initializer_are_there() -> None:
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in ("initializer", "shared")]
-    policies = [{"templates": [{"metadata": {"name": "shared"}}]}]
-    good = replicated("node", {"name": "a", "image": "x", "volumeMounts": mounts})
-    assert list(findings(spec(good, volumeClaimPolicies=policies))) == []
-
-
-@pytest.mark.parametrize("odd", [None, {}, {"replicatedJobs": [None, "x", {"name": 1, "template": "y"}]}])
-def test_odd_job_sets_have_findings(odd: object) -> None:
-    assert list(findings(odd)) == []
+    base = runtime(replicated("node", {"name": "a", "image": "x", "volumeMounts": mounts}), policy={})
+    base["spec"]["template"]["spec"]["volumeClaimPolicies"] = [{"templates": [{"metadata": {"name": "shared"}}]}]
+    assert of(job(), base).rules() == []
 
 
 def test_what_is_the_runtimes_own_is_told_apart_from_the_patches() -> None:
     base = runtime(replicated("node", node(volumeMounts=[{"name": "gone", "mountPath": "/g"}]), step="trainer"))
     laid = pod_patch("node", containers=[{"name": "node", "volumeMounts": [{"name": "new", "mountPath": "/n"}]}])
-    fact = of(job(runtimePatches=[patch(laid)]), base)
-    assert sorted(told(fact, "unknownVolume")) == [("spec.runtimePatches", "new"), ("spec.runtimeRef", "gone")]
+    found = of(job(runtimePatches=[patch(laid)]), base).told("volume-exists")
+    assert sorted((path, "`new`" in text) for path, text in found) == [
+        ("spec.runtimePatches", True),
+        ("spec.runtimeRef", False),
+    ]
+
+
+def test_a_lost_toleration_hides_nothing_else() -> None:
+    base = runtime(
+        replicated(
+            "node", node(volumeMounts=[{"name": "x", "mountPath": "/x"}]), step="trainer", tolerations=[{"key": "a"}]
+        )
+    )
+    fact = of(job(runtimePatches=[patch(pod_patch("node", tolerations=[{"key": "b"}]))]), base)
+    assert fact.rules("lost-toleration", "volume-exists") == ["lost-toleration", "volume-exists"]
+
+
+def test_what_jobset_refuses_of_the_runtime_is_told_apart_from_the_patches() -> None:
+    base = runtime(replicated("node", node(), step="trainer"), replicated("Side", node()))
+    base["spec"]["template"]["spec"]["volumeClaimPolicies"] = [{"templates": [{"metadata": {"name": "v"}}]}]
+    laid = pod_patch("node", volumes=[{"name": "v", "emptyDir": {}}])
+    found = of(job(runtimePatches=[patch(laid)]), base).problems
+    assert [(each.code, each.path) for each in found if each.code.startswith("job-set/")] == [
+        ("job-set/volume-conflict", "spec.runtimePatches"),
+        ("job-set/unmounted-claim", "spec.runtimeRef"),
+        ("job-set/dns-label", "spec.runtimeRef"),
+    ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.facts.trainer.torchtune import notes
+from tests.facts.trainer.test_trainer import job, node, of, replicated
+from tests.facts.trainer.test_trainer import runtime as made
 
 QLORA, LORA = "model.quantize_base=True", "model.lora_attn_modules=[q_proj]"
 
@@ -13,8 +14,11 @@ def told(
     runtime: str, *args: str, release: tuple[int, int] = (2, 3), gpus: int = 0, **trainer: object
 ) -> list[tuple[str, str, str]]:
     spec = {"command": ["tune", "run"], "args": list(args), **trainer}
-    found = notes({"spec": {"runtimeRef": {"name": runtime}, "trainer": spec}}, gpus, release)
-    return [(each["what"], each["path"], each["text"]) for each in found]
+    own = job(runtimeRef={"name": runtime}, trainer=spec)
+    base = made(replicated("node", node({"limits": {"nvidia.com/gpu": gpus}}), step="trainer"))
+    base["metadata"]["name"] = runtime
+    found = of(own, base, version=release)
+    return [(each.code, each.path, each.found) for each in found.problems if each.code.startswith("train-job/tune-")]
 
 
 SMALL, LARGE, QWEN = "torchtune-llama3.2-1b", "torchtune-llama3.3-70b", "torchtune-qwen2.5-1.5b"
@@ -31,24 +35,22 @@ def test_models_that_are_known(runtime: str) -> None:
     "runtime", ["torch-distributed", "torchtune-llama3.2-7b", "torchtune", "a-torchtune-llama3.2-1b"]
 )
 def test_models_that_are_not(runtime: str) -> None:
-    ((what, path, text),) = told(runtime)
-    assert (what, path) == ("tuneModel", "spec.runtimeRef.name")
-    assert text.startswith("torchtune-llama3.2-1b, torchtune-llama3.2-3b")
+    assert told(runtime) == [("train-job/tune-model", "spec.runtimeRef.name", f"`{runtime}`")]
 
 
 def test_the_first_release_knew_another_model() -> None:
     assert told("torchtune-llama3.2-7b", release=(2, 0), numProcPerNode=1) == []
-    assert [each[0] for each in told(QWEN, release=(2, 0), numProcPerNode=1)] == ["tuneModel"]
+    assert [each[0] for each in told(QWEN, release=(2, 0), numProcPerNode=1)] == ["train-job/tune-model"]
     assert told(QWEN, release=(2, 0)) == []
 
 
 @pytest.mark.parametrize(
     ("runtime", "nodes", "args", "expected"),
     [
-        (SMALL, 2, [], ["tuneNodes"]),
+        (SMALL, 2, [], ["train-job/tune-nodes"]),
         (LARGE, 2, [], []),
-        (LARGE, 2, [LORA], ["tuneAdapters"]),
-        (LARGE, 2, [QLORA], ["tuneAdapters"]),
+        (LARGE, 2, [LORA], ["train-job/tune-adapters"]),
+        (LARGE, 2, [QLORA], ["train-job/tune-adapters"]),
         (LARGE, 2, [QLORA, "model.use_dora=true"], []),
         (LARGE, 2, ["model.quantize_base=False"], []),
         (SMALL, 1, [LORA], []),
@@ -62,14 +64,14 @@ def test_nodes(runtime: str, nodes: object, args: list[str], expected: list[str]
 @pytest.mark.parametrize(
     ("runtime", "processes", "gpus", "args", "expected"),
     [
-        (SMALL, None, 0, [QLORA], [("tuneDevices", "spec.trainer.resourcesPerNode", "0")]),
-        (SMALL, 2, 2, [QLORA], [("tuneDevices", "spec.trainer.resourcesPerNode", "2")]),
+        (SMALL, None, 0, [QLORA], [("train-job/tune-devices", "spec.trainer.resourcesPerNode", "")]),
+        (SMALL, 2, 2, [QLORA], [("train-job/tune-devices", "spec.trainer.resourcesPerNode", "")]),
         (SMALL, 1, 8, [QLORA], []),
         (SMALL, None, 1, [QLORA], []),
         (SMALL, None, 0, [QLORA, "model.use_dora=True"], []),
         (LARGE, None, 8, [QLORA], []),
-        (QWEN, None, 1, [QLORA], [("tuneQuantized", "spec.runtimeRef.name", "qwen2_5/1.5B")]),
-        (QWEN, None, 8, [QLORA], [("tuneQuantized", "spec.runtimeRef.name", "qwen2_5/1.5B")]),
+        (QWEN, None, 1, [QLORA], [("train-job/tune-quantized", "spec.runtimeRef.name", "")]),
+        (QWEN, None, 8, [QLORA], [("train-job/tune-quantized", "spec.runtimeRef.name", "")]),
         (QWEN, None, 8, [LORA], []),
     ],
 )
@@ -78,7 +80,7 @@ def test_quantized_adapters(runtime: str, processes: object, gpus: int, args: li
 
 
 def test_before_2_3_the_name_of_the_argument_is_enough_and_more_is_allowed() -> None:
-    assert [each[0] for each in told(SMALL, "model.quantize_base=False", release=(2, 2))] == ["tuneDevices"]
+    assert [each[0] for each in told(SMALL, "model.quantize_base=False", release=(2, 2))] == ["train-job/tune-devices"]
     assert told(SMALL, QLORA, "model.use_dora=False", release=(2, 2)) == []
     assert told(LARGE, LORA, "output_dir=/x", numNodes=2, release=(2, 2)) == []
 
@@ -86,8 +88,8 @@ def test_before_2_3_the_name_of_the_argument_is_enough_and_more_is_allowed() -> 
 def test_arguments_that_the_runtime_manages() -> None:
     found = told(SMALL, "lr=1", "output_dir=/x", "tokenizer.path=/y", "tokenizer.paths=/z")
     assert found == [
-        ("tuneManaged", "spec.trainer.args[1]", "output_dir"),
-        ("tuneManaged", "spec.trainer.args[2]", "tokenizer.path"),
+        ("train-job/tune-argument", "spec.trainer.args[1]", "`output_dir`"),
+        ("train-job/tune-argument", "spec.trainer.args[2]", "`tokenizer.path`"),
     ]
 
 
@@ -95,6 +97,5 @@ def test_arguments_that_the_runtime_manages() -> None:
     "trainer", [None, {}, {"command": ["tune"]}, {"command": "tune run"}, {"command": ["tune", "run", "x"]}]
 )
 def test_other_commands_are_no_torchtune(trainer: object) -> None:
-    spec = {"runtimeRef": {"name": "torch-distributed"}, "trainer": trainer}
-    assert list(notes({"spec": spec}, 0, (2, 3))) == []
-    assert list(notes(None, 0, (2, 3))) == []
+    found = of(job(trainer=trainer), made())
+    assert [each.code for each in found.problems if "tune" in each.code] == []

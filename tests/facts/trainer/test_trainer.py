@@ -1,17 +1,19 @@
-"""The fact `trainer`: what a TrainJob becomes on its runtime, per release of Kubeflow Trainer, and its processes per node."""
+"""What a TrainJob becomes on its runtime, per release of Kubeflow Trainer, and its processes per node."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.facts.subjects import with_missing
-from webhook.cluster.files import FilesCluster
+from tests.facts.subjects import subject
+from webhook.facts.jobset.name_length import length, limit
+from webhook.facts.trainer.node_claims import NodeClaim, node_claims
 from webhook.facts.trainer.processes import cpu_count
-from webhook.facts.trainer.train_job import runtime_podsets, trainer
-from webhook.facts.view import View
+from webhook.facts.trainer.train_job import TrainJob, runtime_podsets, train_job
+from webhook.problem import Problem
 
 STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
 MANIFESTS = Path(__file__).parents[2] / "data" / "manifests" / "kubeflow"
@@ -46,9 +48,32 @@ def job(name: str = "j", **spec: object) -> dict:
     }
 
 
-def of(obj: dict, *context: dict, version: tuple[int, int] = (2, 3)) -> dict:
-    view = View(FilesCluster(context), "team")
-    return with_missing(trainer(obj, view, version), view)
+@dataclass(frozen=True)
+class Made:
+    """A TrainJob on its runtime, what its node claims, and every problem but those that miss an object."""
+
+    job: TrainJob
+    claims: tuple[NodeClaim, ...]
+    problems: list[Problem]
+
+    def rules(self, *names: str) -> list[str]:
+        """The rules of the group train-job that are broken: all, or of some."""
+        found = [each.code.removeprefix("train-job/") for each in self.problems]
+        return [each for each in found if not names or each in names]
+
+    def told(self, rule: str) -> list[tuple[str, str]]:
+        return [
+            (each.path, f"{each.found} {each.message}".strip())
+            for each in self.problems
+            if f"/{each.code}".endswith(f"/{rule}")
+        ]
+
+
+def of(obj: dict, *context: dict, version: tuple[int, int] = (2, 3)) -> Made:
+    asked = subject(obj, *context, trainer=version)
+    groups = ("train-job", "job-set", "training-runtime") if obj and obj["kind"] == "TrainJob" else ()
+    found = [problem for group in groups for problem in asked.checked(group).problems]
+    return Made(asked.once(train_job), asked.once(node_claims), found)
 
 
 def patch(*jobs: dict) -> dict:
@@ -59,8 +84,8 @@ def pod_patch(name: str, **pod: object) -> dict:
     return {"name": name, "template": {"spec": {"template": {"spec": pod}}}}
 
 
-def pod_of(fact: dict, index: int = 0) -> dict:
-    return fact["jobSet"]["replicatedJobs"][index]["template"]["spec"]["template"]["spec"]
+def pod_of(made: Made, index: int = 0) -> dict:
+    return made.job.jobs[index]["template"]["spec"]["template"]["spec"]
 
 
 # --- processes -----------------------------------------------------------------------------------------------------------
@@ -87,9 +112,8 @@ def pod_of(fact: dict, index: int = 0) -> dict:
 def test_torch_counts_gpus_then_cpus_then_one(resources: object, explicit: object, expected: tuple) -> None:
     """The rows of kubeflow/trainer pkg/runtime/framework/plugins/torch/torch_test.go, by torch.go's formula."""
     asked = {"numProcPerNode": explicit} if explicit else {}
-    found = of(job(trainer=asked), runtime(replicated("node", node(resources), step="trainer")))["processes"]
-    assert (found["perNode"], found["count"]) == expected
-    assert found["explicit"] is bool(explicit)
+    found = of(job(trainer=asked), runtime(replicated("node", node(resources), step="trainer"))).job.processes
+    assert (found.per_node, found.count) == expected
 
 
 @pytest.mark.parametrize(
@@ -111,17 +135,15 @@ def test_torch_counts_gpus_then_cpus_then_one(resources: object, explicit: objec
 )
 def test_every_plugin_has_its_own_formula(policy: object, resources: object, explicit: object, expected: tuple) -> None:
     asked = {"numProcPerNode": explicit} if explicit else {}
-    found = of(job(trainer=asked), runtime(replicated("node", node(resources), step="trainer"), policy=policy))[
-        "processes"
-    ]
-    assert (found["perNode"], found["count"]) == expected
-    assert found["reason"]
+    base = runtime(replicated("node", node(resources), step="trainer"), policy=policy)
+    found = of(job(trainer=asked), base).job.processes
+    assert (found.per_node, found.count) == expected
+    assert found.reason
 
 
 def test_plugins_have_names() -> None:
     plugins = [
-        of(job(), runtime(policy=policy))["runtime"]["plugin"]
-        for policy in ("torch", "mpi", "flux", "jax", "xgboost", {}, None)
+        of(job(), runtime(policy=policy)).job.plugin for policy in ("torch", "mpi", "flux", "jax", "xgboost", {}, None)
     ]
     assert plugins == ["torch", "mpi", "flux", "jax", "xgboost", "plain", "none"]
 
@@ -130,7 +152,7 @@ def test_resources_per_node_alone_are_counted() -> None:
     """Pods keep the runtime's GPUs on 2.3, the count does not see them (kubeflow/trainer#3974)."""
     base = runtime(replicated("node", node({"limits": {"nvidia.com/gpu": 4, "memory": "1Gi"}}), step="trainer"))
     fact = of(job(trainer={"resourcesPerNode": {"limits": {"memory": "2Gi"}}}), base)
-    assert fact["processes"]["perNode"] == "1"
+    assert fact.job.processes.per_node == "1"
     assert pod_of(fact)["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": 4, "memory": "2Gi"}
 
 
@@ -150,8 +172,8 @@ def test_before_2_2_the_number_may_be_a_word(
     asked: object, default: object, resources: object, expected: tuple
 ) -> None:
     base = runtime(replicated("node", node(resources), step="trainer"), policy={"torch": {"numProcPerNode": default}})
-    found = of(job(trainer={"numProcPerNode": asked}), base, version=(2, 1))["processes"]
-    assert (found["perNode"], found["count"]) == expected
+    found = of(job(trainer={"numProcPerNode": asked}), base, version=(2, 1)).job.processes
+    assert (found.per_node, found.count) == expected
 
 
 def test_cpus_that_are_no_quantity_are_none() -> None:
@@ -178,7 +200,7 @@ def test_the_trainer_step_gets_spec_trainer() -> None:
     assert (main["image"], main["command"], main["args"]) == ("mine", ["c"], ["b"])
     assert main["env"] == [{"name": "X", "value": "2"}, {"name": "Y"}, {"name": "Z"}]
     assert side == {"name": "side", "image": "s"}
-    first, second = fact["jobSet"]["replicatedJobs"]
+    first, second = fact.job.jobs
     assert (first["replicas"], first["template"]["spec"]["parallelism"], first["template"]["spec"]["completions"]) == (
         1,
         3,
@@ -186,15 +208,17 @@ def test_the_trainer_step_gets_spec_trainer() -> None:
     )
     counted = {"replicas": 1, "parallelism": 1, "completions": 1}
     assert {**second, **second["template"]["spec"]}.items() >= counted.items()
-    assert pod_of(fact, 1) == pod_of({"jobSet": base["spec"]["template"]["spec"]}, 1)
-    assert fact["nodes"] == 3
-    assert [(p.name, p.count) for p in runtime_podsets(fact)] == [("node", 3), ("dataset-initializer", 1)]
+    assert (
+        pod_of(fact, 1) == base["spec"]["template"]["spec"]["replicatedJobs"][1]["template"]["spec"]["template"]["spec"]
+    )
+    assert fact.job.nodes == 3
+    assert [(p.name, p.count) for p in runtime_podsets(fact.job)] == [("node", 3), ("dataset-initializer", 1)]
 
 
 def test_nodes_are_the_jobs_then_the_runtimes_then_one() -> None:
-    assert of(job(), runtime(policy={"torch": {}, "numNodes": 4}))["nodes"] == 4
-    assert of(job(trainer={"numNodes": 0}), runtime(policy={"torch": {}, "numNodes": 4}))["nodes"] == 0
-    assert of(job(), runtime())["nodes"] == 1
+    assert of(job(), runtime(policy={"torch": {}, "numNodes": 4})).job.nodes == 4
+    assert of(job(trainer={"numNodes": 0}), runtime(policy={"torch": {}, "numNodes": 4})).job.nodes == 0
+    assert of(job(), runtime()).job.nodes == 1
 
 
 @pytest.mark.parametrize(("launcher_is_node", "nodes", "expected"), [(True, 4, 3), (True, 1, 1), (False, 4, 4)])
@@ -205,7 +229,7 @@ def test_mpi_nodes_are_the_job_named_node(launcher_is_node: bool, nodes: int, ex
         policy={"mpi": {"runLauncherAsNode": launcher_is_node}},
     )
     fact = of(job(trainer={"numNodes": nodes, "image": "mine", "resourcesPerNode": {"limits": {"cpu": 2}}}), base)
-    launcher, workers = fact["jobSet"]["replicatedJobs"]
+    launcher, workers = fact.job.jobs
     assert workers["template"]["spec"]["parallelism"] == expected
     assert launcher["template"]["spec"]["parallelism"] == 1
     assert pod_of(fact, 1)["containers"][0]["image"] == "runtime"
@@ -232,15 +256,15 @@ def test_resources_per_node_replace_then_merge_then_keep_claims(version: tuple, 
     )
     fact = of(job(trainer={"resourcesPerNode": {"limits": {"cpu": 2}}}), base, version=version)
     assert pod_of(fact)["containers"][0]["resources"] == expected
-    lost = [(n["what"], n["container"]) for n in fact["notes"] if n["what"] != "danglingClaim"]
-    assert lost == ([] if version == (2, 4) else [("lostClaim", "c")])
+    assert fact.job.merged.lost_claims == ([] if version == (2, 4) else ["c"])
+    assert fact.rules("lost-claim") == ([] if version == (2, 4) else ["lost-claim"])
 
 
 def test_a_runtime_without_policy_ignores_resources_since_2_3() -> None:
     own = job(trainer={"resourcesPerNode": {"limits": {"nvidia.com/gpu": 1}}})
     fact = of(own, runtime(policy=None))
     assert "resources" not in pod_of(fact)["containers"][0]
-    assert [n["what"] for n in fact["notes"]] == ["ignoredResources"]
+    assert fact.rules() == ["ignored-resources"]
     assert "resources" in pod_of(of(own, runtime(policy=None), version=(2, 2)))["containers"][0]
 
 
@@ -270,17 +294,15 @@ def test_patches_merge_by_name_and_later_ones_win() -> None:
     assert pod["volumes"] == [{"name": "v", "emptyDir": {}, "persistentVolumeClaim": {"claimName": "p"}}]
     assert sorted(m["mountPath"] for m in pod["containers"][0]["volumeMounts"]) == ["/a", "/b"]
     assert pod["tolerations"] == [{"key": "x"}]
-    (note,) = fact["notes"]
-    assert (note["what"], note["text"], note["job"]) == ("lostToleration", "nvidia.com/gpu", "node")
-    assert (
-        note["path"]
-        == "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template.spec.tolerations"
-    )
+    at = "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template.spec"
+    ((path, text),) = fact.told("lost-toleration")
+    assert (path, "`nvidia.com/gpu`" in text) == (f"{at}.tolerations", True)
 
 
 def test_a_toleration_for_everything_loses_nothing() -> None:
     base = runtime(replicated("node", node(), step="trainer", tolerations=[{"key": "nvidia.com/gpu"}]))
-    assert of(job(runtimePatches=[patch(pod_patch("node", tolerations=[{"operator": "Exists"}]))]), base)["notes"] == []
+    fact = of(job(runtimePatches=[patch(pod_patch("node", tolerations=[{"operator": "Exists"}]))]), base)
+    assert fact.rules("lost-toleration") == []
 
 
 def test_unknown_names_are_appended_since_2_3_and_refused_before() -> None:
@@ -294,18 +316,20 @@ def test_unknown_names_are_appended_since_2_3_and_refused_before() -> None:
         ]
     )
     fact = of(own, runtime())
-    assert [(n["what"], n["job"], n["container"]) for n in fact["notes"]] == [
-        ("unknownJob", "nod", ""),
-        ("unknownContainer", "node", "nod"),
-        ("unknownContainer", "node", "node"),
-        ("unknownJob", "launcher", ""),
+    assert fact.rules("patched-job", "patched-container") == [
+        "patched-job",
+        "patched-container",
+        "patched-container",
+        "patched-job",
     ]
-    assert fact["notes"][1]["path"].endswith("replicatedJobs[1].template.spec.template.spec.containers[0]")
-    assert sorted(each["name"] for each in fact["jobSet"]["replicatedJobs"]) == ["launcher", "nod", "node"]
+    (path, text), _ = fact.told("patched-container")
+    assert path.endswith("replicatedJobs[1].template.spec.template.spec.containers[0].name")
+    assert text.startswith("`nod` must be a container of replicated job `node`")
+    assert sorted(each["name"] for each in fact.job.jobs) == ["launcher", "nod", "node"]
     before = of(own, runtime(), version=(2, 2))
-    assert [each["name"] for each in before["jobSet"]["replicatedJobs"]] == ["node"]
-    refused = [(n["what"], n["text"]) for n in before["notes"] if n["job"] in ("nod", "launcher")]
-    assert refused == [("unknownJob", "is refused")] * 2
+    assert [each["name"] for each in before.job.jobs] == ["node"]
+    assert [text.split(" must")[0] for _, text in before.told("patched-job")] == ["`nod`", "`launcher`"]
+    assert all("refuses" in text for _, text in before.told("patched-job"))
 
 
 def test_older_releases_read_their_own_overrides() -> None:
@@ -316,10 +340,9 @@ def test_older_releases_read_their_own_overrides() -> None:
     }
     fact = of(job(podTemplateOverrides=[template]), base, version=(2, 1))
     assert pod_of(fact)["nodeSelector"] == {"a": "1"}
-    assert [(n["what"], n["path"]) for n in fact["notes"]] == [
-        ("unknownContainer", "spec.podTemplateOverrides[0].spec.containers[0]"),
-        ("unknownJob", "spec.podTemplateOverrides[0].targetJobs[1]"),
-    ]
+    (container, _), (target, _) = (*fact.told("patched-container"), *fact.told("patched-job"))
+    assert container == "spec.podTemplateOverrides[0].spec.containers[0].name"
+    assert target == "spec.podTemplateOverrides[0].targetJobs[1].name"
     bare = {"targetJobs": [{"name": "node"}], "nodeSelector": {"a": "2"}}
     assert pod_of(of(job(podSpecOverrides=[bare]), base, version=(2, 0)))["nodeSelector"] == {"a": "2"}
     assert "nodeSelector" not in pod_of(of(job(podSpecOverrides=[bare], podTemplateOverrides=[template]), base))
@@ -345,11 +368,8 @@ def test_the_nodes_claims_are_those_of_its_container_and_those_of_nobody() -> No
         replicated("node", node({"claims": [{"name": "mine"}]}), side, step="trainer", resourceClaims=claims)
     )
     fact = of(job(), base, TEMPLATE)
-    assert [(c["name"], c["devices"], c["found"], c["lost"]) for c in fact["node"]["claims"]] == [
-        ("mine", 4, True, False),
-        ("nobodys", 4, True, False),
-    ]
-    assert fact["missing"] == []
+    assert [(c.name, c.devices, c.found) for c in fact.claims] == [("mine", 4, True), ("nobodys", 4, True)]
+    assert fact.job.missing == ()
 
 
 def test_claims_lost_to_resources_per_node_are_still_the_nodes() -> None:
@@ -362,10 +382,9 @@ def test_claims_lost_to_resources_per_node_are_still_the_nodes() -> None:
         )
     )
     fact = of(job(trainer={"resourcesPerNode": {"limits": {"memory": "1Gi"}}}), base)
-    assert [(c["name"], c["kind"], c["found"], c["lost"]) for c in fact["node"]["claims"]] == [
-        ("mine", "ResourceClaim", False, True)
-    ]
-    assert fact["missing"] == []
+    assert [(c.name, c.kind, c.found) for c in fact.claims] == [("mine", "ResourceClaim", False)]
+    assert fact.job.merged.lost_claims == ["mine"]
+    assert fact.rules("claim-declared", "unused-claim") == []
 
 
 def test_without_its_runtime_a_job_tells_what_it_carries() -> None:
@@ -374,31 +393,32 @@ def test_without_its_runtime_a_job_tells_what_it_carries() -> None:
         trainer={"resourceClaimsPerNode": [{"name": "nic", "resourceClaimTemplateName": "n"}]},
     )
     fact = of(own, TEMPLATE)
-    assert fact["missing"] == ["ClusterTrainingRuntime r not found"]
-    assert (fact["runtime"]["found"], fact["runtime"]["plugin"], fact["jobSet"]) == (False, "", {})
-    assert [(c["name"], c["devices"]) for c in fact["node"]["claims"]] == [("gpu", 4), ("nic", None)]
-    assert (fact["processes"]["count"], fact["processes"]["perNode"]) == (None, "")
+    assert list(map(str, fact.job.missing)) == ["ClusterTrainingRuntime r not found"]
+    assert (fact.job.runtime.is_found, fact.job.plugin, fact.job.jobs) == (False, "", [])
+    assert [(c.name, c.devices) for c in fact.claims] == [("gpu", 4), ("nic", None)]
+    assert (fact.job.processes.count, fact.job.processes.per_node) == (None, "")
 
 
 def test_a_namespaced_runtime_is_looked_for_in_the_namespace() -> None:
     own = {**runtime(), "kind": "TrainingRuntime"}
     own["metadata"] = {"name": "r", "namespace": "team"}
     reference = {"name": "r", "kind": "TrainingRuntime"}
-    assert of(job(runtimeRef=reference), own)["runtime"]["found"] is True
+    assert of(job(runtimeRef=reference), own).job.runtime.is_found is True
     own["metadata"]["namespace"] = "other"
-    assert of(job(runtimeRef=reference), own)["missing"] == ["TrainingRuntime r not found"]
+    assert list(map(str, of(job(runtimeRef=reference), own).job.missing)) == ["TrainingRuntime r not found"]
 
 
 def test_deprecated_runtimes_say_so() -> None:
-    assert of(job(), runtime(labels={"trainer.kubeflow.org/support": "deprecated"}))["runtime"]["deprecated"] is True
-    assert of(job(), runtime())["runtime"]["deprecated"] is False
+    found = of(job(), runtime(labels={"trainer.kubeflow.org/support": "deprecated"}))
+    assert found.rules() == ["training-runtime/deprecated"]
+    assert of(job(), runtime()).rules() == []
 
 
 # --- names ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("jobs", "nodes", "limit", "longest"),
+    ("jobs", "nodes", "bound", "longest"),
     [
         ([replicated("node", node(), step="trainer")], 10, 48, "node"),
         ([replicated("node", node(), step="trainer")], 100, 47, "node"),
@@ -410,10 +430,10 @@ def test_deprecated_runtimes_say_so() -> None:
         ),
     ],
 )
-def test_pod_names_bound_the_jobs_name(jobs: list, nodes: int, limit: int, longest: str) -> None:
+def test_pod_names_bound_the_jobs_name(jobs: list, nodes: int, bound: int, longest: str) -> None:
     """The limits that kubeflow/trainer#2735 found."""
-    names = of(job("x" * 20, trainer={"numNodes": nodes}), runtime(*jobs))["names"]
-    assert names == {"limit": limit, "of": "pod", "job": longest, "length": 20}
+    made = of(job("x" * 20, trainer={"numNodes": nodes}), runtime(*jobs)).job
+    assert (limit(made.merged.spec), length(made.object)) == ((bound, "pod", longest), 20)
 
 
 # --- odd objects ---------------------------------------------------------------------------------------------------------
@@ -432,7 +452,7 @@ def test_pod_names_bound_the_jobs_name(jobs: list, nodes: int, limit: int, longe
 )
 def test_odd_objects_have_a_fact(obj: object) -> None:
     for version in ((2, 0), (2, 1), (2, 2), (2, 3), (2, 4)):
-        assert set(of(obj, runtime(), version=version)) == set(of(job(), runtime()))
+        assert of(obj, runtime(), version=version).job.release == version
 
 
 @pytest.mark.parametrize(
@@ -447,7 +467,7 @@ def test_odd_objects_have_a_fact(obj: object) -> None:
 def test_odd_runtimes_have_a_fact(jobs: object) -> None:
     base = runtime()
     base["spec"]["template"]["spec"]["replicatedJobs"] = jobs
-    assert of(job(trainer={"image": "x", "numNodes": 2}), base)["node"]["found"] is False
+    assert of(job(trainer={"image": "x", "numNodes": 2}), base).job.node is None
 
 
 def test_published_train_jobs_merge_with_their_runtimes() -> None:
@@ -460,25 +480,27 @@ def test_published_train_jobs_merge_with_their_runtimes() -> None:
     found = 0
     for obj in objects:
         if obj.get("kind") == "TrainJob":
-            view = View(FilesCluster(objects), "")
-            fact = with_missing(trainer(obj, view, (2, 3)), view)
-            found += fact["runtime"]["found"]
-            assert fact["missing"] == [] or not fact["runtime"]["found"]
+            made = of(obj, *objects)
+            found += made.job.runtime.is_found
+            assert made.job.missing == () or not made.job.runtime.is_found
     assert found >= 3
 
 
-# --- what policies read beside -------------------------------------------------------------------------------------------
+# --- what is not there ---------------------------------------------------------------------------------------------------
 
 
 def test_a_runtime_of_almost_that_name_is_offered() -> None:
     other = runtime()
     other["metadata"]["name"] = "torch-distributed"
-    found = of(job(runtimeRef={"name": "torch-distributde"}), other)["runtime"]
-    assert (found["absent"], found["nearest"]) == (True, "torch-distributed")
-    assert of(job(runtimeRef={"name": "mpi"}), other)["runtime"]["absent"] is False
+    (problem,) = of(job(runtimeRef={"name": "torch-distributde"}), other).problems
+    assert (problem.code, problem.fix) == (
+        "train-job/runtime-exists",
+        "name `torch-distributed`, or create the runtime first",
+    )
+    assert of(job(runtimeRef={"name": "mpi"}), other).problems == []
 
 
 def test_a_generated_name_gets_five_letters() -> None:
     obj = job()
     obj["metadata"] = {"generateName": "abc-"}
-    assert of(obj, runtime())["names"]["length"] == 9
+    assert length(of(obj, runtime()).job.object) == 9

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from webhook.attributes import JSON
-from webhook.facts.jobset.policies import claim_templates
+from webhook.facts.jobset.volume_claims import claim_templates
 from webhook.facts.pods.containers import items, mapping, text, whole
 from webhook.paths import get
 

@@ -48,10 +48,10 @@ def pod_sets(subject: Subject) -> PodSets:
 
 
 def _of_train_job(subject: Subject) -> PodSets:
-    from webhook.facts.trainer.train_job import runtime_podsets
+    from webhook.facts.trainer.train_job import runtime_podsets, train_job
 
-    trainer = subject.result("trainer")
-    return PodSets(runtime_podsets(trainer.value), trainer.lacks(("jobSet",)))
+    job = subject.once(train_job)
+    return PodSets(runtime_podsets(job), job.missing)
 
 
 def _inside(subject: Subject) -> Iterator[PodSets]:

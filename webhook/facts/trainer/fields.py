@@ -5,20 +5,23 @@ Knows Trainer's own API only, not the pod and JobSet templates inside it. A null
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
-from webhook import paths, yamlfile
+from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.trainer.releases import OLDEST
 from webhook.paths import FieldPath
+from webhook.problem import Problem
 from webhook.releases import Release, parsed, shown
 
 FILE = Path(__file__).with_name("fields.yaml")
 _FOREVER: Release = (99, 0)
+Make: TypeAlias = Callable[[str, FieldPath, str, str], Problem]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,11 @@ class Changed:
 
     @property
     def releases(self) -> str:
-        """Which, in words: `2.1 only`, `2.4 and later`."""
+        """Which, in words: `release 2.1 has`, `releases since 2.4 have`."""
         first, last = shown(self.since), shown(self.until)
         if self.until == _FOREVER:
-            return f"{first} and later"
-        return f"{last} only" if self.since == self.until else f"up to {last}"
+            return f"releases since {first} have"
+        return f"release {last} has" if self.since == self.until else f"releases up to {last} have"
 
 
 @dataclass(slots=True)
@@ -90,34 +93,43 @@ def _release(text: str) -> Release:
     return release
 
 
-def unknown(obj: JSON, kind: str, release: Release, deadline: Deadline | None = None) -> Iterator[JSON]:
-    """Every field that the release does not have: `{path, releases, instead}`; releases is "" for one that none has."""
+def validate_fields(obj: JSON, kind: str, release: Release, problem: Make, deadline: Deadline) -> Iterator[Problem]:
+    """Every field that the release does not have; `problem` makes those of a group."""
     shape = table().kinds.get(kind)
     if shape is not None:
-        yield from _unknown(obj, shape, release, (), deadline or Deadline())
+        yield from _Reader(release, problem, deadline).object(obj, shape, ())
 
 
-def _unknown(value: JSON, shape: Shape, release: Release, at: FieldPath, deadline: Deadline) -> Iterator[JSON]:
-    deadline.spend(1)
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _unknown(item, shape, release, (*at, index), deadline)
-    elif isinstance(value, dict):
-        for name, held in value.items():
-            if held is None:
-                continue
-            found = _judge(name, shape, release)
-            if found is not None:
-                yield {"path": paths.render((*at, name)), **found}
-            elif name in shape.inner:
-                yield from _unknown(held, shape.inner[name], release, (*at, name), deadline)
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Walks one object."""
 
+    release: Release
+    problem: Make
+    deadline: Deadline
 
-def _judge(name: str, shape: Shape, release: Release) -> dict[str, str] | None:
-    """Where to find a field that the release does not have; None when it has it."""
-    changed = shape.changed.get(name)
-    if changed is not None:
-        is_there = changed.since <= release <= changed.until
-        return None if is_there else {"releases": changed.releases, "instead": changed.instead}
-    is_known = shape.known is None or name in shape.known or not table().since <= release <= table().until
-    return None if is_known else {"releases": "", "instead": ""}
+    def object(self, value: JSON, shape: Shape, at: FieldPath) -> Iterator[Problem]:
+        self.deadline.spend(1)
+        if isinstance(value, list):
+            for index, item in enumerate(value):
+                yield from self.object(item, shape, (*at, index))
+        elif isinstance(value, dict):
+            for name, held in value.items():
+                if held is not None:
+                    yield from self._field(name, held, shape, at)
+
+    def _field(self, name: str, held: JSON, shape: Shape, at: FieldPath) -> Iterator[Problem]:
+        changed, path, release = shape.changed.get(name), (*at, name), shown(self.release)
+        if changed is not None and not changed.since <= self.release <= changed.until:
+            message = f"is ignored by Trainer {release} because only {changed.releases} this field"
+            yield self.problem("other-release-field", path, message, f"use {changed.instead}")
+        elif changed is None and self._is_unknown(name, shape):
+            message = f"is ignored because Trainer {release} does not know this field"
+            yield self.problem("unknown-field", path, message, "correct its name or place, or remove it")
+        elif name in shape.inner:
+            yield from self.object(held, shape.inner[name], path)
+
+    def _is_unknown(self, name: str, shape: Shape) -> bool:
+        """Names that no release has are told only of releases whose shape is known."""
+        known = table()
+        return shape.known is not None and name not in shape.known and known.since <= self.release <= known.until

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.finding import note
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.trainer.releases import PATCHES, TEMPLATES
 from webhook.paths import get, render
@@ -19,7 +18,6 @@ from webhook.releases import Release
 
 POD: Final = ("template", "spec", "template", "spec")
 _POD_AT: Final = render(POD)
-_STEPS: Final = ("node", "dataset-initializer", "model-initializer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +88,3 @@ def _override(override: JSON, at: str, version: Release) -> Iterator[Overlay]:
     for index, target in enumerate(items(override.get("targetJobs"))):
         job = {"name": text(get(target, ("name",))), "template": {"spec": {"template": template}}}
         yield Overlay(job, f"{at}.targetJobs[{index}]", spec_at)
-
-
-def notes(job: JSON, version: Release) -> Iterator[JSON]:
-    """What Trainer refuses of a TrainJob's patches whatever the runtime is (jobset.go Validate)."""
-    targets: set[str] = set()
-    for layer in layers(job, version):
-        for overlay in layer.overlays:
-            if version < TEMPLATES and overlay.name in targets:
-                yield note("twinTarget", f"{overlay.at}.name", overlay.name, overlay.name)
-            targets.add(overlay.name)
-            for index, container in enumerate(items(overlay.pod.get("containers"))):
-                name = text(get(container, ("name",)))
-                if name in _STEPS and get(container, ("env",)):
-                    yield note("patchedEnv", f"{overlay.spec_at}.containers[{index}].env", "", overlay.name, name)

@@ -9,57 +9,60 @@ applyRes) and pkg/runtime/framework/plugins/jobset/builder.go; branches release-
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
-from webhook.facts.finding import note
+from webhook.facts.check import Group
 from webhook.facts.pods.containers import items, mapping, names, text
 from webhook.facts.trainer.nodes import counted, counts, is_trainer, launcher_is_node, step
 from webhook.facts.trainer.overlays import POD, Layer, Overlay, layers
 from webhook.facts.trainer.releases import IMAGE_EVERYWHERE, KEEPS_CLAIMS, WHOLE_JOBSET
+from webhook.facts.trainer.runtime_reference import Runtime
 from webhook.patch import strategic
 from webhook.paths import get
-from webhook.releases import Release
+from webhook.problem import Problem
+from webhook.releases import Release, shown
 
+problem: Final = Group("train-job").problem
 _STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")
+_PER_NODE: Final = "spec.trainer.resourcesPerNode"
 
 
 @dataclass(slots=True)
 class Merged:
     """The JobSet spec that Trainer would create, its annotations and where they stand, and what became of all words.
 
-    notes: what was refused, dropped, appended or replaced, each `{what, path, text, job, container}`.
+    problems: what was refused, dropped, appended or replaced. unknown: replicated jobs and containers of them that
+    patches name and the runtime does not have. lost_claims: those that the container `node` no longer refers to.
     """
 
     spec: JSON
     annotations: dict[str, JSON] = field(default_factory=dict)
     annotated: dict[str, str] = field(default_factory=dict)
-    notes: list[JSON] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    unknown: set[tuple[str, str]] = field(default_factory=set)
+    lost_claims: list[str] = field(default_factory=list)
 
     def annotate(self, annotations: JSON, at: str) -> None:
         """Annotations of the JobSet: later ones win, and where each stands is remembered."""
         self.annotations |= mapping(annotations)
         self.annotated |= dict.fromkeys(mapping(annotations), at)
 
-    def note(self, what: str, path: str, words: str, *, job: str = "", container: str = "") -> None:
-        """Remember one thing that did not go as written."""
-        self.notes.append(note(what, path, words, job, container))
 
-
-def merge(job: JSON, runtime: JSON, version: Release, deadline: Deadline | None = None) -> Merged:
-    """The JobSet of a TrainJob on a runtime; `runtime` is the runtime object's `spec`."""
-    template = mapping(get(runtime, ("template",)))
+def merge(job: JSON, runtime: Runtime, release: Release, deadline: Deadline | None = None) -> Merged:
+    """The JobSet of a TrainJob on a runtime."""
+    template = mapping(runtime.spec.get("template"))
     merged = Merged(spec=mapping(template.get("spec")))
     merged.annotate(get(template, ("metadata", "annotations")), "spec.runtimeRef")
     until = deadline or Deadline()
-    for layer in until.paced(layers(job, version)):
+    for layer in until.paced(layers(job, release)):
         merged.annotate(layer.metadata.get("annotations"), layer.metadata_at)
-        _lay(merged, layer, version, until)
-    _apply_trainer(merged, job, runtime, version)
+        _lay(merged, layer, runtime, release, until)
+    _apply_trainer(merged, job, runtime, release)
     return merged
 
 
@@ -67,64 +70,83 @@ def _jobs(spec: JSON) -> list[JSON]:
     return [each for each in items(get(spec, ("replicatedJobs",))) if isinstance(each, dict)]
 
 
-def _lay(merged: Merged, layer: Layer, version: Release, deadline: Deadline) -> None:
-    """Merge one patch; one that cannot be merged is noted and left out."""
+def _lay(merged: Merged, layer: Layer, runtime: Runtime, release: Release, deadline: Deadline) -> None:
+    """Merge one patch; one that cannot be merged is told and left out."""
     jobs = _jobs(merged.spec)
     deadline.spend(len(jobs) // 10)
     known = {text(each.get("name")): each for each in jobs}
     for overlay in deadline.paced(layer.overlays):
-        _note_overlay(merged, overlay, known, version)
-    taken = [each.job for each in layer.overlays if version >= WHOLE_JOBSET or each.name in known]
+        before = known.get(overlay.name)
+        if before is None:
+            merged.unknown.add((overlay.name, ""))
+            merged.problems.append(_unknown_job(overlay, known, runtime, release))
+        else:
+            merged.problems.extend(_unknown_containers(merged, overlay, before, runtime))
+            merged.problems.extend(_lost_tolerations(overlay, before))
+    taken = [each.job for each in layer.overlays if release >= WHOLE_JOBSET or each.name in known]
     if not taken:
         return
     try:
         merged.spec = strategic.merge(merged.spec, {"replicatedJobs": taken}, "JobSetSpec", deadline)
     except PatchError as error:
-        merged.note("unmergeable", layer.at, str(error))
+        message = f"cannot be merged into {runtime} because {error}"
+        merged.problems.append(problem("patch-merges", layer.at, message, "correct the patch"))
 
 
-def _note_overlay(merged: Merged, overlay: Overlay, known: Mapping[str, JSON], version: Release) -> None:
-    """Jobs and containers that an overlay names and the JobSet has not, and tolerations that it replaces."""
-    before = known.get(overlay.name)
-    if before is None:
-        words = "is appended without containers" if version >= WHOLE_JOBSET else "is refused"
-        merged.note("unknownJob", overlay.at, words, job=overlay.name)
-        return
-    pod = mapping(get(before, POD))
+def _unknown_job(overlay: Overlay, known: Mapping[str, JSON], runtime: Runtime, release: Release) -> Problem:
+    """kubeflow/trainer#3948: the webhook of 2.3 looks at the merged job, which has the unknown one by then."""
+    does = "refuses a patch of another one"
+    if release >= WHOLE_JOBSET:
+        does = "appends another one without containers, which JobSet refuses"
+    message = f"must be a replicated job of {runtime} because Trainer {shown(release)} {does}"
+    fix = f"name one of {', '.join(f'`{name}`' for name in known)}" if known else "remove the patch"
+    return problem("patched-job", f"{overlay.at}.name", message, fix, found=f"`{overlay.name}`")
+
+
+def _unknown_containers(merged: Merged, overlay: Overlay, before: JSON, runtime: Runtime) -> Iterator[Problem]:
     for kind in ("containers", "initContainers"):
-        there = {text(get(each, ("name",))) for each in items(pod.get(kind))}
+        there = {text(get(each, ("name",))) for each in items(get(before, (*POD, kind)))}
         for index, container in enumerate(items(overlay.pod.get(kind))):
             name = text(get(container, ("name",)))
-            if name not in there:
-                where = f"{overlay.spec_at}.{kind}[{index}]"
-                merged.note("unknownContainer", where, "is appended without an image", job=overlay.name, container=name)
-    _note_tolerations(merged, overlay, pod)
+            if name and name not in there:
+                merged.unknown.add((overlay.name, name))
+                where = f"{overlay.spec_at}.{kind}[{index}].name"
+                what = "a container" if kind == "containers" else "an init container"
+                message = (
+                    f"must be {what} of replicated job `{overlay.name}` of {runtime} because another one is appended "
+                )
+                yield problem(
+                    "patched-container", where, f"{message}without an image", "correct the name", found=f"`{name}`"
+                )
 
 
-def _note_tolerations(merged: Merged, overlay: Overlay, pod: JSON) -> None:
+def _lost_tolerations(overlay: Overlay, before: JSON) -> Iterator[Problem]:
     """Tolerations have no merge key: a patch with any replaces all of the runtime's."""
     own = overlay.pod.get("tolerations")
     if not isinstance(own, list):
         return
     kept = {text(each.get("key")) for each in own if isinstance(each, dict)}
-    for lost in items(pod.get("tolerations")):
+    for lost in items(get(before, (*POD, "tolerations"))):
         key = text(get(lost, ("key",)))
         if isinstance(lost, dict) and key not in kept and "" not in kept:
-            merged.note("lostToleration", f"{overlay.spec_at}.tolerations", key or "every key", job=overlay.name)
+            of = f"for `{key}`" if key else "for every key"
+            message = f"replaces the runtime's toleration {of} because a patch replaces all of them"
+            yield problem("lost-toleration", f"{overlay.spec_at}.tolerations", message, "repeat it")
 
 
-def _apply_trainer(merged: Merged, job: JSON, runtime: JSON, version: Release) -> None:
+def _apply_trainer(merged: Merged, job: JSON, runtime: Runtime, release: Release) -> None:
     """Lay spec.trainer over the trainer's job, and count the pods of all jobs."""
-    trainer, policy = get(job, ("spec", "trainer")), get(runtime, ("mlPolicy",))
+    trainer, policy = get(job, ("spec", "trainer")), runtime.spec.get("mlPolicy")
     jobs = _jobs(merged.spec)
     if not jobs:
         return
     pods = counts(jobs, get(trainer, ("numNodes",)), policy)
-    made = [_with_trainer(merged, each, trainer, policy, version) for each in jobs]
+    made = [_with_trainer(merged, each, trainer, runtime, release) for each in jobs]
     merged.spec = {**merged.spec, "replicatedJobs": [counted(*each) for each in zip(made, pods, strict=True)]}
 
 
-def _with_trainer(merged: Merged, job: JSON, trainer: JSON, policy: JSON, version: Release) -> JSON:
+def _with_trainer(merged: Merged, job: JSON, trainer: JSON, runtime: Runtime, version: Release) -> JSON:
+    policy = runtime.spec.get("mlPolicy")
     alone = {**job, "replicas": 1} if step(job) in _STEPS else job
     if not isinstance(trainer, dict):
         return alone
@@ -142,12 +164,12 @@ def _with_trainer(merged: Merged, job: JSON, trainer: JSON, policy: JSON, versio
         for each in listed
     ]
     if is_step and not takes_resources and trainer.get("resourcesPerNode") is not None:
-        words = "the runtime has no mlPolicy, so Trainer leaves resourcesPerNode out"
-        merged.note("ignoredResources", "spec.trainer.resourcesPerNode", words, job=text(job.get("name")))
+        message = f"is ignored by Trainer {shown(version)} because {runtime} has no mlPolicy"
+        merged.problems.append(problem("ignored-resources", _PER_NODE, message, "add an mlPolicy to the runtime"))
     for before, after in zip(listed, changed, strict=True):
         for claim in _lost_claims(before, after):
-            words = "resourcesPerNode rebuilds the container's resources without its claims"
-            merged.note("lostClaim", "spec.trainer.resourcesPerNode", words, job=text(job.get("name")), container=claim)
+            merged.lost_claims.append(claim)
+            merged.problems.append(_lost_claim(claim, runtime, version))
     replaced = _put(alone, (*POD, "containers"), changed) if changed != listed else alone
     if version >= KEEPS_CLAIMS and takes_resources:
         replaced = _with_claims(replaced, items(trainer.get("resourceClaimsPerNode")))
@@ -197,6 +219,15 @@ def _lost_claims(before: JSON, after: JSON) -> list[str]:
     if items(get(after, ("resources", "claims"))):  # they are kept all, or none
         return []
     return [text(get(each, ("name",))) for each in items(get(before, ("resources", "claims")))]
+
+
+def _lost_claim(claim: str, runtime: Runtime, release: Release) -> Problem:
+    """kubeflow/trainer#4027."""
+    message = (
+        f"takes claim `{claim}` of {runtime} away from container `node` because Trainer {shown(release)} rebuilds the "
+        "resources without claims, so the pods get the devices and no container sees them"
+    )
+    return problem("lost-claim", _PER_NODE, message, "remove resourcesPerNode")
 
 
 def _with_node(container: JSON, trainer: JSON, version: Release, *, whole: bool, resources: bool) -> JSON:

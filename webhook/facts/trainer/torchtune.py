@@ -11,13 +11,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.finding import note
-from webhook.facts.pods.containers import items, text, whole
+from webhook.facts.check import Group
+from webhook.facts.pods.containers import items, whole
 from webhook.facts.trainer.releases import ADAPTERS, INJECTION, NUMBERS_ONLY
-from webhook.paths import get
+from webhook.facts.trainer.train_job import TrainJob
 from webhook.placeholders import is_placeholder
-from webhook.releases import Release
+from webhook.problem import Problem
+from webhook.releases import Release, shown
 
+problem: Final = Group("train-job").problem
 _MANY_NODES: Final = "llama3_3/70B"
 _SMALL: Final = ("llama3_2/1B", "llama3_2/3B")
 _UNQUANTIZED: Final = "qwen2_5/1.5B"
@@ -27,42 +29,58 @@ _MANAGED: Final = ("output_dir", "tokenizer.path", "checkpointer.checkpoint_dir"
 _NAME, _NODES = "spec.runtimeRef.name", "spec.trainer.numNodes"
 
 
-def notes(job: JSON, gpus: int, release: Release) -> Iterator[JSON]:
-    """What will be refused; `gpus` is how many Trainer counts per node."""
-    trainer, runtime = get(job, ("spec", "trainer")), text(get(job, ("spec", "runtimeRef", "name")))
-    if not isinstance(trainer, dict) or trainer.get("command") != ["tune", "run"] or is_placeholder(runtime):
+def validate_torchtune(job: TrainJob) -> Iterator[Problem]:
+    """Everything that is refused of a TrainJob of a torch runtime."""
+    name = job.runtime.name
+    if job.trainer.get("command") != ["tune", "run"] or job.plugin != "torch" or is_placeholder(name):
         return
-    explicit = trainer.get("numProcPerNode")
-    if release < NUMBERS_ONLY and explicit is None:  # the plugin's checks ended there
+    explicit = job.trainer.get("numProcPerNode")
+    if job.release < NUMBERS_ONLY and explicit is None:  # the plugin's checks ended there
         return
-    model, args = _model(runtime), [each for each in items(trainer.get("args")) if isinstance(each, str)]
-    nodes = 1 if (asked := whole(trainer.get("numNodes"))) is None else asked
-    known = _MODELS if release >= ADAPTERS else _FIRST_MODELS
+    model, args = _model(name), [each for each in items(job.trainer.get("args")) if isinstance(each, str)]
+    nodes = 1 if (asked := whole(job.trainer.get("numNodes"))) is None else asked
+    yield from _validate_model(job, model, nodes)
+    if job.release >= ADAPTERS and nodes == 1 and _is_quantized(args, job.release):
+        yield from _validate_quantized(model, explicit, job)
+    if job.release >= INJECTION:
+        yield from _validate_args(args, nodes, job)
+
+
+def _validate_model(job: TrainJob, model: str, nodes: int) -> Iterator[Problem]:
+    known = _MODELS if job.release >= ADAPTERS else _FIRST_MODELS
     if model not in known:
-        yield note("tuneModel", _NAME, ", ".join(map(_runtime_name, known)))
+        message = f"must name a model that torchtune of Trainer {shown(job.release)} trains"
+        fix = f"use one of {', '.join(map(_runtime_name, known))}"
+        yield problem("tune-model", _NAME, message, fix, found=f"`{job.runtime.name}`")
     if nodes > 1 and model != _MANY_NODES:
-        yield note("tuneNodes", _NODES, str(nodes))
-    if release >= ADAPTERS and nodes == 1 and _is_quantized(args, release):
-        yield from _quantized(model, explicit, gpus)
-    if release >= INJECTION:
-        yield from _strict(args, nodes, release)
+        message = f"must be 1 because Trainer tunes the model of `{job.runtime.name}` on one node only"
+        yield problem("tune-nodes", _NODES, message, "set 1", found=f"`{nodes}`")
 
 
-def _quantized(model: str, explicit: JSON, gpus: int) -> Iterator[JSON]:
+def _validate_quantized(model: str, explicit: JSON, job: TrainJob) -> Iterator[Problem]:
     """Quantized adapters: one model has none, and the small ones train on one device only."""
+    gpus, _ = job.counted
     if model == _UNQUANTIZED:
-        yield note("tuneQuantized", _NAME, model)
+        message = f"names model `{model}`, which has no quantized adapters (QLoRA)"
+        yield problem("tune-quantized", _NAME, message, "remove model.quantize_base from spec.trainer.args")
     if model in _SMALL and explicit != 1 and gpus != 1:
-        yield note("tuneDevices", "spec.trainer.resourcesPerNode", str(gpus))
+        message = (
+            f"must have one GPU because quantized adapters (QLoRA) of `{job.runtime.name}` train on one device, but "
+            f"Trainer counts {gpus}"
+        )
+        fix = "request one GPU in limits, or set spec.trainer.numProcPerNode to 1"
+        yield problem("tune-devices", "spec.trainer.resourcesPerNode", message, fix)
 
 
-def _strict(args: Sequence[str], nodes: int, release: Release) -> Iterator[JSON]:
-    adapted = any("model.lora_attn_modules" in each for each in args) or _is_quantized(args, release)
+def _validate_args(args: Sequence[str], nodes: int, job: TrainJob) -> Iterator[Problem]:
+    adapted = any("model.lora_attn_modules" in each for each in args) or _is_quantized(args, job.release)
     if nodes > 1 and adapted:
-        yield note("tuneAdapters", _NODES, str(nodes))
-    for index, each in enumerate(args):
+        message = "must be 1 because adapters (LoRA, QLoRA) train on one node only"
+        yield problem("tune-adapters", _NODES, message, "set 1, or remove their arguments", found=f"`{nodes}`")
+    for index, each in enumerate(job.deadline.paced(args)):
         if (key := each.split("=")[0]) in _MANAGED:
-            yield note("tuneManaged", f"spec.trainer.args[{index}]", key)
+            message = "must not be set because the runtime of a torchtune job manages it"
+            yield problem("tune-argument", f"spec.trainer.args[{index}]", message, "remove it", found=f"`{key}`")
 
 
 def _model(runtime: str) -> str:

@@ -1,0 +1,42 @@
+"""The checks of JobSets: one that is sent, the one of a runtime, and the one that Trainer makes of a TrainJob."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.check import Check
+from webhook.facts.jobset.job_set import JobSet
+from webhook.facts.jobset.validation import validate_create
+from webhook.facts.pods.containers import mapping
+from webhook.facts.shaped import typed
+from webhook.facts.subject import Subject
+from webhook.facts.trainer.generated_job_set import validate_generated_job_set
+from webhook.facts.trainer.lookups import GROUP, RUNTIMES
+from webhook.paths import get
+from webhook.problem import Problem
+
+_RUNTIME: Final = ("spec", "template", "spec")
+
+
+def job_set(subject: Subject) -> Iterator[Problem]:
+    """What JobSet refuses of a JobSet."""
+    spec = mapping(get(typed(subject), ("spec",)))
+    yield from validate_create(JobSet(spec=spec, at=("spec",), deadline=subject.deadline))
+
+
+def runtime(subject: Subject) -> Iterator[Problem]:
+    """What JobSet refuses of the JobSet of every TrainJob of a runtime, whose pods a TrainJob counts."""
+    spec = mapping(get(typed(subject), _RUNTIME))
+    yield from validate_create(JobSet(spec=spec, at=_RUNTIME, is_counted=False, deadline=subject.deadline))
+
+
+CHECKS: Final = (
+    Check(group="job-set", run=job_set, kinds=frozenset((("jobset.x-k8s.io", "JobSet"),))),
+    Check(
+        group="job-set",
+        run=runtime,
+        kinds=frozenset((GROUP, kind) for kind in ("TrainingRuntime", "ClusterTrainingRuntime")),
+    ),
+    Check(group="job-set", run=validate_generated_job_set, kinds=frozenset(((GROUP, "TrainJob"),)), lookups=RUNTIMES),
+)

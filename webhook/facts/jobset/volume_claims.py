@@ -1,0 +1,88 @@
+"""What JobSet's webhook refuses of volumeClaimPolicies, of which it makes PersistentVolumeClaims for all its pods.
+
+Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go validateVolumeClaimPolicies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from webhook.attributes import JSON
+from webhook.facts.jobset.job_set import JobSet, problem
+from webhook.facts.pods.containers import containers, items, names, text
+from webhook.names import dns1123_subdomain
+from webhook.paths import FieldPath, get
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+
+_POD = ("template", "spec", "template")
+
+
+def claim_templates(spec: JSON) -> frozenset[str]:
+    """The names of the volumes that volumeClaimPolicies add to pods."""
+    return frozenset(
+        text(get(template, ("metadata", "name")))
+        for policy in items(get(spec, ("volumeClaimPolicies",)))
+        for template in items(get(policy, ("templates",)))
+    )
+
+
+def validate_volume_claim_policies(job_set: JobSet) -> Iterator[Problem]:
+    """One name each, mounted somewhere, and no volume of that name in a pod."""
+    policies = items(job_set.spec.get("volumeClaimPolicies"))
+    pods = _Pods.of(job_set) if policies else _Pods({}, set())
+    seen: set[str] = set()
+    for index, policy in enumerate(job_set.deadline.paced(policies)):
+        for place, template in enumerate(job_set.deadline.paced(items(policy.get("templates")))):
+            at = (*job_set.at, "volumeClaimPolicies", index, "templates", place, "metadata")
+            yield from _validate_namespace(template, (*at, "namespace"))
+            name = text(get(template, ("metadata", "name")))
+            if not is_placeholder(name):
+                yield from _validate_name(name, seen, pods, (*at, "name"))
+                seen.add(name)
+
+
+def _validate_namespace(template: JSON, path: FieldPath) -> Iterator[Problem]:
+    if text(get(template, ("metadata", "namespace"))):
+        message = "must not be set because the claims are made in the namespace of the JobSet"
+        yield problem("claim-namespace", path, message, "remove it")
+
+
+def _validate_name(name: str, seen: set[str], pods: _Pods, path: FieldPath) -> Iterator[Problem]:
+    found = f"`{name}`"
+    if name in seen:
+        message = "must not be the name of two templates"
+        yield problem("claim-template-twice", path, message, "give each template a name of its own", found=found)
+    elif dns1123_subdomain(name):
+        message = "must be a DNS name because the claim is named after it"
+        yield problem("claim-template-name", path, message, "use lower-case letters, digits and dashes", found=found)
+    else:
+        for job in pods.volumes.get(name, ()):
+            message = f"must not be the name of a volume of replicated job `{job}` too"
+            yield problem("volume-conflict", path, message, "rename one of them", found=found)
+        if name not in pods.mounted:
+            message = "must be mounted by a container"
+            yield problem(
+                "unmounted-claim", path, message, "add it to volumeMounts, or remove the template", found=found
+            )
+
+
+@dataclass(slots=True)
+class _Pods:
+    """Which replicated jobs have a volume of a name, and what their containers mount."""
+
+    volumes: dict[str, list[str]]
+    mounted: set[str]
+
+    @classmethod
+    def of(cls, job_set: JobSet) -> _Pods:
+        """Those of a JobSet."""
+        made, paced = cls({}, set()), job_set.deadline.paced
+        for job in paced(job_set.jobs):
+            template: Mapping[str, JSON] = get(job, _POD) or {}
+            for name in dict.fromkeys(paced(names(get(template, ("spec", "volumes"))))):
+                made.volumes.setdefault(name, []).append(text(job.get("name")))
+            for container in paced(containers(template)):
+                made.mounted.update(paced(names(container.value.get("volumeMounts"))))
+        return made

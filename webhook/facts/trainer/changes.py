@@ -1,0 +1,133 @@
+"""What may not change of a TrainJob that exists: the rules of the API server, of Trainer's webhook and of JobSet.
+
+Sources: kubeflow/trainer@8c0f5059bd51 manifests/base/crds (`self == oldSelf`, which says nothing of a field that is
+added or removed), pkg/runtime/framework/plugins/jobset/jobset.go checkRuntimePatchesImmutability, branches release-2.0
+to release-2.3; kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go ValidateUpdate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.check import Group
+from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.shaped import typed, typed_before
+from webhook.facts.subject import Subject
+from webhook.facts.trainer import overlays
+from webhook.facts.trainer.overlays import Overlay
+from webhook.facts.trainer.releases import FIXED_GRACE, PATCHES
+from webhook.facts.trainer.running_jobset import active_jobs
+from webhook.paths import get
+from webhook.problem import Problem
+from webhook.releases import shown
+
+problem: Final = Group("train-job-changes").problem
+_REFERENCE: Final = {"name": "", "kind": "ClusterTrainingRuntime", "apiGroup": "trainer.kubeflow.org"}
+_MANAGER: Final = "trainer.kubeflow.org/trainjob-controller"
+_OF_PODS: Final = (
+    *("serviceAccountName", "volumes", "initContainers", "containers", "imagePullSecrets", "securityContext"),
+    *("terminationGracePeriodSeconds", "resourceClaims"),
+)
+
+
+def specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
+    """The spec now and before."""
+    return mapping(get(typed(subject), ("spec",))), mapping(get(typed_before(subject), ("spec",)))
+
+
+def changes_more_than_suspend(subject: Subject) -> bool:
+    """Whether an update changes more than spec.suspend: it must always be possible to stop a job."""
+    if subject.old_object is None:
+        return True
+    now, before = specs(subject)
+    return any(now.get(name) != before.get(name) for name in {**now, **before} if name != "suspend")
+
+
+def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
+    """Since 2.2 (kubeflow/trainer#3157), the runtime and the manager always; a default is as good as written."""
+    now, before = specs(subject)
+    fixed = ["trainer", "initializer", "activeDeadlineSeconds"] if subject.assumptions.trainer >= PATCHES else []
+    changed = [name for name in fixed if _differ(now, before, name)]
+    if now.get("managedBy", _MANAGER) != before.get("managedBy", _MANAGER):
+        changed.append("managedBy")
+    if any(_reference(now, name) != _reference(before, name) for name in _REFERENCE):
+        changed.append("runtimeRef")
+    for name in changed:
+        fix = "restore it, or create a new TrainJob"
+        yield problem("immutable-field", f"spec.{name}", "must not change in a TrainJob that exists", fix)
+
+
+def _differ(now: Mapping[str, JSON], before: Mapping[str, JSON], name: str) -> bool:
+    return name in now and name in before and bool(now[name] != before[name])
+
+
+def _reference(spec: Mapping[str, JSON], name: str) -> JSON:
+    return get(spec, ("runtimeRef", name), _REFERENCE[name])
+
+
+def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
+    """What the patch of one manager says of the pods of one job."""
+    release = subject.assumptions.trainer
+    if release < PATCHES:
+        return
+    before = dict(_overlays(typed_before(subject), subject))
+    for key, overlay in _overlays(typed(subject), subject):
+        old = before.get(key)
+        for name in _OF_PODS if old is not None else ():
+            is_fixed = name != "terminationGracePeriodSeconds" or release >= FIXED_GRACE
+            if old is not None and is_fixed and _differ(overlay.pod, old.pod, name):
+                message, fix = "must not change in a patch that exists", "restore it, or create a new TrainJob"
+                yield problem("immutable-patch", f"{overlay.spec_at}.{name}", message, fix)
+
+
+def _overlays(obj: JSON, subject: Subject) -> Iterator[tuple[tuple[str, str], Overlay]]:
+    """What is laid over pods, by the manager of the patch and the job."""
+    layers = overlays.layers(obj, subject.assumptions.trainer)
+    managers = [text(patch.get("manager")) for patch in items(get(obj, ("spec", "runtimePatches")))]
+    for manager, layer in zip(managers, subject.deadline.paced(layers), strict=True):
+        for overlay in subject.deadline.paced(layer.overlays):
+            yield (manager, overlay.name), overlay
+
+
+def validate_suspended(subject: Subject) -> Iterator[Problem]:
+    """Patches change only while the job is suspended: before or after the change since 2.2, before that after it."""
+    (now, before), release = specs(subject), subject.assumptions.trainer
+    name = overlays.field(release)
+    if now.get(name, []) == before.get(name, []):
+        return
+    path = f"spec.{name}"
+    if now.get("suspend") is not True and not (release >= PATCHES and before.get("suspend") is True):
+        message = f"must not change while the job runs because Trainer {shown(release)} refuses it"
+        yield problem("running", path, message, "suspend the job with spec.suspend first, then change it")
+        return
+    active = active_jobs(subject)
+    if active.missing:
+        yield problem("active-pods", path, missing=active.missing)
+    elif active.jobs:
+        jobs = ", ".join(f"`{job}`" for job in active.jobs)
+        message = f"must not change while pods of replicated job {jobs} are active"
+        yield problem("active-pods", path, message, "wait until they are gone, then change it")
+
+
+def validate_job_set_update(subject: Subject) -> Iterator[Problem]:
+    """Changes that Trainer takes and JobSet refuses once the job exists (kubernetes-sigs/jobset#624)."""
+    (now, before), name = specs(subject), "runtimePatches"
+    if now.get(name, []) != before.get(name, []) and _fixed_in_job_set(now) != _fixed_in_job_set(before):
+        message = "changes affinity or claims of a pod template, which JobSet refuses on a job that exists"
+        fix = "create a new TrainJob, or use nodeSelector, tolerations or schedulingGates"
+        yield problem("job-set-immutable", f"spec.{name}", message, fix)
+
+
+def _fixed_in_job_set(spec: Mapping[str, JSON]) -> list[list[tuple[JSON, JSON]]]:
+    """Affinity and claims by patch and job; what else JobSet does not let change, the CRD does not either."""
+    patches = [
+        [
+            (overlay.pod.get("affinity"), overlay.pod.get("resourceClaims"))
+            for overlay in layer.overlays
+            if overlay.pod.get("affinity") is not None or overlay.pod.get("resourceClaims") is not None
+        ]
+        for layer in overlays.layers({"spec": spec}, PATCHES)
+    ]
+    return [patch for patch in patches if patch]

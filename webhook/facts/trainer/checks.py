@@ -1,0 +1,173 @@
+"""The checks of Kubeflow Trainer's kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from webhook.facts.check import Check
+from webhook.facts.dra.pod_claims import LOOKUPS as DEVICES
+from webhook.facts.pods.containers import mapping
+from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
+from webhook.facts.shaped import typed
+from webhook.facts.subject import Subject
+from webhook.facts.trainer import (
+    changes,
+    claims_validation,
+    fields,
+    job_validation,
+    patch_validation,
+    plugin_validation,
+    process_advice,
+    running_jobset,
+    runtime_advice,
+    runtime_plugins,
+    runtime_validation,
+    scheduling,
+    step_validation,
+)
+from webhook.facts.trainer.lookups import GROUP, RUNTIMES
+from webhook.facts.trainer.node_claims import node_claims
+from webhook.facts.trainer.pod_validation import validate_pods
+from webhook.facts.trainer.runtime_lookup import validate_runtime
+from webhook.facts.trainer.runtime_plugins import RuntimeSpec
+from webhook.facts.trainer.torchtune import validate_torchtune
+from webhook.facts.trainer.train_job import TrainJob, train_job
+from webhook.problem import Problem
+
+_TRAIN_JOB: Final = frozenset(((GROUP, "TrainJob"),))
+_RUNTIMES: Final = frozenset((GROUP, kind) for kind in ("TrainingRuntime", "ClusterTrainingRuntime"))
+
+
+def train_job_alone(subject: Subject) -> Iterator[Problem]:
+    """What is wrong with a TrainJob whatever its runtime is."""
+    job = subject.once(train_job)
+    yield from job_validation.validate_name(job)
+    yield from job_validation.validate_runtime_ref(job)
+    yield from job_validation.validate_managed_by(job)
+    yield from job_validation.validate_resource_claims(job)
+    yield from job_validation.validate_num_proc_per_node(job)
+    yield from job_validation.validate_sources(job)
+    yield from claims_validation.validate_resource_claims_per_node(job, is_enabled=subject.assumptions.device_claims)
+    yield from patch_validation.validate_managers(job)
+    yield from patch_validation.validate_overlays(job)
+    yield from job_validation.validate_num_nodes(job)
+    problem = job_validation.problem
+    yield from fields.validate_fields(subject.object, "TrainJob", job.release, problem, subject.deadline)
+
+
+def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
+    """What is wrong with a TrainJob on its runtime."""
+    if not changes.changes_more_than_suspend(subject):
+        return
+    job = subject.once(train_job)
+    yield from validate_runtime(job, subject)
+    if job.runtime.is_found:
+        yield from job.merged.problems
+        yield from _validate_steps(job)
+        yield from _validate_plugin(job)
+        yield from validate_pods(job)
+        yield from scheduling.validate_queue(job)
+        yield from scheduling.validate_gang(job)
+        yield from scheduling.validate_priority_classes(job, subject)
+    yield from _processes(job, subject)
+
+
+def _validate_steps(job: TrainJob) -> Iterator[Problem]:
+    yield from step_validation.validate_initializers(job)
+    yield from step_validation.validate_trainer(job)
+    yield from step_validation.validate_num_nodes_reaches(job)
+
+
+def _validate_plugin(job: TrainJob) -> Iterator[Problem]:
+    yield from plugin_validation.validate_reserved_env(job)
+    yield from plugin_validation.validate_processes(job)
+    yield from plugin_validation.validate_flux(job)
+    yield from plugin_validation.validate_launcher_as_node(job)
+    yield from plugin_validation.validate_workers(job)
+    yield from plugin_validation.validate_rendezvous(job)
+    yield from validate_torchtune(job)
+
+
+def _processes(job: TrainJob, subject: Subject) -> Iterator[Problem]:
+    claims = subject.once(node_claims)
+    gpus = process_advice.devices(job, claims)
+    yield from process_advice.lost_gpus(job)
+    yield from process_advice.processes_per_gpu(job, gpus)
+    yield from process_advice.ambiguous_gpus(job)
+    yield from process_advice.no_gpu(job, gpus, claims)
+    yield from process_advice.shared_claims(job, claims)
+
+
+def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
+    """What is wrong with the runtime that a TrainJob names, once the patches are merged."""
+    job = subject.once(train_job)
+    if not job.runtime.is_found or not changes.changes_more_than_suspend(subject):
+        return
+    spec = {**job.runtime.spec, "template": {"spec": job.merged.spec}}
+    effective = RuntimeSpec(spec=spec, release=job.release, deadline=job.deadline)
+    if job.runtime.is_deprecated:
+        message = f"names {job.runtime}, which is labelled deprecated and will be removed"
+        yield runtime_plugins.problem("deprecated", "spec.runtimeRef.name", message, "choose another runtime")
+    for each in (*runtime_plugins.validate_plugins(effective), *runtime_plugins.validate_token_volume(effective)):
+        if each.code != "training-runtime/torch-address" or (job.nodes > 1 and job.spec.get("trainer") is not None):
+            yield _of_runtime(each, job)
+
+
+def _of_runtime(problem: Problem, job: TrainJob) -> Problem:
+    """A problem of the runtime as a TrainJob is told of it."""
+    where = f"{problem.path} of {job.runtime}"
+    said = f"{where} is {problem.found} and {problem.message}" if problem.found else f"{where} {problem.message}"
+    return replace(problem, path="spec.runtimeRef", found="", message=said, fix=f"in the runtime, {problem.fix}")
+
+
+def train_job_changes(subject: Subject) -> Iterator[Problem]:
+    """What may not change of a TrainJob."""
+    if subject.old_object is None:
+        return
+    yield from changes.validate_immutable_fields(subject)
+    yield from changes.validate_immutable_patches(subject)
+    yield from changes.validate_suspended(subject)
+    yield from changes.validate_job_set_update(subject)
+
+
+def training_runtime(subject: Subject) -> Iterator[Problem]:
+    """What is wrong with a runtime."""
+    obj = typed(subject)
+    runtime = RuntimeSpec(spec=mapping(obj.get("spec")), release=subject.assumptions.trainer, deadline=subject.deadline)
+    if not runtime_validation.is_overlooked(subject):
+        yield from runtime_validation.validate_steps(runtime)
+    yield from runtime_validation.validate_ml_policy(runtime)
+    yield from runtime_plugins.validate_plugins(runtime)
+    yield from runtime_validation.validate_job_names(runtime)
+    if subject.old_object is not None:
+        yield from runtime_validation.validate_immutable_fields(subject)
+    yield from _runtime_advice(runtime, subject)
+    kind, problem = subject.group_kind[1], runtime_plugins.problem
+    yield from fields.validate_fields(subject.object, kind, runtime.release, problem, subject.deadline)
+
+
+def _runtime_advice(runtime: RuntimeSpec, subject: Subject) -> Iterator[Problem]:
+    yield from runtime_advice.deprecated(typed(subject))
+    yield from runtime_advice.no_trainer_step(runtime)
+    if subject.old_object is not None and subject.group_kind[1] == "TrainingRuntime":
+        yield from runtime_advice.overlooked_steps(runtime)
+    yield from runtime_advice.no_ml_policy(runtime)
+    yield from runtime_advice.unmounted_initializers(runtime)
+    yield from runtime_plugins.validate_token_volume(runtime)
+    yield from runtime_advice.gangs(runtime)
+
+
+CHECKS: Final = (
+    Check(group="train-job", run=train_job_alone, kinds=_TRAIN_JOB, lookups=RUNTIMES),
+    Check(
+        group="train-job",
+        run=train_job_on_runtime,
+        kinds=_TRAIN_JOB,
+        lookups=(*RUNTIMES, *DEVICES, PRIORITY_CLASSES),
+    ),
+    Check(group="train-job-changes", run=train_job_changes, kinds=_TRAIN_JOB, lookups=running_jobset.LOOKUPS),
+    Check(group="training-runtime", run=training_runtime, kinds=_RUNTIMES),
+    Check(group="training-runtime", run=runtime_of_train_job, kinds=_TRAIN_JOB, lookups=RUNTIMES),
+)

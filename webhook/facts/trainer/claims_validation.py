@@ -1,0 +1,79 @@
+"""Device claims of TrainJobs: resourceClaimsPerNode, and claims in runtimePatches.
+
+Source: KEP-2782@3c8b998afa6b, kubeflow/trainer#3540. Trainer takes them only with its feature gate on, which the param
+`dynamicResourceAllocation` says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.check import Group
+from webhook.facts.pods.containers import items, text
+from webhook.facts.trainer.overlays import Overlay, layers
+from webhook.facts.trainer.releases import CLAIMS
+from webhook.facts.trainer.train_job import TrainJob, name_of
+from webhook.names import dns1123_label
+from webhook.paths import get
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.releases import shown
+
+problem: Final = Group("train-job").problem
+_PER_NODE: Final = "spec.trainer.resourceClaimsPerNode"
+_MOST: Final = 32
+
+
+def validate_resource_claims_per_node(job: TrainJob, *, is_enabled: bool) -> Iterator[Problem]:
+    """Everything about claims of 2.4; earlier releases do not have the fields."""
+    if job.release < CLAIMS:
+        return
+    claims = items(job.trainer.get("resourceClaimsPerNode"))
+    called = Counter(name_of(claim) for claim in job.deadline.paced(claims))
+    for index, claim in enumerate(job.deadline.paced(claims)):
+        yield from _validate_claim(claim, called, f"{_PER_NODE}[{index}]")
+    if len(claims) > _MOST:
+        message = f"must not have more than {_MOST} claims"
+        yield problem("claim-count", _PER_NODE, message, "ask for several devices in one claim", found=str(len(claims)))
+    if not is_enabled:
+        yield from _validate_gate(job, claims)
+
+
+def _validate_claim(claim: JSON, called: Counter[str], at: str) -> Iterator[Problem]:
+    name = name_of(claim)
+    if not text(claim.get("resourceClaimTemplateName")):
+        message = f"must name a template for claim `{name}` because Trainer takes no other source here"
+        yield problem("claim-template", at, message, "set resourceClaimTemplateName")
+    if dns1123_label(name) and not is_placeholder(name):
+        fix = "use at most 63 lower-case letters, digits and dashes"
+        yield problem("claim-name", f"{at}.name", "must be a DNS label", fix, found=f"`{name}`")
+    if called[name] > 1:
+        message = "must not be the name of several claims"
+        yield problem("claim-twice", f"{at}.name", message, "give each claim a name of its own", found=f"`{name}`")
+
+
+def _validate_gate(job: TrainJob, claims: list[JSON]) -> Iterator[Problem]:
+    """The fields that the feature gate guards."""
+    places = [_PER_NODE] if claims else []
+    for layer in job.deadline.paced(layers(job.object, job.release)):
+        for overlay in job.deadline.paced(layer.overlays):
+            places.extend(_guarded(overlay))
+    for place in places:
+        message = (
+            f"must not be set because Trainer {shown(job.release)} takes claims only with its feature gate for dynamic "
+            "resource allocation, which is off"
+        )
+        fix = "turn it on and say so in the ConfigMap `trainer`, or declare claims in the pod template of the runtime"
+        yield problem("claim-feature-gate", place, message, fix)
+
+
+def _guarded(overlay: Overlay) -> Iterator[str]:
+    for index in range(len(items(overlay.pod.get("resourceClaims")))):
+        yield f"{overlay.spec_at}.resourceClaims[{index}]"
+    for kind in ("containers", "initContainers"):
+        for index, container in enumerate(items(overlay.pod.get(kind))):
+            if items(get(container, ("resources", "claims"))):
+                yield f"{overlay.spec_at}.{kind}[{index}].resources.claims"

@@ -1,0 +1,79 @@
+"""What JobSet refuses of the JobSet that Trainer makes of a TrainJob, which Trainer tells in an event alone.
+
+The JobSet stands nowhere in the TrainJob: a problem that the runtime has by itself is told where the TrainJob names it,
+another where it has its patches. Sources: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go;
+kubeflow/trainer#2735 for names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from webhook.attributes import JSON
+from webhook.facts.jobset.job_set import JobSet, problem
+from webhook.facts.jobset.name_length import length, limit
+from webhook.facts.jobset.validation import validate_create
+from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.subject import Subject
+from webhook.facts.trainer import overlays
+from webhook.facts.trainer.changes import changes_more_than_suspend
+from webhook.facts.trainer.train_job import TrainJob, name_of, train_job
+from webhook.paths import get
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+
+_ADVICE = ("job-set/alpha-feature",)
+"""What is told of the runtime alone."""
+_NAMED = {
+    "coordinator": "the label of coordinator `{}` holds it",
+    "claim": "the claim of template `{}` is named after it",
+    "pod": "the pods of replicated job `{}` are named after it",
+    "job": "the jobs of replicated job `{}` are named after it",
+}
+
+
+def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
+    """Everything that JobSet refuses of a TrainJob on its runtime."""
+    job = subject.once(train_job)
+    if not job.runtime.is_found or not changes_more_than_suspend(subject):
+        return
+    yield from _validate_name(job)
+    found = [each for each in _problems(_known(job), job) if each.code not in _ADVICE]
+    if found:
+        yield from _told(found, job)
+
+
+def _validate_name(job: TrainJob) -> Iterator[Problem]:
+    most, of, name = limit(job.merged.spec)
+    metadata, size = mapping(job.object.get("metadata")), length(job.object)
+    field = "name" if metadata.get("name") is not None else "generateName"
+    given = text(metadata.get(field))
+    if size > most and not is_placeholder(given):
+        message = f"comes to {size} characters, but {_NAMED[of].format(name)} and may have 63"
+        yield problem("name-length", f"metadata.{field}", message, f"use at most {most} characters", found=f"`{given}`")
+
+
+def _known(job: TrainJob) -> JSON:
+    """The JobSet without the replicated jobs that exist only because a patch misspells their names."""
+    jobs = [each for each in job.jobs if (name_of(each), "") not in job.merged.unknown]
+    return {**job.merged.spec, "replicatedJobs": jobs} if len(jobs) < len(job.jobs) else job.merged.spec
+
+
+def _problems(spec: JSON, job: TrainJob) -> Iterator[Problem]:
+    yield from validate_create(JobSet(spec=spec, deadline=job.deadline))
+
+
+def _told(found: list[Problem], job: TrainJob) -> Iterator[Problem]:
+    patched = overlays.field(job.release)
+    own = {_kind(each) for each in _problems(mapping(get(job.runtime.spec, ("template", "spec"))), job)}
+    for each in job.deadline.paced(found):
+        is_own = _kind(each) in own or not items(job.spec.get(patched))
+        where = f"{each.path} of the JobSet of {job.runtime}"
+        said = f"{where} is {each.found} and {each.message}" if each.found else f"{where} {each.message}"
+        yield replace(each, path="spec.runtimeRef" if is_own else f"spec.{patched}", found="", message=said)
+
+
+def _kind(found: Problem) -> tuple[str, str, str]:
+    """A problem without its place, which merging may change."""
+    return found.code, found.found, found.message

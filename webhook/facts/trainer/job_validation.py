@@ -1,0 +1,99 @@
+"""What the API server and Trainer's webhook refuse of a TrainJob whatever its runtime is.
+
+Sources: kubeflow/trainer@8c0f5059bd51 manifests/base/crds, pkg/webhooks/trainjob_webhook.go and
+pkg/runtime/framework/plugins/jobset/jobset.go, and branches release-2.0 to release-2.3. Fields of device claims are
+claims_validation.py's, patches patch_validation.py's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.pods.containers import items, mapping, text, whole
+from webhook.facts.trainer.releases import CLAIMS, INITIALIZER_MOUNT, NUMBERS_ONLY, REFUSES_ZERO
+from webhook.facts.trainer.train_job import TrainJob, name_of
+from webhook.names import dns1035_label
+from webhook.paths import get
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.releases import shown
+
+problem: Final = Group("train-job").problem
+_GROUP: Final = "trainer.kubeflow.org"
+_RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
+_MANAGERS: Final = ("trainer.kubeflow.org/trainjob-controller", "kueue.x-k8s.io/multikueue")
+_SOURCE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.+")
+
+
+def validate_name(job: TrainJob) -> Iterator[Problem]:
+    """trainjob_webhook.go ValidateCreate."""
+    name = text(get(job.object, ("metadata", "name")))
+    if name and dns1035_label(name) and not is_placeholder(name):
+        message = "must be a DNS label of RFC 1035 because the JobSet and its pods are named after it"
+        fix = "use at most 63 lower-case letters, digits and dashes, and begin with a letter"
+        yield problem("name", "metadata.name", message, fix, found=f"`{name}`")
+
+
+def validate_runtime_ref(job: TrainJob) -> Iterator[Problem]:
+    """Only two kinds are runtimes."""
+    reference = mapping(job.spec.get("runtimeRef"))
+    kind, group = text(reference.get("kind")) or _RUNTIMES[0], text(reference.get("apiGroup")) or _GROUP
+    if (kind not in _RUNTIMES or group != _GROUP) and not is_placeholder(kind + group):
+        fix = "name a ClusterTrainingRuntime or a TrainingRuntime of trainer.kubeflow.org"
+        yield problem("runtime-kind", "spec.runtimeRef", "must be a runtime of Trainer", fix, found=f"`{kind}.{group}`")
+
+
+def validate_managed_by(job: TrainJob) -> Iterator[Problem]:
+    """Only two controllers are known."""
+    manager = job.spec.get("managedBy")
+    if isinstance(manager, str) and manager not in _MANAGERS and not is_placeholder(manager):
+        fix = "remove it, or set kueue.x-k8s.io/multikueue"
+        yield problem("managed-by", "spec.managedBy", "must be a controller of TrainJobs", fix, found=f"`{manager}`")
+
+
+def validate_resource_claims(job: TrainJob) -> Iterator[Problem]:
+    """kubeflow/trainer#4027: builder.go copies limits and requests alone."""
+    claims = items(get(job.trainer, ("resourcesPerNode", "claims")))
+    if claims:
+        fix = "name the claim's template in spec.trainer.resourceClaimsPerNode"
+        if job.release < CLAIMS:
+            fix = "declare the claim in the pod template of the runtime"
+        found = ", ".join(f"`{name_of(claim)}`" for claim in job.deadline.paced(claims))
+        message = "must not be set because Trainer ignores claims of resourcesPerNode"
+        yield problem("resources-claims", "spec.trainer.resourcesPerNode.claims", message, fix, found=found)
+
+
+def validate_num_proc_per_node(job: TrainJob) -> Iterator[Problem]:
+    """kubeflow/trainer#3239 since 2.2, #3809 since 2.4; before, a plugin says what it takes."""
+    asked, path = job.trainer.get("numProcPerNode"), "spec.trainer.numProcPerNode"
+    if job.release < NUMBERS_ONLY:
+        return
+    if isinstance(asked, str) and not is_placeholder(asked):
+        message = f"must be a whole number because Trainer {shown(job.release)} takes no text"
+        fix = f"write the number {asked}" if asked.isdecimal() else "set a number, or remove it for one process per GPU"
+        yield problem("processes", path, message, fix, found=f"the text `{asked}`")
+    elif (number := whole(asked)) is not None and number < 1 and job.release >= REFUSES_ZERO:
+        message = f"must be at least 1 because Trainer {shown(job.release)} refuses less"
+        fix = "set a number of at least 1, or remove it for one process per GPU"
+        yield problem("processes", path, message, fix, found=f"`{number}`")
+
+
+def validate_sources(job: TrainJob) -> Iterator[Problem]:
+    """The initializer chooses by the scheme where to load from."""
+    for role in ("dataset", "model") if job.release >= INITIALIZER_MOUNT else ():
+        uri = text(get(job.spec, ("initializer", role, "storageUri")))
+        if uri and not _SOURCE.fullmatch(uri) and not is_placeholder(uri):
+            message = "must begin with a scheme because the initializer chooses by it where to load from"
+            fix = "write it such as hf://organisation/name or s3://bucket/path"
+            yield problem("source-scheme", f"spec.initializer.{role}.storageUri", message, fix, found=f"`{uri}`")
+
+
+def validate_num_nodes(job: TrainJob) -> Iterator[Problem]:
+    """kubeflow/trainer#2170: 0 is accepted."""
+    if job.trainer.get("numNodes") == 0 and job.spec.get("suspend") is not True:
+        message = "makes a job without a training pod"
+        fix = "set at least 1, or suspend the job with spec.suspend"
+        yield problem("no-nodes", "spec.trainer.numNodes", message, fix, found="`0`")

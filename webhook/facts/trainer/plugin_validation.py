@@ -1,0 +1,133 @@
+"""What the plugin of its runtime refuses of a TrainJob, or does otherwise than the TrainJob reads.
+
+Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/{torch/torch,mpi/mpi,xgboost/xgboost,flux/flux}.go
+Validate, and branches release-2.0 to release-2.3. torchtune is torchtune.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.pods.containers import names, text, whole
+from webhook.facts.trainer.nodes import is_trainer, launcher_is_node
+from webhook.facts.trainer.releases import FLUX_NODES, IMAGE_EVERYWHERE, INJECTION, NUMBERS_ONLY, REFUSES_ZERO
+from webhook.facts.trainer.step_validation import job_named, trainer_step
+from webhook.facts.trainer.train_job import TrainJob, container_of
+from webhook.paths import get
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.releases import shown
+
+problem: Final = Group("train-job").problem
+RESERVED: Final[Mapping[str, frozenset[str]]] = {
+    "torch": frozenset(
+        ("PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"),
+    ),
+    "mpi": frozenset(
+        f"OMPI_MCA_{name}"
+        for name in ("orte_default_hostfile", "plm_rsh_args", "orte_keep_fqdn_hostnames", "orte_set_default_slots")
+    ),
+    "xgboost": frozenset(("DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID", "DMLC_NUM_WORKER")),
+}
+_PROCESSES: Final = "spec.trainer.numProcPerNode"
+_NODES: Final = "spec.trainer.numNodes"
+
+
+def validate_reserved_env(job: TrainJob) -> Iterator[Problem]:
+    """Variables that the plugin sets itself; torch looks at them since 2.2 always, mpi since 2.3."""
+    reserved = RESERVED.get(job.plugin, frozenset())
+    is_late = (job.plugin == "mpi" and job.release < INJECTION) or (
+        job.plugin == "torch" and job.release < NUMBERS_ONLY and job.trainer.get("numProcPerNode") is None
+    )
+    found = names(job.trainer.get("env")) if reserved and not is_late else []
+    if not reserved.isdisjoint(found):
+        for index, name in enumerate(job.deadline.paced(found)):
+            if name in reserved:
+                message = f"must not be set because the {job.plugin} plugin sets it"
+                yield problem(
+                    "reserved-env", f"spec.trainer.env[{index}].name", message, "remove it", found=f"`{name}`"
+                )
+
+
+def validate_processes(job: TrainJob) -> Iterator[Problem]:
+    """What a plugin does not take for numProcPerNode; what the API server refuses is job_validation.py's."""
+    asked = job.trainer.get("numProcPerNode")
+    if asked is None or is_placeholder(text(asked)):
+        return
+    number = whole(asked)
+    if job.release < NUMBERS_ONLY and number is None:
+        yield from _validate_word(job, text(asked))
+    elif number is not None and number < 1 and job.release < REFUSES_ZERO and job.plugin in ("torch", "mpi", "flux"):
+        fix = "set a whole number of at least 1, or remove it"
+        if job.plugin == "flux" and job.release >= INJECTION:
+            message = f"must be at least 1 because the flux plugin of Trainer {shown(job.release)} refuses less"
+            yield problem("processes", _PROCESSES, message, fix, found=f"`{number}`")
+        else:
+            yield problem("no-processes", _PROCESSES, "does not start a process on any node", fix, found=f"`{number}`")
+
+
+def _validate_word(job: TrainJob, asked: str) -> Iterator[Problem]:
+    """Words that 2.0 and 2.1 take: torch three, mpi none; other plugins do not read it."""
+    known = {"torch": ("auto", "cpu", "gpu"), "mpi": ()}.get(job.plugin, (asked,))
+    if asked not in known:
+        allowed = "a whole number, auto, cpu or gpu" if known else "a whole number"
+        message = f"must be {allowed} for the {job.plugin} plugin of Trainer {shown(job.release)}"
+        yield problem("processes", _PROCESSES, message, "set that, or remove it", found=f"the text `{asked}`")
+
+
+def validate_flux(job: TrainJob) -> Iterator[Problem]:
+    """kubeflow/trainer#3667."""
+    if job.plugin == "flux" and job.release < FLUX_NODES and job.trainer.get("numNodes") is None:
+        message = f"must be set because the flux plugin of Trainer {shown(job.release)} crashes without it"
+        yield problem("flux-nodes", _NODES, message, f"set it, such as to {job.nodes}")
+
+
+def validate_launcher_as_node(job: TrainJob) -> Iterator[Problem]:
+    """mpi.go: a launcher that is a node needs both jobs for several nodes; kubeflow/trainer#3954 for one."""
+    nodes = whole(job.trainer.get("numNodes"))
+    if job.plugin != "mpi" or nodes is None or not launcher_is_node(job.runtime.spec.get("mlPolicy")):
+        return
+    worker = job_named(job, "node")
+    for name in ("launcher", "node") if nodes > 1 else ():
+        if job_named(job, name) is None:
+            message = f"must be 1 because {job.runtime} runs the launcher as a node and has no replicated job `{name}`"
+            yield problem("launcher-as-node", _NODES, message, "set 1, or use another runtime", found=f"`{nodes}`")
+    if nodes == 1 and worker is not None and trainer_step(job) is not worker:
+        message = f"makes 2 nodes because {job.runtime} runs the launcher as a node and at least one worker"
+        yield problem("extra-node", _NODES, message, "request devices for both", found="`1`")
+
+
+def validate_workers(job: TrainJob) -> Iterator[Problem]:
+    """What of spec.trainer the workers of an MPI runtime do not get, or get in vain."""
+    worker = job_named(job, "node") if job.plugin == "mpi" else None
+    if worker is None:
+        return
+    if is_trainer(worker):
+        if job.trainer.get("command"):
+            message = (
+                f"replaces the command of the workers of {job.runtime} too, which run the SSH server that the launcher "
+                "connects to"
+            )
+            fix = "remove it, or use a runtime whose trainer step is the launcher"
+            yield problem("worker-command", "spec.trainer.command", message, fix)
+        return
+    if job.trainer.get("resourcesPerNode") is not None and not launcher_is_node(job.runtime.spec.get("mlPolicy")):
+        message = f"reaches only the launcher of {job.runtime}, so the workers keep the resources of the runtime"
+        fix = "set resources of the workers in the runtime, or its mpi.runLauncherAsNode"
+        yield problem("launcher-resources", "spec.trainer.resourcesPerNode", message, fix)
+    image = text(get(container_of(worker, "node"), ("image",)))
+    if job.trainer.get("image") not in (None, "", image) and job.release < IMAGE_EVERYWHERE:
+        message = f"reaches only the launcher of {job.runtime}, so the workers keep `{image}`"
+        yield problem("worker-image", "spec.trainer.image", message, "use a runtime with the image for both")
+
+
+def validate_rendezvous(job: TrainJob) -> Iterator[Problem]:
+    """kubeflow/trainer#4076: without spec.trainer the plugins set no variables."""
+    if job.spec.get("trainer") is None and job.nodes > 1 and job.plugin in ("torch", "jax", "xgboost"):
+        message = (
+            f"must be set because otherwise the {job.plugin} plugin sets no variables, so the {job.nodes} nodes of "
+            f"{job.runtime} train alone or wait for each other"
+        )
+        yield problem("no-trainer", "spec.trainer", message, "set it, with numNodes at least")

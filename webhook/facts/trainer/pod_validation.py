@@ -1,0 +1,126 @@
+"""What the API server refuses of the pods that a TrainJob gets from its runtime: claims, volumes and images.
+
+Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation. The pods stand nowhere in the TrainJob: a problem of the
+runtime's own pods is told where the TrainJob names it, another where it has its patches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.facts.check import Group
+from webhook.facts.jobset.volume_claims import claim_templates
+from webhook.facts.pods.containers import Container, containers, items, text
+from webhook.facts.trainer import overlays
+from webhook.facts.trainer.runtime_reference import Runtime
+from webhook.facts.trainer.train_job import TrainJob, name_of
+from webhook.paths import get
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+
+problem: Final = Group("train-job").problem
+_POD: Final = ("template", "spec", "template")
+_OWN_VOLUMES: Final = ("initializer", "kubeflow-trainer-token")
+"""Volumes of a volumeClaimPolicy or of the controller."""
+
+
+def validate_pods(job: TrainJob) -> Iterator[Problem]:
+    """Everything that is refused, or wasted, of the pods of all replicated jobs."""
+    found = list(_problems(job.merged.spec, job))
+    if not found:
+        return
+    patched = overlays.field(job.release)
+    own = set(_problems(get(job.runtime.spec, ("template", "spec")) or {}, job))
+    for each in job.deadline.paced(found):
+        is_own = each in own or not items(job.spec.get(patched))
+        path = "spec.runtimeRef" if is_own else f"spec.{patched}"
+        if not (is_own and each.rule == "unused-claim"):
+            yield problem(each.rule, path, each.message, each.fix)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is wrong with a pod, wherever the pod stands."""
+
+    rule: str
+    message: str
+    fix: str
+
+
+def _problems(spec: JSON, job: TrainJob) -> Iterator[_Found]:
+    shared = claim_templates(spec)
+    for each in job.deadline.paced(items(get(spec, ("replicatedJobs",)))):
+        name = name_of(each)
+        if (name, "") not in job.merged.unknown:
+            yield from _Pod(get(each, _POD) or {}, name, job.runtime, job.deadline).problems(shared, job)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pod:
+    """The pod template of a replicated job."""
+
+    template: JSON
+    job: str
+    runtime: Runtime
+    deadline: Deadline
+
+    @property
+    def where(self) -> str:
+        return f"replicated job `{self.job}` of {self.runtime}"
+
+    def problems(self, shared: Collection[str], job: TrainJob) -> Iterator[_Found]:
+        volumes = items(get(self.template, ("spec", "volumes")))
+        claims = items(get(self.template, ("spec", "resourceClaims")))
+        yield from self._sources(volumes, "volume")
+        yield from self._sources(claims, "claim")
+        mountable = {name_of(each) for each in volumes}.union(shared, _OWN_VOLUMES)
+        declared = {name_of(each) for each in claims}
+        used: set[str] = set()
+        for container in self.deadline.paced(containers(self.template)):
+            names = [name_of(claim) for claim in container.claims()]
+            used.update(names)
+            yield from self._claims(container, names, declared)
+            if (self.job, container.name) not in job.merged.unknown:
+                yield from self._container(container, mountable)
+        yield from self._unused(declared - used - set(job.merged.lost_claims))
+
+    def _sources(self, listed: list[JSON], what: str) -> Iterator[_Found]:
+        """Volumes or claims with more than one source."""
+        for each in self.deadline.each(listed):
+            sources = sorted(key for key, value in each.items() if value not in (None, "") and key != "name")
+            if len(sources) > 1:
+                message = (
+                    f"{what} `{name_of(each)}` of {self.where} gets several sources in merging ({', '.join(sources)})"
+                )
+                yield _Found(f"{what}-source", message, "use the source that the runtime uses, or another name")
+
+    def _claims(self, container: Container, names: list[str], declared: Collection[str]) -> Iterator[_Found]:
+        for name in self.deadline.each(names):
+            if name not in declared and not is_placeholder(name):
+                refers = f"container `{container.name}` of {self.where} refers to claim `{name}`"
+                yield _Found(
+                    "claim-declared",
+                    f"{refers}, which the pod does not declare",
+                    "declare it in resourceClaims, or correct the name",
+                )
+
+    def _container(self, container: Container, volumes: Collection[str]) -> Iterator[_Found]:
+        if not container.value.get("image"):
+            fix = "set spec.trainer.image" if container.name == "node" else "set it in the runtime"
+            yield _Found("image-required", f"container `{container.name}` of {self.where} has no image", fix)
+        for mount in self.deadline.each(items(container.value.get("volumeMounts"))):
+            name = text(mount.get("name"))
+            if name not in volumes and not is_placeholder(name):
+                message = (
+                    f"container `{container.name}` of {self.where} mounts volume `{name}`, which the pod does not have"
+                )
+                yield _Found("volume-exists", message, "add the volume, or correct the name")
+
+    def _unused(self, names: Collection[str]) -> Iterator[_Found]:
+        for name in sorted(names):
+            message = f"no container of {self.where} uses claim `{name}`, so its devices are allocated and stay idle"
+            yield _Found("unused-claim", message, "name it in resources.claims of a container")

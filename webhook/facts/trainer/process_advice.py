@@ -1,0 +1,120 @@
+"""GPUs and processes of a TrainJob on its runtime: what merging loses, and numbers that do not fit together.
+
+Sources: processes.py; kubeflow/trainer#3974 and #3551 for GPUs that resourcesPerNode leaves out; NVIDIA/aicr#2280 for
+jobs that train on CPUs though they are made for GPUs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.check import Group
+from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.trainer.node_claims import NodeClaim
+from webhook.facts.trainer.train_job import TrainJob
+from webhook.paths import get
+from webhook.problem import Problem
+from webhook.releases import shown
+
+problem: Final = Group("train-job").problem
+_UNCOUNTED: Final = ("jax", "plain", "none")
+"""Plugins that start one process per node whatever there is."""
+_PER_NODE, _PROCESSES = "spec.trainer.resourcesPerNode", "spec.trainer.numProcPerNode"
+_GPU_IMAGE: Final = re.compile(r"(^|[-_:/.])(cuda|rocm)")
+
+
+def devices(job: TrainJob, claims: Sequence[NodeClaim]) -> int:
+    """GPUs of one node: those of its container, else those of its claims where the devices of all are known."""
+    if job.pod_gpus or not any(claim.is_gpu for claim in claims):
+        return job.pod_gpus
+    known = [(claim, claim.devices) for claim in claims if claim.devices is not None]
+    return sum(count for claim, count in known if claim.is_gpu) if len(known) == len(claims) else 0
+
+
+def lost_gpus(job: TrainJob) -> Iterator[Problem]:
+    """ResourcesPerNode without the GPUs of the runtime: before 2.3 the pods lose them, since then their count does."""
+    if job.trainer.get("resourcesPerNode") is None or job.runtime_gpus == 0 or job.counted[0] > 0:
+        return
+    lacks = f"has no GPU although {job.runtime} has {job.runtime_gpus} per node"
+    if job.pod_gpus == 0:
+        message = f"{lacks}, and Trainer {shown(job.release)} replaces them all, so the job runs without a GPU"
+        yield problem("lost-gpus", _PER_NODE, message, "repeat the GPUs here")
+    elif not _is_count_right(job):
+        message = f"{lacks}: the pods keep them, but processes per node will be {_predicted(job)}"
+        yield problem("lost-gpus", _PER_NODE, message, f"repeat the GPUs here, or set numProcPerNode to {job.pod_gpus}")
+
+
+def _is_count_right(job: TrainJob) -> bool:
+    explicit = job.trainer.get("numProcPerNode") is not None
+    return explicit or job.processes.count == job.pod_gpus or job.plugin in _UNCOUNTED
+
+
+def _predicted(job: TrainJob) -> str:
+    return f"{job.processes.per_node} ({job.processes.reason})"
+
+
+def processes_per_gpu(job: TrainJob, gpus: int) -> Iterator[Problem]:
+    """A number of processes that is not the number of GPUs."""
+    count = job.processes.count
+    if job.trainer.get("numProcPerNode") is None or not count or count < 1 or gpus == 0:
+        return
+    if job.plugin not in (*_UNCOUNTED, "xgboost") and count != gpus:
+        idle = "processes without a GPU of their own fail or share one" if count > gpus else "the other GPUs stay idle"
+        message = (
+            f"differs from the {gpus} GPUs of a node, so {idle}"
+            if gpus > 1
+            else f"differs from the one GPU of a node, so {idle}"
+        )
+        yield problem("processes-per-gpu", _PROCESSES, message, f"set {gpus}", found=f"`{job.processes.per_node}`")
+
+
+def ambiguous_gpus(job: TrainJob) -> Iterator[Problem]:
+    """Several resources with `gpu` in their names."""
+    explicit = job.trainer.get("numProcPerNode") is not None
+    if job.counted[1] and not explicit and job.plugin in ("mpi", "xgboost", "flux"):
+        message = "has several resources with `gpu` in their names, of which Trainer counts one at random"
+        fix = "keep one of them" if job.plugin == "xgboost" else "set numProcPerNode"
+        yield problem("ambiguous-gpus", _PER_NODE, message, fix)
+
+
+def no_gpu(job: TrainJob, gpus: int, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
+    """A torch job that is made for GPUs and requests none."""
+    explicit = job.trainer.get("numProcPerNode") is not None
+    if job.plugin != "torch" or job.node is None or explicit or claims:
+        return
+    if job.counted[0] == gpus == job.runtime_gpus == 0 and _is_made_for_gpus(job):
+        message = (
+            "has no GPU although the pods or their image are made for one, so they train on CPUs in "
+            f"{_predicted(job)} processes per node"
+        )
+        yield problem("no-gpu", _PER_NODE, message, "request the GPUs of one node in limits")
+
+
+def _is_made_for_gpus(job: TrainJob) -> bool:
+    """Pods that stand where GPUs are, or an image that the job chose for them."""
+    pod = mapping(get(job.node_job, ("template", "spec", "template", "spec")))
+    image = text(job.trainer.get("image")) if job.trainer.get("resourcesPerNode") is None else ""
+    return _stands_by_gpus(pod) or _GPU_IMAGE.search(image) is not None
+
+
+def _stands_by_gpus(pod: JSON) -> bool:
+    keys = [text(each.get("key")) for each in items(pod.get("tolerations"))]
+    return (
+        any(key.startswith("nvidia.com/") or "gpu" in key for key in mapping(pod.get("nodeSelector")))
+        or "nvidia.com/gpu" in keys
+        or "amd.com/gpu" in keys
+        or pod.get("runtimeClassName") == "nvidia"
+    )
+
+
+def shared_claims(job: TrainJob, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
+    """One ResourceClaim for several nodes."""
+    shared = [claim.reference for claim in claims if claim.kind == "ResourceClaim"]
+    if job.nodes > 1 and shared:
+        listed = ", ".join(f"`{name}`" for name in shared)
+        message = f"makes nodes that share ResourceClaim {listed}, which is allocated once for all of them"
+        fix = "use a ResourceClaimTemplate, which gives every node its own"
+        yield problem("shared-claim", "spec.trainer.numNodes", message, fix, found=f"`{job.nodes}`")

@@ -1,0 +1,43 @@
+"""The runtime that a TrainJob names, and how it is called in messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.facts.pods.containers import mapping
+from webhook.paths import get
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """A reference to a runtime, and the runtime where it is there.
+
+    `str()` is how messages name it: "ClusterTrainingRuntime `torch`".
+    """
+
+    kind: GroupVersionKind
+    name: str
+    object: JSON = None
+
+    @property
+    def is_found(self) -> bool:
+        """Whether it is there."""
+        return self.object is not None
+
+    @property
+    def spec(self) -> dict[str, JSON]:
+        """Its spec; {} without the runtime."""
+        return mapping(get(self.object, ("spec",)))
+
+    @property
+    def is_deprecated(self) -> bool:
+        """Whether its label says so."""
+        return bool(get(self.object, ("metadata", "labels", SUPPORT)) == "deprecated")
+
+    def __str__(self) -> str:
+        return f"{self.kind.kind} `{self.name}`"
+
+
+SUPPORT = "trainer.kubeflow.org/support"
+"""The label of runtimes that will be removed."""

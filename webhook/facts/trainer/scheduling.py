@@ -1,0 +1,80 @@
+"""Who schedules the pods of a TrainJob together, how many it waits for, and the queue and classes that it names.
+
+A PodGroup has one member for each pod of one replica of each replicated job. Sources: kubeflow/trainer@8c0f5059bd51
+pkg/runtime/framework/plugins/{volcano/volcano,coscheduling/coscheduling}.go. Of TrainJobs without Volcano, a class that
+is not there is refused when the pods are made, by the plugin Priority of the API server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.fact import Result
+from webhook.facts.pods.containers import items, mapping
+from webhook.facts.subject import Subject
+from webhook.facts.trainer.nodes import parallelism
+from webhook.facts.trainer.releases import GANG_RESOURCES, QUEUES
+from webhook.facts.trainer.train_job import TrainJob
+from webhook.problem import MissingObject, Problem
+from webhook.releases import shown
+
+problem: Final = Group("train-job").problem
+_QUEUE: Final = "scheduling.volcano.sh/queue-name"
+
+
+def scheduler(job: TrainJob) -> str:
+    """`volcano`, `coscheduling` or "" for nobody."""
+    policy = mapping(job.runtime.spec.get("podGroupPolicy"))
+    return next((name for name in ("volcano", "coscheduling") if policy.get(name) is not None), "")
+
+
+def validate_queue(job: TrainJob) -> Iterator[Problem]:
+    """volcano.go, since 2.1."""
+    if scheduler(job) == "volcano" and job.release >= QUEUES and job.merged.annotations.get(_QUEUE) == "":
+        message = f"must not set the annotation {_QUEUE} to an empty text because Trainer refuses it for {job.runtime}"
+        yield problem("volcano-queue", job.merged.annotated[_QUEUE], message, "name a queue of Volcano, or remove it")
+
+
+def validate_gang(job: TrainJob) -> Iterator[Problem]:
+    """Pods that the group waits for and that are made later, and until 2.1 resources that it does not count."""
+    by = scheduler(job)
+    if not by:
+        return
+    if job.release < GANG_RESOURCES and job.trainer.get("resourcesPerNode") is not None:
+        message = (
+            f"is not counted by the PodGroup that Trainer {shown(job.release)} makes for {by}, which has the resources "
+            f"of {job.runtime}, so the gang may start without enough of them"
+        )
+        yield problem("gang-resources", "spec.trainer.resourcesPerNode", message, "set them in the runtime")
+    pods = [parallelism(each) for each in job.jobs]
+    first = sum(count for each, count in zip(job.jobs, pods, strict=True) if not items(each.get("dependsOn")))
+    if first != sum(pods):
+        message = (
+            f"names {job.runtime}, which schedules {sum(pods)} pods together by {by}, but only {first} exist before a "
+            "dependency (dependsOn) is done, so none starts"
+        )
+        yield problem("gang-dependency", "spec.runtimeRef", message, "use a runtime without one of the two")
+
+
+def validate_priority_classes(job: TrainJob, subject: Subject) -> Iterator[Problem]:
+    """Classes that are known not to be there; of others nobody knows."""
+    result = subject.result("priorities")
+    for each in subject.deadline.paced(result.value["classes"]):
+        if each["found"]:
+            continue
+        if each["absent"]:
+            message = (
+                f"leads to pods that are refused because replicated job `{each['podSet']}` of {job.runtime} names "
+                f"PriorityClass `{each['name']}`, which does not exist"
+            )
+            near = each["nearest"]
+            fix = f"name `{near}`, or create the class" if near else "create the class, or name another"
+            yield problem("priority-class", each["path"], message, fix)
+        else:
+            yield problem("priority-class", each["path"], missing=_lacking(result, each["name"]))
+
+
+def _lacking(priorities: Result, name: str) -> tuple[MissingObject, ...]:
+    return tuple(each for each in priorities.lacks(("classes",)) if each.name == name)

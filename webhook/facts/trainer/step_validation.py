@@ -1,0 +1,98 @@
+"""What of a TrainJob reaches the steps of its runtime: spec.initializer and spec.trainer.
+
+Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/{jobset,builder}.go, and branches
+release-2.0 to release-2.3. The jobs are those of the runtime with the patches merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.check import Group
+from webhook.facts.pods.containers import items
+from webhook.facts.trainer.nodes import STEP_LABEL, is_trainer, launcher_is_node
+from webhook.facts.trainer.releases import INITIALIZER_MOUNT
+from webhook.facts.trainer.train_job import TrainJob, container_of, name_of
+from webhook.paths import get
+from webhook.problem import Problem
+
+problem: Final = Group("train-job").problem
+_FIELDS: Final = ("image", "command", "args", "env", "resourcesPerNode")
+_SHARED: Final = ("env", "resourcesPerNode")
+"""Fields that an MPI job named `node` gets where the launcher is a node."""
+_SHOWN: Final = 80
+
+
+def job_named(job: TrainJob, name: str) -> JSON:
+    """A replicated job, or None."""
+    return next((each for each in job.jobs if name_of(each) == name), None)
+
+
+def trainer_step(job: TrainJob) -> JSON:
+    """The replicated job that is labelled as the trainer, or None."""
+    return next((each for each in job.jobs if is_trainer(each)), None)
+
+
+def validate_initializers(job: TrainJob) -> Iterator[Problem]:
+    """jobset.go checkInitializer: the job, its container, and since 2.3 its mount (kubeflow/trainer#3714)."""
+    for role in ("dataset", "model"):
+        if get(job.spec, ("initializer", role)) is None:
+            continue
+        lacking = _lacks_initializer(job, f"{role}-initializer")
+        if lacking:
+            message = f"needs {lacking}, which {job.runtime} does not have"
+            fix = "use a runtime with that step, or remove the initializer"
+            yield problem("initializer-step", f"spec.initializer.{role}", message, fix)
+
+
+def _lacks_initializer(job: TrainJob, name: str) -> str:
+    step = job_named(job, name)
+    if step is None:
+        return f"a replicated job `{name}`"
+    container = container_of(step, name)
+    if container is None and container_of(step, name, "initContainers") is None:
+        return f"a container `{name}` in its replicated job `{name}`"
+    mounts = map(name_of, items(get(container, ("volumeMounts",))))
+    if job.release >= INITIALIZER_MOUNT and "initializer" not in mounts:
+        return f"a volumeMount `initializer` in its container `{name}`"
+    return ""
+
+
+def validate_trainer(job: TrainJob) -> Iterator[Problem]:
+    """Fields of spec.trainer that land in no container (kubeflow/trainer#2722)."""
+    step = trainer_step(job)
+    node = container_of(step, "node")
+    if node is None:
+        lacking = _lacks_node(job, step)
+        for name in _FIELDS:
+            if job.trainer.get(name) and not (name in _SHARED and _shares_node(job)):
+                message = f"does not reach a container because {lacking}"
+                fix = "use a runtime with a trainer step, or remove it"
+                yield problem("trainer-step", f"spec.trainer.{name}", message, fix)
+    elif job.trainer.get("command") and job.trainer.get("args") is None and node.get("args"):
+        args = " ".join(map(str, items(node["args"])))
+        shown = args if len(args) <= _SHOWN else f"{args[:_SHOWN]} …"
+        message = f"runs with the args of {job.runtime}, `{shown}`"
+        yield problem("runtime-args", "spec.trainer.command", message, "set spec.trainer.args too")
+
+
+def _lacks_node(job: TrainJob, step: JSON) -> str:
+    if step is None:
+        return f"{job.runtime} has no replicated job with the label {STEP_LABEL}: trainer"
+    return f"replicated job `{name_of(step)}`, the trainer of {job.runtime}, has no container `node`"
+
+
+def _shares_node(job: TrainJob) -> bool:
+    """Whether the launcher of an MPI job is a node beside the job named `node`, which then gets a share."""
+    is_node = launcher_is_node(job.runtime.spec.get("mlPolicy"))
+    return is_node and container_of(job_named(job, "node"), "node") is not None
+
+
+def validate_num_nodes_reaches(job: TrainJob) -> Iterator[Problem]:
+    """The number goes to the labelled job, of an MPI runtime to the job named `node`."""
+    has_worker = job.plugin == "mpi" and job_named(job, "node") is not None
+    if trainer_step(job) is None and not has_worker and job.trainer.get("numNodes") is not None:
+        message = f"is ignored because {_lacks_node(job, None)}"
+        yield problem("ignored-nodes", "spec.trainer.numNodes", message, "use a runtime with a trainer step")
