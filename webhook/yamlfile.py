@@ -14,7 +14,8 @@ import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from functools import partial
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Protocol
 
@@ -31,6 +32,7 @@ _JSON = (".json", *_LINES)
 _ENDINGS = (".yaml", ".yml", *_JSON)
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
+_PIECE_BYTES = 1024 * 1024
 MAX_BYTES = 128 * 1024 * 1024
 """Largest file: room for a dump of a large cluster, bounded so that a device file ends."""
 
@@ -113,7 +115,8 @@ def _bytes(path: str | Path) -> bytes:
     if str(path) == "-":
         return sys.stdin.buffer.read(MAX_BYTES + 1)
     with Path(path).open("rb") as stream:
-        return stream.read(MAX_BYTES + 1)
+        # read() makes room for as much as it is asked for, which is more than a worker process may take
+        return b"".join(islice(iter(partial(stream.read, _PIECE_BYTES), b""), MAX_BYTES // _PIECE_BYTES + 1))
 
 
 def _all(parts: Parts) -> tuple[Document, ...]:
