@@ -16,10 +16,10 @@ import webhook
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
 LAYERS = (
-    {"log_writer", "names", "releases", "terminal", "wording"},
+    {"log_writer", "names", "releases", "similar_names", "terminal", "wording"},
     {"attributes", "errors", "problem"},
     {"decisions", "deadline", "paths", "logs", "shipped"},
-    {"quantity", "jsontext", "object_lists", "placeholders", "shapes", "yamlscalar"},
+    {"quantity", "jsontext", "model_errors", "object_lists", "placeholders", "yamlscalar"},
     {"yamltext", "settings"},
     {"yamlfile"},
     {"cel", "patch", "workloads", "cluster"},

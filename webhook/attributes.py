@@ -72,6 +72,7 @@ class UserInfo:
 class Attributes:
     """One admission request. `object` is None on DELETE, `old_object` None on CREATE and CONNECT.
 
+    `is_decoded`: it came from an API server, which has decoded the objects of its own kinds; files may hold anything.
     name is "" for generateName creates; namespace is "" for cluster-scoped objects; sub_resource is "" for the object
     itself. request_kind and request_resource are what the client sent before any conversion.
     """
@@ -91,3 +92,4 @@ class Attributes:
     old_object: JSON = None
     options: JSON = None
     dry_run: bool = False
+    is_decoded: bool = field(default=False, compare=False)

@@ -1,11 +1,17 @@
-"""Numbers and lists in sentences: the one place that knows about plurals. Knows nothing of what is counted.
+"""Numbers, lists and values in sentences: the one place that knows about plurals. Knows nothing of what is counted.
 
 The plural of a Kubernetes kind as a resource (`pytorchjobs`) is another matter: workloads/plurals.py.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
+from typing import Final
+
+_LONGEST: Final = 60
+_OTHER: Final = re.compile(r"\s*|[-+]?[0-9][0-9._]*|true|false|null|~")  # a text that YAML would take for another value
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
@@ -22,3 +28,11 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 def named(names: Sequence[str], noun: str, plural: str = "") -> str:
     """Names after their noun: `policy a`, `policies a, b`."""
     return f"{noun if len(names) == 1 else plural or f'{noun}s'} {', '.join(names)}"
+
+
+def shown(value: object) -> str:
+    """A value as it is written in JSON, a text as it is unless it looks like something else, on one line, not long."""
+    is_plain = isinstance(value, str) and not _OTHER.fullmatch(value)
+    text = str(value) if is_plain else json.dumps(value, ensure_ascii=False, default=str)
+    text = " ".join(text.split()) if is_plain else text.replace("\n", " ")
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

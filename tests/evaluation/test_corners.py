@@ -113,6 +113,7 @@ def test_a_template_that_is_no_object_any_more_is_left_alone():
         RequestContext(attributes=sent, cluster=CLUSTER, table=TABLE, equivalents=equivalents(TABLE)).sent,
         obj,
         None,
+        obj,
         podset,
     )
     assert refresh(target, {**obj, "spec": {"template": "text"}}) is None

@@ -10,8 +10,8 @@ from webhook.facts.dra.inventory import inventory
 from webhook.facts.launch.command import launch
 from webhook.facts.launch.shell import Reading, Variables, commands
 from webhook.facts.opensandbox import shards
-from webhook.facts.similar_names import nearest
 from webhook.facts.view import _MOST_COMPARED, View
+from webhook.similar_names import nearest
 
 DOUBLED = [{"name": "E0", "value": "x"}, *({"name": f"E{i}", "value": f"$(E{i - 1})$(E{i - 1})"} for i in range(1, 60))]
 

@@ -23,11 +23,11 @@ RUNTIME = {
 
 
 @pytest.mark.parametrize(
-    "container",
-    [{"image": "a"}, {"name": []}, {"name": {}}],
+    ("container", "reason"),
+    [({"image": "a"}, "cannot be merged"), ({"name": []}, "must be a string"), ({"name": {}}, "must be a string")],
     ids=["no merge key", "a list as key", "a map as key"],
 )
-def test_a_patch_that_cannot_be_merged_denies_with_its_reason(container):
+def test_a_patch_that_cannot_be_merged_denies_with_its_reason(container, reason):
     table = load_table()
     spec = {"template": {"spec": {"containers": [container]}}}
     patch = {"replicatedJobs": [{"name": "node", "template": {"spec": spec}}]}
@@ -42,4 +42,4 @@ def test_a_patch_that_cannot_be_merged_denies_with_its_reason(container):
     policies = load([shipped.policies()], Options(table=table, lazy=True))
     verdict = review(attributes, policies, FilesCluster([RUNTIME]), phase=Phase.VALIDATE)
     assert not verdict.allowed
-    assert any("cannot be merged" in decision.message for decision in verdict.decisions)
+    assert any(reason in decision.message for decision in verdict.decisions)

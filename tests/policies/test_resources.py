@@ -21,7 +21,7 @@ from webhook.policy.load import Options, load
 from webhook.workloads.table import load as load_table
 
 HOW = Options(table=load_table())
-POLICIES = load([Path(shipped.policies()) / "gpu-limits"], HOW)
+POLICIES = load([Path(shipped.policies()) / name for name in ("gpu-limits", "pod-template-shape")], HOW)
 HUGE = (
     "1Ei",
     "7Ei",

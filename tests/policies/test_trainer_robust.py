@@ -157,9 +157,12 @@ TRIALS = {
 }
 
 
+NAMES = ("pod-template-shape", "trainer", "trainer-runtimes", "trainjob-num-proc-per-node")
+
+
 @cache
 def policies(release: str) -> PolicySet:
-    places = [Path(shipped.policies()) / name for name in ("trainer", "trainer-runtimes", "trainjob-num-proc-per-node")]
+    places = [Path(shipped.policies()) / name for name in NAMES]
     found = load(places, Options(table=load_table()))
     param = next(each for each in found.params if each["metadata"]["name"] == "trainer")
     param["data"] = {"trainer": release, "dynamicResourceAllocation": "false"}

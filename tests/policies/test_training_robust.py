@@ -24,7 +24,9 @@ from webhook.policy.load import Options, load
 from webhook.workloads.table import load as load_table
 
 HOW = Options(table=load_table())
-POLICIES = load([Path(shipped.policies()) / name for name in ("training-jobs", "service-mesh")], HOW)
+POLICIES = load(
+    [Path(shipped.policies()) / name for name in ("pod-template-shape", "training-jobs", "service-mesh")], HOW
+)
 MESH = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": {"istio-injection": "enabled"}}}
 DOOR = Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster([MESH])))
 KINDS = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")

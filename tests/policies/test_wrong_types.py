@@ -24,7 +24,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.paths import FieldPath
 from webhook.policy.load import load
 
-NAMES = ("gpu-limits", "gpu-portable", "opensandbox", "claims-exactly-one")
+NAMES = ("pod-template-shape", "gpu-limits", "gpu-portable", "opensandbox", "claims-exactly-one")
 POLICIES = load([Path(shipped.policies()) / name for name in NAMES], HOW)
 WRONG: tuple[JSON, ...] = (None, "text", 7, True, [], {}, [None], ["a"], [[]], {"a": 1})
 FIXED = {("apiVersion",), ("kind",), ("metadata",), ("metadata", "name"), ("metadata", "namespace")}

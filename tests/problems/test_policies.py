@@ -1,6 +1,7 @@
 """Policies over checks: what they may say, what becomes of problems, and of those that could not be made out."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
 
@@ -267,6 +268,7 @@ def test_the_examples_of_the_readme_compile(example):
 
 def test_a_fault_of_a_check_is_no_error_of_the_policy():
     """It must surface as what it is, not as a missing attribute that failurePolicy may ignore."""
+    attributes = replace(attributes_of_object(article(price=5), TABLE.row), is_decoded=True)
     with pytest.raises(RuntimeError, match="`problems` could not be computed") as caught:
-        said(policies(), article(price=5), param())
+        validate(attributes, policies(), FilesCluster([param()]), Phase.VALIDATE)
     assert isinstance(caught.value.__cause__, AttributeError)

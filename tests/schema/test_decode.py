@@ -17,6 +17,7 @@ THING = Declarations({"Part": {"id": "text", "size": "number"}}).type(
         "name": "text",
         "on": "truth",
         "count": "number",
+        "long": "int64",
         "small": "int32",
         "amount": "quantity",
         "port": "intOrText",
@@ -48,6 +49,7 @@ THING = Declarations({"Part": {"id": "text", "size": "number"}}).type(
         {"parts": [{"id": "a"}, {"size": 1, "other": 1}, {}, {"id": "b"}], "groups": {"a": {"id": "b"}}, "inner": {}},
         {"pairs": [{"name": "a", "value": "b"}] * 5},
         {"pairs": [{"name": "a", "value": "b"}] * 5 + [{"name": "c", "from": {"x": 1}}]},
+        {"amount": [True], "limits": {"a": {}, "b": None}},
         {"name": "${NAME}", "amount": "$N", "port": "{{ .port }}"},
     ],
 )
@@ -66,11 +68,10 @@ def test_what_fits_comes_back_as_the_same_value(value: Any) -> None:
         ({"on": 1}, "spec.on", "must be true or false, not the number 1"),
         ({"count": "4"}, "spec.count", 'must be a whole number, not the string `"4"`'),
         ({"count": 1.5}, "spec.count", "must be a whole number, not the number 1.5"),
+        ({"count": 2.0}, "spec.count", "must be a whole number, not the number 2.0"),
         ({"count": True}, "spec.count", "must be a whole number, not true"),
         ({"count": 1 << 63}, "spec.count", "must be a whole number, not the number 9223372036854775808"),
         ({"small": 1 << 31}, "spec.small", "must be a whole number of 32 bits, not the number 2147483648"),
-        ({"amount": []}, "spec.amount", "must be a quantity such as 1, 500m or 4Gi, not a list"),
-        ({"amount": False}, "spec.amount", "must be a quantity such as 1, 500m or 4Gi, not false"),
         ({"port": 1.5}, "spec.port", "must be a whole number or a string, not the number 1.5"),
         ({"words": "a b"}, "spec.words", "must be a list, not the string `a b`"),
         ({"words": ["a", 1]}, "spec.words[1]", "must be a string, not the number 1"),
@@ -79,7 +80,6 @@ def test_what_fits_comes_back_as_the_same_value(value: Any) -> None:
         ({"pairs": [{"name": "a"}] * 5 + [{"name": 1}]}, "spec.pairs[5].name", "must be a string, not the number 1"),
         ({"pairs": [{"name": "a"}] * 5 + ["b"]}, "spec.pairs[5]", "must be an object, not the string `b`"),
         ({"labels": {"a/b": 1}}, 'spec.labels["a/b"]', "must be a string, not the number 1"),
-        ({"limits": {"a": {}}}, "spec.limits.a", "must be a quantity such as 1, 500m or 4Gi, not an object"),
         ({"groups": {"a": []}}, "spec.groups.a", "must be an object, not a list"),
         ({"inner": {"deep": {"x": None, "y": 1}, "z": 1} | {"deep": 1}}, "spec.inner.deep", "must be an object, not the number 1"),
         ([], "spec", "must be an object, not a list"),
@@ -95,11 +95,11 @@ def test_a_value_of_another_type_is_named(value: Any, path: str, message: str) -
     [
         ({"name": None, "unknown": None, "on": True}, {"on": True}),
         ({"words": ["a", None], "parts": [None, {"id": "a"}]}, {"words": ["a", ""], "parts": [{}, {"id": "a"}]}),
-        ({"labels": {"a": None}, "limits": {"a": None}, "groups": {"a": None}}, {"labels": {"a": ""}, "limits": {"a": "0"}, "groups": {"a": {}}}),
+        ({"labels": {"a": None}, "limits": {"a": None}, "groups": {"a": None}}, {"labels": {}, "limits": {"a": None}, "groups": {}}),
         ({"inner": {"deep": None}, "free": None}, {"inner": {}}),
-        ({"count": 2.0, "port": 80.0}, {"count": 2, "port": 80}),
+        ({"long": 2.0, "small": 3.0}, {"long": 2, "small": 3}),
         ({"parts": [{"id": 1}, "x", {"id": "c"}], "words": ["a", 2]}, {"parts": [{}, {}, {"id": "c"}], "words": ["a", ""]}),
-        ({"limits": {"a": [], "b": 1}, "name": 4}, {"limits": {"b": 1}}),
+        ({"limits": {"a": [], "b": 1}, "name": 4}, {"limits": {"a": [], "b": 1}}),
     ],
 )  # fmt: skip
 def test_what_is_not_of_its_type_is_left_out(value: Any, decoded: Any) -> None:
@@ -138,11 +138,11 @@ class Counted(Deadline):
 
 
 @pytest.mark.parametrize("wrong", [False, True])
-@pytest.mark.parametrize("field", ["words", "parts", "pairs", "labels", "limits", "groups", "unknown"])
+@pytest.mark.parametrize("field", ["words", "parts", "pairs", "labels", "groups", "unknown"])
 def test_work_is_charged_as_it_grows(field: str, wrong: bool) -> None:
     def work(size: int) -> int:
         entry = {"words": "a", "parts": {"size": 1}, "pairs": {"name": "a"}}.get(field, {"id": "a"})
-        plain = "a" if field in ("labels", "limits") else entry
+        plain = "a" if field == "labels" else entry
         value: Any = [entry] * size if field in ("words", "parts", "pairs") else {str(i): plain for i in range(size)}
         whole = value if field == "unknown" else {field: value}
         deadline = Counted()

@@ -16,7 +16,7 @@ from webhook.workloads.table import load
 
 CRDS = Path(__file__).parents[1] / "data" / "crds"
 TEMPLATES = {named("core.v1.PodTemplateSpec"), named("core.v1.PodSpec")}
-SCALARS = {"string": "text", "integer": "number", "boolean": "truth"}
+SCALARS = {"string": "text", "integer": "int64", "boolean": "truth"}
 OLDER = {"trainer.numProcPerNode", "mlPolicy.torch.numProcPerNode"}
 """Fields that an older release had with another type."""
 
@@ -39,7 +39,7 @@ def disagreements(of: Type | None, schema: Any, path: str) -> list[str]:
         others = schema.get("additionalProperties")
         return found + (disagreements(of.others, others, f"{path}.*") if others else [])
     wanted = SCALARS[schema["type"]]
-    return [] if of == wanted or (wanted == "number" and of == "int32") else [path]
+    return [] if of == wanted or (wanted == "int64" and of in ("int32", "number")) else [path]
 
 
 def published() -> list[tuple[GroupVersionKind, Any]]:

@@ -44,7 +44,7 @@ def decode(body: bytes) -> Attributes:
         raise _refuse(wire.explain(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _refuse(f"the body is not JSON: {_lower(error)}; {_EXPECTED}") from None
-    return _attributes(review)
+    return _attributes(review, is_decoded=True)
 
 
 def decode_head(body: bytes) -> Attributes | None:
@@ -153,7 +153,7 @@ def _collapsed(steps: bytes) -> tuple[bytes, int]:
     return steps, _ROUNDS
 
 
-def _attributes(review: wire.Review) -> Attributes:
+def _attributes(review: wire.Review, *, is_decoded: bool = False) -> Attributes:
     group, _, version = (review.api_version or "").rpartition("/")
     if review.kind != wire.KIND or group != wire.GROUP:
         given = f"apiVersion `{review.api_version or ''}` and kind `{review.kind or ''}`"
@@ -163,10 +163,10 @@ def _attributes(review: wire.Review) -> Attributes:
         raise _refuse(f"apiVersion: `{review.api_version}` is not served, expected `{wire.API_VERSION}`; {hint}")
     if review.request is None:
         raise _refuse("request: expected an object, found none; the body must carry the request to be reviewed")
-    return _request(review.request)
+    return _request(review.request, is_decoded=is_decoded)
 
 
-def _request(request: wire.Request) -> Attributes:
+def _request(request: wire.Request, *, is_decoded: bool = False) -> Attributes:
     if not request.uid:
         raise _refuse("request.uid: expected a string, found none; the answer must echo it")
     operation = _OPERATIONS.get(request.operation or "")
@@ -195,6 +195,7 @@ def _request(request: wire.Request) -> Attributes:
         old_object=request.old_object,
         options=request.options,
         dry_run=bool(request.dry_run),
+        is_decoded=is_decoded,
     )
 
 

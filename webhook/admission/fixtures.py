@@ -16,7 +16,7 @@ from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionR
 from webhook.cluster.cluster_scoped import is_cluster_scoped
 from webhook.errors import CallError
 from webhook.paths import FieldPath
-from webhook.shapes import shown
+from webhook.wording import shown
 from webhook.workloads.plurals import plural
 
 

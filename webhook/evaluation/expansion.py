@@ -3,8 +3,8 @@
 With `expand: objects` it speaks about the objects inside the request's too: what an AppWrapper wraps, the TrainJob of
 an OptimizationJob. They have the request's namespace and operation, and what is said about them is re-rooted likewise.
 A template becomes a virtual Pod with the request's namespace; the operations and selectors of the Pod rule carry over.
-With `resources` among
-the words of `expand`, it is asked about the object itself where that has resources outside its templates, too.
+With `resources` among the words of `expand`, it is asked about the object itself where that has resources outside its
+templates, too. What is not of the types of its kind, an object or a template, is shown to policies about types alone.
 What is said about the virtual Pod is re-rooted to the object: messages get the template's path, mutations go back into
 the template. Knows the workload table, no expressions.
 """
@@ -16,10 +16,14 @@ from dataclasses import dataclass, replace
 
 from webhook import paths
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
+from webhook.deadline import Deadline
 from webhook.evaluation.request_context import RequestContext
+from webhook.evaluation.typed_input import TypedInput, needs_decoding, typed, typed_input
+from webhook.paths import FieldPath
 from webhook.policy.compiled import Policy
 from webhook.policy.matching import Criteria, Match, matches
 from webhook.problem import Problem
+from webhook.schema import Decoded, Mismatch
 from webhook.workloads.embedded import Embedded, embedded
 from webhook.workloads.podsets import PodSet, podsets
 from webhook.workloads.resource_fields import has_resources
@@ -33,14 +37,20 @@ class Target:
     """One object that a policy speaks about, in the version that matched.
 
     `attributes` are its own, which criteria see unless there are `criteria_attributes`, `match` is what `request`
-    shows, `podset` the template of a virtual Pod, or the place of an object inside the request's.
+    shows, `podset` the template of a virtual Pod, or the place of an object inside the request's. `object` and
+    `old_object` are decoded, `written` is the object as it stands, to which changes are made; `mismatches` are what of
+    it is not of its type, and where there are some, the objects are not decoded; `omitted` is where `object` is
+    without something that is written.
     """
 
     attributes: Attributes
     match: Match
     object: JSON
     old_object: JSON
+    written: JSON
     podset: PodSet | None = None
+    mismatches: tuple[Mismatch, ...] = ()
+    omitted: tuple[FieldPath, ...] = ()
     criteria_attributes: Attributes | None = None
 
     @property
@@ -91,11 +101,25 @@ def targets(policy: Policy, context: RequestContext) -> tuple[Target, ...]:
         BudgetExceeded: the time is up.
 
     """
-    key = (id(policy.criteria), policy.expands, policy.enters, policy.reads_resources)
+    key = (id(policy.criteria), policy.expands, policy.enters, policy.reads_resources, policy.judges_types)
     found: tuple[Target, ...] | None = context.matched.get(key)
     if found is None:
-        found = context.matched[key] = tuple(_targets(policy, context))
+        found = context.matched[key] = tuple(_asked(policy, context))
     return found
+
+
+def _asked(policy: Policy, context: RequestContext) -> Iterator[Target]:
+    """The targets of a policy without those that only policies about types are asked about, which are noted."""
+    for target in _targets(policy, context):
+        if target.mismatches or target.omitted:
+            context.inputs[id(target.object)] = target
+        if not target.mismatches:
+            yield target
+        elif policy.judges_types:
+            context.judged.add(id(target.object))
+            yield target
+        else:
+            context.undecoded.setdefault(id(target.object), (target, policy))
 
 
 def _targets(policy: Policy, context: RequestContext) -> Iterator[Target]:
@@ -141,13 +165,23 @@ def bound(criteria: Criteria | None, found: tuple[Target, ...], context: Request
     return kept
 
 
+def _typed(context: RequestContext) -> TypedInput:
+    """The objects of the request, decoded; once for all policies."""
+    if not isinstance(context.typed, TypedInput):
+        context.typed = typed_input(context.attributes, context.deadline)
+    return context.typed
+
+
 def _virtual(context: RequestContext) -> tuple[Target, ...]:
     """The pod templates of the request as virtual Pods; the same values for every policy. A Pod holds none."""
     if context.attributes.kind == POD:
         return ()
     if not isinstance(context.virtual, tuple):
-        pairs = context.deadline.paced(_pairs(context))
-        context.virtual = tuple(_target(podset, old, context) for podset, old in pairs if podset.path)
+        pairs = [(podset, old) for podset, old in context.deadline.paced(_pairs(context)) if podset.path]
+        made = _typed(context).templates([podset for podset, _ in pairs])
+        context.virtual = tuple(
+            _target(podset, template, old, context) for (podset, old), template in zip(pairs, made, strict=True)
+        )
     return context.virtual
 
 
@@ -156,15 +190,26 @@ def _as_pod(attributes: Attributes) -> Attributes:
     return replace(attributes, kind=POD, resource=PODS, request_kind=POD, request_resource=PODS)
 
 
-def _target(podset: PodSet, old: PodSet | None, context: RequestContext) -> Target:
+def _target(podset: PodSet, template: Decoded, old: PodSet | None, context: RequestContext) -> Target:
     """One template as a virtual Pod."""
     attributes = context.attributes
+    now, written = (None, None) if attributes.object is None else _pods(podset, template, attributes)
+    is_kept = old is None or bool(template.mismatches)
+    before = old and _pod(old.template if is_kept else _typed(context).old_template(old), attributes)
     virtual = replace(
         _as_pod(attributes),
-        object=_pod(podset, attributes) if attributes.object is not None else None,
-        old_object=_pod(old, attributes) if old is not None else None,
+        object=now,
+        old_object=before,
+        is_decoded=not needs_decoding(attributes, attributes.kind),
     )
-    return Target(virtual, context.sent, virtual.object, virtual.old_object, podset)
+    return Target(virtual, context.sent, now, before, written, podset, template.mismatches)
+
+
+def _pods(podset: PodSet, template: Decoded, attributes: Attributes) -> tuple[JSON, JSON]:
+    """A template as a Pod, decoded and as it is written; one value where they are the same."""
+    written = _pod(podset.template, attributes)
+    is_kept = bool(template.mismatches) or template.value is podset.template
+    return (written if is_kept else _pod(template.value, attributes)), written
 
 
 def _entered(context: RequestContext) -> tuple[Target, ...]:
@@ -173,30 +218,35 @@ def _entered(context: RequestContext) -> tuple[Target, ...]:
         attributes, table, paced = context.attributes, context.table, context.deadline.paced
         before = {each.path: each for each in paced(embedded(attributes.old_object, table))}
         now = {each.path: each for each in paced(embedded(attributes.object, table))} or before
-        context.entered = tuple(
-            _inner(each, before.get(path), attributes, context.sent) for path, each in paced(now.items())
-        )
+        context.entered = tuple(_inner(each, before.get(path), context) for path, each in paced(now.items()))
     return context.entered
 
 
-def _inner(found: Embedded, before: Embedded | None, attributes: Attributes, sent: Match) -> Target:
+def _inner(found: Embedded, before: Embedded | None, context: RequestContext) -> Target:
     """One object inside the request's own, as if it were sent itself."""
+    attributes = context.attributes
     group, version = found.row.group, str(found.object["apiVersion"]).rpartition("/")[2]
     kind, resource = (
         GroupVersionKind(group, version, found.row.kind),
         GroupVersionResource(group, version, found.row.resource),
     )
-    virtual = replace(
-        attributes,
-        kind=kind,
-        resource=resource,
-        request_kind=kind,
-        request_resource=resource,
-        object=_placed(found.object, attributes) if attributes.object is not None else None,
-        old_object=_placed(before.object, attributes) if before is not None else None,
-    )
+    written = _placed(found.object, attributes) if attributes.object is not None else None
+    old = _placed(before.object, attributes) if before is not None else None
+    virtual = replace(attributes, kind=kind, resource=resource, request_kind=kind, request_resource=resource)
+    virtual = replace(virtual, object=written, old_object=old, is_decoded=False)
     place = PodSet(name="", path=found.path, template=found.object)
-    return Target(virtual, sent, virtual.object, virtual.old_object, place)
+    return _decoded(virtual, typed_input(virtual, context.deadline), place, context)
+
+
+def _decoded(attributes: Attributes, typed: TypedInput, place: PodSet | None, context: RequestContext) -> Target:
+    """An object as policies see it, which is as it stands where it is not of its type outside its pod templates."""
+    written, old = attributes.object, attributes.old_object
+    held = podsets(written, context.table, context.deadline) if typed.mismatches else ()
+    own = typed.own(held)
+    now, before = (written, old) if own else (typed.object, typed.old_object)
+    if now is not written or before is not old:
+        attributes = replace(attributes, object=now, old_object=before)
+    return Target(attributes, context.sent, now, before, written, place, own, typed.omitted(held))
 
 
 def _placed(obj: JSON, attributes: Attributes) -> JSON:
@@ -209,12 +259,14 @@ def _placed(obj: JSON, attributes: Attributes) -> JSON:
 
 def _whole(match: Match, context: RequestContext) -> Target:
     """The request's own object; in the version it was sent, the same value for every policy."""
-    attributes = context.attributes
+    if not isinstance(context.whole, Target):
+        context.whole = _decoded(context.attributes, _typed(context), None, context)
+    whole = context.whole
     if match is context.sent:
-        if not isinstance(context.whole, Target):
-            context.whole = Target(attributes, match, attributes.object, attributes.old_object)
-        return context.whole
-    return Target(attributes, match, _in_version(attributes.object, match), _in_version(attributes.old_object, match))
+        return whole
+    now, before = (_in_version(each, match) for each in (whole.object, whole.old_object))
+    written = now if whole.written is whole.object else _in_version(whole.written, match)
+    return Target(whole.attributes, match, now, before, written, None, whole.mismatches, whole.omitted)
 
 
 def _in_version(obj: JSON, match: Match) -> JSON:
@@ -235,12 +287,12 @@ def _pairs(context: RequestContext) -> Iterator[tuple[PodSet, PodSet | None]]:
         yield podset, before.get(podset.name)
 
 
-def _pod(podset: PodSet, attributes: Attributes) -> JSON:
+def _pod(template: JSON, attributes: Attributes) -> JSON:
     """A template as a Pod."""
-    metadata = _metadata(podset.template)
+    metadata = _metadata(template)
     if attributes.namespace and not metadata.get("namespace"):
         metadata = {**metadata, "namespace": attributes.namespace}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": podset.template.get("spec") or {}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
 
 
 def _metadata(template: JSON) -> JSON:
@@ -249,12 +301,12 @@ def _metadata(template: JSON) -> JSON:
     return found if isinstance(found, dict) else {}
 
 
-def refresh(target: Target, obj: JSON) -> Target | None:
+def refresh(target: Target, obj: JSON, deadline: Deadline | None = None) -> Target | None:
     """The target in the object as it is by now; None when its template is gone."""
     podset = target.podset
     if podset is None:
         seen = _in_version(obj, target.match)
-        return target if seen is target.object else replace(target, object=seen)
+        return target if seen is target.written else _renewed(target, seen, deadline)
     found = paths.get(obj, podset.path)
     template = {"spec": found} if podset.bare else found
     if not isinstance(found, dict):
@@ -262,7 +314,12 @@ def refresh(target: Target, obj: JSON) -> Target | None:
     if found is (podset.template.get("spec") if podset.bare else podset.template):
         return target
     now = replace(podset, template=template)
-    return replace(target, podset=now, object=_pod(now, target.attributes))
+    return _renewed(replace(target, podset=now), _pod(template, target.attributes), deadline)
+
+
+def _renewed(target: Target, written: JSON, deadline: Deadline | None) -> Target:
+    made = typed(written, target.kind, target.attributes, deadline or Deadline())
+    return replace(target, object=made.value, written=written)
 
 
 class Rewriting:
@@ -303,7 +360,7 @@ class Rewriting:
 def put_back(obj: JSON, target: Target, pod: JSON, rewriting: Rewriting | None = None) -> JSON:
     """The whole object with a changed virtual Pod back in its template; everything untouched stays the same value."""
     into = rewriting or Rewriting()
-    podset, before = target.podset, target.object
+    podset, before = target.podset, target.written
     if pod is before:
         return obj
     if podset is None:

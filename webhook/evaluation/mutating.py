@@ -116,13 +116,13 @@ class _Run:
             return
         if invocation.target.podset is None or invocation.target.kind != POD:
             self.rewriting.seal()
-        target = refresh(invocation.target, self.object)
+        target = refresh(invocation.target, self.object, context.deadline)
         if target is None or not self._holds(invocation, target, context):
             return
         if self.only is not None and invocation.key not in self.only:
             return
         for index, change in enumerate(policy.changes):
-            target = refresh(target, self.object)
+            target = refresh(target, self.object, context.deadline)
             if target is None:
                 break
             started = perf_counter()
@@ -131,7 +131,7 @@ class _Run:
                 context.deadline.spend(1)
                 seen = activation(policy, target, invocation.param, context, budget)
                 value = budget.evaluate(change.expression, seen)
-                changed = mutations.apply(change, value, target.object, target.kind, context.deadline)
+                changed = mutations.apply(change, value, target.written, target.kind, context.deadline)
             except Undecodable as error:
                 self._abort(invocation, index, str(error))
                 return

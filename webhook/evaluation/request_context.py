@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.attributes import JSON, NAMESPACE, Attributes, GroupVersionKind, GroupVersionResource, UserInfo
 from webhook.cluster import Cluster
@@ -23,10 +23,12 @@ from webhook.facts.registry import SHIPPED, Registry
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.manifests.label_selectors import Labels, labels_of
+from webhook.paths import FieldPath
 from webhook.policy.declarations import NAMESPACE_METADATA, REQUEST_RESOURCE
 from webhook.policy.equivalent_resources import Equivalents
 from webhook.policy.matching import Match, native
 from webhook.policy.policy_set import PolicySet
+from webhook.schema import Mismatch
 from webhook.workloads.podsets import PodSet
 from webhook.workloads.table import Table
 
@@ -53,15 +55,32 @@ def authorizer_values(attributes: Attributes, decides: Authorizer) -> Mapping[st
     }
 
 
+class TypedObject(Protocol):
+    """What is known of an object beside its value."""
+
+    @property
+    def mismatches(self) -> tuple[Mismatch, ...]:
+        """What of it is not of its type."""
+        ...
+
+    @property
+    def omitted(self) -> tuple[FieldPath, ...]:
+        """Where the object as it is written has something that the decoded one is without."""
+        ...
+
+
 @dataclass(slots=True)
 class RequestContext:
     """Everything around one request that its policies may ask about.
 
     Made once per review and shared by its policies; `namespace` and the labels are looked up once. `sent` is the
-    request taken as what it is; `whole`, `virtual`, `entered` and `matched` are for expansion.py, which keeps the
-    request's own object, its pod templates and the objects inside it there, and by which criteria they were matched (by
-    `id`: policies outlive a request); `asked` is for activation.py, which keeps there what conditions have said,
-    `params` for params.py.
+    request taken as what it is; `typed`, `whole`, `virtual`, `entered` and `matched` are for expansion.py, which keeps
+    the decoded objects, the request's own, its pod templates and the objects inside it there, and by which criteria
+    they were matched (by `id`: policies outlive a request); `inputs` are the targets whose objects are not as they were
+    written, by `id` of the object. `undecoded` are targets that no policy was asked about
+    because they are not of their type, each with the first policy that was not, `judged` those that a policy about
+    types was asked about. `asked` is for activation.py, which keeps there what conditions have said, `params` for
+    params.py.
     """
 
     attributes: Attributes
@@ -75,6 +94,10 @@ class RequestContext:
     whole: object = None
     virtual: object = None
     entered: object = None
+    typed: object = None
+    inputs: dict[int, TypedObject] = field(default_factory=dict)
+    judged: set[int] = field(default_factory=set)
+    undecoded: dict[int, Any] = field(default_factory=dict)
     matched: dict[tuple[int, ...], Any] = field(default_factory=dict)
     asked: dict[int, Any] = field(default_factory=dict)
     params: dict[tuple[int, int], Sequence[JSON]] = field(default_factory=dict)
@@ -158,6 +181,7 @@ class RequestContext:
         if known is None:
             if self._view is None:
                 self._view = View(self.cluster, self.attributes.namespace, self.deadline)
+            given = self.inputs.get(id(obj))
             known = self._shared[key] = Subject(
                 object=obj,
                 old_object=attributes.old_object,
@@ -168,6 +192,8 @@ class RequestContext:
                 pods=podset.pods if podset else 1,
                 template_of=self.attributes.kind if podset else None,
                 registry=self.registry,
+                mismatches=given.mismatches if given else (),
+                omitted=frozenset(given.omitted) if given else frozenset(),
             )
         return known
 

@@ -30,6 +30,7 @@ from webhook.evaluation.match_conditions import hold
 from webhook.evaluation.messages import MAX_BYTES, listed_problems, message
 from webhook.evaluation.not_evaluated import missing, unchecked
 from webhook.evaluation.request_context import RequestContext, request_context
+from webhook.evaluation.undecoded import undecoded
 from webhook.policy.compiled import Binding, Policy, Validation
 from webhook.policy.matching import is_exempt
 from webhook.policy.policy_set import PolicySet
@@ -78,6 +79,7 @@ def validate(
         if found:
             for binding in policy.bindings:
                 _binding(policy, binding, found, context, made)
+    made.add(undecoded(context))
     return tuple(made.made)
 
 

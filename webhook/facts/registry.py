@@ -27,11 +27,13 @@ class Package:
         module: its name.
         facts: those that `FACTS` of its `fact.py` declares.
         groups: the groups of checks that `CHECKS` of its `checks.py` has, whose rules its `problems.yaml` declares.
+        judges_types: its checks are about objects that are not of their types, which no others are asked about.
     """
 
     module: str
     facts: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    judges_types: bool = False
 
     @property
     def problems(self) -> Path:
@@ -68,6 +70,10 @@ class Registry:
         """The checks of a group."""
         return _checks(self.packages, group)
 
+    def judges_types(self, groups: tuple[str, ...]) -> bool:
+        """Whether checks of these groups are asked about objects that are not of their types."""
+        return any(package.judges_types and not set(groups).isdisjoint(package.groups) for package in self.packages)
+
     def catalogue(self, groups: tuple[str, ...]) -> Catalogue:
         """The rules of some groups.
 
@@ -103,6 +109,7 @@ def _catalogue(packages: tuple[Package, ...], groups: tuple[str, ...]) -> Catalo
 SHIPPED: Final = Registry(
     (
         Package(module="webhook.facts.pods", facts=("podSets",), groups=("pod-resources", "workload-update")),
+        Package(module="webhook.facts.shapes", groups=("pod-template-shape", "object-shape"), judges_types=True),
         Package(module="webhook.facts.gpu", facts=("gpu", "portableGpu"), groups=("gpu-requests", "ray")),
         Package(module="webhook.facts.dra", facts=("dra", "inventory"), groups=("device-claims",)),
         Package(module="webhook.facts.scheduling", facts=("priorities",)),

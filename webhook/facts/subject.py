@@ -17,6 +17,8 @@ from webhook.facts.check import Checked, check
 from webhook.facts.fact import Result
 from webhook.facts.registry import SHIPPED, Registry
 from webhook.facts.view import View
+from webhook.paths import FieldPath
+from webhook.schema import Mismatch
 from webhook.workloads.table import Table
 
 _T = TypeVar("_T")
@@ -36,6 +38,9 @@ class Subject:
         pods: how many pods a virtual Pod stands for, None where nobody knows; 1 for other objects.
         template_of: the kind of the object that holds the template of a virtual Pod; None for other objects.
         registry: the facts and checks that there are.
+        mismatches: what of the object is not of its type; only checks about types are asked about such an object.
+        omitted: where the object as it is written has something that `object` is without, a placeholder for a value
+            of its type or a pod template that cannot be decoded: whoever says that something is not set looks here.
 
     """
 
@@ -48,6 +53,8 @@ class Subject:
     pods: int | None = 1
     template_of: GroupVersionKind | None = None
     registry: Registry = SHIPPED
+    mismatches: tuple[Mismatch, ...] = ()
+    omitted: frozenset[FieldPath] = frozenset()
     _results: dict[object, Any] = field(default_factory=dict, init=False)
 
     @property

@@ -17,8 +17,8 @@ from webhook.cluster.interest import reading
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 from webhook.facts.fact import Missing
-from webhook.facts.similar_names import nearest
 from webhook.problem import MissingObject
+from webhook.similar_names import nearest
 
 NAMESPACES = reading(NAMESPACE, "metadata.labels")
 """What facts read of namespaces."""

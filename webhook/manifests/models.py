@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from webhook.attributes import JSON
+from webhook.model_errors import complaint, is_unknown
 from webhook.paths import FieldPath
-from webhook.shapes import complaint, is_unknown
 
 GROUP = "admissionregistration.k8s.io"
 VERSIONS = ("v1", "v1beta1", "v1alpha1")

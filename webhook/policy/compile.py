@@ -114,6 +114,7 @@ def compile_policy(
         expands=settings.expands,
         enters=settings.enters,
         reads_resources=settings.reads_resources,
+        judges_types=registry.judges_types(settings.checks),
         phase="mutate" if is_mutating else settings.phase,
         severity=settings.severity,
         category=settings.category,

@@ -1,8 +1,9 @@
 """An object as a decoder reads it: without nulls, and without the values that are not of their type, which are named.
 
-What Go makes of a null: a field is absent; an entry of a map or of a list is the empty value of its type. An entry of a
-list that is not of its type stays as an empty one too, so that the others keep their numbers. What is not declared is
-kept. Nothing is copied that need not change: an object that fits comes back as the same value.
+A null is as good as absent, as a field and in a map. In a list it is an empty value, as Go makes it, so that the others
+keep their numbers; so is an entry that is not of its type. An amount alone may be null: Kubernetes takes it for 0 in
+its own kinds, and drops it from custom ones. What is not declared is kept. Nothing is copied that need not change: an
+object that fits comes back as the same value.
 
 A text with a placeholder (`$`, `{{`) may become a value of any type; it is left out where a text cannot stand, and its
 path is noted, but it is not named as wrong. Source: encoding/json and sigs.k8s.io/json, which Kubernetes decodes with.
@@ -19,11 +20,13 @@ from webhook.deadline import Deadline
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.schema.fit import fit
-from webhook.schema.mismatch import Mismatch, described
+from webhook.schema.mismatch import Mismatch
 from webhook.schema.types import EXPECTED, Fields, Items, Type
 
 _ABSENT: Final = object()
-_EMPTY: Final[Mapping[str, JSON]] = {"text": "", "quantity": "0", "number": 0, "int32": 0, "truth": False}
+_CUSTOM: Final = frozenset(("int64", "int32"))
+_WHOLE: Final[Mapping[str, str]] = {"int32": "number"}
+_EMPTY: Final[Mapping[str, JSON]] = {"text": "", "number": 0, "int64": 0, "int32": 0, "truth": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +73,15 @@ class _Decoding:
             return self._list(value, of.item) if isinstance(value, list) else self._refused(value, "a list")
         if fit(of)(value, self.deadline.spend):
             return value
-        if isinstance(value, float) and value.is_integer() and fit(of)(int(value), self.deadline.spend):
-            return int(value)
-        return self._refused(value, EXPECTED[of])
+        if of in _CUSTOM and isinstance(value, float) and value.is_integer():
+            return self.value(int(value), of)
+        return self._refused(value, EXPECTED[of if isinstance(value, int) else _WHOLE.get(of, of)])
 
     def _refused(self, value: JSON, expected: str) -> JSON:
         if isinstance(value, str) and is_placeholder(value):
             self.unfilled.append(tuple(self.at))
         else:
-            self.mismatches.append(Mismatch(at=tuple(self.at), expected=expected, found=described(value)))
+            self.mismatches.append(Mismatch(at=tuple(self.at), expected=expected, value=value))
         return _ABSENT
 
     def _inner(self, step: str | int, value: JSON, of: Type) -> JSON:
@@ -92,17 +95,16 @@ class _Decoding:
         changed = {}
         for name, held in value.items():
             inner = of.fields.get(name, of.others or "any")
-            made = self._null(name, of) if held is None else self._inner(name, held, inner)
+            if held is None:
+                made = None if inner == "quantity" and name not in of.fields else _ABSENT
+            else:
+                made = self._inner(name, held, inner)
             if made is not held:
                 changed[name] = made
         if not changed:
             return value
         both = {name: changed.get(name, held) for name, held in value.items()}
         return {name: held for name, held in both.items() if held is not _ABSENT}
-
-    def _null(self, name: str, of: Fields) -> JSON:
-        """What a null comes to: nothing in a field, an empty value among the entries of a map."""
-        return _ABSENT if of.others is None or name in of.fields else _empty(of.others)
 
     def _list(self, value: list[JSON], of: Type) -> JSON:
         self.deadline.spend(len(value))

@@ -3,7 +3,7 @@
 A file of `data/` has `group`, `kinds` (kind, versions, spec, and `group` where it is another one) and `types`, which
 all files share. A type is written as
 
-    text, number, int32, truth, quantity, intOrText, any     a scalar (types.py)
+    text, int64, int32, truth, quantity, intOrText, any      a scalar (types.py)
     core.v1.PodSpec                                          a type of Kubernetes
     TrainJobSpec                                             an entry of `types`
     [TYPE]                                                   a list
@@ -88,8 +88,13 @@ def type_of(kind: GroupVersionKind) -> Type | None:
     made = declarations().kinds.get(kind)
     if made is not None:
         return made
-    node = kubernetes.root(kind)
-    return _without_status(of_node(node)) if isinstance(node, str) else None
+    return _without_status(of_node(kubernetes.root(kind))) if is_builtin(kind) else None
+
+
+@cache
+def is_builtin(kind: GroupVersionKind) -> bool:
+    """Whether it is a kind of Kubernetes itself, whose objects an API server decodes before anybody sees them."""
+    return isinstance(kubernetes.root(kind), str)
 
 
 def _without_status(of: Type) -> Type:

@@ -7,21 +7,26 @@ from dataclasses import dataclass
 
 from webhook.attributes import JSON
 from webhook.paths import FieldPath, render
-from webhook.shapes import shown
+from webhook.wording import shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mismatch:
-    """`at` is the path from the root of the object, `expected` and `found` are words: `a list`, `an object`."""
+    """`at` is the path from the root of the object, `expected` says in words what must stand there: `a list`."""
 
     at: FieldPath
     expected: str
-    found: str
+    value: JSON
 
     @property
     def path(self) -> str:
         """The path as users know it."""
         return render(self.at)
+
+    @property
+    def found(self) -> str:
+        """What stands there, in words."""
+        return described(self.value)
 
     @property
     def message(self) -> str:

@@ -14,19 +14,24 @@ from typing import Final, Literal, TypeAlias
 
 from webhook.patch import schema as kubernetes
 
-Scalar: TypeAlias = Literal["any", "text", "number", "int32", "truth", "quantity", "intOrText"]
-"""`number` is a whole number of 64 bits, `quantity` a text or a number, `intOrText` a whole number or a text."""
+Scalar: TypeAlias = Literal["any", "text", "number", "int64", "int32", "truth", "quantity", "intOrText"]
+"""`number` is a whole number as Go decodes it, `int64` and `int32` as a CustomResourceDefinition has it, where 2.0 is
+the same as 2; `intOrText` is a whole number or a text.
+
+A `quantity` may be anything: Kubernetes reads an amount by a decoder of its own, which says of whatever it cannot read
+that it is no quantity, and of null that it is 0. That is a rule about values.
+"""
 Type: TypeAlias = "Scalar | Items | Fields"
 
 EXPECTED: Final[Mapping[str, str]] = {
     "text": "a string",
     "number": "a whole number",
+    "int64": "a whole number",
     "int32": "a whole number of 32 bits",
     "truth": "true or false",
-    "quantity": "a quantity such as 1, 500m or 4Gi",
     "intOrText": "a whole number or a string",
 }
-"""What a scalar must be, in words; `any` fits always."""
+"""What a scalar must be, in words; anything may be `any` and `quantity`."""
 _SCALARS: Final[Mapping[str | None, Scalar]] = {"string": "text", "numeric": "number", "boolean": "truth"}
 _SPECIAL: Final[Mapping[str, Scalar]] = {
     "#api.resource.Quantity": "quantity",

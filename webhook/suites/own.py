@@ -16,10 +16,10 @@ from webhook.admission import fixtures
 from webhook.admission.phases import PhaseName
 from webhook.attributes import JSON, Attributes, Operation
 from webhook.errors import CallError, InputError, Problem
+from webhook.model_errors import complaint
 from webhook.paths import FieldPath, render
 from webhook.policy.load import Options, load
 from webhook.policy.policy_set import PolicySet
-from webhook.shapes import complaint
 from webhook.suites.case import Case, Request, answer
 from webhook.suites.expectation import Expectation
 from webhook.suites.files import Suite

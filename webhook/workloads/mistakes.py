@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from webhook import paths, shapes
+from webhook import model_errors, paths
 from webhook.errors import Problem
 from webhook.paths import FieldPath
 from webhook.workloads.rows import Factor, ObjectRule, PodSetRule, ResourceRule, Row
@@ -33,9 +33,9 @@ def misshapen(document: Document, found: Sequence[Mapping[str, Any]]) -> list[Pr
 
 
 def _said(mistake: Mapping[str, Any]) -> str:
-    if shapes.is_unknown(mistake):
+    if model_errors.is_unknown(mistake):
         return f"is no field of a workload row; {_WHERE}"
-    said = shapes.complaint(mistake)
+    said = model_errors.complaint(mistake)
     return said if mistake["loc"] else f"{said.replace('a list', 'a list of rows', 1)}; {_WHERE}"
 
 

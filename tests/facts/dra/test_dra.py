@@ -13,8 +13,8 @@ from webhook.cluster.files import FilesCluster
 from webhook.errors import LookupFailed
 from webhook.facts.dra.pod_claims import dra
 from webhook.facts.dra.requests import requests
-from webhook.facts.similar_names import nearest
 from webhook.facts.view import View
+from webhook.similar_names import nearest
 from webhook.workloads.podsets import podsets
 from webhook.workloads.table import load
 

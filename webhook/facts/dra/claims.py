@@ -1,7 +1,7 @@
 """Notes on the objects of resource.k8s.io: what is wrong by their shape (claims.yaml) and between their parts.
 
-`what` is wrongType, missing, tooMany, duplicate, badName, notOneOf, forbidden or unknownField, as shape.py has them;
-and unknownRequest for a constraint or a configuration of a request that the claim does not have, noAttribute for a
+`what` is wrongType, missing, tooMany, duplicate, badName, notOneOf, forbidden or unknownField, as Breach has them; and
+unknownRequest for a constraint or a configuration of a request that the claim does not have, noAttribute for a
 constraint that names none, tooLong for parameters, excluded for a toleration's value beside Exists, noCapacity for a
 capacity that no device can have, noSource and twoSources for the claims of pod groups. Rules: k8s.io/kubernetes v1.36.1
 pkg/apis/resource/validation/validation.go, and scheduling/v1alpha2/zz_generated.validations.go for pod groups.
@@ -11,19 +11,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
+from webhook.facts.dra.notes import note, notes_of
 from webhook.facts.dra.requests import version_of
-from webhook.facts.names import FORMS
 from webhook.facts.pods.containers import items, text
-from webhook.facts.shape import Shapes, declared, note
 from webhook.facts.view import View
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
+from webhook.schema.forms import FORMS
+from webhook.schema.values import declared, values
 from webhook.workloads.podsets import group_kind
 
-FILE = "dra/claims.yaml"
+FILE = Path(__file__).with_name("claims.yaml")
 _LARGEST = 10 * 1024  # resource/v1 types.go OpaqueParametersMaxLength
 _GROUPS = frozenset(("PodGroup", "Workload"))
 _SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
@@ -37,14 +39,13 @@ def notes(obj: JSON, at: FieldPath, asked: Sequence[JSON], view: View) -> list[J
     objects, kind, version = declared(FILE)["objects"], group_kind(obj)[1], version_of(obj)
     if kind not in _GROUPS and version not in objects["Devices"]["requests"]["list"]["object"]:
         return []  # nothing is known of its shape
-    shapes = Shapes(objects, version, view.deadline)
-    found = [*shapes.notes(obj, kind, ())]
+    found = [*notes_of(values(FILE, version).breaches(obj, kind, (), view.deadline))]
     if kind in _GROUPS:
         found += _shared(obj, kind, view.deadline)
     elif kind == "DeviceClass":
         found += _parameters(get(obj, ("spec", "config")), ("spec", "config"))
     elif kind != "DeviceTaintRule":
-        found += _claim(get(obj, at), (*at, "devices"), asked, view, flat=shapes.version in ("v1beta1", "v1alpha3"))
+        found += _claim(get(obj, at), (*at, "devices"), asked, view, flat=version in ("v1beta1", "v1alpha3"))
     return found
 
 

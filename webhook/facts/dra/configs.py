@@ -1,24 +1,26 @@
 """Configurations for drivers in claims and classes: `opaque.parameters`, judged where nvidia.yaml knows the driver.
 
-Notes are those of shape.py, and unknownKind for an object that no release of the driver knows, otherDriver for one that
-another driver of the vendor applies, otherDevice for a request whose class has devices of another type, alternatives
-for a request whose alternatives the driver does not take to be meant by the request's name, and gated for what waits
-for a feature gate of the driver.
+Notes are those of webhook/schema/values.py, and unknownKind for an object that no release of the driver knows,
+otherDriver for one that another driver of the vendor applies, otherDevice for a request whose class has devices of
+another type, alternatives for a request whose alternatives the driver does not take to be meant by the request's name,
+and gated for what waits for a feature gate of the driver.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
+from webhook.facts.dra.notes import note, notes_of
 from webhook.facts.pods.containers import items, text
-from webhook.facts.shape import Shapes, declared, note
-from webhook.facts.similar_names import nearest
 from webhook.paths import FieldPath, get, render
+from webhook.schema.values import declared, values
+from webhook.similar_names import nearest
 
-FILE = "dra/nvidia.yaml"
+FILE = Path(__file__).with_name("nvidia.yaml")
 
 
 def configs(holder: JSON, at: FieldPath, asked: Sequence[JSON] = (), deadline: Deadline | None = None) -> list[JSON]:
@@ -65,7 +67,7 @@ def _driven(
         if kind not in table["drivers"][driver]:
             other = next(each for each, kinds in table["drivers"].items() if kind in kinds)
             yield note("otherDriver", (*at, "kind"), kind, other)
-        yield from Shapes(table["objects"], deadline=deadline).notes(parameters, kind, at)
+        yield from notes_of(values(FILE).breaches(parameters, kind, at, deadline))
         for path, gates in table["kinds"][kind].get("gates", {}).items():
             steps = tuple(path.split("."))
             if (chosen := text(get(parameters, steps))) in gates:

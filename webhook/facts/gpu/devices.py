@@ -13,7 +13,7 @@ from pathlib import Path
 
 from webhook import yamlfile
 from webhook.attributes import JSON
-from webhook.facts.similar_names import nearest_resource
+from webhook.similar_names import nearest_resource
 
 FILE = Path(__file__).with_name("devices.yaml")
 COUNTED = frozenset(("device", "shared", "slice"))

@@ -9,10 +9,10 @@ from webhook.facts.check import Check
 from webhook.facts.jobset.job_set import JobSet
 from webhook.facts.jobset.validation import validate_create
 from webhook.facts.pods.containers import mapping
-from webhook.facts.shaped import typed
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.generated_job_set import validate_generated_job_set
 from webhook.facts.trainer.lookups import GROUP, RUNTIMES
+from webhook.facts.typed import typed
 from webhook.paths import get
 from webhook.problem import Problem
 

@@ -28,7 +28,7 @@ def replicas(batch: Sandbox) -> int:
 
 def validate_pods(batch: Sandbox) -> Iterator[Problem]:
     """Pods come from a template or from a Pool."""
-    if not batch.spec.get("poolRef") and batch.written.get("template") is None and replicas(batch):
+    if not batch.spec.get("poolRef") and not batch.has("template") and replicas(batch):
         message = "must be set because no spec.poolRef names a Pool, so there are no pods to create"
         yield problem("pods-required", ("spec", "template"), message, "set a template or a poolRef")
 
@@ -37,7 +37,7 @@ def advise_ignored_fields(batch: Sandbox) -> Iterator[Problem]:
     """Fields that the controller does not read next to others."""
     pool, patches = text(batch.spec.get("poolRef")), items(batch.spec.get("shardTaskPatches"))
     for name in () if not pool else ("shardPatches",) if pool == ANY_POOL else ("template", "shardPatches"):
-        if batch.written.get(name):
+        if batch.has(name) and batch.spec.get(name, True):  # an empty one says nothing
             message = f"is ignored because spec.poolRef `{pool}` uses the pods of a Pool as they are"
             yield problem("ignored-with-pool", ("spec", name), message, "set it in the Pool, or remove poolRef")
     count = replicas(batch)
@@ -45,7 +45,7 @@ def advise_ignored_fields(batch: Sandbox) -> Iterator[Problem]:
         if len(items(batch.spec.get(name))) > count:
             message = f"is ignored because spec.replicas is {count}"
             yield problem("unused-patches", ("spec", name, count), message, "raise replicas, or remove the patch")
-    if patches and batch.written.get("taskTemplate") is None:
+    if patches and not batch.has("taskTemplate"):
         message = "is ignored because spec.taskTemplate is not set, so no task is started"
         yield problem("tasks-without-template", ("spec", "shardTaskPatches"), message, "set a taskTemplate")
 

@@ -10,7 +10,7 @@ from webhook.facts.opensandbox.agent_sandbox import validate_claim_names
 from webhook.facts.opensandbox.batch_sandbox import advise_ignored_fields, advise_requests, validate_pods
 from webhook.facts.opensandbox.pool import advise_capacity, validate_pool_template
 from webhook.facts.opensandbox.references import LOOKUPS, validate_references
-from webhook.facts.opensandbox.sandbox import AGENTS, EXTENSIONS, OPENSANDBOX, Sandbox, read_sandbox
+from webhook.facts.opensandbox.sandbox import AGENTS, EXTENSIONS, OPENSANDBOX, read_sandbox
 from webhook.facts.opensandbox.shard_validation import validate_shard_devices, validate_shard_patches
 from webhook.facts.opensandbox.windows import advise_windows
 from webhook.facts.subject import Subject
@@ -23,10 +23,7 @@ _TASKS: Final = ("taskTemplate", "shardTaskPatches")
 def batch_sandbox(subject: Subject) -> Iterator[Problem]:
     """A BatchSandbox: pause, resume and expiry of a stored one change none of the fields that are validated."""
     batch = subject.once(read_sandbox)
-    if batch.mismatches:
-        yield from _types(batch) if batch.changes(*_PODS, *_TASKS) else ()
-        return
-    if batch.written and batch.changes(*_PODS, *_TASKS):
+    if batch.spec and batch.changes(*_PODS, *_TASKS):
         yield from validate_pods(batch)
     if batch.changes(*_PODS):
         yield from validate_shard_patches(batch)
@@ -38,19 +35,10 @@ def batch_sandbox(subject: Subject) -> Iterator[Problem]:
         yield from advise_windows(batch)
 
 
-def _types(sandbox: Sandbox) -> Iterator[Problem]:
-    """One object that the controller cannot read stops it for all of its kind."""
-    for each in sandbox.mismatches:
-        yield Problem(code="sandbox/field-type", path=each.path, message=each.message)
-
-
 def pool(subject: Subject) -> Iterator[Problem]:
     """A Pool."""
     found = subject.once(read_sandbox)
-    if not found.changes_at_all():
-        return
-    yield from _types(found)
-    if not found.mismatches:
+    if found.changes_at_all():
         yield from validate_pool_template(found)
         yield from advise_capacity(found)
         if found.old is None:
@@ -60,7 +48,7 @@ def pool(subject: Subject) -> Iterator[Problem]:
 def references(subject: Subject) -> Iterator[Problem]:
     """What must be there for pods to be had. It may come later, so nothing is denied."""
     found = subject.once(read_sandbox)
-    if found.changes_at_all() and not found.mismatches:
+    if found.changes_at_all():
         yield from validate_references(found, subject)
 
 

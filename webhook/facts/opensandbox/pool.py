@@ -15,7 +15,7 @@ from webhook.problem import Problem
 def validate_pool_template(pool: Sandbox) -> Iterator[Problem]:
     """A Pool that may have pods has a template."""
     capacity = pool.spec.get("capacitySpec")
-    if pool.written.get("template") is None and capacity is not None and mapping(capacity).get("poolMax", 0) != 0:
+    if not pool.has("template") and capacity is not None and mapping(capacity).get("poolMax", 0) != 0:
         message = "must be set because the Pool creates its pods from it"
         yield problem("pool-template", ("spec", "template"), message, "set a pod template")
 

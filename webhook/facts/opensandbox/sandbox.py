@@ -15,12 +15,11 @@ from webhook.facts.pods.containers import mapping
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, get, render
 from webhook.problem import Problem
-from webhook.schema import Mismatch, decode_object
+from webhook.schema import decode_object
 
 OPENSANDBOX: Final = "sandbox.opensandbox.io"
 AGENTS: Final = "agents.x-k8s.io"
 EXTENSIONS: Final = "extensions.agents.x-k8s.io"
-_TEMPLATES: Final = (("spec", "template"), ("spec", "podTemplate"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,38 +27,40 @@ class Sandbox:
     """One object.
 
     Args:
-        spec: what it says, without nulls and without values of another type.
-        written: the same as it was sent; {} where it is no object.
-        old: what was written before an update, None where the object is created.
-        mismatches: what is not of its type, outside its pod template.
+        spec: what it says, without nulls and without what is still to be filled in where no text belongs.
+        old: what it said before an update, None where the object is created.
+        omitted: where it says something that is not in `spec`.
         deadline: is charged for what is walked.
 
     """
 
     spec: Mapping[str, JSON]
-    written: Mapping[str, JSON]
     old: Mapping[str, JSON] | None
-    mismatches: tuple[Mismatch, ...]
+    omitted: frozenset[FieldPath]
     deadline: Deadline
+
+    def has(self, name: str) -> bool:
+        """Whether a field is set, to something that is still to be filled in included."""
+        return name in self.spec or ("spec", name) in self.omitted
 
     def changes(self, *fields: str) -> bool:
         """Whether it is created, or some of these fields change: what was stored before stays workable."""
-        return self.old is None or any(self.written.get(name) != self.old.get(name) for name in fields)
+        return self.old is None or any(self.spec.get(name) != self.old.get(name) for name in fields)
 
     def changes_at_all(self) -> bool:
         """Whether it is created, or its spec changes."""
-        return self.old is None or self.written != self.old
+        return self.old is None or self.spec != self.old
 
 
 def read_sandbox(subject: Subject) -> Sandbox:
     """The object that a subject is."""
     decoded = decode_object(subject.object, subject.attributes.kind, subject.deadline)
+    before = decode_object(subject.old_object, subject.attributes.kind, subject.deadline)
     is_update = subject.attributes.operation == Operation.UPDATE
     return Sandbox(
         spec=mapping(get(decoded.value, ("spec",))),
-        written=mapping(get(subject.object, ("spec",))),
-        old=mapping(get(subject.old_object, ("spec",))) if is_update else None,
-        mismatches=tuple(each for each in decoded.mismatches if each.at[:2] not in _TEMPLATES or len(each.at) == 2),
+        old=mapping(get(before.value, ("spec",))) if is_update else None,
+        omitted=subject.omitted.union(decoded.unfilled),
         deadline=subject.deadline,
     )
 

@@ -23,9 +23,9 @@ def validate_shard_patches(batch: Sandbox) -> Iterator[Problem]:
     """Each patch, merged as the controller merges it; with a Pool they are not read."""
     if batch.spec.get("poolRef"):
         return
-    template = Template(batch.written.get("template"), batch.deadline)
+    template = Template(batch.spec.get("template"), batch.deadline)
     known = tuple(_container_names(batch))
-    for place, patch in enumerate(batch.deadline.each(items(batch.written.get("shardPatches")))):
+    for place, patch in enumerate(batch.deadline.each(items(batch.spec.get("shardPatches")))):
         notes = template.notes(patch, ("spec", "shardPatches", place))
         taken = {note.path for note in notes if note.what == "inherits"}
         for note in batch.deadline.each(notes):
@@ -35,7 +35,7 @@ def validate_shard_patches(batch: Sandbox) -> Iterator[Problem]:
 
 def _container_names(batch: Sandbox) -> Iterator[str]:
     for part in _PARTS:
-        for container in items(get(batch.written, ("template", "spec", part))):
+        for container in items(get(batch.spec, ("template", "spec", part))):
             if name := text(get(container, ("name",))):
                 yield f"`{name}`"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from webhook import quantity, shapes
+from webhook import quantity, wording
 from webhook.attributes import JSON
 from webhook.names import qualified_name
 from webhook.quantity import Quantity
@@ -74,7 +74,7 @@ def shown(value: JSON) -> str:
     """An amount as messages show it."""
     if value is None:
         return "null, which counts as 0,"
-    return f"`{shapes.shown(value) if isinstance(value, list | dict) else text_of(value)}`"
+    return f"`{wording.shown(value) if isinstance(value, list | dict) else text_of(value)}`"
 
 
 def read(text: str) -> Quantity | None:

@@ -13,12 +13,12 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.pods.containers import items, mapping, text
-from webhook.facts.shaped import typed, typed_before
 from webhook.facts.subject import Subject
 from webhook.facts.trainer import overlays
 from webhook.facts.trainer.overlays import Overlay
 from webhook.facts.trainer.releases import FIXED_GRACE, PATCHES
 from webhook.facts.trainer.running_jobset import active_jobs
+from webhook.facts.typed import typed, typed_before
 from webhook.paths import get
 from webhook.problem import Problem
 from webhook.releases import shown

@@ -10,7 +10,6 @@ from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS as DEVICES
 from webhook.facts.pods.containers import mapping
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
-from webhook.facts.shaped import typed
 from webhook.facts.subject import Subject
 from webhook.facts.trainer import (
     changes,
@@ -34,6 +33,7 @@ from webhook.facts.trainer.runtime_lookup import validate_runtime
 from webhook.facts.trainer.runtime_plugins import RuntimeSpec
 from webhook.facts.trainer.torchtune import validate_torchtune
 from webhook.facts.trainer.train_job import TrainJob, train_job
+from webhook.facts.typed import typed
 from webhook.problem import Problem
 
 _TRAIN_JOB: Final = frozenset(((GROUP, "TrainJob"),))

@@ -8,13 +8,11 @@ from webhook.attributes import JSON
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.fact import Fact, Result, structure
-from webhook.facts.shaped import shaped
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.changes import specs
 from webhook.facts.trainer.lookups import RUNTIMES
 from webhook.facts.trainer.node_claims import NodeClaim, node_claims
 from webhook.facts.trainer.train_job import train_job
-from webhook.workloads.podsets import group_kind
 
 RUNTIME: Final = structure(
     "TrainerRuntime",
@@ -50,24 +48,16 @@ TRAINER: Final = structure(
     node=(NODE.type, "the container that trains"),
     processes=(PROCESSES.type, "how many processes start on each node"),
 )
-ODD: Final = structure(
-    "OddValue",
-    path=(STRING, "where it stands"),
-    found=(STRING, "what stands there"),
-    expected=(STRING, "the type that it must have"),
-)
 TRAINING: Final = structure(
     "Training",
     changes=(list_of(STRING), "fields of the spec that the update changes"),
-    odd=(list_of(ODD.type), "values of another type than their field"),
 )
 
 
 def _training(subject: Subject) -> Result:
     now, before = specs(subject)
     changed = [name for name in {**now, **before} if now.get(name) != before.get(name)]
-    odd = shaped(subject.object, group_kind(subject.object)[1]).wrong
-    return Result({"changes": changed if subject.old_object is not None else [], "odd": odd})
+    return Result({"changes": changed if subject.old_object is not None else []})
 
 
 def _trainer(subject: Subject) -> Result:
@@ -116,7 +106,7 @@ FACTS: Final = (
         ),
         examples=('training.changes.all(c, c == "suspend")',),
         type=TRAINING.type,
-        structures=(TRAINING, ODD),
+        structures=(TRAINING,),
         compute=_training,
     ),
 )

@@ -11,7 +11,6 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.pods.containers import items, mapping, text, whole
-from webhook.facts.shaped import typed, typed_before
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.nodes import step
 from webhook.facts.trainer.releases import (
@@ -24,6 +23,7 @@ from webhook.facts.trainer.releases import (
 )
 from webhook.facts.trainer.runtime_plugins import JOBS, POD, RuntimeSpec, problem
 from webhook.facts.trainer.train_job import container_of, name_of
+from webhook.facts.typed import typed, typed_before
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

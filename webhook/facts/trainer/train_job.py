@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from webhook.attributes import JSON
+from webhook.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.facts.gpu.resources import devices_of, trainer_count
 from webhook.facts.jobset.name_length import replicas
 from webhook.facts.pods.containers import items, mapping, text
-from webhook.facts.shaped import shaped
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.lookups import CLUSTER_RUNTIME, GROUP, RUNTIME
 from webhook.facts.trainer.nodes import is_trainer, node_count, parallelism
 from webhook.facts.trainer.processes import Processes, plugin, predict
 from webhook.facts.trainer.runtime import Merged, merge
 from webhook.facts.trainer.runtime_reference import Runtime
+from webhook.facts.typed import typed
 from webhook.facts.view import View
 from webhook.paths import get
 from webhook.problem import MissingObject
 from webhook.releases import Release
+from webhook.schema import decode_object
 from webhook.workloads.podsets import PodSet, group_kind
 
 _POD = ("template", "spec", "template")
@@ -105,7 +106,7 @@ class TrainJob:
 def train_job(subject: Subject) -> TrainJob:
     """A TrainJob, to be asked for with `Subject.once`."""
     is_job = group_kind(subject.object) == (GROUP, "TrainJob")
-    obj = shaped(subject.object, "TrainJob").object if is_job else {}
+    obj = typed(subject) if is_job else {}
     view, release = subject.view(), subject.assumptions.trainer
     runtime = find(mapping(get(obj, ("spec", "runtimeRef"))), view)
     merged = merge(obj, runtime, release, view.deadline) if runtime.is_found else Merged(spec={})
@@ -127,7 +128,11 @@ def find(reference: JSON, view: View) -> Runtime:
     kind = RUNTIME if reference.get("kind") == RUNTIME.kind else CLUSTER_RUNTIME
     name = text(reference.get("name"))
     found = view.get(kind, name, namespaced=kind is RUNTIME) if name else None
-    return Runtime(kind=kind, name=name, object=None if found is None else shaped(found, kind.kind).object)
+    return Runtime(kind=kind, name=name, object=None if found is None else _decoded(found, kind, view))
+
+
+def _decoded(runtime: JSON, kind: GroupVersionKind, view: View) -> JSON:
+    return mapping(decode_object(runtime, kind, view.deadline).value)
 
 
 def runtime_podsets(job: TrainJob) -> tuple[PodSet, ...]:

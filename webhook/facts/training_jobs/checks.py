@@ -35,11 +35,9 @@ _VALIDATIONS: Final = (
 
 
 def training_job(subject: Subject) -> Iterator[Problem]:
-    """What the operators refuse of a job, and what is probably not meant; of values of another type nothing else."""
+    """What the operators refuse of a job, and what is probably not meant."""
     job = subject.once(read_job)
-    for each in job.mismatches:
-        yield Problem(code="training-job/field-type", path=each.path, message=each.message)
-    for validate in () if job.mismatches else _VALIDATIONS:
+    for validate in _VALIDATIONS:
         yield from validate(job)
 
 

@@ -19,7 +19,7 @@ from webhook.facts.training_jobs.role import Role, Unfilled, read_role
 from webhook.paths import FieldPath, get, render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.schema import Mismatch, decode_object
+from webhook.schema import decode_object
 
 GROUP: Final = "kubeflow.org"
 BETA: Final = "v2beta1"
@@ -59,8 +59,7 @@ class Job:
         old_spec: what it said before an update, null otherwise.
         roles: by their names, in the order of the object; a role that is null does not exist.
         is_open: whether nobody can tell which roles there will be.
-        unfilled: where values are still to be filled in that are not texts.
-        mismatches: what is not of its type; then nothing else is to be said.
+        unfilled: where values are still to be filled in that are not texts, or cannot be decoded.
         deadline: is charged for what is walked.
 
     """
@@ -73,7 +72,6 @@ class Job:
     roles: Mapping[str, Role]
     is_open: bool
     unfilled: Unfilled
-    mismatches: tuple[Mismatch, ...]
     deadline: Deadline
 
     @property
@@ -117,7 +115,7 @@ def read_job(subject: Subject) -> Job:
     is_beta = name == "MPIJob" and subject.attributes.kind.version == BETA
     kind = GroupVersionKind(GROUP, BETA if is_beta else "v1", name)
     decoded = decode_object(subject.object, kind, subject.deadline)
-    given, unfilled = mapping(decoded.value), frozenset(decoded.unfilled)
+    given, unfilled = mapping(decoded.value), subject.omitted.union(decoded.unfilled)
     at: FieldPath = ("spec", KINDS[name].field)
     called = text(get(given, ("metadata", "name")))
     is_update = subject.attributes.operation == Operation.UPDATE
@@ -127,17 +125,14 @@ def read_job(subject: Subject) -> Job:
         name="" if is_placeholder(called) else called,
         spec=mapping(given.get("spec")),
         old_spec=get(subject.old_object, ("spec",), {}) if is_update else None,
-        roles=_roles(name, mapping(get(given, at)), get(subject.object, at), unfilled, subject.deadline),
+        roles=_roles(name, mapping(get(given, at)), unfilled, subject.deadline),
         is_open=bool(unfilled & {("spec",), at}),
         unfilled=unfilled,
-        mismatches=decoded.mismatches,
         deadline=subject.deadline,
     )
 
 
-def _roles(
-    kind: str, given: Mapping[str, JSON], written: JSON, unfilled: Unfilled, deadline: Deadline
-) -> Mapping[str, Role]:
+def _roles(kind: str, given: Mapping[str, JSON], unfilled: Unfilled, deadline: Deadline) -> Mapping[str, Role]:
     """Every role; one that is null does not exist."""
     at: FieldPath = ("spec", KINDS[kind].field)
     open_roles: Mapping[str, JSON] = {str(path[2]): {} for path in deadline.each(unfilled) if path[:-1] == at}
@@ -145,7 +140,6 @@ def _roles(
         # an MPIJob of either version has no workers where it does not say so
         name: read_role(
             value,
-            inner,
             path=(*at, name),
             main=KINDS[kind].container,
             default=int((kind, name) != ("MPIJob", "Worker")),
@@ -153,7 +147,6 @@ def _roles(
             deadline=deadline,
         )
         for name, value in deadline.each({**given, **open_roles}.items())
-        if (inner := get(written, (name,))) is not None
     }
 
 

@@ -81,14 +81,11 @@ class Role:
         return not is_placeholder(self.name)
 
 
-def read_role(
-    value: JSON, written: JSON, *, path: FieldPath, main: str, default: int, unfilled: Unfilled, deadline: Deadline
-) -> Role:
+def read_role(value: JSON, *, path: FieldPath, main: str, default: int, unfilled: Unfilled, deadline: Deadline) -> Role:
     """A role of a job.
 
     Args:
         value: what stands there, decoded.
-        written: the same as it was sent, with its nulls.
         path: where it stands, which ends with its name.
         main: the name of the container that trains; "" is the first one.
         default: its replicas where it does not say how many.
@@ -119,19 +116,12 @@ def read_role(
         ),
         gpus=devices_of(asked),
         has_open_gpus=any(isinstance(amount, str) and is_placeholder(amount) for _, amount in amounts),
-        null_gpus=_null_gpus(container, written, listed),
+        null_gpus=tuple(name for name, amount in amounts if amount is None),
         claims=len(items(get(asked, ("claims",)))),
         env=frozenset((*names(container.get("env")), *(["*"] if container.get("envFrom") else []))),
         cpus=cpu_count(asked),
         launch=launch(container, deadline),
     )
-
-
-def _null_gpus(container: JSON, written: JSON, listed: list[JSON]) -> tuple[str, ...]:
-    """The resources of the container that trains whose amounts are null; decoding may take a null for 0."""
-    index = next((index for index, each in enumerate(listed) if each is container), 0)
-    sides = (mapping(get(written, (*_CONTAINERS, index, "resources", side))) for side in ("limits", "requests"))
-    return tuple(name for side in sides for name, amount in side.items() if amount is None and "gpu" in name)
 
 
 def _filled(value: JSON) -> str:

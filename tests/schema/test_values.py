@@ -1,11 +1,16 @@
-"""Shapes: what a data file can declare of a field, and the note that each breach makes."""
+"""Values: what a data file can declare of a field, and what is said of each breach."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from webhook.facts import names
-from webhook.facts.shape import Shapes, declared
+from webhook.deadline import Deadline
+from webhook.facts.dra import claims, configs
+from webhook.facts.dra.notes import notes_of
+from webhook.schema import forms
+from webhook.schema.values import Values, declared
 
 OBJECTS = {
     "Thing": {
@@ -30,7 +35,7 @@ GOOD = {"name": "a", "whole": {}}
 
 
 def notes(value: object, version: str = "v1") -> list[tuple[str, str, str, str, str]]:
-    found = Shapes(OBJECTS, version).notes(value, "Thing", ())
+    found = notes_of(Values(OBJECTS, version).breaches(value, "Thing", (), Deadline()))
     return [(n["what"], n["path"], n["found"], n["expected"], n["nearest"]) for n in found]
 
 
@@ -53,32 +58,32 @@ def test_what_fits_makes_no_note(value: dict) -> None:
 @pytest.mark.parametrize(
     ("value", "note"),
     [
-        ({"name": None}, ("missing", "name", "", names.FORMS["label"][1], "")),
-        ({"name": ""}, ("missing", "name", "", names.FORMS["label"][1], "")),
+        ({"name": None}, ("missing", "name", "", forms.FORMS["label"][1], "")),
+        ({"name": ""}, ("missing", "name", "", forms.FORMS["label"][1], "")),
         ({"whole": None}, ("missing", "whole", "", "a part", "")),
-        ({"name": "A"}, ("badName", "name", "A", names.FORMS["label"][1], "")),
-        ({"name": 1}, ("wrongType", "name", "1", "a text", "")),
+        ({"name": "A"}, ("badName", "name", "A", forms.FORMS["label"][1], "")),
+        ({"name": 1}, ("wrongType", "name", "1", "a string", "")),
         ({"mode": "all"}, ("notOneOf", "mode", "all", "All, Some", "")),
         ({"mode": "Somme"}, ("notOneOf", "mode", "Somme", "All, Some", "Some")),
         ({"size": 0}, ("outOfRange", "size", "0", "1 to 9", "")),
-        ({"size": "1"}, ("wrongType", "size", "1", "a whole number", "")),
+        ({"size": "1"}, ("wrongType", "size", '"1"', "a whole number", "")),
         ({"size": 1.0}, ("wrongType", "size", "1.0", "a whole number", "")),
         ({"size": True}, ("wrongType", "size", "true", "a whole number", "")),
         ({"size": 2**63}, ("wrongType", "size", str(2**63), "a whole number", "")),
         ({"on": "yes"}, ("wrongType", "on", "yes", "true or false", "")),
         ({"memory": "1Ki"}, ("outOfRange", "memory", "1Ki", "at least 1Mi", "")),
-        ({"memory": "lots"}, ("wrongType", "memory", "lots", "a quantity such as 1 or 10Gi", "")),
-        ({"memory": True}, ("wrongType", "memory", "true", "a quantity such as 1 or 10Gi", "")),
+        ({"memory": "lots"}, ("wrongType", "memory", "lots", "a quantity such as 1, 500m or 4Gi", "")),
+        ({"memory": True}, ("wrongType", "memory", "true", "a quantity such as 1, 500m or 4Gi", "")),
         ({"parts": {}}, ("wrongType", "parts", "{}", "a list", "")),
         ({"parts": [{}, {}, {}]}, ("tooMany", "parts", "3", "2", "")),
         ({"parts": [{"id": "a"}, {"id": "a"}]}, ("duplicate", "parts[1]", "a", "0", "")),
-        ({"parts": ["a"]}, ("wrongType", "parts[0]", "a", "fields with values", "")),
+        ({"parts": ["a"]}, ("wrongType", "parts[0]", "a", "an object", "")),
         ({"parts": [{"idd": "a"}]}, ("unknownField", "parts[0].idd", "idd", "", "")),
         ({"tags": ["a", "b", "a"]}, ("duplicate", "tags[2]", "a", "0", "")),
-        ({"tags": [{"a": 1}]}, ("wrongType", "tags[0]", '{"a": 1}', "a text", "")),
-        ({"labels": ["a"]}, ("wrongType", "labels", '["a"]', "names with values", "")),
-        ({"labels": {"a b": "c"}}, ("badName", 'labels["a b"]', "a b", names.FORMS["labelKey"][1], "")),
-        ({"amounts": {"a-b": 1}}, ("noCapacity", "amounts.a-b", "a-b", names.FORMS["capacity"][1], "")),
+        ({"tags": [{"a": 1}]}, ("wrongType", "tags[0]", '{"a": 1}', "a string", "")),
+        ({"labels": ["a"]}, ("wrongType", "labels", '["a"]', "an object", "")),
+        ({"labels": {"a b": "c"}}, ("badName", 'labels["a b"]', "a b", forms.FORMS["labelKey"][1], "")),
+        ({"amounts": {"a-b": 1}}, ("noCapacity", "amounts.a-b", "a-b", forms.FORMS["capacity"][1], "")),
         ({"old": "x"}, ("forbidden", "old", "x", "it is gone", "")),
         ({"mode": "All", "some": 1}, ("excluded", "some", "mode All", "mode Some", "")),
         ({"colour": "red"}, ("unknownField", "colour", "colour", "labels", "")),
@@ -96,13 +101,11 @@ def test_versions_have_shapes_of_their_own() -> None:
 
 
 def test_what_is_no_object_has_no_fields() -> None:
-    assert notes("a\nvery " + "long" * 20) == [
-        ("wrongType", "", "a very " + "long" * 12 + "lo...", "fields with values", "")
-    ]
+    assert notes("a\nvery " + "long" * 20) == [("wrongType", "", "a very " + "long" * 12 + "lo...", "an object", "")]
 
 
-@pytest.mark.parametrize("file", ["dra/claims.yaml", "dra/nvidia.yaml"])
-def test_every_object_that_is_named_is_declared(file: str) -> None:
+@pytest.mark.parametrize("file", [claims.FILE, configs.FILE], ids=lambda file: str(file.name))
+def test_every_object_that_is_named_is_declared(file: Path) -> None:
     objects = declared(file)["objects"]
     pending, seen = [*objects.values()], 0
     while pending:
@@ -115,7 +118,7 @@ def test_every_object_that_is_named_is_declared(file: str) -> None:
             of = held["object"]
             assert {of} <= set(objects) if isinstance(of, str) else set(of.values()) <= set(objects)
         if "text" in held and isinstance(held["text"], str):
-            assert held["text"] in names.FORMS
+            assert held["text"] in forms.FORMS
     assert seen
 
 
@@ -142,7 +145,7 @@ def test_every_object_that_is_named_is_declared(file: str) -> None:
     ],
 )
 def test_forms_of_names(form: str, good: str, bad: str | None) -> None:
-    is_good, words = names.FORMS[form]
+    is_good, words = forms.FORMS[form]
     assert is_good(good)
     assert bad is None or not is_good(bad)
     assert words[0].islower()

@@ -5,7 +5,7 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from webhook.shapes import complaint, is_unknown
+from webhook.model_errors import complaint, is_unknown
 
 
 class Sample(BaseModel):

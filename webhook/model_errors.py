@@ -6,12 +6,11 @@ names: pydantic 2, "Validation Errors".
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook.attributes import JSON
+from webhook.wording import shown
 
 _UNKNOWN: Final = frozenset(("extra_forbidden", "unexpected_keyword_argument"))
 _EXPECTED: Final = {
@@ -28,8 +27,6 @@ _EXPECTED: Final = {
     "too_short": "one entry or more",
     "string_too_short": "some text",
 }
-_LONGEST: Final = 60
-_OTHER: Final = re.compile(r"\s*|[-+]?[0-9][0-9._]*|true|false|null|~")  # a text that YAML would take for another value
 
 
 def is_unknown(mistake: Mapping[str, Any]) -> bool:
@@ -50,11 +47,3 @@ def complaint(mistake: Mapping[str, Any]) -> str:
     if kind not in _EXPECTED:
         return str(mistake["msg"][:1].lower() + mistake["msg"][1:])
     return f"expected {_EXPECTED[kind]}, found `{shown(mistake['input'])}`"
-
-
-def shown(value: JSON) -> str:
-    """A value as it is written in JSON, a text as it is unless it looks like something else, on one line, not long."""
-    is_plain = isinstance(value, str) and not _OTHER.fullmatch(value)
-    text = value if is_plain else json.dumps(value, ensure_ascii=False, default=str)
-    text = text.replace("\n", " ")
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

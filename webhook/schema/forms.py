@@ -75,6 +75,6 @@ FORMS: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "annotationKey": (lambda value: not qualified_name(value.lower()), _KEY),
     "labelValue": (lambda value: not label_value(value), "letters, digits, dashes, dots and underscores, at most 63"),
     "nvidiaDevice": (lambda value: _DEVICE.fullmatch(value) is not None, "an index from 0 or the UUID of a device"),
-    "text": (lambda _: True, "a text"),
-    "some": (lambda value: value != "", "a text that is not empty"),
+    "text": (lambda _: True, "a string"),
+    "some": (lambda value: value != "", "a string that is not empty"),
 }

@@ -1,0 +1,105 @@
+"""The objects of a request as their kinds have them: policies never see a null field or a value of another type.
+
+An object of a built-in kind that an API server has decoded is taken as it is. Every other is decoded by its declared
+type; of a kind that nobody declares, its pod templates alone. What is not of its type is kept as mismatches: nothing
+but the policies about them is asked about such an object or template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from webhook import paths
+from webhook.attributes import JSON, Attributes, GroupVersionKind
+from webhook.deadline import Deadline
+from webhook.paths import FieldPath
+from webhook.schema import Decoded, Mismatch, decode, decode_object, named, type_of
+from webhook.schema.kinds import at, is_builtin
+from webhook.schema.types import Type
+from webhook.workloads.podsets import PodSet
+
+TEMPLATE: Final = "core.v1.PodTemplateSpec"
+_POD_SPEC: Final = "core.v1.PodSpec"
+
+
+def needs_decoding(attributes: Attributes, kind: GroupVersionKind) -> bool:
+    """Whether an object of a kind may still hold anything; not what an API server made of its own kinds."""
+    return not (attributes.is_decoded and is_builtin(kind))
+
+
+def typed(obj: JSON, kind: GroupVersionKind, attributes: Attributes, deadline: Deadline) -> Decoded:
+    """An object of a request, or one inside it."""
+    return decode_object(obj, kind, deadline) if needs_decoding(attributes, kind) else Decoded(obj)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedInput:
+    """The object of a request and what it was before, decoded; the rest is of the object."""
+
+    attributes: Attributes
+    object: JSON
+    old_object: JSON
+    mismatches: tuple[Mismatch, ...] = ()
+    unfilled: tuple[FieldPath, ...] = ()
+    deadline: Deadline = field(default_factory=Deadline)
+
+    def own(self, podsets: Iterable[PodSet]) -> tuple[Mismatch, ...]:
+        """The mismatches outside the pod templates."""
+        if not self.mismatches:
+            return ()
+        held = {podset.path for podset in podsets if podset.path}
+        return tuple(each for each in self.mismatches if _holder(each.at, held) is None)
+
+    def omitted(self, podsets: Iterable[PodSet]) -> tuple[FieldPath, ...]:
+        """Where the object has something that the decoded one is without: placeholders, and templates as a whole."""
+        if not self.mismatches:
+            return self.unfilled
+        held = {podset.path for podset in podsets if podset.path}
+        broken = (_holder(each.at, held) for each in self.mismatches)
+        return (*self.unfilled, *dict.fromkeys(path for path in broken if path is not None))
+
+    def templates(self, podsets: Sequence[PodSet]) -> tuple[Decoded, ...]:
+        """The templates of the object, decoded; paths of mismatches begin at the template."""
+        inside: dict[FieldPath, list[Mismatch]] = {podset.path: [] for podset in podsets}
+        for each in self.mismatches:
+            place = _holder(each.at, inside)
+            if place is not None:
+                inside[place].append(each)
+        return tuple(self._template(podset, self.object, inside[podset.path]) for podset in podsets)
+
+    def old_template(self, podset: PodSet) -> JSON:
+        """A template of the object as it was before, without what is not of its type."""
+        return self._template(podset, self.old_object, ()).value
+
+    def _template(self, podset: PodSet, whole: JSON, inside: Sequence[Mismatch]) -> Decoded:
+        kind = self.attributes.kind
+        if not needs_decoding(self.attributes, kind):
+            return Decoded(podset.template)
+        if _is_template(at(type_of(kind), podset.path)):
+            value = paths.get(whole, podset.path, {})
+            return Decoded({"spec": value} if podset.bare else value, tuple(_relative(each, podset) for each in inside))
+        return decode(podset.template, named(TEMPLATE), (), self.deadline)
+
+
+def typed_input(attributes: Attributes, deadline: Deadline) -> TypedInput:
+    """The objects of a request, decoded."""
+    now = typed(attributes.object, attributes.kind, attributes, deadline)
+    before = typed(attributes.old_object, attributes.kind, attributes, deadline)
+    return TypedInput(attributes, now.value, before.value, now.mismatches, now.unfilled, deadline)
+
+
+def _is_template(of: Type | None) -> bool:
+    return of is not None and of in (named(TEMPLATE), named(_POD_SPEC))
+
+
+def _holder(path: FieldPath, places: Iterable[FieldPath]) -> FieldPath | None:
+    """The place at or above a path, if one of these is."""
+    return next((path[:end] for end in range(len(path), 0, -1) if path[:end] in places), None)
+
+
+def _relative(mismatch: Mismatch, podset: PodSet) -> Mismatch:
+    """A mismatch inside a template with its path from there."""
+    inner = mismatch.at[len(podset.path) :]
+    return Mismatch(at=("spec", *inner) if podset.bare else inner, expected=mismatch.expected, value=mismatch.value)

@@ -1,0 +1,47 @@
+"""Values of another type than their field has, which no API server and no controller can decode.
+
+Everything else that is said of an object or a template takes it for decoded, so that these are the only checks that
+are asked where it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.check import Check
+from webhook.facts.subject import Subject
+from webhook.paths import get
+from webhook.problem import Problem
+from webhook.schema import Mismatch
+
+POD: Final = frozenset({("", "Pod")})
+
+
+def decode_pod_template(subject: Subject) -> Iterator[Problem]:
+    """What of a Pod, or of a pod template, is not of its type."""
+    yield from _wrong_types(subject, "pod-template-shape/wrong-type")
+
+
+def decode_object(subject: Subject) -> Iterator[Problem]:
+    """What of any other object is not of its type, outside its pod templates."""
+    if subject.group_kind not in POD:
+        yield from _wrong_types(subject, "object-shape/wrong-type")
+
+
+def _wrong_types(subject: Subject, code: str) -> Iterator[Problem]:
+    for each in subject.deadline.paced(subject.mismatches):
+        if not _was_stored(each, subject.old_object):
+            yield Problem(code=code, path=each.path, message=each.message)
+
+
+def _was_stored(mismatch: Mismatch, old: JSON) -> bool:
+    """Whether the same value stood there before: an object that is stored with it must stay usable."""
+    return old is not None and get(old, mismatch.at) == mismatch.value
+
+
+CHECKS: Final = (
+    Check(group="pod-template-shape", run=decode_pod_template, kinds=POD),
+    Check(group="object-shape", run=decode_object),
+)
