@@ -26,7 +26,6 @@ TO_PORT = frozenset(
         "dra-claims",
         "gpu-limits",
         "nvidia-device-configs",
-        "service-mesh",
     )
 )
 """Folders that do not keep the limits yet. A folder that keeps them must not stand here."""

@@ -121,6 +121,7 @@ SHIPPED: Final = Registry(
         Package(module="webhook.facts.jobset", groups=("job-set",)),
         Package(module="webhook.facts.training_jobs", groups=("training-job",)),
         Package(module="webhook.facts.opensandbox", groups=("sandbox",)),
+        Package(module="webhook.facts.mesh", groups=("mesh",)),
     )
 )
 """The packages, a row each."""

@@ -1,0 +1,1 @@
+"""Service meshes: what their sidecars mean for pods that have to complete."""
