@@ -29,7 +29,7 @@ EVERY = """
 """
 
 
-def policies(validations=EVERY, annotations="", *, checks="shop", resources="configmaps", variables="[]", rules=()):
+def policies(validations=EVERY, annotations="", *, checks="shop", resources="configmaps", variables="[]", rules=(), absent="Deny"):
     text = f"""
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -51,7 +51,7 @@ metadata: {{name: shop}}
 spec:
   policyName: shop
   validationActions: [Deny]
-  paramRef: {{name: shop, namespace: shop, parameterNotFoundAction: Deny}}
+  paramRef: {{name: shop, namespace: shop, parameterNotFoundAction: {absent}}}
 """
     return load_documents(yamlfile.load(text), Options(table=TABLE, registry=REGISTRY), rules=rules)
 
@@ -106,6 +106,20 @@ def test_one_decision_denies_and_one_warns():
 def test_params_decide(data, expected):
     found = said(policies(), article(price="1.5"), param(**data))
     assert [(each.action, each.actions) for each in found] == expected
+
+
+def test_without_its_param_a_policy_does_what_the_catalogue_says():
+    round_price, no_price = (said(policies(absent="Allow"), each) for each in (article(price="1.5"), article()))
+    assert [(each.actions, each.param, each.rule) for each in round_price] == [(("Warn",), "", "shop/price-round")]
+    assert [(each.actions, each.rule) for each in no_price] == [(("Deny",), "shop/price-required")]
+    (decision,) = said(policies(), article(price="1.5"))
+    assert decision.message.startswith("failed to configure binding: no params found")
+
+
+def test_without_its_param_a_policy_reads_it_as_empty():
+    written = "- expression: params.?data.?shop.orValue(\"\") == \"closed\" || problems.size() == 0"
+    (decision,) = said(policies(written, absent="Allow"), article())
+    assert (decision.action, decision.evaluation) == ("deny", "deny")
 
 
 def test_an_object_that_goes_has_no_problems():

@@ -268,7 +268,7 @@ def _invocations(policy: Policy, context: RequestContext) -> Iterator[_Invocatio
     for binding in policy.bindings if found else ():
         try:
             targeted = bound(binding.criteria, found, context)
-            chosen = params.collect(policy.param_kind, binding, context) if targeted else ()
+            chosen = params.collect(policy, binding, context) if targeted else ()
         except (BindingError, LookupFailed) as error:
             yield _Unusable(policy, binding, f"failed to configure binding: {error}")
             continue

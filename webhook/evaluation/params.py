@@ -2,11 +2,15 @@
 
 Knows bindings and the cluster view. One evaluation per parameter; None stands for "without parameters". Source:
 k8s.io/apiserver v0.36 pkg/admission/plugin/policy/generic/policy_dispatcher.go (CollectParams).
+
+A policy over checks has its defaults in the catalogue of its rules. Where its parameter is missing and the binding
+allows that, it is evaluated with an empty one: a ConfigMap that somebody deletes must not switch every rule off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster import Cluster
@@ -14,28 +18,34 @@ from webhook.cluster.cluster_scoped import is_built_in, is_cluster_scoped
 from webhook.errors import BindingError
 from webhook.evaluation.request_context import RequestContext
 from webhook.manifests.label_selectors import labels_of
-from webhook.policy.compiled import Binding, ParamSource
+from webhook.policy.compiled import Binding, ParamSource, Policy
 
 
-def collect(kind: GroupVersionKind | None, binding: Binding, context: RequestContext) -> Sequence[JSON]:
-    """The parameters to evaluate a policy with; () when none is found and that is allowed.
+def collect(policy: Policy, binding: Binding, context: RequestContext) -> Sequence[JSON]:
+    """The parameters to evaluate a policy with; () when none is found, and the binding allows that.
 
     Raises:
         BindingError: the reference cannot be used for this request, or none is found and that is denied.
         LookupFailed: nobody can say.
 
     """
-    source = binding.param_source
+    kind, source = policy.param_kind, binding.param_source
     if kind is None or source is None:
         return _WITHOUT
     key = (id(kind), id(source))
     found = context.params.get(key)
     if found is None:
         found = context.params[key] = _collect(kind, source, context)
-    return found
+    return found if found or not policy.checks else _defaults(kind)
 
 
 _WITHOUT = (None,)
+
+
+@lru_cache(maxsize=64)
+def _defaults(kind: GroupVersionKind) -> Sequence[JSON]:
+    """A parameter that says nothing."""
+    return ({"apiVersion": kind.api_version, "kind": kind.kind},)
 
 
 def _collect(kind: GroupVersionKind, source: ParamSource, context: RequestContext) -> Sequence[JSON]:

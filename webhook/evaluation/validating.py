@@ -92,7 +92,7 @@ def _binding(
         targeted = bound(binding.criteria, found, context)
         if not targeted:
             return
-        for param in params.collect(policy.param_kind, binding, context):
+        for param in params.collect(policy, binding, context):
             for target in targeted:
                 deadline.spend(1)
                 said = _invoke(policy, binding, param, target, context)
