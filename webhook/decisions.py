@@ -24,6 +24,13 @@ class ValidationAction(StrEnum):
 
 SEVERITIES: Final = ("critical", "high", "medium", "low", "info")
 """How severe a policy says it is, the worst first; "" where it does not say."""
+
+
+def rank(severity: str) -> int:
+    """The place of a severity among them; unknown ones stand last."""
+    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
+
+
 REASON_CODES: Mapping[str, int] = {
     # k8s.io/apiserver pkg/admission/plugin/policy/validating/plugin.go, reasonToCode; BadRequest is this project's own
     "Unauthorized": 401,

@@ -38,6 +38,12 @@ def test_a_rule_takes_from_its_group_what_it_does_not_say(tmp_path):
     assert found["pods/second"].level == "warn"
 
 
+def test_a_rule_that_warns_is_of_medium_severity_unless_it_says_otherwise(tmp_path):
+    third = "  third: {title: A third., why: It is untidy., level: warn, severity: low}\n"
+    found = read(tmp_path, GOOD + third)
+    assert [rule.severity for rule in found.values()] == ["", "medium", "low"]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -52,6 +58,10 @@ def test_a_rule_takes_from_its_group_what_it_does_not_say(tmp_path):
                 "4: rules.a.level: must be one of deny, warn",
                 "5: rules.B: must be a name of lower case letters, digits and dashes",
             ],
+        ),
+        (
+            "group: pods\nsource: s\nrules: {a: {title: T, why: W, severity: bad}}",
+            ["3: rules.a.severity: must be one of critical, high, medium, low, info"],
         ),
         ("group: pods\nsource: s\nrules: {a: {title: 1, why: W}}", ["3: rules.a.title: must be a text"]),
         (

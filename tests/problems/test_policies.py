@@ -29,7 +29,9 @@ EVERY = """
 """
 
 
-def policies(validations=EVERY, annotations="", *, checks="shop", resources="configmaps", variables="[]", rules=(), absent="Deny"):
+def policies(
+    validations=EVERY, annotations="", *, checks="shop", resources="configmaps", variables="[]", rules=(), absent="Deny"
+):
     text = f"""
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -89,6 +91,16 @@ def test_a_problem_that_only_warns_does_not_deny():
     assert (decision.action, decision.actions, codes(decision)) == ("deny", ("Warn",), ["shop/price-round"])
 
 
+def test_a_decision_is_as_severe_as_the_worst_of_its_rules():
+    found = policies(annotations="claimgate.dev/severity: high")
+    denied, warned = said(found, article(), param()), said(found, article(price="1.5"), param())
+    assert [each.severity for each in (*denied, *warned)] == ["high", "medium"]
+    assert [found.validating[0].severity_of(f"shop/{rule}") for rule in ("shelf-exists", "price-round")] == [
+        "high",
+        "medium",
+    ]
+
+
 def test_one_decision_denies_and_one_warns():
     found = policies(annotations="claimgate.dev/missing: deny")
     denied, warned = said(found, article(price="1", shelf="s", label="l"), param())
@@ -117,7 +129,7 @@ def test_without_its_param_a_policy_does_what_the_catalogue_says():
 
 
 def test_without_its_param_a_policy_reads_it_as_empty():
-    written = "- expression: params.?data.?shop.orValue(\"\") == \"closed\" || problems.size() == 0"
+    written = '- expression: params.?data.?shop.orValue("") == "closed" || problems.size() == 0'
     (decision,) = said(policies(written, absent="Allow"), article())
     assert (decision.action, decision.evaluation) == ("deny", "deny")
 

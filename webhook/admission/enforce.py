@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from webhook.attributes import JSON, Attributes
-from webhook.decisions import SEVERITIES, Decision, Status, ValidationAction, Verdict
+from webhook.decisions import Decision, Status, ValidationAction, Verdict, rank
 from webhook.problems import text
 from webhook.wording import counted
 
@@ -64,17 +64,13 @@ def own_text(denied: Sequence[Decision]) -> str:
 
 def _sentences(decisions: Iterable[Decision]) -> Iterator[str]:
     """What decisions say, each problem for itself, with the rule that says so."""
-    for decision in sorted(decisions, key=_severity):
+    for decision in sorted(decisions, key=lambda decision: rank(decision.severity)):
         for problem in decision.problems:
             yield f"{text.sentence(problem)} ({problem.code})"
         if not decision.problems:
             rule = decision.rule or decision.policy
             said = text.ended(decision.message, MAX_MESSAGE - _SUFFIX)
             yield f"{said} ({rule if '/' in rule else f'policy {rule}'})"
-
-
-def _severity(decision: Decision) -> int:
-    return SEVERITIES.index(decision.severity) if decision.severity in SEVERITIES else len(SEVERITIES)
 
 
 def native_text(decision: Decision, attributes: Attributes) -> str:

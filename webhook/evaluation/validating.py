@@ -18,7 +18,7 @@ from webhook.attributes import JSON, Attributes, Phase
 from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
-from webhook.decisions import Decision, ValidationAction
+from webhook.decisions import Decision, ValidationAction, rank
 from webhook.errors import BindingError, BudgetExceeded, EvaluationError, LookupFailed
 from webhook.evaluation import audit_annotations as auditannotations
 from webhook.evaluation import params
@@ -280,6 +280,7 @@ class _Invocation:
             rule=located[0].code,
             path=located[0].path,
             message=wording.message(located, MAX_BYTES),
+            severity=min(map(self.policy.severity_of, dict.fromkeys(each.code for each in kept)), key=rank),
             problems=located,
             missing=tuple(dict.fromkeys(each for problem in located for each in problem.missing)),
         )

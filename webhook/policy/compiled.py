@@ -187,6 +187,11 @@ class Policy:
         """The id of a validation; the policy's name where nobody gave it one, and for the policy as a whole."""
         return self.named[index].id if index is not None and self.named else self.name
 
+    def severity_of(self, code: str) -> str:
+        """How severe it is to break a rule of the catalogue, or another one."""
+        rule = self.catalogue.get(code)
+        return (rule and rule.severity) or self.severity
+
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """The matchConditions."""

@@ -2,7 +2,8 @@
 
 A group of checks declares its rules once, in the `problems.yaml` of its package; policies that are CEL alone declare
 those of their validations in `rules.yaml` (policy_rules.py). A rule's id, `group/rule`, is stable: users see it in
-messages and reports, and name it in params. Rules stand in the order of their importance.
+messages and reports, and name it in params. Rules stand in the order of their importance. A rule that only warns is of
+medium severity unless it says otherwise, one that denies as severe as its policy.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from webhook import yamlfile
+from webhook.decisions import SEVERITIES
 from webhook.errors import InputError, Problem
 from webhook.paths import FieldPath, render
 
@@ -37,6 +39,7 @@ class Rule:
         source: where the rule comes from: repository, version and file, or a page.
         function: the function in that file; "" where the source says enough.
         level: what is done about it unless a site says otherwise; a policy's bindings decide for rules of its own.
+        severity: how severe it is to break it; "" where the policy says so for all its rules.
     """
 
     group: str
@@ -47,6 +50,7 @@ class Rule:
     source: str
     function: str = ""
     level: Level = "deny"
+    severity: str = ""
 
     @property
     def id(self) -> str:
@@ -119,16 +123,20 @@ class Reading:
         wrong += [(name, "is required") for name in _REQUIRED if texts[name] == ""]
         if given.get("level", "deny") not in LEVELS:
             wrong.append(("level", f"must be one of {', '.join(LEVELS)}"))
+        if given.get("severity", "info") not in SEVERITIES:
+            wrong.append(("severity", f"must be one of {', '.join(SEVERITIES)}"))
         for name, message in wrong:
             self.refuse(document, (*path, name), message)
         if wrong:
             return None
         tidy = {name: " ".join(text.split()) for name, text in texts.items()}
-        return Rule(group=given["group"], name=given["name"], level=given.get("level", "deny"), **tidy)
+        level = given.get("level", "deny")
+        severity = given.get("severity") or ("medium" if level == "warn" else "")
+        return Rule(group=given["group"], name=given["name"], level=level, severity=severity, **tidy)
 
 
 _GROUP: Final = ("group", "refused_by", "source", "level", "rules")
-_RULE: Final = (*_TEXTS, "level")
+_RULE: Final = (*_TEXTS, "level", "severity")
 
 
 def _group(document: yamlfile.Document, reading: Reading) -> Iterator[Rule]:

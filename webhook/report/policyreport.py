@@ -68,11 +68,11 @@ def _object(namespace: str, findings: Sequence[Finding]) -> JSON:
 
 
 def _result(finding: Finding) -> dict[str, Any]:
-    decision = finding.decision
+    decision, severity = finding.decision, finding.rule.severity or finding.decision.severity
     optional = {
         "rule": _rule(finding),
         "category": decision.category,
-        "severity": decision.severity if decision.severity in SEVERITIES else "",  # the schema's closed set
+        "severity": severity if severity in SEVERITIES else "",  # the schema's closed set
         "message": finding.message,
     }
     return {

@@ -47,7 +47,7 @@ def _rule(policy: Policy, name: str, description: str) -> Rule:
         id=name,
         policy=policy.name,
         description=description,
-        severity=policy.severity,
+        severity=policy.severity_of(name),
         category=policy.category,
         docs=policy.docs,
     )
