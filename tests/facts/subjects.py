@@ -12,6 +12,7 @@ from webhook.facts.assumptions import Assumptions
 from webhook.facts.fact import Result
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
+from webhook.schema import decode_object
 from webhook.workloads.table import load
 
 TABLE = load()
@@ -26,15 +27,17 @@ def subject(
     trainer: tuple[int, int] = (2, 3),
     resources: tuple[tuple[str, str], ...] = (),
 ) -> Subject:
-    """An object of a request, in a cluster of some objects; null is one that is deleted."""
+    """An object of a request, decoded, in a cluster of some objects; null is one that is deleted."""
     attributes = fixtures.attributes_of_object(obj or POD, TABLE.row)
+    decoded = decode_object(obj, attributes.kind)
     return Subject(
-        object=obj,
-        old_object=old,
+        object=decoded.value,
+        old_object=decode_object(old, attributes.kind).value,
         attributes=attributes,
         cluster=View(cluster or FilesCluster(context), attributes.namespace),
         table=TABLE,
         assumptions=Assumptions(trainer=trainer, resources=resources),
+        omitted=frozenset(decoded.unfilled),
     )
 
 

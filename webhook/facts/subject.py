@@ -18,7 +18,7 @@ from webhook.facts.fact import Result
 from webhook.facts.registry import SHIPPED, Registry
 from webhook.facts.view import View
 from webhook.paths import FieldPath
-from webhook.schema import Mismatch
+from webhook.schema import Mismatch, decode_object
 from webhook.workloads.table import Table
 
 _T = TypeVar("_T")
@@ -104,9 +104,10 @@ class Subject:
         return cast("_T", self._results[compute])
 
     def inner(self, obj: JSON) -> Subject:
-        """An object inside this one, as if it stood alone."""
+        """An object inside this one, decoded as if it stood alone."""
+        group, version, kind = (*str(obj["apiVersion"]).rpartition("/")[::2], str(obj["kind"]))
         return Subject(
-            object=obj,
+            object=decode_object(obj, GroupVersionKind(group, version, kind), self.deadline).value,
             old_object=None,
             attributes=self.attributes,
             cluster=self.cluster,

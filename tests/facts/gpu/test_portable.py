@@ -65,11 +65,6 @@ def test_what_is_no_quantity_is_named(value: JSON, found: str) -> None:
     assert fact["asks"] == []
 
 
-@pytest.mark.parametrize("other", [[], "2 GPUs", {"limits": "2"}, {"requests": []}])
-def test_resources_of_another_type_are_left_to_the_schema(other: JSON) -> None:
-    assert portable(pod({"limits": {"gpu": 1}}, other))["paths"] == []
-
-
 @pytest.mark.parametrize(
     ("resources", "equal", "every", "at"),
     [

@@ -68,8 +68,7 @@ def _places(obj: JSON, subject: Subject) -> Iterator[Place]:
     if not isinstance(obj, dict):
         return
     if group_kind(obj) == ("", "Pod"):
-        places = [*_in_template(obj, (), is_windows=_is_windows(obj))]
-        yield from places if all(map(_has_type, places)) else ()
+        yield from _in_template(obj, (), is_windows=_is_windows(obj))
         return
     for path, root in _roots(obj, subject):
         for field in resource_fields(root, subject.table):
@@ -100,12 +99,6 @@ def _in_template(template: JSON, path: FieldPath, *, is_windows: bool, is_patch:
     for container in containers(template):
         if (resources := container.value.get("resources")) is not None:
             yield Place((*path, *container.path, "resources"), resources, is_windows, is_patch)
-
-
-def _has_type(place: Place) -> bool:
-    """Whether limits and requests are maps: what has another type is left to the schema of Pods."""
-    resources = place.resources
-    return isinstance(resources, dict) and all(isinstance(resources.get(side), dict | None) for side in SIDES)
 
 
 def _is_windows(template: JSON) -> bool:

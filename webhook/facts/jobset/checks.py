@@ -8,11 +8,9 @@ from typing import Final
 from webhook.facts.check import Check
 from webhook.facts.jobset.job_set import JobSet
 from webhook.facts.jobset.validation import validate_create
-from webhook.facts.pods.containers import mapping
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.generated_job_set import validate_generated_job_set
 from webhook.facts.trainer.lookups import GROUP, RUNTIMES
-from webhook.facts.typed import typed
 from webhook.paths import get
 from webhook.problem import Problem
 
@@ -21,13 +19,13 @@ _RUNTIME: Final = ("spec", "template", "spec")
 
 def job_set(subject: Subject) -> Iterator[Problem]:
     """What JobSet refuses of a JobSet."""
-    spec = mapping(get(typed(subject), ("spec",)))
+    spec = get(subject.object, ("spec",), {})
     yield from validate_create(JobSet(spec=spec, at=("spec",), deadline=subject.deadline))
 
 
 def runtime(subject: Subject) -> Iterator[Problem]:
     """What JobSet refuses of the JobSet of every TrainJob of a runtime, whose pods a TrainJob counts."""
-    spec = mapping(get(typed(subject), _RUNTIME))
+    spec = get(subject.object, _RUNTIME, {})
     yield from validate_create(JobSet(spec=spec, at=_RUNTIME, is_counted=False, deadline=subject.deadline))
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import items, text
 from webhook.paths import FieldPath
 
 problem: Final = Group("job-set").problem
@@ -32,11 +31,11 @@ class JobSet:
     deadline: Deadline = field(default_factory=Deadline)
 
     @property
-    def jobs(self) -> Sequence[JSON]:
+    def jobs(self) -> JSON:
         """The replicated jobs."""
-        return items(self.spec.get("replicatedJobs"))
+        return self.spec.get("replicatedJobs", [])
 
     def places(self) -> Mapping[str, int]:
         """The index of the first replicated job of each name."""
         last = len(self.jobs) - 1
-        return {text(job.get("name")): last - back for back, job in enumerate(self.deadline.paced(reversed(self.jobs)))}
+        return {job.get("name", ""): last - back for back, job in enumerate(self.deadline.paced(reversed(self.jobs)))}

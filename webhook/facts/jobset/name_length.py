@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 from webhook.attributes import JSON
 from webhook.facts.jobset.volume_claims import claim_templates
-from webhook.facts.pods.containers import items, mapping, text, whole
 from webhook.paths import get
 
 MOST = 63
@@ -26,10 +25,10 @@ def limit(spec: JSON) -> tuple[int, str, str]:
 
 
 def _limits(spec: JSON) -> Iterator[tuple[int, str, str]]:
-    for job in items(get(spec, ("replicatedJobs",))):
-        name, highest = text(get(job, ("name",))), replicas(job) - 1
-        template = mapping(get(job, ("template", "spec")))
-        pods = whole(template.get("completions"))
+    for job in get(spec, ("replicatedJobs",), []):
+        name, highest = get(job, ("name",), ""), replicas(job) - 1
+        template = get(job, ("template", "spec"), {})
+        pods = template.get("completions")
         if pods is not None and template.get("completionMode") in (None, "Indexed"):
             yield MOST - len(f"-{name}-{highest}-{pods - 1}-abcde"), "pod", name
         else:
@@ -37,25 +36,24 @@ def _limits(spec: JSON) -> Iterator[tuple[int, str, str]]:
     for claim in sorted(claim_templates(spec)):
         yield MOST - len(f"{claim}-"), "claim", claim
     coordinator = get(spec, ("coordinator",))
-    if isinstance(coordinator, dict):
-        yield _coordinated(coordinator, text(get(spec, ("network", "subdomain"))))
+    if coordinator is not None:
+        yield _coordinated(coordinator, get(spec, ("network", "subdomain"), ""))
 
 
 def _coordinated(coordinator: JSON, subdomain: str) -> tuple[int, str, str]:
     """Without a subdomain, the label's value has the name twice."""
-    job = text(coordinator.get("replicatedJob"))
-    indexes = (whole(coordinator.get(field)) or 0 for field in ("jobIndex", "podIndex"))
+    job = coordinator.get("replicatedJob", "")
+    indexes = (coordinator.get(field) or 0 for field in ("jobIndex", "podIndex"))
     remaining = MOST - len("-".join(("", job, *map(str, indexes)))) - 1
     return (remaining - len(subdomain) if subdomain else remaining // 2), "coordinator", job
 
 
 def replicas(job: JSON) -> int:
     """How often a replicated job is made."""
-    count = whole(get(job, ("replicas",)))
-    return 1 if count is None else count
+    return int(get(job, ("replicas",), 1))
 
 
 def length(obj: JSON) -> int:
     """Of an object's name, or of the one that generateName will make (k8s.io/apiserver pkg/storage/names)."""
-    prefix = text(get(obj, ("metadata", "generateName")))
-    return len(text(get(obj, ("metadata", "name")))) or (min(len(prefix), MOST - 5) + 5 if prefix else 0)
+    prefix = get(obj, ("metadata", "generateName"), "")
+    return len(get(obj, ("metadata", "name"), "")) or (min(len(prefix), MOST - 5) + 5 if prefix else 0)

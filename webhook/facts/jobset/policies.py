@@ -13,7 +13,6 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.jobset.job_set import JobSet, problem
-from webhook.facts.pods.containers import items, mapping, text, whole
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -29,16 +28,15 @@ _MOST_RESTARTED: Final = 1024
 def validate_success_policy(job_set: JobSet) -> Iterator[Problem]:
     """Its targets are replicated jobs."""
     at = ("successPolicy", "targetReplicatedJobs")
-    yield from _validate_targets(get(job_set.spec, at), job_set, (*job_set.at, *at))
+    yield from _validate_targets(get(job_set.spec, at, []), job_set, (*job_set.at, *at))
 
 
-def _validate_targets(targets: JSON, job_set: JobSet, at: FieldPath) -> Iterator[Problem]:
+def _validate_targets(targets: Sequence[str], job_set: JobSet, at: FieldPath) -> Iterator[Problem]:
     known: Collection[str] = job_set.places() if targets else ()
-    for index, target in enumerate(job_set.deadline.paced(items(targets))):
-        name = text(target)
-        if name not in known and not is_placeholder(name):
+    for index, target in enumerate(job_set.deadline.paced(targets)):
+        if target not in known and not is_placeholder(target):
             message = "must be the name of a replicated job"
-            yield problem("target-exists", (*at, index), message, "correct the name", found=f"`{name}`")
+            yield problem("target-exists", (*at, index), message, "correct the name", found=f"`{target}`")
 
 
 def validate_startup_policy(job_set: JobSet) -> Iterator[Problem]:
@@ -51,15 +49,15 @@ def validate_startup_policy(job_set: JobSet) -> Iterator[Problem]:
 
 def validate_failure_policy(job_set: JobSet) -> Iterator[Problem]:
     """Rules with names, targets and reasons that JobSet knows."""
-    policy, at = mapping(job_set.spec.get("failurePolicy")), (*job_set.at, "failurePolicy")
-    rules = items(policy.get("rules"))
+    policy, at = job_set.spec.get("failurePolicy", {}), (*job_set.at, "failurePolicy")
+    rules = policy.get("rules", [])
     called: set[str] = set()
     for index, rule in enumerate(job_set.deadline.paced(rules)):
         place = (*at, "rules", index)
-        name = text(rule.get("name")) or f"failurePolicyRule{index}"
+        name = rule.get("name", "") or f"failurePolicyRule{index}"
         yield from _validate_rule_name(name, called, (*place, "name"))
         called.add(name)
-        targets = rule.get("targetReplicatedJobs")
+        targets = rule.get("targetReplicatedJobs", [])
         yield from _validate_targets(targets, job_set, (*place, "targetReplicatedJobs"))
         yield from _validate_reasons(rule, job_set, (*place, "onJobFailureReasons"))
     yield from _validate_alpha_features(policy, rules, job_set, at)
@@ -75,8 +73,8 @@ def _validate_rule_name(name: str, called: Collection[str], path: FieldPath) -> 
 
 
 def _validate_reasons(rule: JSON, job_set: JobSet, at: FieldPath) -> Iterator[Problem]:
-    for index, reason in enumerate(job_set.deadline.paced(items(rule.get("onJobFailureReasons")))):
-        if reason not in _REASONS and not is_placeholder(text(reason)):
+    for index, reason in enumerate(job_set.deadline.paced(rule.get("onJobFailureReasons", []))):
+        if reason not in _REASONS and not is_placeholder(reason):
             message = "must be a reason why a Job fails"
             fix = f"use one of {', '.join(_REASONS)}"
             yield problem("failure-reason", (*at, index), message, fix, found=f"`{reason}`")
@@ -87,7 +85,7 @@ def _validate_alpha_features(policy: JSON, rules: Sequence[JSON], job_set: JobSe
     if policy.get("restartStrategy") == "InPlaceRestart":
         yield _alpha((*at, "restartStrategy"), "InPlaceRestart")
     for index, rule in enumerate(rules):
-        action = text(rule.get("action"))
+        action = rule.get("action", "")
         if action in _GATED:
             yield _alpha((*at, "rules", index, "action"), action)
             yield from _validate_restarts(job_set, action)
@@ -101,7 +99,7 @@ def _alpha(path: FieldPath, name: str) -> Problem:
 
 def _validate_restarts(job_set: JobSet, action: str) -> Iterator[Problem]:
     for index, job in enumerate(job_set.deadline.paced(job_set.jobs)):
-        replicas = whole(job.get("replicas")) or 1
+        replicas = job.get("replicas") or 1
         if replicas > _MOST_RESTARTED:
             message = f"must not be above {_MOST_RESTARTED} because {action} counts the restarts of each"
             path = (*job_set.at, "replicatedJobs", index, "replicas")
@@ -111,7 +109,7 @@ def _validate_restarts(job_set: JobSet, action: str) -> Iterator[Problem]:
 def validate_coordinator(job_set: JobSet) -> Iterator[Problem]:
     """It is a pod of a replicated job that counts its pods."""
     coordinator, at = job_set.spec.get("coordinator"), (*job_set.at, "coordinator")
-    if not isinstance(coordinator, dict) or is_placeholder(name := text(coordinator.get("replicatedJob"))):
+    if coordinator is None or is_placeholder(name := coordinator.get("replicatedJob", "")):
         return
     index = job_set.places().get(name)
     if index is None:
@@ -122,15 +120,15 @@ def validate_coordinator(job_set: JobSet) -> Iterator[Problem]:
 
 
 def _validate_coordinator_pod(coordinator: JSON, job: JSON, at: FieldPath) -> Iterator[Problem]:
-    spec, name = mapping(get(job, ("template", "spec"))), text(job.get("name"))
-    completions, replicas = whole(spec.get("completions")), whole(job.get("replicas"))
+    spec, name = get(job, ("template", "spec"), {}), job.get("name", "")
+    completions, replicas = spec.get("completions"), job.get("replicas")
     if completions is None or spec.get("completionMode") not in (None, "Indexed"):
         message = "must be a replicated job with completions and completionMode Indexed"
         fix = "set them in its Job template"
         yield problem("coordinator-indexed", (*at, "replicatedJob"), message, fix, found=f"`{name}`")
         return
     for field, most in (("jobIndex", 1 if replicas is None else replicas), ("podIndex", completions)):
-        index = whole(coordinator.get(field)) or 0
+        index = coordinator.get(field) or 0
         if not 0 <= index < most:
             message = f"must be below {most}, the number in replicated job `{name}`"
             fix = f"use 0 to {most - 1}" if most > 1 else "use 0"

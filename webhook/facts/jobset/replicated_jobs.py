@@ -11,7 +11,6 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.jobset.job_set import JobSet, problem
-from webhook.facts.pods.containers import items, text, whole
 from webhook.names import dns1035_label, dns1123_label
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
@@ -23,7 +22,7 @@ _MOST_PODS: Final = 2**31 - 1
 
 def validate_network(job_set: JobSet) -> Iterator[Problem]:
     """The subdomain is the name of a Service."""
-    name = text(get(job_set.spec, ("network", "subdomain")))
+    name = get(job_set.spec, ("network", "subdomain"), "")
     if name and dns1035_label(name) and not is_placeholder(name):
         message = "must be a DNS label of RFC 1035 because a Service is named after it"
         path = (*job_set.at, "network", "subdomain")
@@ -37,15 +36,15 @@ def validate_replicated_jobs(job_set: JobSet) -> Iterator[Problem]:
         at = (*job_set.at, "replicatedJobs", index)
         yield from _validate_names(job, at)
         yield from _validate_pods(job, at)
-        for place, other in enumerate(job_set.deadline.paced(items(job.get("dependsOn")))):
-            wanted = text(other.get("name"))
+        for place, other in enumerate(job_set.deadline.paced(job.get("dependsOn", []))):
+            wanted = other.get("name", "")
             if not is_placeholder(wanted) and places.get(wanted, index) >= index:
                 yield _dependency(wanted, index, is_there=wanted in places, path=(*at, "dependsOn", place, "name"))
 
 
 def _validate_names(job: JSON, at: FieldPath) -> Iterator[Problem]:
     """The name is a part of `<name>-<job>-0`, so it may begin with a digit."""
-    name, group = text(job.get("name")), text(job.get("groupName"))
+    name, group = job.get("name", ""), job.get("groupName", "")
     if name and dns1123_label(name) and not is_placeholder(name):
         message = "must be a DNS label because jobs and pods are named after it"
         yield problem("dns-label", (*at, "name"), message, LETTERS, found=f"`{name}`")
@@ -55,7 +54,7 @@ def _validate_names(job: JSON, at: FieldPath) -> Iterator[Problem]:
 
 
 def _validate_pods(job: JSON, at: FieldPath) -> Iterator[Problem]:
-    replicas, pods = whole(job.get("replicas")), whole(get(job, ("template", "spec", "parallelism")))
+    replicas, pods = job.get("replicas"), get(job, ("template", "spec", "parallelism"))
     if replicas is not None and pods is not None and replicas * pods > _MOST_PODS:
         message = f"must not make more than {_MOST_PODS} pods together with the parallelism of {pods}"
         yield problem("most-pods", (*at, "replicas"), message, "ask for fewer pods", found=f"`{replicas}`")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from webhook.attributes import JSON
 from webhook.facts.jobset.job_set import JobSet, problem
-from webhook.facts.pods.containers import containers, items, names, text
+from webhook.facts.pods.containers import containers, names
 from webhook.names import dns1123_subdomain
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
@@ -22,29 +22,29 @@ _POD = ("template", "spec", "template")
 def claim_templates(spec: JSON) -> frozenset[str]:
     """The names of the volumes that volumeClaimPolicies add to pods."""
     return frozenset(
-        text(get(template, ("metadata", "name")))
-        for policy in items(get(spec, ("volumeClaimPolicies",)))
-        for template in items(get(policy, ("templates",)))
+        get(template, ("metadata", "name"), "")
+        for policy in get(spec, ("volumeClaimPolicies",), [])
+        for template in get(policy, ("templates",), [])
     )
 
 
 def validate_volume_claim_policies(job_set: JobSet) -> Iterator[Problem]:
     """One name each, mounted somewhere, and no volume of that name in a pod."""
-    policies = items(job_set.spec.get("volumeClaimPolicies"))
+    policies = job_set.spec.get("volumeClaimPolicies", [])
     pods = _Pods.of(job_set) if policies else _Pods({}, set())
     seen: set[str] = set()
     for index, policy in enumerate(job_set.deadline.paced(policies)):
-        for place, template in enumerate(job_set.deadline.paced(items(policy.get("templates")))):
+        for place, template in enumerate(job_set.deadline.paced(policy.get("templates", []))):
             at = (*job_set.at, "volumeClaimPolicies", index, "templates", place, "metadata")
             yield from _validate_namespace(template, (*at, "namespace"))
-            name = text(get(template, ("metadata", "name")))
+            name = get(template, ("metadata", "name"), "")
             if not is_placeholder(name):
                 yield from _validate_name(name, seen, pods, (*at, "name"))
                 seen.add(name)
 
 
 def _validate_namespace(template: JSON, path: FieldPath) -> Iterator[Problem]:
-    if text(get(template, ("metadata", "namespace"))):
+    if get(template, ("metadata", "namespace"), ""):
         message = "must not be set because the claims are made in the namespace of the JobSet"
         yield problem("claim-namespace", path, message, "remove it")
 
@@ -82,7 +82,7 @@ class _Pods:
         for job in paced(job_set.jobs):
             template: Mapping[str, JSON] = get(job, _POD) or {}
             for name in dict.fromkeys(paced(names(get(template, ("spec", "volumes"))))):
-                made.volumes.setdefault(name, []).append(text(job.get("name")))
+                made.volumes.setdefault(name, []).append(job.get("name", ""))
             for container in paced(containers(template)):
                 made.mounted.update(paced(names(container.value.get("volumeMounts"))))
         return made

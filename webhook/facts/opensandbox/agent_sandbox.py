@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from webhook.facts.opensandbox.sandbox import Sandbox, problem
-from webhook.facts.pods.containers import items, text
 from webhook.paths import FieldPath, get
 from webhook.problem import Problem
 
@@ -19,11 +18,11 @@ def validate_claim_names(sandbox: Sandbox) -> Iterator[Problem]:
     """Each claim once in each container."""
     for part in ("containers", "initContainers"):
         at: FieldPath = ("podTemplate", "spec", part)
-        for index, container in enumerate(sandbox.deadline.each(items(get(sandbox.spec, at)))):
+        for index, container in enumerate(sandbox.deadline.each(get(sandbox.spec, at, []))):
             first: dict[str, int] = {}
-            claims = items(get(container, ("resources", "claims")))
+            claims = get(container, ("resources", "claims"), [])
             for place, claim in enumerate(sandbox.deadline.each(claims)):
-                name = text(claim.get("name"))
+                name = claim.get("name", "")
                 if name and first.setdefault(name, place) != place:
                     path = ("spec", *at, index, "resources", "claims", place, "name")
                     message = (

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.opensandbox.sandbox import Sandbox, problem
-from webhook.facts.pods.containers import items, mapping, text
 from webhook.paths import FieldPath, get
 from webhook.problem import Problem
 
@@ -35,14 +34,14 @@ def validate_pods(batch: Sandbox) -> Iterator[Problem]:
 
 def advise_ignored_fields(batch: Sandbox) -> Iterator[Problem]:
     """Fields that the controller does not read next to others."""
-    pool, patches = text(batch.spec.get("poolRef")), items(batch.spec.get("shardTaskPatches"))
+    pool, patches = batch.spec.get("poolRef", ""), batch.spec.get("shardTaskPatches", [])
     for name in () if not pool else ("shardPatches",) if pool == ANY_POOL else ("template", "shardPatches"):
         if batch.has(name) and batch.spec.get(name, True):  # an empty one says nothing
             message = f"is ignored because spec.poolRef `{pool}` uses the pods of a Pool as they are"
             yield problem("ignored-with-pool", ("spec", name), message, "set it in the Pool, or remove poolRef")
     count = replicas(batch)
     for name in ("shardTaskPatches",) if pool else ("shardPatches", "shardTaskPatches"):
-        if len(items(batch.spec.get(name))) > count:
+        if len(batch.spec.get(name, [])) > count:
             message = f"is ignored because spec.replicas is {count}"
             yield problem("unused-patches", ("spec", name, count), message, "raise replicas, or remove the patch")
     if patches and not batch.has("taskTemplate"):
@@ -54,10 +53,10 @@ def advise_requests(batch: Sandbox) -> Iterator[Problem]:
     """Limits where a Pool is chosen: predicate_resource.go of poolassign adds up requests, which nobody fills in."""
     if batch.spec.get("poolRef") != ANY_POOL:
         return
-    for index, container in enumerate(batch.deadline.each(items(get(batch.spec, CONTAINERS)))):
-        resources = mapping(container.get("resources"))
-        for name in batch.deadline.each(mapping(resources.get("limits"))):
-            if "/" in name and name not in mapping(resources.get("requests")):
+    for index, container in enumerate(batch.deadline.each(get(batch.spec, CONTAINERS, []))):
+        resources = container.get("resources", {})
+        for name in batch.deadline.each(resources.get("limits", {})):
+            if "/" in name and name not in resources.get("requests", {}):
                 path = ("spec", *CONTAINERS, index, "resources", "limits", name)
                 message = "does not choose a Pool because spec.poolRef `*` compares requests alone"
                 yield problem("limits-choose-no-pool", path, message, "set the request too")

@@ -8,22 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from webhook.facts.opensandbox.sandbox import Sandbox, problem
-from webhook.facts.pods.containers import mapping, whole
 from webhook.problem import Problem
 
 
 def validate_pool_template(pool: Sandbox) -> Iterator[Problem]:
     """A Pool that may have pods has a template."""
     capacity = pool.spec.get("capacitySpec")
-    if not pool.has("template") and capacity is not None and mapping(capacity).get("poolMax", 0) != 0:
+    if not pool.has("template") and capacity is not None and capacity.get("poolMax", 0) != 0:
         message = "must be set because the Pool creates its pods from it"
         yield problem("pool-template", ("spec", "template"), message, "set a pod template")
 
 
 def advise_capacity(pool: Sandbox) -> Iterator[Problem]:
     """Sizes that exclude each other."""
-    capacity = mapping(pool.spec.get("capacitySpec"))
-    sizes = [whole(capacity.get(name)) for name in ("bufferMin", "bufferMax", "poolMin", "poolMax")]
+    capacity = pool.spec.get("capacitySpec", {})
+    sizes = [capacity.get(name) for name in ("bufferMin", "bufferMax", "poolMin", "poolMax")]
     if None in sizes:
         return
     least, most, smallest, largest = (size or 0 for size in sizes)

@@ -11,11 +11,9 @@ from typing import Final
 
 from webhook.attributes import JSON, Operation
 from webhook.deadline import Deadline
-from webhook.facts.pods.containers import mapping
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, get, render
 from webhook.problem import Problem
-from webhook.schema import decode_object
 
 OPENSANDBOX: Final = "sandbox.opensandbox.io"
 AGENTS: Final = "agents.x-k8s.io"
@@ -54,13 +52,11 @@ class Sandbox:
 
 def read_sandbox(subject: Subject) -> Sandbox:
     """The object that a subject is."""
-    decoded = decode_object(subject.object, subject.attributes.kind, subject.deadline)
-    before = decode_object(subject.old_object, subject.attributes.kind, subject.deadline)
     is_update = subject.attributes.operation == Operation.UPDATE
     return Sandbox(
-        spec=mapping(get(decoded.value, ("spec",))),
-        old=mapping(get(before.value, ("spec",))) if is_update else None,
-        omitted=subject.omitted.union(decoded.unfilled),
+        spec=get(subject.object, ("spec",), {}),
+        old=get(subject.old_object, ("spec",), {}) if is_update else None,
+        omitted=subject.omitted,
         deadline=subject.deadline,
     )
 

@@ -14,7 +14,6 @@ from webhook import quantity
 from webhook.attributes import JSON
 from webhook.facts.opensandbox.batch_sandbox import CONTAINERS
 from webhook.facts.opensandbox.sandbox import Sandbox, problem
-from webhook.facts.pods.containers import items, mapping
 from webhook.paths import FieldPath, get
 from webhook.problem import Problem
 
@@ -25,13 +24,13 @@ _VARIABLES: Final[Mapping[str, str]] = {"CPU_CORES": "2", "RAM_SIZE": "4G", "DIS
 
 def advise_windows(sandbox: Sandbox) -> Iterator[Problem]:
     """Devices that Windows cannot see, less than it needs, and a restart policy that ends its installation."""
-    pod, each = mapping(get(sandbox.spec, ("template", "spec"))), sandbox.deadline.each
-    if not any(mapping(volume).get("name") == _VOLUME for volume in each(items(pod.get("volumes")))):
+    pod, each = get(sandbox.spec, ("template", "spec"), {}), sandbox.deadline.each
+    if not any(volume.get("name") == _VOLUME for volume in each(pod.get("volumes", []))):
         return
-    containers = items(pod.get("containers"))
+    containers = pod.get("containers", [])
     for index, container in enumerate(each(containers)):
         path: FieldPath = ("spec", *CONTAINERS, index, "resources", "limits")
-        for name in each(mapping(get(container, ("resources", "limits")))):
+        for name in each(get(container, ("resources", "limits"), {})):
             if name == "gpu" or ("/" in name and "kubernetes.io/" not in name):
                 message = "is not visible to Windows, which runs as a guest of QEMU here"
                 yield problem("windows-device", (*path, name), message, "remove it, so that others can use the device")
@@ -47,10 +46,10 @@ def advise_windows(sandbox: Sandbox) -> Iterator[Problem]:
 
 def _advise_size(container: Mapping[str, JSON], sandbox: Sandbox) -> Iterator[Problem]:
     first: FieldPath = ("spec", *CONTAINERS, 0)
-    limits = mapping(get(container, ("resources", "limits")))
+    limits = get(container, ("resources", "limits"), {})
     for name, least in _LIMITS.items():
         yield from _compare((*first, "resources", "limits", name), limits.get(name), least)
-    for index, variable in enumerate(sandbox.deadline.each(items(container.get("env")))):
+    for index, variable in enumerate(sandbox.deadline.each(container.get("env", []))):
         if variable.get("name") in _VARIABLES:
             yield from _compare((*first, "env", index, "value"), variable.get("value"), _VARIABLES[variable["name"]])
 

@@ -12,13 +12,11 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
 from webhook.facts.trainer import overlays
 from webhook.facts.trainer.overlays import Overlay
 from webhook.facts.trainer.releases import FIXED_GRACE, PATCHES
 from webhook.facts.trainer.running_jobset import active_jobs
-from webhook.facts.typed import typed, typed_before
 from webhook.paths import get
 from webhook.problem import Problem
 from webhook.releases import shown
@@ -34,7 +32,7 @@ _OF_PODS: Final = (
 
 def specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
     """The spec now and before."""
-    return mapping(get(typed(subject), ("spec",))), mapping(get(typed_before(subject), ("spec",)))
+    return get(subject.object, ("spec",), {}), get(subject.old_object, ("spec",), {})
 
 
 def changes_more_than_suspend(subject: Subject) -> bool:
@@ -72,8 +70,8 @@ def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
     release = subject.assumptions.trainer
     if release < PATCHES:
         return
-    before = dict(_overlays(typed_before(subject), subject))
-    for key, overlay in _overlays(typed(subject), subject):
+    before = dict(_overlays(subject.old_object, subject))
+    for key, overlay in _overlays(subject.object, subject):
         old = before.get(key)
         for name in _OF_PODS if old is not None else ():
             is_fixed = name != "terminationGracePeriodSeconds" or release >= FIXED_GRACE
@@ -85,7 +83,7 @@ def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
 def _overlays(obj: JSON, subject: Subject) -> Iterator[tuple[tuple[str, str], Overlay]]:
     """What is laid over pods, by the manager of the patch and the job."""
     layers = overlays.layers(obj, subject.assumptions.trainer)
-    managers = [text(patch.get("manager")) for patch in items(get(obj, ("spec", "runtimePatches")))]
+    managers = [patch.get("manager", "") for patch in get(obj, ("spec", "runtimePatches"), [])]
     for manager, layer in zip(managers, subject.deadline.paced(layers), strict=True):
         for overlay in subject.deadline.paced(layer.overlays):
             yield (manager, overlay.name), overlay

@@ -8,7 +8,6 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS as DEVICES
-from webhook.facts.pods.containers import mapping
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
 from webhook.facts.trainer import (
@@ -33,7 +32,6 @@ from webhook.facts.trainer.runtime_lookup import validate_runtime
 from webhook.facts.trainer.runtime_plugins import RuntimeSpec
 from webhook.facts.trainer.torchtune import validate_torchtune
 from webhook.facts.trainer.train_job import TrainJob, train_job
-from webhook.facts.typed import typed
 from webhook.problem import Problem
 
 _TRAIN_JOB: Final = frozenset(((GROUP, "TrainJob"),))
@@ -134,8 +132,8 @@ def train_job_changes(subject: Subject) -> Iterator[Problem]:
 
 def training_runtime(subject: Subject) -> Iterator[Problem]:
     """What is wrong with a runtime."""
-    obj = typed(subject)
-    runtime = RuntimeSpec(spec=mapping(obj.get("spec")), release=subject.assumptions.trainer, deadline=subject.deadline)
+    obj = subject.object
+    runtime = RuntimeSpec(spec=obj.get("spec", {}), release=subject.assumptions.trainer, deadline=subject.deadline)
     if not runtime_validation.is_overlooked(subject):
         yield from runtime_validation.validate_steps(runtime)
     yield from runtime_validation.validate_ml_policy(runtime)
@@ -149,7 +147,7 @@ def training_runtime(subject: Subject) -> Iterator[Problem]:
 
 
 def _runtime_advice(runtime: RuntimeSpec, subject: Subject) -> Iterator[Problem]:
-    yield from runtime_advice.deprecated(typed(subject))
+    yield from runtime_advice.deprecated(subject.object)
     yield from runtime_advice.no_trainer_step(runtime)
     if subject.old_object is not None and subject.group_kind[1] == "TrainingRuntime":
         yield from runtime_advice.overlooked_steps(runtime)

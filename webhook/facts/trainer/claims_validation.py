@@ -12,7 +12,6 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import items, text
 from webhook.facts.trainer.overlays import Overlay, layers
 from webhook.facts.trainer.releases import CLAIMS
 from webhook.facts.trainer.train_job import TrainJob, name_of
@@ -31,7 +30,7 @@ def validate_resource_claims_per_node(job: TrainJob, *, is_enabled: bool) -> Ite
     """Everything about claims of 2.4; earlier releases do not have the fields."""
     if job.release < CLAIMS:
         return
-    claims = items(job.trainer.get("resourceClaimsPerNode"))
+    claims = job.trainer.get("resourceClaimsPerNode", [])
     called = Counter(name_of(claim) for claim in job.deadline.paced(claims))
     for index, claim in enumerate(job.deadline.paced(claims)):
         yield from _validate_claim(claim, called, f"{_PER_NODE}[{index}]")
@@ -44,7 +43,7 @@ def validate_resource_claims_per_node(job: TrainJob, *, is_enabled: bool) -> Ite
 
 def _validate_claim(claim: JSON, called: Counter[str], at: str) -> Iterator[Problem]:
     name = name_of(claim)
-    if not text(claim.get("resourceClaimTemplateName")):
+    if not claim.get("resourceClaimTemplateName", ""):
         message = f"must name a template for claim `{name}` because Trainer takes no other source here"
         yield problem("claim-template", at, message, "set resourceClaimTemplateName")
     if dns1123_label(name) and not is_placeholder(name):
@@ -71,9 +70,9 @@ def _validate_gate(job: TrainJob, claims: list[JSON]) -> Iterator[Problem]:
 
 
 def _guarded(overlay: Overlay) -> Iterator[str]:
-    for index in range(len(items(overlay.pod.get("resourceClaims")))):
+    for index in range(len(overlay.pod.get("resourceClaims", []))):
         yield f"{overlay.spec_at}.resourceClaims[{index}]"
     for kind in ("containers", "initContainers"):
-        for index, container in enumerate(items(overlay.pod.get(kind))):
-            if items(get(container, ("resources", "claims"))):
+        for index, container in enumerate(overlay.pod.get(kind, [])):
+            if get(container, ("resources", "claims"), []):
                 yield f"{overlay.spec_at}.{kind}[{index}].resources.claims"

@@ -14,7 +14,6 @@ from webhook.attributes import JSON
 from webhook.facts.jobset.job_set import JobSet, problem
 from webhook.facts.jobset.name_length import length, limit
 from webhook.facts.jobset.validation import validate_create
-from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
 from webhook.facts.trainer import overlays
 from webhook.facts.trainer.changes import changes_more_than_suspend
@@ -46,9 +45,9 @@ def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
 
 def _validate_name(job: TrainJob) -> Iterator[Problem]:
     most, of, name = limit(job.merged.spec)
-    metadata, size = mapping(job.object.get("metadata")), length(job.object)
+    metadata, size = job.object.get("metadata", {}), length(job.object)
     field = "name" if metadata.get("name") is not None else "generateName"
-    given = text(metadata.get(field))
+    given = metadata.get(field, "")
     if size > most and not is_placeholder(given):
         message = f"comes to {size} characters, but {_NAMED[of].format(name)} and may have 63"
         yield problem("name-length", f"metadata.{field}", message, f"use at most {most} characters", found=f"`{given}`")
@@ -66,9 +65,9 @@ def _problems(spec: JSON, job: TrainJob) -> Iterator[Problem]:
 
 def _told(found: list[Problem], job: TrainJob) -> Iterator[Problem]:
     patched = overlays.field(job.release)
-    own = {_kind(each) for each in _problems(mapping(get(job.runtime.spec, ("template", "spec"))), job)}
+    own = {_kind(each) for each in _problems(get(job.runtime.spec, ("template", "spec"), {}), job)}
     for each in job.deadline.paced(found):
-        is_own = _kind(each) in own or not items(job.spec.get(patched))
+        is_own = _kind(each) in own or not job.spec.get(patched, [])
         where = f"{each.path} of the JobSet of {job.runtime}"
         said = f"{where} is {each.found} and {each.message}" if each.found else f"{where} {each.message}"
         yield replace(each, path="spec.runtimeRef" if is_own else f"spec.{patched}", found="", message=said)

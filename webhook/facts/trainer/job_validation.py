@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import items, mapping, text, whole
+from webhook.facts.pods.containers import whole
 from webhook.facts.trainer.releases import CLAIMS, INITIALIZER_MOUNT, NUMBERS_ONLY, REFUSES_ZERO
 from webhook.facts.trainer.train_job import TrainJob, name_of
 from webhook.names import dns1035_label
@@ -30,7 +30,7 @@ _SOURCE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.+")
 
 def validate_name(job: TrainJob) -> Iterator[Problem]:
     """trainjob_webhook.go ValidateCreate."""
-    name = text(get(job.object, ("metadata", "name")))
+    name = get(job.object, ("metadata", "name"), "")
     if name and dns1035_label(name) and not is_placeholder(name):
         message = "must be a DNS label of RFC 1035 because the JobSet and its pods are named after it"
         fix = "use at most 63 lower-case letters, digits and dashes, and begin with a letter"
@@ -39,8 +39,8 @@ def validate_name(job: TrainJob) -> Iterator[Problem]:
 
 def validate_runtime_ref(job: TrainJob) -> Iterator[Problem]:
     """Only two kinds are runtimes."""
-    reference = mapping(job.spec.get("runtimeRef"))
-    kind, group = text(reference.get("kind")) or _RUNTIMES[0], text(reference.get("apiGroup")) or _GROUP
+    reference = job.spec.get("runtimeRef", {})
+    kind, group = reference.get("kind", "") or _RUNTIMES[0], reference.get("apiGroup", "") or _GROUP
     if (kind not in _RUNTIMES or group != _GROUP) and not is_placeholder(kind + group):
         fix = "name a ClusterTrainingRuntime or a TrainingRuntime of trainer.kubeflow.org"
         yield problem("runtime-kind", "spec.runtimeRef", "must be a runtime of Trainer", fix, found=f"`{kind}.{group}`")
@@ -49,14 +49,14 @@ def validate_runtime_ref(job: TrainJob) -> Iterator[Problem]:
 def validate_managed_by(job: TrainJob) -> Iterator[Problem]:
     """Only two controllers are known."""
     manager = job.spec.get("managedBy")
-    if isinstance(manager, str) and manager not in _MANAGERS and not is_placeholder(manager):
+    if manager is not None and manager not in _MANAGERS and not is_placeholder(manager):
         fix = "remove it, or set kueue.x-k8s.io/multikueue"
         yield problem("managed-by", "spec.managedBy", "must be a controller of TrainJobs", fix, found=f"`{manager}`")
 
 
 def validate_resource_claims(job: TrainJob) -> Iterator[Problem]:
     """kubeflow/trainer#4027: builder.go copies limits and requests alone."""
-    claims = items(get(job.trainer, ("resourcesPerNode", "claims")))
+    claims = get(job.trainer, ("resourcesPerNode", "claims"), [])
     if claims:
         fix = "name the claim's template in spec.trainer.resourceClaimsPerNode"
         if job.release < CLAIMS:
@@ -84,7 +84,7 @@ def validate_num_proc_per_node(job: TrainJob) -> Iterator[Problem]:
 def validate_sources(job: TrainJob) -> Iterator[Problem]:
     """The initializer chooses by the scheme where to load from."""
     for role in ("dataset", "model") if job.release >= INITIALIZER_MOUNT else ():
-        uri = text(get(job.spec, ("initializer", role, "storageUri")))
+        uri = get(job.spec, ("initializer", role, "storageUri"), "")
         if uri and not _SOURCE.fullmatch(uri) and not is_placeholder(uri):
             message = "must begin with a scheme because the initializer chooses by it where to load from"
             fix = "write it such as hf://organisation/name or s3://bucket/path"

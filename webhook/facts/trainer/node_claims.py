@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from webhook.attributes import JSON
 from webhook.facts.dra.pod_claims import dra
-from webhook.facts.pods.containers import containers, items
+from webhook.facts.pods.containers import containers
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.releases import KEEPS_CLAIMS
 from webhook.facts.trainer.train_job import TrainJob, name_of, train_job
@@ -52,7 +52,7 @@ def _templates(job: TrainJob) -> tuple[PodSet, PodSet]:
     node = job.node_job
     template = get(node, _POD) if node is not None else {"spec": {"resourceClaims": list(_own_claims(job))}}
     is_merged = template is not None and job.release >= KEEPS_CLAIMS
-    per_node = [] if is_merged else items(job.trainer.get("resourceClaimsPerNode"))
+    per_node = [] if is_merged else job.trainer.get("resourceClaimsPerNode", [])
     return (
         PodSet(name=name_of(node), path=(), template=template or {}),
         PodSet(name="", path=("spec", "trainer"), template={"spec": {"resourceClaims": per_node}}),
@@ -62,9 +62,9 @@ def _templates(job: TrainJob) -> tuple[PodSet, PodSet]:
 def _own_claims(job: TrainJob) -> Iterator[JSON]:
     """The claims that a TrainJob's patches carry; of one name the last, as merging would have it."""
     claims: dict[str, JSON] = {}
-    for patch in items(job.spec.get("runtimePatches")):
-        for each in items(get(patch, ("trainingRuntimeSpec", "template", "spec", "replicatedJobs"))):
-            for claim in items(get(each, (*_POD, "spec", "resourceClaims"))):
+    for patch in job.spec.get("runtimePatches", []):
+        for each in get(patch, ("trainingRuntimeSpec", "template", "spec", "replicatedJobs"), []):
+            for claim in get(each, (*_POD, "spec", "resourceClaims"), []):
                 claims[name_of(claim)] = claim
     yield from claims.values()
 

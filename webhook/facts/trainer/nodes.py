@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from webhook.attributes import JSON
-from webhook.facts.pods.containers import items, mapping, whole
 from webhook.paths import get
 
 STEP_LABEL = "trainer.kubeflow.org/trainjob-ancestor-step"
@@ -20,8 +19,8 @@ _TEMPLATE = ("template", "spec")
 
 def step(job: JSON) -> str | None:
     """The step that a replicated job's label names."""
-    step_label = get(job, ("template", "metadata", "labels", STEP_LABEL))
-    return step_label if isinstance(step_label, str) else None
+    found: str | None = get(job, ("template", "metadata", "labels", STEP_LABEL))
+    return found
 
 
 def is_trainer(job: JSON) -> bool:
@@ -36,16 +35,15 @@ def launcher_is_node(policy: JSON) -> bool:
 
 def parallelism(job: JSON) -> int:
     """The pods of one replica of a replicated job, as its template says."""
-    pods = whole(get(job, (*_TEMPLATE, "parallelism")))
-    return 1 if pods is None else pods
+    return int(get(job, (*_TEMPLATE, "parallelism"), 1))
 
 
 def node_count(job: JSON, runtime: JSON) -> int:
     """The nodes that train: what the TrainJob asks for, else what its runtime makes."""
-    asked = whole(get(job, ("spec", "trainer", "numNodes")))
+    asked: int | None = get(job, ("spec", "trainer", "numNodes"))
     if asked is not None:
         return asked
-    policy, jobs = get(runtime, ("mlPolicy",)), items(get(runtime, ("template", "spec", "replicatedJobs")))
+    policy, jobs = get(runtime, ("mlPolicy",)), get(runtime, ("template", "spec", "replicatedJobs"), [])
     if get(policy, ("mpi",)) is not None:
         nodes = next((parallelism(each) for each in jobs if get(each, ("name",)) == "node"), 1)
         return nodes + launcher_is_node(policy)
@@ -55,23 +53,21 @@ def node_count(job: JSON, runtime: JSON) -> int:
 
 
 def _planned(policy: JSON) -> int:
-    nodes = whole(get(policy, ("numNodes",)))
-    return 1 if nodes is None else nodes
+    return int(get(policy, ("numNodes",), 1))
 
 
-def counts(jobs: Sequence[JSON], asked: JSON, policy: JSON) -> Iterator[int]:
+def counts(jobs: Sequence[JSON], asked: int | None, policy: JSON) -> Iterator[int]:
     """The pods of each replicated job when a TrainJob asks for so many nodes, or for none in particular."""
     own = [_planned(policy) if policy is not None and is_trainer(job) else parallelism(job) for job in jobs]
-    nodes = whole(asked)
     is_mpi = get(policy, ("mpi",)) is not None
     fits = [get(job, ("name",)) == "node" if is_mpi else is_trainer(job) for job in jobs]
-    if nodes is not None and True in fits:
-        own[fits.index(True)] = max(nodes - 1, 1) if is_mpi and launcher_is_node(policy) else nodes
+    if asked is not None and True in fits:
+        own[fits.index(True)] = max(asked - 1, 1) if is_mpi and launcher_is_node(policy) else asked
     yield from own
 
 
 def counted(job: JSON, count: int) -> JSON:
     """A replicated job with so many pods."""
-    template = mapping(job.get("template"))
-    spec = {**mapping(template.get("spec")), "parallelism": count, "completions": count}
+    template = job.get("template", {})
+    spec = {**template.get("spec", {}), "parallelism": count, "completions": count}
     return {**job, "template": {**template, "spec": spec}}

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.trainer.releases import PATCHES, TEMPLATES
 from webhook.paths import get, render
 from webhook.releases import Release
@@ -31,12 +30,12 @@ class Overlay:
     @property
     def name(self) -> str:
         """The replicated job that it is for."""
-        return text(self.job.get("name"))
+        return str(self.job.get("name", ""))
 
     @property
     def pod(self) -> JSON:
         """Its partial PodSpec."""
-        return mapping(get(self.job, POD))
+        return get(self.job, POD, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,32 +58,30 @@ def field(version: Release) -> str:
 def layers(job: JSON, version: Release) -> Iterator[Layer]:
     """The patches of a TrainJob that this release reads, in order."""
     if version >= PATCHES:
-        for index, patch in enumerate(items(get(job, ("spec", "runtimePatches")))):
+        for index, patch in enumerate(get(job, ("spec", "runtimePatches"), [])):
             at = f"spec.runtimePatches[{index}]"
-            template = mapping(get(patch, ("trainingRuntimeSpec", "template")))
+            template = get(patch, ("trainingRuntimeSpec", "template"), {})
             inside = f"{at}.trainingRuntimeSpec.template.metadata.annotations"
-            yield Layer(tuple(_patched(template, at)), at, mapping(template.get("metadata")), inside)
+            yield Layer(tuple(_patched(template, at)), at, template.get("metadata", {}), inside)
         return
-    spec = mapping(get(job, ("spec",)))
-    yield Layer((), "spec", {"annotations": spec.get("annotations")}, "spec.annotations")
+    spec = get(job, ("spec",), {})
+    yield Layer((), "spec", {"annotations": spec.get("annotations", {})}, "spec.annotations")
     name = field(version)
-    for index, override in enumerate(items(spec.get(name))):
-        if isinstance(override, dict):
-            at = f"spec.{name}[{index}]"
-            yield Layer(tuple(_override(override, at, version)), at, {}, at)
+    for index, override in enumerate(spec.get(name, [])):
+        at = f"spec.{name}[{index}]"
+        yield Layer(tuple(_override(override, at, version)), at, {}, at)
 
 
 def _patched(template: JSON, at: str) -> Iterator[Overlay]:
     at += ".trainingRuntimeSpec.template.spec.replicatedJobs"
-    for index, each in enumerate(items(get(template, ("spec", "replicatedJobs")))):
-        if isinstance(each, dict):
-            yield Overlay(each, f"{at}[{index}]", f"{at}[{index}].{_POD_AT}")
+    for index, each in enumerate(get(template, ("spec", "replicatedJobs"), [])):
+        yield Overlay(each, f"{at}[{index}]", f"{at}[{index}].{_POD_AT}")
 
 
 def _override(override: JSON, at: str, version: Release) -> Iterator[Overlay]:
     """One override of 2.0 or 2.1 as an overlay of each of its target jobs."""
     inner = {key: value for key, value in override.items() if key != "targetJobs"}
     template, spec_at = (inner, f"{at}.spec") if version >= TEMPLATES else ({"spec": inner}, at)
-    for index, target in enumerate(items(override.get("targetJobs"))):
-        job = {"name": text(get(target, ("name",))), "template": {"spec": {"template": template}}}
+    for index, target in enumerate(override.get("targetJobs", [])):
+        job = {"name": get(target, ("name",), ""), "template": {"spec": {"template": template}}}
         yield Overlay(job, f"{at}.targetJobs[{index}]", spec_at)

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import items, text
 from webhook.facts.trainer.overlays import Overlay, layers
 from webhook.facts.trainer.releases import PATCHES, TEMPLATES
 from webhook.facts.trainer.train_job import TrainJob, name_of
@@ -33,8 +32,8 @@ _STEPS: Final = {
 
 def validate_managers(job: TrainJob) -> Iterator[Problem]:
     """Each patch of runtimePatches has a manager of its own."""
-    patches = items(job.spec.get("runtimePatches")) if job.release >= PATCHES else []
-    managers = [text(patch.get("manager")) for patch in job.deadline.paced(patches)]
+    patches = job.spec.get("runtimePatches", []) if job.release >= PATCHES else []
+    managers = [patch.get("manager", "") for patch in job.deadline.paced(patches)]
     counted = Counter(managers)
     for index, manager in enumerate(job.deadline.paced(managers)):
         path, found = f"spec.runtimePatches[{index}].manager", f"`{manager}`"
@@ -62,7 +61,7 @@ def validate_overlays(job: TrainJob) -> Iterator[Problem]:
 
 
 def _validate_env(overlay: Overlay) -> Iterator[Problem]:
-    for index, container in enumerate(items(overlay.pod.get("containers"))):
+    for index, container in enumerate(overlay.pod.get("containers", [])):
         name = name_of(container)
         if name in _STEPS and container.get("env"):
             message = f"must not be set because Trainer refuses variables of container `{name}` in a patch"

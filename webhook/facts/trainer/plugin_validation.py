@@ -58,7 +58,7 @@ def validate_processes(job: TrainJob) -> Iterator[Problem]:
         return
     number = whole(asked)
     if job.release < NUMBERS_ONLY and number is None:
-        yield from _validate_word(job, text(asked))
+        yield from _validate_word(job, asked)
     elif number is not None and number < 1 and job.release < REFUSES_ZERO and job.plugin in ("torch", "mpi", "flux"):
         fix = "set a whole number of at least 1, or remove it"
         if job.plugin == "flux" and job.release >= INJECTION:
@@ -86,7 +86,7 @@ def validate_flux(job: TrainJob) -> Iterator[Problem]:
 
 def validate_launcher_as_node(job: TrainJob) -> Iterator[Problem]:
     """mpi.go: a launcher that is a node needs both jobs for several nodes; kubeflow/trainer#3954 for one."""
-    nodes = whole(job.trainer.get("numNodes"))
+    nodes = job.trainer.get("numNodes")
     if job.plugin != "mpi" or nodes is None or not launcher_is_node(job.runtime.spec.get("mlPolicy")):
         return
     worker = job_named(job, "node")
@@ -117,7 +117,7 @@ def validate_workers(job: TrainJob) -> Iterator[Problem]:
         message = f"reaches only the launcher of {job.runtime}, so the workers keep the resources of the runtime"
         fix = "set resources of the workers in the runtime, or its mpi.runLauncherAsNode"
         yield problem("launcher-resources", "spec.trainer.resourcesPerNode", message, fix)
-    image = text(get(container_of(worker, "node"), ("image",)))
+    image = get(container_of(worker, "node"), ("image",), "")
     if job.trainer.get("image") not in (None, "", image) and job.release < IMAGE_EVERYWHERE:
         message = f"reaches only the launcher of {job.runtime}, so the workers keep `{image}`"
         yield problem("worker-image", "spec.trainer.image", message, "use a runtime with the image for both")

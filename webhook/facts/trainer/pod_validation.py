@@ -14,7 +14,7 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.jobset.volume_claims import claim_templates
-from webhook.facts.pods.containers import Container, containers, items, text
+from webhook.facts.pods.containers import Container, containers
 from webhook.facts.trainer import overlays
 from webhook.facts.trainer.runtime_reference import Runtime
 from webhook.facts.trainer.train_job import TrainJob, name_of
@@ -36,7 +36,7 @@ def validate_pods(job: TrainJob) -> Iterator[Problem]:
     patched = overlays.field(job.release)
     own = set(_problems(get(job.runtime.spec, ("template", "spec")) or {}, job))
     for each in job.deadline.paced(found):
-        is_own = each in own or not items(job.spec.get(patched))
+        is_own = each in own or not job.spec.get(patched, [])
         path = "spec.runtimeRef" if is_own else f"spec.{patched}"
         if not (is_own and each.rule == "unused-claim"):
             yield problem(each.rule, path, each.message, each.fix)
@@ -53,7 +53,7 @@ class _Found:
 
 def _problems(spec: JSON, job: TrainJob) -> Iterator[_Found]:
     shared = claim_templates(spec)
-    for each in job.deadline.paced(items(get(spec, ("replicatedJobs",)))):
+    for each in job.deadline.paced(get(spec, ("replicatedJobs",), [])):
         name = name_of(each)
         if (name, "") not in job.merged.unknown:
             yield from _Pod(get(each, _POD) or {}, name, job.runtime, job.deadline).problems(shared, job)
@@ -73,8 +73,8 @@ class _Pod:
         return f"replicated job `{self.job}` of {self.runtime}"
 
     def problems(self, shared: Collection[str], job: TrainJob) -> Iterator[_Found]:
-        volumes = items(get(self.template, ("spec", "volumes")))
-        claims = items(get(self.template, ("spec", "resourceClaims")))
+        volumes = get(self.template, ("spec", "volumes"), [])
+        claims = get(self.template, ("spec", "resourceClaims"), [])
         yield from self._sources(volumes, "volume")
         yield from self._sources(claims, "claim")
         mountable = {name_of(each) for each in volumes}.union(shared, _OWN_VOLUMES)
@@ -112,8 +112,8 @@ class _Pod:
         if not container.value.get("image"):
             fix = "set spec.trainer.image" if container.name == "node" else "set it in the runtime"
             yield _Found("image-required", f"container `{container.name}` of {self.where} has no image", fix)
-        for mount in self.deadline.each(items(container.value.get("volumeMounts"))):
-            name = text(mount.get("name"))
+        for mount in self.deadline.each(container.value.get("volumeMounts", [])):
+            name = mount.get("name", "")
             if name not in volumes and not is_placeholder(name):
                 message = (
                     f"container `{container.name}` of {self.where} mounts volume `{name}`, which the pod does not have"

@@ -12,7 +12,6 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.trainer.node_claims import NodeClaim
 from webhook.facts.trainer.train_job import TrainJob
 from webhook.paths import get
@@ -95,15 +94,15 @@ def no_gpu(job: TrainJob, gpus: int, claims: Sequence[NodeClaim]) -> Iterator[Pr
 
 def _is_made_for_gpus(job: TrainJob) -> bool:
     """Pods that stand where GPUs are, or an image that the job chose for them."""
-    pod = mapping(get(job.node_job, ("template", "spec", "template", "spec")))
-    image = text(job.trainer.get("image")) if job.trainer.get("resourcesPerNode") is None else ""
+    pod = get(job.node_job, ("template", "spec", "template", "spec"), {})
+    image = job.trainer.get("image", "") if job.trainer.get("resourcesPerNode") is None else ""
     return _stands_by_gpus(pod) or _GPU_IMAGE.search(image) is not None
 
 
 def _stands_by_gpus(pod: JSON) -> bool:
-    keys = [text(each.get("key")) for each in items(pod.get("tolerations"))]
+    keys = [each.get("key", "") for each in pod.get("tolerations", [])]
     return (
-        any(key.startswith("nvidia.com/") or "gpu" in key for key in mapping(pod.get("nodeSelector")))
+        any(key.startswith("nvidia.com/") or "gpu" in key for key in pod.get("nodeSelector", {}))
         or "nvidia.com/gpu" in keys
         or "amd.com/gpu" in keys
         or pod.get("runtimeClassName") == "nvidia"

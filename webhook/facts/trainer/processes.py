@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from webhook import quantity
 from webhook.attributes import JSON
 from webhook.facts.gpu.resources import trainer_count
-from webhook.facts.pods.containers import mapping, whole
+from webhook.facts.pods.containers import whole
 from webhook.facts.trainer.releases import NUMBERS_ONLY, TEMPLATES
 from webhook.paths import get
 from webhook.releases import Release
@@ -41,7 +41,7 @@ def predict(job: JSON, runtime: JSON, resources: JSON, version: Release) -> Proc
     """The processes per node; `resources` are those that Trainer reads: of the node container, or resourcesPerNode."""
     policy = get(runtime, ("mlPolicy",))
     explicit = get(job, ("spec", "trainer", "numProcPerNode"))
-    gpus, _ = trainer_count(mapping(get(resources, ("limits",))), mapping(get(resources, ("requests",))))
+    gpus, _ = trainer_count(get(resources, ("limits",), {}), get(resources, ("requests",), {}))
     match plugin(runtime):
         case "torch":
             default = get(policy, ("torch", "numProcPerNode"), "auto") if version < NUMBERS_ONLY else "auto"
@@ -64,12 +64,12 @@ def predict(job: JSON, runtime: JSON, resources: JSON, version: Release) -> Proc
 
 def _first_torch(asked: JSON, resources: JSON, gpus: int) -> Processes:
     """2.0 reads resourcesPerNode alone, and of that its requests last: without requests a number is lost."""
-    if not isinstance(resources, dict):
+    if resources is None:
         count = whole(asked) or gpus or None
         return Processes(per_node=str(asked), count=count, reason="torchrun gets it as written")
     for side in ("limits", "requests"):
         amounts = resources.get(side)
-        if isinstance(amounts, dict) and _takes_cpus(asked, amounts):
+        if amounts is not None and _takes_cpus(asked, amounts):
             cpus = max(1, cpu_count({"requests": amounts}))
             return Processes(per_node=str(cpus), count=cpus, reason=f"Trainer 2.0 takes the CPUs of its {side}")
     if resources.get("requests") is None or asked == "cpu":
@@ -97,11 +97,10 @@ def _torch(asked: JSON, gpus: int, resources: JSON) -> Processes:
     return Processes(per_node="1", count=1, reason="no GPU or CPU is counted")
 
 
-def _fixed(name: str, explicit: JSON, default: JSON, gpus: int, *, raises: bool) -> Processes:
+def _fixed(name: str, explicit: JSON, number: int, gpus: int, *, raises: bool) -> Processes:
     """A number of the TrainJob or of the runtime, for mpi and flux; where mpi `raises`, one becomes the GPUs."""
     if (asked := whole(explicit)) is not None:
         return Processes(per_node=str(asked), count=asked, reason="numProcPerNode says so")
-    number = 1 if (own := whole(default)) is None else own
     if raises and number == 1 and gpus > 1:
         return Processes(per_node=str(gpus), count=gpus, reason=f"{gpus} GPUs are counted")
     reason = f"the runtime's {name}.numProcPerNode is {number}"

@@ -17,7 +17,7 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import items, mapping, names, text
+from webhook.facts.pods.containers import names
 from webhook.facts.trainer.nodes import counted, counts, is_trainer, launcher_is_node, step
 from webhook.facts.trainer.overlays import POD, Layer, Overlay, layers
 from webhook.facts.trainer.releases import IMAGE_EVERYWHERE, KEEPS_CLAIMS, WHOLE_JOBSET
@@ -49,32 +49,28 @@ class Merged:
 
     def annotate(self, annotations: JSON, at: str) -> None:
         """Annotations of the JobSet: later ones win, and where each stands is remembered."""
-        self.annotations |= mapping(annotations)
-        self.annotated |= dict.fromkeys(mapping(annotations), at)
+        self.annotations |= annotations
+        self.annotated |= dict.fromkeys(annotations, at)
 
 
 def merge(job: JSON, runtime: Runtime, release: Release, deadline: Deadline | None = None) -> Merged:
     """The JobSet of a TrainJob on a runtime."""
-    template = mapping(runtime.spec.get("template"))
-    merged = Merged(spec=mapping(template.get("spec")))
-    merged.annotate(get(template, ("metadata", "annotations")), "spec.runtimeRef")
+    template = runtime.spec.get("template", {})
+    merged = Merged(spec=template.get("spec", {}))
+    merged.annotate(get(template, ("metadata", "annotations"), {}), "spec.runtimeRef")
     until = deadline or Deadline()
     for layer in until.paced(layers(job, release)):
-        merged.annotate(layer.metadata.get("annotations"), layer.metadata_at)
+        merged.annotate(layer.metadata.get("annotations", {}), layer.metadata_at)
         _lay(merged, layer, runtime, release, until)
     _apply_trainer(merged, job, runtime, release)
     return merged
 
 
-def _jobs(spec: JSON) -> list[JSON]:
-    return [each for each in items(get(spec, ("replicatedJobs",))) if isinstance(each, dict)]
-
-
 def _lay(merged: Merged, layer: Layer, runtime: Runtime, release: Release, deadline: Deadline) -> None:
     """Merge one patch; one that cannot be merged is told and left out."""
-    jobs = _jobs(merged.spec)
+    jobs = merged.spec.get("replicatedJobs", [])
     deadline.spend(len(jobs) // 10)
-    known = {text(each.get("name")): each for each in jobs}
+    known = {each.get("name", ""): each for each in jobs}
     for overlay in deadline.paced(layer.overlays):
         before = known.get(overlay.name)
         if before is None:
@@ -105,9 +101,9 @@ def _unknown_job(overlay: Overlay, known: Mapping[str, JSON], runtime: Runtime, 
 
 def _unknown_containers(merged: Merged, overlay: Overlay, before: JSON, runtime: Runtime) -> Iterator[Problem]:
     for kind in ("containers", "initContainers"):
-        there = {text(get(each, ("name",))) for each in items(get(before, (*POD, kind)))}
-        for index, container in enumerate(items(overlay.pod.get(kind))):
-            name = text(get(container, ("name",)))
+        there = {get(each, ("name",), "") for each in get(before, (*POD, kind), [])}
+        for index, container in enumerate(overlay.pod.get(kind, [])):
+            name = get(container, ("name",), "")
             if name and name not in there:
                 merged.unknown.add((overlay.name, name))
                 where = f"{overlay.spec_at}.{kind}[{index}].name"
@@ -123,12 +119,12 @@ def _unknown_containers(merged: Merged, overlay: Overlay, before: JSON, runtime:
 def _lost_tolerations(overlay: Overlay, before: JSON) -> Iterator[Problem]:
     """Tolerations have no merge key: a patch with any replaces all of the runtime's."""
     own = overlay.pod.get("tolerations")
-    if not isinstance(own, list):
+    if own is None:
         return
-    kept = {text(each.get("key")) for each in own if isinstance(each, dict)}
-    for lost in items(get(before, (*POD, "tolerations"))):
-        key = text(get(lost, ("key",)))
-        if isinstance(lost, dict) and key not in kept and "" not in kept:
+    kept = {each.get("key", "") for each in own}
+    for lost in get(before, (*POD, "tolerations"), []):
+        key = get(lost, ("key",), "")
+        if key not in kept and "" not in kept:
             of = f"for `{key}`" if key else "for every key"
             message = f"replaces the runtime's toleration {of} because a patch replaces all of them"
             yield problem("lost-toleration", f"{overlay.spec_at}.tolerations", message, "repeat it")
@@ -137,7 +133,7 @@ def _lost_tolerations(overlay: Overlay, before: JSON) -> Iterator[Problem]:
 def _apply_trainer(merged: Merged, job: JSON, runtime: Runtime, release: Release) -> None:
     """Lay spec.trainer over the trainer's job, and count the pods of all jobs."""
     trainer, policy = get(job, ("spec", "trainer")), runtime.spec.get("mlPolicy")
-    jobs = _jobs(merged.spec)
+    jobs = merged.spec.get("replicatedJobs", [])
     if not jobs:
         return
     pods = counts(jobs, get(trainer, ("numNodes",)), policy)
@@ -148,7 +144,7 @@ def _apply_trainer(merged: Merged, job: JSON, runtime: Runtime, release: Release
 def _with_trainer(merged: Merged, job: JSON, trainer: JSON, runtime: Runtime, version: Release) -> JSON:
     policy = runtime.spec.get("mlPolicy")
     alone = {**job, "replicas": 1} if step(job) in _STEPS else job
-    if not isinstance(trainer, dict):
+    if trainer is None:
         return alone
     is_step = is_trainer(job)
     is_worker = get(policy, ("mpi",)) is not None and job.get("name") == "node"
@@ -158,7 +154,7 @@ def _with_trainer(merged: Merged, job: JSON, trainer: JSON, runtime: Runtime, ve
     if not is_step and not mpi_node:
         return alone
     takes_resources = mpi_node or policy is not None or version < WHOLE_JOBSET
-    listed = items(get(alone, (*POD, "containers")))
+    listed = get(alone, (*POD, "containers"), [])
     changed = [
         _with_node(each, trainer, version, whole=is_step, resources=takes_resources) if _is_node(each) else each
         for each in listed
@@ -172,19 +168,19 @@ def _with_trainer(merged: Merged, job: JSON, trainer: JSON, runtime: Runtime, ve
             merged.problems.append(_lost_claim(claim, runtime, version))
     replaced = _put(alone, (*POD, "containers"), changed) if changed != listed else alone
     if version >= KEEPS_CLAIMS and takes_resources:
-        replaced = _with_claims(replaced, items(trainer.get("resourceClaimsPerNode")))
+        replaced = _with_claims(replaced, trainer.get("resourceClaimsPerNode", []))
     return replaced
 
 
 def _is_node(container: JSON) -> bool:
-    return isinstance(container, dict) and container.get("name") == "node"
+    return bool(container.get("name") == "node")
 
 
 def _with_image(job: JSON, trainer: JSON) -> JSON:
     """The image alone, for the container `node` of an mpi job's workers."""
     if trainer.get("image") is None:
         return job
-    listed = items(get(job, (*POD, "containers")))
+    listed = get(job, (*POD, "containers"), [])
     return _put(
         job,
         (*POD, "containers"),
@@ -194,31 +190,29 @@ def _with_image(job: JSON, trainer: JSON) -> JSON:
 
 def _with_claims(job: JSON, claims: list[JSON]) -> JSON:
     """Claims of resourceClaimsPerNode (KEP-2782): each replaces the pod's of that name, and `node` refers to it."""
-    claims = [claim for claim in claims if isinstance(claim, dict)]
     if not claims:
         return job
     named = [claim.get("name") for claim in claims]
-    pod = mapping(get(job, POD))
-    own = {text(name) for name in named}
-    kept = [each for each in items(pod.get("resourceClaims")) if text(get(each, ("name",))) not in own]
-    listed = [_refers(each, named) if _is_node(each) else each for each in items(pod.get("containers"))]
+    pod = get(job, POD, {})
+    kept = [each for each in pod.get("resourceClaims", []) if get(each, ("name",), "") not in named]
+    listed = [_refers(each, named) if _is_node(each) else each for each in pod.get("containers", [])]
     return _put(job, POD, {**pod, "resourceClaims": [*kept, *claims], "containers": listed})
 
 
 def _refers(container: JSON, named: list[JSON]) -> JSON:
-    resources = mapping(container.get("resources"))
-    own = items(resources.get("claims"))
-    known = {text(get(each, ("name",))) for each in own}
-    added = [{"name": name} for name in named if text(name) not in known]
+    resources = container.get("resources", {})
+    own = resources.get("claims", [])
+    known = {get(each, ("name",), "") for each in own}
+    added = [{"name": name} for name in named if name not in known]
     return {**container, "resources": {**resources, "claims": [*own, *added]}}
 
 
 def _lost_claims(before: JSON, after: JSON) -> list[str]:
     if before is after:
         return []
-    if items(get(after, ("resources", "claims"))):  # they are kept all, or none
+    if get(after, ("resources", "claims"), []):  # they are kept all, or none
         return []
-    return [text(get(each, ("name",))) for each in items(get(before, ("resources", "claims")))]
+    return [get(each, ("name",), "") for each in get(before, ("resources", "claims"), [])]
 
 
 def _lost_claim(claim: str, runtime: Runtime, release: Release) -> Problem:
@@ -235,10 +229,10 @@ def _with_node(container: JSON, trainer: JSON, version: Release, *, whole: bool,
     changed = dict(container)
     if whole:
         changed |= {key: trainer[key] for key in ("image", "command", "args") if trainer.get(key) is not None}
-    if env := items(trainer.get("env")):
-        changed["env"] = _upserted(items(container.get("env")), env)
-    if resources and isinstance(asked := trainer.get("resourcesPerNode"), dict):
-        changed["resources"] = _resources(mapping(container.get("resources")), asked, version)
+    if env := trainer.get("env", []):
+        changed["env"] = _upserted(container.get("env", []), env)
+    if resources and (asked := trainer.get("resourcesPerNode")) is not None:
+        changed["resources"] = _resources(container.get("resources", {}), asked, version)
     return changed
 
 
@@ -264,8 +258,8 @@ def _resources(own: Mapping[str, Any], asked: Mapping[str, Any], version: Releas
         return own
     made: dict[str, Any] = {}
     for side in sides:
-        theirs = mapping(asked.get(side))
-        amounts = {**mapping(own.get(side)), **theirs} if version >= WHOLE_JOBSET else theirs
+        theirs = asked.get(side, {})
+        amounts = {**own.get(side, {}), **theirs} if version >= WHOLE_JOBSET else theirs
         if amounts:
             made[side] = amounts
     if version >= KEEPS_CLAIMS and own.get("claims"):
@@ -276,4 +270,4 @@ def _resources(own: Mapping[str, Any], asked: Mapping[str, Any], version: Releas
 def _put(value: JSON, path: tuple[str, ...], new: JSON) -> JSON:
     if not path:
         return new
-    return {**value, path[0]: _put(mapping(value.get(path[0])), path[1:], new)}
+    return {**value, path[0]: _put(value.get(path[0], {}), path[1:], new)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from webhook.attributes import JSON
-from webhook.facts.pods.containers import containers, items, mapping
+from webhook.facts.pods.containers import containers
 from webhook.facts.trainer.nodes import STEP_LABEL, step
 from webhook.facts.trainer.releases import INITIALIZER_MOUNT, WHOLE_JOBSET
 from webhook.facts.trainer.runtime_plugins import JOBS, POD, RuntimeSpec, problem
@@ -60,7 +60,7 @@ def unmounted_initializers(runtime: RuntimeSpec) -> Iterator[Problem]:
     for index, job in enumerate(runtime.deadline.paced(runtime.jobs if runtime.release >= INITIALIZER_MOUNT else [])):
         name = step(job) or ""
         for container in containers(get(job, POD) or {}) if name.endswith("-initializer") else ():
-            mounts = map(name_of, items(container.value.get("volumeMounts")))
+            mounts = map(name_of, container.value.get("volumeMounts", []))
             if not container.init and container.name == name and "initializer" not in mounts:
                 release = shown(runtime.release)
                 message = f"has no mount `initializer`, so Trainer {release} refuses TrainJobs that use this step"
@@ -71,11 +71,11 @@ def unmounted_initializers(runtime: RuntimeSpec) -> Iterator[Problem]:
 
 def gangs(runtime: RuntimeSpec) -> Iterator[Problem]:
     """Pods that never start together: volcano.go and coscheduling.go count those of every replicated job."""
-    policy = mapping(runtime.spec.get("podGroupPolicy"))
+    policy = runtime.spec.get("podGroupPolicy", {})
     by = [name for name in ("volcano", "coscheduling") if policy.get(name) is not None]
     if len(by) > 1:
         message = "has `coscheduling` and `volcano`, which both make a group of the same pods"
         yield problem("one-scheduler", "spec.podGroupPolicy", message, "keep the one of the cluster's scheduler")
-    if by and any(items(job.get("dependsOn")) for job in runtime.deadline.paced(runtime.jobs)):
+    if by and any(job.get("dependsOn", []) for job in runtime.deadline.paced(runtime.jobs)):
         message = "waits for the pods of all replicated jobs, but those with dependsOn are made later, so none starts"
         yield problem("gang-dependency", f"spec.podGroupPolicy.{by[0]}", message, "remove dependsOn or podGroupPolicy")

@@ -6,14 +6,14 @@ volume is kubeflow/trainer#3998.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import containers, items, text, whole
+from webhook.facts.pods.containers import containers, text
 from webhook.facts.trainer.nodes import is_trainer
 from webhook.facts.trainer.processes import plugin
 from webhook.facts.trainer.releases import INJECTION
@@ -44,9 +44,9 @@ class RuntimeSpec:
         return plugin(self.spec)
 
     @property
-    def jobs(self) -> Sequence[JSON]:
+    def jobs(self) -> JSON:
         """Its replicated jobs."""
-        return items(get(self.spec, ("template", "spec", "replicatedJobs")))
+        return get(self.spec, ("template", "spec", "replicatedJobs"), [])
 
     def job(self, name: str) -> JSON:
         """A replicated job, or None."""
@@ -74,13 +74,13 @@ def validate_plugins(runtime: RuntimeSpec) -> Iterator[Problem]:
 def validate_env_injection(runtime: RuntimeSpec) -> Iterator[Problem]:
     """torch.go validateEnvInjectionTargets: jobs and containers that the runtime does not have."""
     held: dict[str, set[str]] = {}
-    targets = items(get(runtime.spec, ("mlPolicy", "torch", "envInjection", "targets")))
+    targets = get(runtime.spec, ("mlPolicy", "torch", "envInjection", "targets"), [])
     for index, target in enumerate(runtime.deadline.paced(targets if runtime.release >= INJECTION else [])):
-        job = text(target.get("jobName"))
+        job = target.get("jobName", "")
         if job not in held:
             template = get(runtime.job(job), POD) or {}
             held[job] = {each.name for each in runtime.deadline.paced(containers(template))}
-        for name in runtime.deadline.paced(items(target.get("containerNames"))):
+        for name in runtime.deadline.paced(target.get("containerNames", [])):
             if name not in held[job]:
                 path = f"spec.mlPolicy.torch.envInjection.targets[{index}]"
                 message = f"must name a container of a replicated job, but job `{job}` has no container `{name}`"
@@ -93,7 +93,7 @@ def validate_rendezvous(runtime: RuntimeSpec) -> Iterator[Problem]:
     if runtime.trainer is not None and (name := name_of(runtime.trainer)) != "node":
         message = f"must name the job of the trainer `node`, not `{name}`, {why}"
         yield problem("torch-address", JOBS, message, "rename it")
-    if subdomain := text(get(runtime.spec, ("template", "spec", "network", "subdomain"))):
+    if subdomain := get(runtime.spec, ("template", "spec", "network", "subdomain"), ""):
         path = ("spec", "template", "spec", "network", "subdomain")
         yield problem("torch-address", path, f"must not be set {why}", "remove it", found=f"`{subdomain}`")
 
@@ -117,7 +117,7 @@ def validate_mpi_implementation(runtime: RuntimeSpec) -> Iterator[Problem]:
 
 def validate_launchers(runtime: RuntimeSpec) -> Iterator[Problem]:
     """mlPolicy.numNodes is how many pods the labelled job gets, which of an mpi runtime is the launcher (nodes.py)."""
-    nodes = whole(get(runtime.spec, ("mlPolicy", "numNodes")))
+    nodes = get(runtime.spec, ("mlPolicy", "numNodes"))
     if runtime.trainer is not None and (name := name_of(runtime.trainer)) != "node" and nodes is not None and nodes > 1:
         message = f"makes as many launchers because the trainer step is job `{name}`"
         fix = "set 1, and the parallelism of job `node` or numNodes of TrainJobs"
@@ -128,11 +128,11 @@ def validate_token_volume(runtime: RuntimeSpec) -> Iterator[Problem]:
     """The volume and the mount by which pods report the job's status."""
     for index, job in enumerate(runtime.deadline.paced(runtime.jobs)):
         template, at = get(job, POD) or {}, (*JOBS, index, *POD)
-        if any(name_of(each) == _TOKEN_VOLUME for each in items(get(template, ("spec", "volumes")))):
+        if any(name_of(each) == _TOKEN_VOLUME for each in get(template, ("spec", "volumes"), [])):
             yield _reserved((*at, "spec", "volumes"), _TOKEN_VOLUME)
         for container in containers(template):
-            for place, mount in enumerate(items(container.value.get("volumeMounts"))):
-                if text(mount.get("mountPath")) == _TOKEN_MOUNT:
+            for place, mount in enumerate(container.value.get("volumeMounts", [])):
+                if mount.get("mountPath", "") == _TOKEN_MOUNT:
                     yield _reserved((*at, *container.path, "volumeMounts", place, "mountPath"), _TOKEN_MOUNT)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from webhook.attributes import JSON, GroupVersionKind
-from webhook.facts.pods.containers import mapping
 from webhook.paths import get
 
 
@@ -26,9 +25,9 @@ class Runtime:
         return self.object is not None
 
     @property
-    def spec(self) -> dict[str, JSON]:
+    def spec(self) -> JSON:
         """Its spec; {} without the runtime."""
-        return mapping(get(self.object, ("spec",)))
+        return get(self.object, ("spec",), {})
 
     @property
     def is_deprecated(self) -> bool:

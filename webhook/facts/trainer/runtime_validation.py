@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.pods.containers import items, mapping, text, whole
+from webhook.facts.pods.containers import whole
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.nodes import step
 from webhook.facts.trainer.releases import (
@@ -23,7 +23,6 @@ from webhook.facts.trainer.releases import (
 )
 from webhook.facts.trainer.runtime_plugins import JOBS, POD, RuntimeSpec, problem
 from webhook.facts.trainer.train_job import container_of, name_of
-from webhook.facts.typed import typed, typed_before
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -44,7 +43,7 @@ _SWITCH: Final = "trainer.kubeflow.org/webhook-validation"
 
 def is_overlooked(subject: Subject) -> bool:
     """Trainer's webhook looks at no change of a TrainingRuntime, and at nothing with the label of #3683."""
-    label = get(typed(subject), ("metadata", "labels", _SWITCH))
+    label = get(subject.object, ("metadata", "labels", _SWITCH))
     return label == "disabled" or (subject.old_object is not None and subject.group_kind[1] == "TrainingRuntime")
 
 
@@ -66,7 +65,7 @@ def _validate_step_containers(runtime: RuntimeSpec) -> Iterator[Problem]:
         name = step(job) or ""
         if name in CONTAINERS and container_of(job, CONTAINERS[name]) is None:
             path = (*JOBS, index, *POD, "spec", "containers")
-            there = [f"`{name_of(each)}`" for each in items(get(job, (*POD, "spec", "containers")))]
+            there = [f"`{name_of(each)}`" for each in get(job, (*POD, "spec", "containers"), [])]
             message = (
                 f"must have a container `{CONTAINERS[name]}` for step `{name}`, but has {', '.join(there) or 'none'}"
             )
@@ -75,7 +74,7 @@ def _validate_step_containers(runtime: RuntimeSpec) -> Iterator[Problem]:
 
 def validate_ml_policy(runtime: RuntimeSpec) -> Iterator[Problem]:
     """The rules of the CustomResourceDefinition."""
-    policy = mapping(runtime.spec.get("mlPolicy"))
+    policy = runtime.spec.get("mlPolicy", {})
     known = _POLICIES if runtime.release >= FLUX_AND_MORE else _POLICIES[:2]
     if len(there := [f"`{name}`" for name in known if policy.get(name) is not None]) > 1:
         message = f"must have one policy, but has {', '.join(there)}"
@@ -88,16 +87,16 @@ def validate_ml_policy(runtime: RuntimeSpec) -> Iterator[Problem]:
 
 def _validate_processes(policy: JSON, runtime: RuntimeSpec) -> Iterator[Problem]:
     for name, since in (("mpi", REFUSES_ZERO), ("flux", FLUX_AND_MORE)):
-        number = whole(get(policy, (name, "numProcPerNode")))
+        number = get(policy, (name, "numProcPerNode"))
         if runtime.release >= since and number is not None and number < 1:
             path = f"spec.mlPolicy.{name}.numProcPerNode"
             yield problem("processes", path, "must be at least 1", "set a whole number", found=f"`{number}`")
 
 
 def _validate_injected_node(runtime: RuntimeSpec) -> Iterator[Problem]:
-    targets = items(get(runtime.spec, ("mlPolicy", "torch", "envInjection", "targets")))
+    targets = get(runtime.spec, ("mlPolicy", "torch", "envInjection", "targets"), [])
     for index, target in enumerate(runtime.deadline.paced(targets if runtime.release >= INJECTION else [])):
-        if "node" in items(target.get("containerNames")):
+        if "node" in target.get("containerNames", []):
             path = f"spec.mlPolicy.torch.envInjection.targets[{index}].containerNames"
             message = "must not name container `node` because it always gets the variables"
             yield problem("injected-node", path, message, "remove it")
@@ -128,14 +127,14 @@ def validate_job_names(runtime: RuntimeSpec) -> Iterator[Problem]:
 def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
     """`self == oldSelf`, which says nothing of a field that is added or removed."""
     at = ("spec", "template", "spec")
-    now, before = mapping(get(typed(subject), at)), mapping(get(typed_before(subject), at))
+    now, before = get(subject.object, at, {}), get(subject.old_object, at, {})
     known = _FIXED if subject.assumptions.trainer >= FLUX_AND_MORE else _FIXED[:-1]
     places: list[FieldPath] = [
         (*at, name) for name in known if name in now and name in before and now[name] != before[name]
     ]
-    old = {name_of(job): job.get("dependsOn") for job in reversed(items(before.get("replicatedJobs")))}
-    for index, job in enumerate(subject.deadline.paced(items(now.get("replicatedJobs")))):
-        was = old.get(text(job.get("name")))
+    old = {name_of(job): job.get("dependsOn") for job in reversed(before.get("replicatedJobs", []))}
+    for index, job in enumerate(subject.deadline.paced(now.get("replicatedJobs", []))):
+        was = old.get(job.get("name", ""))
         if was is not None and job.get("dependsOn") not in (None, was):
             places.append((*JOBS, index, "dependsOn"))
     for place in places:

@@ -12,7 +12,6 @@ from typing import Final
 
 from webhook.facts.check import Group
 from webhook.facts.fact import Result
-from webhook.facts.pods.containers import items, mapping
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.nodes import parallelism
 from webhook.facts.trainer.releases import GANG_RESOURCES, QUEUES
@@ -26,7 +25,7 @@ _QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
 def scheduler(job: TrainJob) -> str:
     """`volcano`, `coscheduling` or "" for nobody."""
-    policy = mapping(job.runtime.spec.get("podGroupPolicy"))
+    policy = job.runtime.spec.get("podGroupPolicy", {})
     return next((name for name in ("volcano", "coscheduling") if policy.get(name) is not None), "")
 
 
@@ -49,7 +48,7 @@ def validate_gang(job: TrainJob) -> Iterator[Problem]:
         )
         yield problem("gang-resources", "spec.trainer.resourcesPerNode", message, "set them in the runtime")
     pods = [parallelism(each) for each in job.jobs]
-    first = sum(count for each, count in zip(job.jobs, pods, strict=True) if not items(each.get("dependsOn")))
+    first = sum(count for each, count in zip(job.jobs, pods, strict=True) if not each.get("dependsOn", []))
     if first != sum(pods):
         message = (
             f"names {job.runtime}, which schedules {sum(pods)} pods together by {by}, but only {first} exist before a "

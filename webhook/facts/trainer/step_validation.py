@@ -11,7 +11,6 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import items
 from webhook.facts.trainer.nodes import STEP_LABEL, is_trainer, launcher_is_node
 from webhook.facts.trainer.releases import INITIALIZER_MOUNT
 from webhook.facts.trainer.train_job import TrainJob, container_of, name_of
@@ -54,7 +53,7 @@ def _lacks_initializer(job: TrainJob, name: str) -> str:
     container = container_of(step, name)
     if container is None and container_of(step, name, "initContainers") is None:
         return f"a container `{name}` in its replicated job `{name}`"
-    mounts = map(name_of, items(get(container, ("volumeMounts",))))
+    mounts = map(name_of, get(container, ("volumeMounts",), []))
     if job.release >= INITIALIZER_MOUNT and "initializer" not in mounts:
         return f"a volumeMount `initializer` in its container `{name}`"
     return ""
@@ -72,7 +71,7 @@ def validate_trainer(job: TrainJob) -> Iterator[Problem]:
                 fix = "use a runtime with a trainer step, or remove it"
                 yield problem("trainer-step", f"spec.trainer.{name}", message, fix)
     elif job.trainer.get("command") and job.trainer.get("args") is None and node.get("args"):
-        args = " ".join(map(str, items(node["args"])))
+        args = " ".join(node["args"])
         shown = args if len(args) <= _SHOWN else f"{args[:_SHOWN]} …"
         message = f"runs with the args of {job.runtime}, `{shown}`"
         yield problem("runtime-args", "spec.trainer.command", message, "set spec.trainer.args too")

@@ -12,7 +12,6 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import items, whole
 from webhook.facts.trainer.releases import ADAPTERS, INJECTION, NUMBERS_ONLY
 from webhook.facts.trainer.train_job import TrainJob
 from webhook.placeholders import is_placeholder
@@ -37,8 +36,8 @@ def validate_torchtune(job: TrainJob) -> Iterator[Problem]:
     explicit = job.trainer.get("numProcPerNode")
     if job.release < NUMBERS_ONLY and explicit is None:  # the plugin's checks ended there
         return
-    model, args = _model(name), [each for each in items(job.trainer.get("args")) if isinstance(each, str)]
-    nodes = 1 if (asked := whole(job.trainer.get("numNodes"))) is None else asked
+    model, args = _model(name), job.trainer.get("args", [])
+    nodes = 1 if (asked := job.trainer.get("numNodes")) is None else asked
     yield from _validate_model(job, model, nodes)
     if job.release >= ADAPTERS and nodes == 1 and _is_quantized(args, job.release):
         yield from _validate_quantized(model, explicit, job)

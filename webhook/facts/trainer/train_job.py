@@ -12,14 +12,12 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.facts.gpu.resources import devices_of, trainer_count
 from webhook.facts.jobset.name_length import replicas
-from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.lookups import CLUSTER_RUNTIME, GROUP, RUNTIME
 from webhook.facts.trainer.nodes import is_trainer, node_count, parallelism
 from webhook.facts.trainer.processes import Processes, plugin, predict
 from webhook.facts.trainer.runtime import Merged, merge
 from webhook.facts.trainer.runtime_reference import Runtime
-from webhook.facts.typed import typed
 from webhook.facts.view import View
 from webhook.paths import get
 from webhook.problem import MissingObject
@@ -56,14 +54,14 @@ class TrainJob:
     missing: tuple[MissingObject, ...] = ()
 
     @property
-    def spec(self) -> dict[str, JSON]:
+    def spec(self) -> JSON:
         """The spec of the TrainJob."""
-        return mapping(self.object.get("spec"))
+        return self.object.get("spec", {})
 
     @property
-    def trainer(self) -> dict[str, JSON]:
+    def trainer(self) -> JSON:
         """`spec.trainer`."""
-        return mapping(self.spec.get("trainer"))
+        return self.spec.get("trainer", {})
 
     @property
     def plugin(self) -> str:
@@ -71,9 +69,9 @@ class TrainJob:
         return plugin(self.runtime.spec) if self.runtime.is_found else ""
 
     @property
-    def jobs(self) -> list[JSON]:
+    def jobs(self) -> JSON:
         """The replicated jobs, merged."""
-        return items(self.merged.spec.get("replicatedJobs"))
+        return self.merged.spec.get("replicatedJobs", [])
 
     @property
     def node_job(self) -> JSON:
@@ -100,15 +98,15 @@ class TrainJob:
     def counted(self) -> tuple[int, bool]:
         """GPUs that Trainer counts, and whether several resources contain `gpu`, of which it takes any one."""
         resources = _counted_resources(self.object, self.merged.spec)
-        return trainer_count(mapping(get(resources, ("limits",))), mapping(get(resources, ("requests",))))
+        return trainer_count(get(resources, ("limits",), {}), get(resources, ("requests",), {}))
 
 
 def train_job(subject: Subject) -> TrainJob:
     """A TrainJob, to be asked for with `Subject.once`."""
     is_job = group_kind(subject.object) == (GROUP, "TrainJob")
-    obj = typed(subject) if is_job else {}
+    obj = subject.object if is_job else {}
     view, release = subject.view(), subject.assumptions.trainer
-    runtime = find(mapping(get(obj, ("spec", "runtimeRef"))), view)
+    runtime = find(get(obj, ("spec", "runtimeRef"), {}), view)
     merged = merge(obj, runtime, release, view.deadline) if runtime.is_found else Merged(spec={})
     resources = _counted_resources(obj, merged.spec)
     return TrainJob(
@@ -126,13 +124,13 @@ def train_job(subject: Subject) -> TrainJob:
 def find(reference: JSON, view: View) -> Runtime:
     """The runtime that a TrainJob names; what is not found is `missing` in the view."""
     kind = RUNTIME if reference.get("kind") == RUNTIME.kind else CLUSTER_RUNTIME
-    name = text(reference.get("name"))
+    name = reference.get("name", "")
     found = view.get(kind, name, namespaced=kind is RUNTIME) if name else None
     return Runtime(kind=kind, name=name, object=None if found is None else _decoded(found, kind, view))
 
 
 def _decoded(runtime: JSON, kind: GroupVersionKind, view: View) -> JSON:
-    return mapping(decode_object(runtime, kind, view.deadline).value)
+    return decode_object(runtime, kind, view.deadline).value or {}
 
 
 def runtime_podsets(job: TrainJob) -> tuple[PodSet, ...]:
@@ -146,27 +144,27 @@ def runtime_podsets(job: TrainJob) -> tuple[PodSet, ...]:
             elsewhere=True,
         )
         for each in job.jobs
-        if isinstance(template := get(each, _POD), dict)
+        if (template := get(each, _POD)) is not None
     )
 
 
 def name_of(value: JSON) -> str:
     """The name of a replicated job or a container, "" where it has none."""
-    return text(value.get("name")) if isinstance(value, dict) else ""
+    return str(value.get("name") or "") if value else ""
 
 
 def container_of(job: JSON, name: str, kind: str = "containers") -> JSON:
     """A container of a replicated job, or None."""
-    return next((each for each in items(get(job, (*_POD, "spec", kind))) if name_of(each) == name), None)
+    return next((each for each in get(job, (*_POD, "spec", kind), []) if name_of(each) == name), None)
 
 
 def _node_job(spec: JSON) -> JSON:
     """The first replicated job named `node` or labelled as the trainer, with a container `node` if one has it."""
-    jobs = [job for job in items(get(spec, ("replicatedJobs",))) if name_of(job) == "node" or is_trainer(job)]
+    jobs = [job for job in get(spec, ("replicatedJobs",), []) if name_of(job) == "node" or is_trainer(job)]
     return next((job for job in jobs if container_of(job, "node") is not None), jobs[0] if jobs else None)
 
 
 def _counted_resources(obj: JSON, spec: JSON) -> JSON:
     """The resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
     asked = get(obj, ("spec", "trainer", "resourcesPerNode"))
-    return asked if asked is not None else mapping(get(container_of(_node_job(spec), "node"), ("resources",)))
+    return asked if asked is not None else get(container_of(_node_job(spec), "node"), ("resources",), {})

@@ -11,15 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.attributes import JSON, GroupVersionKind, Operation
+from webhook.attributes import JSON, Operation
 from webhook.deadline import Deadline
-from webhook.facts.pods.containers import mapping, text, whole
 from webhook.facts.subject import Subject
 from webhook.facts.training_jobs.role import Role, Unfilled, read_role
 from webhook.paths import FieldPath, get, render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.schema import decode_object
 
 GROUP: Final = "kubeflow.org"
 BETA: Final = "v2beta1"
@@ -95,7 +93,8 @@ class Job:
 
     def number(self, *path: str) -> int | None:
         """A number that it says."""
-        return whole(self.given(*path))
+        number: int | None = self.given(*path)
+        return number
 
     def is_unfilled(self, *path: str) -> bool:
         """Whether what stands at a path below its spec is still to be filled in."""
@@ -113,19 +112,17 @@ def read_job(subject: Subject) -> Job:
     """The job that a subject is."""
     name = subject.group_kind[1]
     is_beta = name == "MPIJob" and subject.attributes.kind.version == BETA
-    kind = GroupVersionKind(GROUP, BETA if is_beta else "v1", name)
-    decoded = decode_object(subject.object, kind, subject.deadline)
-    given, unfilled = mapping(decoded.value), subject.omitted.union(decoded.unfilled)
+    unfilled = subject.omitted
     at: FieldPath = ("spec", KINDS[name].field)
-    called = text(get(given, ("metadata", "name")))
+    called = get(subject.object, ("metadata", "name"), "")
     is_update = subject.attributes.operation == Operation.UPDATE
     return Job(
         kind=name,
         is_beta=is_beta,
         name="" if is_placeholder(called) else called,
-        spec=mapping(given.get("spec")),
+        spec=get(subject.object, ("spec",), {}),
         old_spec=get(subject.old_object, ("spec",), {}) if is_update else None,
-        roles=_roles(name, mapping(get(given, at)), unfilled, subject.deadline),
+        roles=_roles(name, get(subject.object, at, {}), unfilled, subject.deadline),
         is_open=bool(unfilled & {("spec",), at}),
         unfilled=unfilled,
         deadline=subject.deadline,

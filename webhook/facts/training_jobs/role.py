@@ -9,7 +9,7 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.gpu.resources import devices_of
 from webhook.facts.launch.command import Launch, launch
-from webhook.facts.pods.containers import items, mapping, names, text
+from webhook.facts.pods.containers import names, text
 from webhook.facts.trainer.processes import cpu_count
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
@@ -94,12 +94,12 @@ def read_role(value: JSON, *, path: FieldPath, main: str, default: int, unfilled
 
     """
     deadline.spend(10)  # a role is as much work as some loops
-    listed = [mapping(each) for each in deadline.each(items(get(value, _CONTAINERS)))]
-    chosen = next((each for each in listed if text(each.get("name")) == main or not main), None)
+    listed = list(deadline.each(get(value, _CONTAINERS, [])))
+    chosen = next((each for each in listed if each.get("name", "") == main or not main), None)
     container = chosen or {}
     replicas, is_unfilled = get(value, ("replicas",)), (*path, "replicas") in unfilled
     asked = get(container, ("resources",), {})
-    amounts = [each for side in ("limits", "requests") for each in mapping(asked.get(side)).items() if "gpu" in each[0]]
+    amounts = [each for side in ("limits", "requests") for each in asked.get(side, {}).items() if "gpu" in each[0]]
     return Role(
         name=str(path[-1]),
         path=path,
@@ -109,7 +109,7 @@ def read_role(value: JSON, *, path: FieldPath, main: str, default: int, unfilled
         pod_restart_policy=_filled(get(value, ("template", "spec", "restartPolicy"))),
         containers=tuple(listed),
         is_open=_is_open(path, len(listed), unfilled, deadline),
-        has_main=chosen is not None or any(is_placeholder(text(each.get("name"))) for each in listed),
+        has_main=chosen is not None or any(is_placeholder(each.get("name", "")) for each in listed),
         shares_memory=_shares_memory(value, container),
         limits_gpus=any(
             "gpu" in each for one in listed for each in deadline.each(get(one, ("resources", "limits"), {}))
@@ -117,7 +117,7 @@ def read_role(value: JSON, *, path: FieldPath, main: str, default: int, unfilled
         gpus=devices_of(asked),
         has_open_gpus=any(isinstance(amount, str) and is_placeholder(amount) for _, amount in amounts),
         null_gpus=tuple(name for name, amount in amounts if amount is None),
-        claims=len(items(get(asked, ("claims",)))),
+        claims=len(get(asked, ("claims",), [])),
         env=frozenset((*names(container.get("env")), *(["*"] if container.get("envFrom") else []))),
         cpus=cpu_count(asked),
         launch=launch(container, deadline),
@@ -138,7 +138,7 @@ def _is_open(at: FieldPath, count: int, unfilled: Unfilled, deadline: Deadline) 
 
 def _shares_memory(role: JSON, container: JSON) -> bool:
     """Whether something is mounted over the 64 MiB that a container runtime gives /dev/shm."""
-    mounts = items(container.get("volumeMounts"))
-    return any(text(get(mount, ("mountPath",))).rstrip("/") == _SHARED_MEMORY for mount in mounts) or (
+    mounts = container.get("volumeMounts", [])
+    return any(get(mount, ("mountPath",), "").rstrip("/") == _SHARED_MEMORY for mount in mounts) or (
         get(role, ("template", "spec", "hostIPC")) is True
     )

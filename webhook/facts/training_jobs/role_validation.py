@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.pods.containers import text
 from webhook.facts.training_jobs.job import KINDS, Job, either, problem
 from webhook.facts.training_jobs.role import Role
 from webhook.problem import Problem
@@ -58,7 +57,7 @@ def _validate_containers(role: Role, job: Job) -> Iterator[Problem]:
         wanted = f"a container named `{main}`, which the operator prepares" if main else "a container"
         yield problem("containers-required", role.containers_at, f"must have {wanted}", "add it")
     elif not role.has_main:
-        shown = [f"`{text(each.get('name'))}`" for each in role.containers[:_MOST_NAMES]]
+        shown = [f"`{each.get('name', '')}`" for each in role.containers[:_MOST_NAMES]]
         there = ", ".join((*shown, *(["…"] if len(role.containers) > _MOST_NAMES else [])))
         message = f"must have a container named `{main}` because the operator prepares no other for training"
         yield problem("main-container", role.containers_at, message, f"rename the one that trains ({there})")
@@ -66,7 +65,7 @@ def _validate_containers(role: Role, job: Job) -> Iterator[Problem]:
 
 def _validate_each_container(role: Role, job: Job) -> Iterator[Problem]:
     for index, container in enumerate(job.deadline.each(() if role.is_open else role.containers)):
-        name = text(container.get("name"))
+        name = container.get("name", "")
         if not container.get("image"):
             message = "must be set because a container cannot start without an image"
             fix = f"set the image of `{name}`" if name else "set an image"
