@@ -19,9 +19,13 @@ from webhook.facts.assumptions import Assumptions, assumptions
             {"data": {"trainer": "v2.1.3-rc.1", "kubernetes": "1.34", "other": "x"}},
             Assumptions(trainer=(2, 1), kubernetes=(1, 34)),
         ),
+        (
+            {"data": {"featureGates": "A=true, B,C=false,", "dynamicResourceAllocation": "true"}},
+            Assumptions(feature_gates=frozenset("AB"), device_claims=True),
+        ),
     ],
 )
-def test_a_param_may_name_releases(param: object, expected: Assumptions) -> None:
+def test_a_param_says_what_a_cluster_has(param: object, expected: Assumptions) -> None:
     assert assumptions(param) == expected
 
 

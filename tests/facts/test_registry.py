@@ -173,7 +173,7 @@ def test_only_fields_that_needed_an_object_lack_it() -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}}
     dra = subject({**pod, "spec": {"containers": [], "resourceClaims": claims}}).result("dra")
     assert dra.lacks(("claims",)) == (MissingObject(kind="ResourceClaim", namespace="n", name="a"),)
-    assert dra.lacks(("requests", "configs")) == ()
+    assert dra.lacks(("requests",)) == ()
 
 
 def test_patches_of_templates_are_kept_apart() -> None:

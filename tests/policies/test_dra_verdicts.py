@@ -91,7 +91,7 @@ def test_what_kubernetes_refuses_is_refused_and_nothing_else(chunk: int) -> None
         if verdict.allowed != (VERDICTS[name][1] == "201") and not is_lenient(name):
             wrong.append((name, verdict.status and verdict.status.message, VERDICTS[name][3]))
         if is_lenient(name):
-            assert any("waits for the feature gate DRAListTypeAttributes" in each for each in verdict.warnings), name
+            assert any("needs the feature gate DRAListTypeAttributes" in each for each in verdict.warnings), name
     assert wrong == []
 
 

@@ -23,9 +23,7 @@ LINES = {"claims-exactly-one": 60, "gpu-portable": 150, "trainjob-num-proc-per-n
 TO_PORT = frozenset(
     (
         "claims-exactly-one",
-        "dra-claims",
         "gpu-limits",
-        "nvidia-device-configs",
     )
 )
 """Folders that do not keep the limits yet. A folder that keeps them must not stand here."""

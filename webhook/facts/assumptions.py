@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,6 +20,7 @@ class Assumptions:
 
     kubernetes: release of the API server. trainer: release of Kubeflow Trainer; its four shapes differ.
     device_claims: whether Trainer runs with its feature gate for device claims (KEP-2782).
+    feature_gates: those of a device driver that are on, and off by default.
     resources: which extended resources it has for `gpu`: `resource`, `resource.<namespace>` and `vendor.<name>`.
     """
 
@@ -26,6 +28,7 @@ class Assumptions:
     trainer: Release = DEFAULT
     device_claims: bool = False
     resources: tuple[tuple[str, str], ...] = ()
+    feature_gates: frozenset[str] = frozenset()
 
 
 def assumptions(param: JSON) -> Assumptions:
@@ -37,23 +40,32 @@ def assumptions(param: JSON) -> Assumptions:
     data = param.get("data") if isinstance(param, dict) else None
     if not isinstance(data, dict):
         return _DEFAULTS
-    resources = tuple((key, str(text)) for key, text in data.items() if _RESOURCE.match(key))
-    kubernetes, trainer = (str(data.get(name) or "") for name in ("kubernetes", "trainer"))
-    return _read(kubernetes, trainer, resources, data.get("dynamicResourceAllocation") == "true")
+    return _read(tuple((key, str(text or "")) for key, text in data.items() if _TOLD.match(key)))
 
 
 _DEFAULTS = Assumptions()
 _RESOURCE = re.compile(r"resource$|resource[.]|vendor[.]")
+_TOLD = re.compile(rf"{_RESOURCE.pattern}|(kubernetes|trainer|dynamicResourceAllocation|featureGates)$")
 
 
 @lru_cache(maxsize=64)
-def _read(kubernetes: str, trainer: str, resources: tuple[tuple[str, str], ...], device_claims: bool) -> Assumptions:
+def _read(told: tuple[tuple[str, str], ...]) -> Assumptions:
+    texts = dict(told)
     return Assumptions(
-        kubernetes=_release("kubernetes", kubernetes, _DEFAULTS.kubernetes),
-        trainer=_release("trainer", trainer, _DEFAULTS.trainer),
-        device_claims=device_claims,
-        resources=resources,
+        kubernetes=_release("kubernetes", texts.get("kubernetes", ""), _DEFAULTS.kubernetes),
+        trainer=_release("trainer", texts.get("trainer", ""), _DEFAULTS.trainer),
+        device_claims=texts.get("dynamicResourceAllocation") == "true",
+        resources=tuple((key, text) for key, text in told if _RESOURCE.match(key)),
+        feature_gates=frozenset(_switched_on(texts.get("featureGates", ""))),
     )
+
+
+def _switched_on(gates: str) -> Iterator[str]:
+    """Names of a list such as `A=true, B, C=false`."""
+    for each in gates.split(","):
+        name, _, value = each.strip().partition("=")
+        if name and value in ("", "true"):
+            yield name
 
 
 def _release(name: str, text: str, default: Release) -> Release:

@@ -111,7 +111,11 @@ SHIPPED: Final = Registry(
         Package(module="webhook.facts.pods", facts=("podSets",), groups=("pod-resources", "workload-update")),
         Package(module="webhook.facts.shapes", groups=("pod-template-shape", "object-shape"), judges_types=True),
         Package(module="webhook.facts.gpu", facts=("gpu", "portableGpu"), groups=("gpu-requests", "ray")),
-        Package(module="webhook.facts.dra", facts=("dra", "inventory"), groups=("device-claims",)),
+        Package(
+            module="webhook.facts.dra",
+            facts=("dra",),
+            groups=("device-claims", "resource-claims", "device-classes", "resource-slices", "nvidia-device-config"),
+        ),
         Package(module="webhook.facts.scheduling", facts=("priorities",)),
         Package(
             module="webhook.facts.trainer",

@@ -53,8 +53,8 @@ Field: TypeAlias = Mapping[str, Any]
 class Breach:
     """One thing that is wrong; `what` says how, the rest fills the sentence.
 
-    `what` is wrongType, missing, tooMany, duplicate, badName or what `otherwise` says instead, notOneOf, outOfRange,
-    forbidden, excluded or unknownField.
+    `what` is wrongType, notQuantity, missing, tooMany, duplicate, badName or what `otherwise` says instead, notOneOf,
+    outOfRange, forbidden, excluded or unknownField.
     """
 
     what: str
@@ -217,7 +217,7 @@ def _quantity(_: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Itera
         return
     found = _parsed(value)
     if found is None:
-        yield Breach(what="wrongType", at=at, found=value, expected=_QUANTITY)
+        yield Breach(what="notQuantity", at=at, found=value, expected=_QUANTITY)
     elif "least" in declaration and found < parse(declaration["least"]):
         yield Breach(what="outOfRange", at=at, found=value, expected=_expected(declaration))
 

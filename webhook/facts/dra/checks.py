@@ -1,4 +1,4 @@
-"""The checks of device claims."""
+"""The checks of device claims, and of the objects that they refer to."""
 
 from __future__ import annotations
 
@@ -7,11 +7,21 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.dra import claim_references, claim_use
+from webhook.facts.dra.claim_objects import (
+    validate_device_class,
+    validate_device_taint_rule,
+    validate_group_claims,
+    validate_resource_claim,
+)
+from webhook.facts.dra.configs import validate_device_configs
+from webhook.facts.dra.inventory import LOOKUPS as INVENTORY
 from webhook.facts.dra.pod_claim_validation import validate_pod_claims
-from webhook.facts.dra.pod_claims import LOOKUPS
+from webhook.facts.dra.pod_claims import GROUP, LOOKUPS
 from webhook.facts.dra.pod_group_claims import LOOKUP, validate_pod_group_claims
+from webhook.facts.dra.selected_devices import validate_selected_devices
 from webhook.facts.pods.containers import containers
 from webhook.facts.subject import Subject
+from webhook.facts.view import NAMESPACES
 from webhook.paths import get
 from webhook.problem import Problem
 
@@ -32,6 +42,22 @@ def device_claims(subject: Subject) -> Iterator[Problem]:
     yield from validate_pod_group_claims(subject)
 
 
+def _kinds(group: str, *kinds: str) -> frozenset[tuple[str, str]]:
+    return frozenset((group, kind) for kind in kinds)
+
+
+_PODS: Final = _kinds("", "Pod")
+_CLAIMS: Final = _kinds(GROUP, "ResourceClaim", "ResourceClaimTemplate")
+_CLASSES: Final = _kinds(GROUP, "DeviceClass")
+_TAINTS: Final = _kinds(GROUP, "DeviceTaintRule")
+_GROUPS: Final = _kinds("scheduling.k8s.io", "PodGroup", "Workload")
+
 CHECKS: Final = (
-    Check(group="device-claims", run=device_claims, kinds=frozenset((("", "Pod"),)), lookups=(*LOOKUPS, LOOKUP)),
+    Check(group="device-claims", run=device_claims, kinds=_PODS, lookups=(*LOOKUPS, LOOKUP)),
+    Check(group="resource-claims", run=validate_resource_claim, kinds=_CLAIMS, lookups=(NAMESPACES,)),
+    Check(group="resource-claims", run=validate_group_claims, kinds=_GROUPS),
+    Check(group="device-classes", run=validate_device_class, kinds=_CLASSES),
+    Check(group="device-classes", run=validate_device_taint_rule, kinds=_TAINTS),
+    Check(group="resource-slices", run=validate_selected_devices, kinds=_CLAIMS | _CLASSES, lookups=INVENTORY),
+    Check(group="nvidia-device-config", run=validate_device_configs, kinds=_CLAIMS | _CLASSES),
 )

@@ -136,4 +136,4 @@ def _parameters(configs: JSON, at: FieldPath) -> Iterator[JSON]:
         elif length > _LARGEST:
             yield note("tooLong", where, length, str(_LARGEST))
         elif not isinstance(held, dict):
-            yield note("wrongType", where, held, "fields with values")
+            yield note("parameters", where, held)

@@ -9,18 +9,59 @@ and gated for what waits for a feature gate of the driver.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
+from webhook.facts.dra.field_problems import problems
 from webhook.facts.dra.notes import note, notes_of
+from webhook.facts.dra.pod_claims import SPECS
+from webhook.facts.dra.requests import requests, version_of
 from webhook.facts.pods.containers import items, text
+from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, get, render
+from webhook.problem import Problem
 from webhook.schema.values import declared, values
 from webhook.similar_names import nearest
 
 FILE = Path(__file__).with_name("nvidia.yaml")
+
+
+GROUP = "nvidia-device-config"
+_ADVISED = ("unknownField", "unknownKind", "otherDriver", "otherDevice", "alternatives", "gated")
+_YOUNG = "VfioDeviceConfig"
+"""A kind that later releases may well change."""
+
+
+def validate_device_configs(subject: Subject) -> Iterator[Problem]:
+    """What the driver refuses of the parameters in a claim, a template or a class, and what it does not apply."""
+    at = SPECS.get(subject.group_kind[1], ())
+    asked = requests(get(subject.object, at), at, version_of(subject.object), subject.deadline) if at else []
+    where = (*at, "devices") if at else ("spec",)
+    for config in configs(get(subject.object, where), where, asked, subject.deadline):
+        for each in subject.deadline.each(config["notes"]):
+            if each["what"] != "gated" or each["expected"] not in subject.assumptions.feature_gates:
+                yield from _problem(each, config["kind"])
+
+
+def _problem(written: JSON, kind: str) -> Iterator[Problem]:
+    for problem in problems(GROUP, [written]):
+        if written["what"] == "unknownField":
+            message = "must not be set because the driver, as of 0.5, has no such field and refuses the configuration"
+            yield replace(problem, message=message)
+        elif written["what"] in _ADVISED:
+            yield problem
+        elif kind != _YOUNG:
+            yield replace(problem, message=_refused(problem.message))
+        elif written["what"] in ("wrongType", "notOneOf"):
+            yield replace(problem, code=f"{GROUP}/passthrough")
+
+
+def _refused(message: str) -> str:
+    reason = "because NVIDIA's driver refuses it otherwise, and the pods stay in ContainerCreating"
+    return message if " because " in message else f"{message} {reason}"
 
 
 def configs(holder: JSON, at: FieldPath, asked: Sequence[JSON] = (), deadline: Deadline | None = None) -> list[JSON]:

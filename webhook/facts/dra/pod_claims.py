@@ -15,9 +15,7 @@ from webhook import paths
 from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.interest import reading
 from webhook.facts.dra.absent_claims import DEFAULT, DOMAIN, Absences
-from webhook.facts.dra.claims import notes
-from webhook.facts.dra.configs import configs
-from webhook.facts.dra.requests import constraints, requests, selectors, version_of
+from webhook.facts.dra.requests import requests, version_of
 from webhook.facts.dra.resolved import CLASS, Classes, resolved
 from webhook.facts.pods.containers import Container, containers, items, text
 from webhook.facts.view import NAMESPACES, View
@@ -36,8 +34,7 @@ LOOKUPS = (
     NAMESPACES,
 )
 
-_SPEC: dict[str, FieldPath] = {"ResourceClaim": ("spec",), "ResourceClaimTemplate": ("spec", "spec")}
-_NOTED = {GROUP: (*_SPEC, "DeviceClass", "DeviceTaintRule"), "scheduling.k8s.io": ("PodGroup", "Workload")}
+SPECS: dict[str, FieldPath] = {"ResourceClaim": ("spec",), "ResourceClaimTemplate": ("spec", "spec")}
 
 
 def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
@@ -58,7 +55,7 @@ def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
         claims.extend(own)
         references.extend(used)
     group, kind = group_kind(obj)
-    at = _SPEC.get(kind, ()) if group == GROUP else ()
+    at = SPECS.get(kind, ()) if group == GROUP else ()
     spec = paths.get(obj, at) if at else None
     asked = requests(spec, at, version_of(obj), view.deadline) if at else []
     if asked:  # what a request asks for stands in it, whether its class is known or not
@@ -67,15 +64,6 @@ def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
         "claims": claims,
         "references": references,
         "requests": asked,
-        "constraints": constraints(spec, at) if at else [],
-        "selectors": selectors(obj.get("spec"), ("spec",), view.deadline)
-        if (group, kind) == (GROUP, CLASS.kind)
-        else [],
-        "notes": notes(obj, at, asked, view) if kind in _NOTED.get(group, ()) else [],
-        "configs": _configs(obj, at, asked, view) if group == GROUP and (at or kind == CLASS.kind) else [],
-        "adminAllowed": admin_allowed(view.of("adminAllowed"))
-        if any(each["adminAccess"] for each in (*claims, *asked))
-        else None,
     }
 
 
@@ -92,11 +80,6 @@ def admin_allowed(view: View) -> bool | None:
     return bool(paths.get(namespaces[0], ("metadata", "labels", "resource.kubernetes.io/admin-access")) == "true")
 
 
-def _configs(obj: JSON, at: FieldPath, asked: Sequence[JSON], view: View) -> list[JSON]:
-    where = (*at, "devices") if at else ("spec",)
-    return configs(paths.get(obj, where), where, asked, view.deadline)
-
-
 _CLAIMS: FieldPath = ("spec", "resourceClaims")
 
 
@@ -104,8 +87,8 @@ class Known:
     """What claims are resolved against: the view, its classes, and what it has of what is not there."""
 
     def __init__(self, view: View) -> None:
-        self.view = view.of("claims", "references", "adminAllowed")
-        self.classes = Classes(view.of("claims", "adminAllowed"))
+        self.view = view.of("claims", "references")
+        self.classes = Classes(view.of("claims"))
         self.absences = Absences(view)
 
 
@@ -146,7 +129,7 @@ def _resolve(made: JSON, gvk: GroupVersionKind, known: Known) -> None:
     if obj is None:
         made |= known.absences.of(gvk, made["reference"], is_made=gvk == TEMPLATE)
         return
-    made |= resolved(obj, _SPEC[gvk.kind], known.classes, known.view)
+    made |= resolved(obj, SPECS[gvk.kind], known.classes, known.view)
 
 
 def _mark_duplicates(own: Sequence[JSON]) -> dict[str, JSON]:

@@ -1,4 +1,4 @@
-"""The CEL structures of the facts `dra` and `inventory`."""
+"""The CEL structures of the fact `dra`."""
 
 from __future__ import annotations
 
@@ -15,30 +15,6 @@ SELECTOR: Final = structure(
     expression=(STRING, "the expression"),
     problem=(STRING, "what the API server refuses it for, its cost included"),
     gated=(STRING, "what it refuses unless the feature gate DRAListTypeAttributes is on"),
-)
-NOTE: Final = structure(
-    "DeviceNote",
-    what=(
-        STRING,
-        (
-            "`wrongType`, `missing`, `tooMany`, `tooLong`, `duplicate`, `badName`, `notOneOf`, `forbidden`, "
-            "`excluded`, `unknownRequest`, `noAttribute`, `noSource`, `twoSources`; `unknownField` for a field that "
-            "is dropped, `noCapacity` for a capacity of no device; of parameters also `unknownKind`, `outOfRange`, "
-            "`otherDriver`, `otherDevice`, `alternatives`, `gated`"
-        ),
-    ),
-    path=(STRING, "where it is"),
-    found=(STRING, "what stands there"),
-    expected=(STRING, "what must stand there"),
-    nearest=(STRING, "what was probably meant"),
-)
-CONFIG: Final = structure(
-    "DeviceConfig",
-    path=(STRING, "where the parameters stand"),
-    driver=(STRING, "driver that takes them"),
-    kind=(STRING, "kind of the parameters, where the driver is known"),
-    requests=(TEXTS, "requests that they are for"),
-    notes=(list_of(NOTE.type), "what is wrong with them, where the driver is known"),
 )
 REQUEST: Final = structure(
     "DeviceRequest",
@@ -60,13 +36,6 @@ REQUEST: Final = structure(
     classAbsent=(BOOL, "whether the class is known not to be there"),
     nearestClass=(STRING, "the class that was probably meant"),
     extendedResource=(STRING, "extendedResourceName of the class"),
-)
-CONSTRAINT: Final = structure(
-    "DeviceConstraint",
-    path=(STRING, "where it stands"),
-    requests=(TEXTS, "requests that it is about; none means all"),
-    matchAttribute=(STRING, "the attribute that must be equal"),
-    distinctAttribute=(STRING, "the attribute that must differ"),
 )
 CLAIM: Final = structure(
     "PodClaim",
@@ -109,40 +78,5 @@ DRA: Final = structure(
     claims=(list_of(CLAIM.type), "every entry of `spec.resourceClaims` of the pods"),
     references=(list_of(REFERENCE.type), "every entry of `resources.claims` of their containers"),
     requests=(list_of(REQUEST.type), "requests of a claim or template itself"),
-    constraints=(list_of(CONSTRAINT.type), "constraints of a claim or template itself"),
-    selectors=(list_of(SELECTOR.type), "selectors of a DeviceClass itself"),
-    notes=(list_of(NOTE.type), "what is wrong with an object of resource.k8s.io, a PodGroup or a Workload"),
-    configs=(list_of(CONFIG.type), "opaque parameters for drivers, of a claim, template or class itself"),
-    adminAllowed=(
-        DYN,
-        (
-            "where a claim has admin access, whether the label of the namespace allows it; null where the namespace "
-            "is unknown"
-        ),
-    ),
 )
-DRA_STRUCTURES: Final = (DRA, CLAIM, REFERENCE, REQUEST, CONSTRAINT, SELECTOR, CONFIG, NOTE)
-
-FAILURE: Final = structure(
-    "SelectorFailure",
-    text=(STRING, "the error"),
-    device=(STRING, "device that makes it"),
-)
-SELECTED: Final = structure(
-    "DeviceFind",
-    path=(STRING, "where the request, the alternative or the selectors stand"),
-    name=(STRING, "name of the request or alternative"),
-    of=(STRING, "the request of an alternative"),
-    deviceClass=(STRING, "deviceClassName"),
-    wanted=(DYN, "how many devices are asked for; null where that is open"),
-    classed=(DYN, "devices of the class; null where nobody can say"),
-    selected=(DYN, "those of them that the selectors take; null where nobody can say"),
-    shared=(BOOL, "whether one of these may be given out several times"),
-    failures=(list_of(FAILURE.type), "errors of selectors, at most three"),
-)
-INVENTORY: Final = structure(
-    "Inventory",
-    devices=(INT, "devices in the ResourceSlices; 0, and no requests, where the view has none"),
-    requests=(list_of(SELECTED.type), "each request and alternative, or the class itself"),
-)
-INVENTORY_STRUCTURES: Final = (INVENTORY, SELECTED, FAILURE)
+DRA_STRUCTURES: Final = (DRA, CLAIM, REFERENCE, REQUEST, SELECTOR)

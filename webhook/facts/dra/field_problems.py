@@ -1,0 +1,131 @@
+"""What is wrong with single fields of claims, classes and configurations, as problems of a group.
+
+The notes are those of webhook/schema/values.py and of the checks of this package; a rule stands in every group that can
+break it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, TypeAlias
+
+from webhook.attributes import JSON
+from webhook.problem import Problem
+
+_Words: TypeAlias = tuple[str, str]
+"""The message about a note, and what to do."""
+
+
+def problems(group: str, notes: Iterable[JSON]) -> Iterator[Problem]:
+    """The problems of some notes."""
+    for note in notes:
+        rule, words, shows = _RULES[note["what"]]
+        message, fix = words(note)
+        found = f"`{note['found']}`" if shows else ""
+        yield Problem(code=f"{group}/{rule}", path=note["path"], message=message, fix=fix, found=found)
+
+
+def _meant(note: JSON, otherwise: str = "") -> str:
+    return f"write `{note['nearest']}` if that is meant" if note["nearest"] else otherwise
+
+
+def _type(note: JSON) -> _Words:
+    return f"must be {note['expected']}", ""
+
+
+def _at_most(note: JSON, what: str) -> _Words:
+    return f"has {note['found']} {what}, but at most {note['expected']} are allowed", ""
+
+
+def _missing(note: JSON) -> _Words:
+    return f"must be set to {note['expected']}" if note["expected"] else "must be set", ""
+
+
+def _unknown_field(note: JSON) -> _Words:
+    belongs = f"it belongs to {note['expected']}" if note["expected"] else ""
+    return "is ignored because there is no such field", _meant(note, belongs)
+
+
+def _request(note: JSON) -> _Words:
+    return "must be a request of this claim", _meant(note, "give the name of a request, or request/alternative")
+
+
+_RULES: Final[Mapping[str, tuple[str, Callable[[JSON], _Words], bool]]] = {
+    "wrongType": ("type", _type, True),
+    "notQuantity": ("quantity", _type, True),
+    "parameters": ("parameters", lambda _: ("must be an object", ""), True),
+    "missing": ("required", _missing, False),
+    "tooMany": ("too-large", lambda note: _at_most(note, "entries"), False),
+    "tooLong": ("too-large", lambda note: _at_most(note, "bytes of JSON"), False),
+    "duplicate": (
+        "duplicate",
+        lambda note: (f"must not repeat the entry at index {note['expected']}", "give every entry its own name"),
+        True,
+    ),
+    "badName": ("name-format", lambda note: (f"must be {note['expected']}", ""), True),
+    "notOneOf": ("unsupported-value", lambda note: (f"must be one of {note['expected']}", _meant(note)), True),
+    "outOfRange": ("out-of-range", lambda note: (f"must be {note['expected']}", ""), True),
+    "forbidden": ("forbidden", lambda note: (f"must not be set because {note['expected']}", "remove it"), False),
+    "excluded": (
+        "excluded",
+        lambda note: (f"must not be set with {note['found']}", f"remove it, or set {note['expected']}"),
+        False,
+    ),
+    "noSource": (
+        "group-source",
+        lambda _: ("must have a source", "set one of resourceClaimName and resourceClaimTemplateName"),
+        False,
+    ),
+    "twoSources": (
+        "group-source",
+        lambda _: ("must not have two sources", "keep one of resourceClaimName and resourceClaimTemplateName"),
+        False,
+    ),
+    "noAttribute": (
+        "constraint-attribute",
+        lambda _: ("must have an attribute", "set one of matchAttribute and distinctAttribute"),
+        False,
+    ),
+    "unknownRequest": ("unknown-request", _request, True),
+    "unknownField": ("unknown-field", _unknown_field, False),
+    "noCapacity": (
+        "capacity-name",
+        lambda note: (f"must be {note['expected']} because no device has a capacity of another name", ""),
+        False,
+    ),
+    "unknownKind": (
+        "unknown-kind",
+        lambda note: (f"must be {note['expected']} because the driver, as of 0.5, takes nothing else", _meant(note)),
+        True,
+    ),
+    "otherDriver": (
+        "other-driver",
+        lambda note: (f"is ignored because driver `{note['expected']}` applies it", "configure that driver"),
+        True,
+    ),
+    "otherDevice": (
+        "other-device",
+        lambda note: (
+            f"is for DeviceClass `{note['found']}`, but the driver applies this to `{note['expected']}` alone",
+            "name other requests",
+        ),
+        False,
+    ),
+    "alternatives": (
+        "alternatives",
+        lambda note: (
+            f"must name each alternative of `{note['found']}` because the driver does not take it to mean them",
+            f"write names such as {note['expected']}",
+        ),
+        False,
+    ),
+    "gated": (
+        "feature-gate",
+        lambda note: (
+            f"needs the driver's feature gate {note['expected']}, which is off by default",
+            "once it is on, name it in featureGates of ConfigMap nvidia-device-configs",
+        ),
+        True,
+    ),
+}
+"""Rule, words, and whether what is there is shown before them, by what a note says."""

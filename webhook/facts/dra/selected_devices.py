@@ -1,0 +1,74 @@
+"""What the selectors of claims and classes take of the devices that the cluster has now (ResourceSlices).
+
+A view without ResourceSlices says nothing. Controllers make claims of templates, which were checked themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.dra.inventory import inventory
+from webhook.facts.pods.containers import mapping
+from webhook.facts.subject import Subject
+from webhook.paths import get
+from webhook.problem import Problem
+
+_MADE: Final = ("resource.kubernetes.io/pod-claim-name", "resource.kubernetes.io/extended-resource-claim")
+
+
+def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
+    """Requests whose selectors take no device, too few, or fail on one."""
+    annotations = mapping(get(subject.object, ("metadata", "annotations")))
+    if any(name in annotations for name in _MADE):
+        return
+    found = inventory(subject.object, subject.view())
+    selected = _most_of_alternatives(found["requests"])
+    for each in subject.deadline.each(found["requests"]):
+        if each["failures"]:
+            yield _failing(each)
+        elif each["selected"] == 0 and (not each["of"] or selected[each["of"]] == 0):
+            # an alternative that takes nothing is what alternatives are for, unless all of them do
+            yield _none(each, found["devices"])
+        if each["selected"] and not each["of"] and not each["shared"] and (each["wanted"] or 0) > each["selected"]:
+            yield _few(each)
+
+
+def _most_of_alternatives(asked: Sequence[JSON]) -> Mapping[str, int]:
+    """Devices that the alternatives of a request take; one that nobody can tell takes some."""
+    found: dict[str, int] = {}
+    for each in asked:
+        count = 1 if each["selected"] is None else each["selected"]
+        found[each["of"]] = max(found.get(each["of"], 0), count)
+    return found
+
+
+def _problem(rule: str, asked: JSON, message: str, fix: str) -> Problem:
+    return Problem(code=f"resource-slices/{rule}", path=asked["path"], message=message, fix=fix)
+
+
+def _none(asked: JSON, devices: int) -> Problem:
+    of_class = f"DeviceClass `{asked['deviceClass']}`"
+    if not asked["deviceClass"]:
+        message = f"the selectors take none of the {devices} devices that the cluster has now"
+    elif asked["classed"] == 0:
+        message = f"none of the {devices} devices that the cluster has now is of {of_class}, so the pods stay Pending"
+    else:
+        taken = f"the selectors take none of the {asked['classed']} devices of {of_class} that the cluster has now"
+        message = f"{taken}, so the pods stay Pending"
+    return _problem("no-device", asked, message, "correct the selectors, or add such devices")
+
+
+def _few(asked: JSON) -> Problem:
+    has = f"all nodes of the cluster together have {asked['selected']} of that kind now"
+    message = f"asks for {asked['wanted']} devices, but {has}, so the pods stay Pending"
+    return _problem("too-few-devices", asked, message, "ask for fewer devices")
+
+
+def _failing(asked: JSON) -> Problem:
+    first = asked["failures"][0]
+    message = f"a selector fails on device {first['device']} ({first['text']}), so the scheduler gives up on its node"
+    return _problem(
+        "selector-fails", asked, message, "ask for device.driver first, or with `in` whether the device has it"
+    )
