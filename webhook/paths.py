@@ -22,7 +22,6 @@ _PLAIN = re.compile(_WORD)
 _STEP = re.compile(
     rf'\.?(?P<word>{_WORD})|\[(?:(?P<index>0|[1-9][0-9]*)|(?P<quoted>"(?:[^"\\]|\\.)*")|(?P<raw>[^\]"]+))\]'
 )
-_INDEX = re.compile(r"0|[1-9][0-9]*")
 _AFTER = re.compile(r":(?=\s|$)|\s|$")
 _ROOTS = frozenset(("apiVersion", "kind", "metadata", "spec", "status", "data", "stringData", "binaryData", "webhooks"))
 """Words that begin a path even when nothing but a colon or a dot follows: `spec: …` is a path, `error: …` is not."""
@@ -105,20 +104,6 @@ def pointer(path: FieldPath) -> str:
 
 def _escape(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1") if "~" in key or "/" in key else key
-
-
-def from_pointer(text: str) -> FieldPath:
-    """Read a JSON Pointer. A token of digits is taken for an index; a pointer alone cannot tell it from a key.
-
-    Raises:
-        ValueError: the text is neither empty nor begins with a slash.
-    """
-    if text and not text.startswith("/"):
-        raise ValueError(f"`{text}` is not a JSON pointer: expected it to be empty or to start with `/`")
-    return tuple(
-        int(token) if _INDEX.fullmatch(token) else token.replace("~1", "/").replace("~0", "~")
-        for token in text.split("/")[1:]
-    )
 
 
 def get(value: JSON, path: FieldPath, default: JSON = None) -> JSON:

@@ -1,4 +1,4 @@
-"""Views of files, layered views and records answer lookups."""
+"""Views of files and layered views answer lookups."""
 
 import pytest
 
@@ -7,8 +7,6 @@ from webhook.attributes import GroupVersionKind
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster, read
 from webhook.cluster.layered import LayeredCluster
-from webhook.cluster.lookup import describe
-from webhook.cluster.record import Lookup, Recorded, Recorder
 from webhook.errors import InputError, LookupFailed
 
 POD = GroupVersionKind("", "v1", "Pod")
@@ -41,6 +39,15 @@ class Unsynced:
 
     def synced(self, gvk):
         return False
+
+
+class Listing(Unsynced):
+    """A view that holds a list."""
+
+    listed = (pod("a"),)
+
+    def list(self, gvk, namespace, labels=""):
+        return self.listed
 
 
 def test_files_find_objects_of_any_version():
@@ -109,42 +116,6 @@ def test_a_layer_that_cannot_say_fails_the_lookup():
         view.list(POD, "n")
 
 
-def test_a_record_replays_what_was_answered():
-    recorder = Recorder(FilesCluster([pod("a", "n")]))
-    assert recorder.synced(POD)
-    assert recorder.get(POD, "n", "a") == pod("a", "n")
-    assert recorder.get(POD, "n", "b") is None
-    assert recorder.get(POD, "n", "b") is None
-    assert recorder.list(POD, None) == (pod("a", "n"),)
-    assert recorder.list(POD, "n") == (pod("a", "n"),)
-    assert list(map(str, recorder.lookups)) == ["Pod n/a", "Pod n/b not found", "Pod list", "Pod list in n"]
-    replayed = Recorded(recorder.lookups)
-    assert replayed.get(POD, "n", "a") == pod("a", "n")
-    assert replayed.get(POD, "n", "b") is None
-    assert replayed.list(POD, "n") == (pod("a", "n"),)
-    assert replayed.synced(POD)
-    assert not replayed.synced(RUNTIME)
-    with pytest.raises(LookupFailed, match="ClusterTrainingRuntime torch: not in the record"):
-        replayed.get(RUNTIME, "", "torch")
-
-
-def test_a_record_replays_failures():
-    recorder = Recorder(Unsynced())
-    for ask in (lambda view: view.get(POD, "n", "a"), lambda view: view.list(POD, "n")):
-        with pytest.raises(LookupFailed, match="not synced yet"):
-            ask(recorder)
-        with pytest.raises(LookupFailed, match="not synced yet"):
-            ask(Recorded(recorder.lookups))
-    assert not Recorded(recorder.lookups).synced(POD)
-    assert list(map(str, recorder.lookups)) == ["Pod n/a: not synced yet", "Pod list in n: not synced yet"]
-
-
-def test_only_a_named_object_can_be_absent():
-    assert Lookup(gvk=POD, namespace="n", name="a").is_absent
-    assert not Lookup(gvk=POD, namespace="n", name=None, answer=()).is_absent
-    assert describe(RUNTIME, "", "torch") == "ClusterTrainingRuntime torch"
-
-
 @pytest.mark.parametrize(
     "objects, expected",
     [
@@ -155,23 +126,10 @@ def test_only_a_named_object_can_be_absent():
 )
 def test_whether_a_kind_has_namespaces_is_told_by_its_objects(objects, expected):
     files = FilesCluster(objects)
-    recorder = Recorder(files)
-    recorder.list(POD, None)
-    views = [files, recorder, LayeredCluster(files, FilesCluster()), LayeredCluster(FilesCluster(), files)]
-    assert [view.is_namespaced(POD) for view in (*views, Recorded(recorder.lookups))] == [expected] * 5
-
-
-def test_lists_of_two_selectors_are_two_questions():
-    recorder = Recorder(FilesCluster([pod("a")]))
-    recorder.list(POD, None, "a in (b)")
-    assert Recorded(recorder.lookups).list(POD, None, "a in (b)") == (pod("a"),)
-    with pytest.raises(LookupFailed, match="not in the record"):
-        Recorded(recorder.lookups).list(POD, None)
+    views = [files, LayeredCluster(files, FilesCluster()), LayeredCluster(FilesCluster(), files)]
+    assert [view.is_namespaced(POD) for view in views] == [expected] * 3
 
 
 def test_a_layer_over_nothing_walks_nothing():
-    files = FilesCluster([pod("a")])
-    below = Recorder(files)
-    below.list(POD, None)
-    recorded = Recorded(below.lookups)
-    assert LayeredCluster(FilesCluster(), recorded).list(POD, None) is recorded.list(POD, None)
+    below = Listing()
+    assert LayeredCluster(FilesCluster(), below).list(POD, None) is below.list(POD, None)

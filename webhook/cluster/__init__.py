@@ -1,4 +1,4 @@
-"""What else is in the cluster, from files, from a live API server, or from a record of either.
+"""What else is in the cluster, from files or from a live API server.
 
 Reads only. Knows objects by kind, namespace and name, and nothing of what they mean.
 """

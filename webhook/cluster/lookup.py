@@ -1,4 +1,4 @@
-"""The one question an evaluation may ask about other objects. Implementations: files, layered, record, watch."""
+"""The one question an evaluation may ask about other objects. Implementations: files, layered, watch."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ from webhook.cluster.interest import reading
 from webhook.facts.view import NAMESPACES
 
 GROUP: Final = "trainer.kubeflow.org"
-TRAIN_JOB: Final = GroupVersionKind(GROUP, "v1alpha1", "TrainJob")
 CLUSTER_RUNTIME: Final = GroupVersionKind(GROUP, "v1alpha1", "ClusterTrainingRuntime")
 RUNTIME: Final = GroupVersionKind(GROUP, "v1alpha1", "TrainingRuntime")
 RUNTIMES: Final = (*(reading(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)), NAMESPACES)
