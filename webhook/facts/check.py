@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from webhook.attributes import JSON
 from webhook.cluster.interest import Interest
 from webhook.paths import FieldPath, render
 from webhook.problem import MissingObject, Problem
@@ -51,13 +52,15 @@ class Group:
         path: FieldPath | str,
         message: str = "",
         fix: str = "",
+        found: JSON = None,
         *,
-        found: str = "",
+        shown: str = "",
         missing: tuple[MissingObject, ...] = (),
     ) -> Problem:
-        """A problem of the group at a path, rendered already or not."""
+        """A problem of the group at a path, rendered already or not; `shown` in place of the value that is found."""
         where = path if isinstance(path, str) else render(path)
-        return Problem(code=f"{self.name}/{rule}", path=where, message=message, fix=fix, found=found, missing=missing)
+        value = shown or ("" if found is None else '`""`' if found == "" else f"`{found}`")
+        return Problem(code=f"{self.name}/{rule}", path=where, message=message, fix=fix, found=value, missing=missing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,10 +106,7 @@ def fragments(obj: JSON, table: Table, deadline: Deadline | None = None) -> tupl
     row, until = table.row(*group_kind(obj)), deadline or Deadline()
     return tuple(
         Fragment(
-            path=place.path,
-            template=_as_template(place.value, rule.embeds),
-            of=rule.of,
-            bare=rule.embeds == "podSpec",
+            path=place.path, template=_as_template(place.value, rule.embeds), of=rule.of, bare=rule.embeds == "podSpec"
         )
         for rule in (row.fragments if row else ())
         for place in until.paced(places(obj, rule.template, ""))

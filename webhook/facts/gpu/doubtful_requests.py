@@ -11,10 +11,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.attributes import JSON
+from webhook.facts.check import Group
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 
+problem: Final = Group("gpu-requests").problem
 _OTHER_VENDORS: Final = re.compile("rocm|amdgpu|intel")
 _SEES_NOTHING: Final = ("none", "void")
 _OTHERS_DECIDE: Final = frozenset(
@@ -48,10 +50,6 @@ def gpu_requests(subject: Subject) -> Iterator[Problem]:
             yield from _resource(resource)
 
 
-def _problem(rule: str, path: str, message: str, fix: str, found: str = "") -> Problem:
-    return Problem(code=f"gpu-requests/{rule}", path=path, message=message, fix=fix, found=found)
-
-
 def _asks_for_nothing(subject: Subject, containers: Sequence[JSON]) -> bool:
     """Whether no container of a pod gets a device: by a resource, a claim, an annotation or another kind's controller.
 
@@ -77,7 +75,7 @@ def _sees_gpus(container: JSON, *, has_runtime: bool) -> bool:
 def _every_gpu_visible(container: JSON) -> Problem:
     asking = "its image, its runtime class or NVIDIA_VISIBLE_DEVICES asks for GPUs"
     message = f"requests no GPU and will see every GPU of its node because {asking}"
-    return _problem(
+    return problem(
         "every-gpu-visible", container["path"], message, "request a GPU, or set NVIDIA_VISIBLE_DEVICES to none"
     )
 
@@ -93,23 +91,23 @@ def _has_slices_and_devices(container: JSON) -> bool:
 
 def _slices_with_devices(container: JSON) -> Problem:
     message = "requests whole GPUs and MIG slices, of which CUDA uses the slice alone, so that the GPU stays idle"
-    return _problem("slices-with-devices", container["path"], message, "request one kind")
+    return problem("slices-with-devices", container["path"], message, "request one kind")
 
 
 def _init_container_keeps(container: JSON) -> Problem:
     message = "requests more GPUs than the containers that run after it, and the pod keeps them as long as it lives"
     fix = "request as many GPUs for the containers, or do the work of the init container in another pod"
-    return _problem("init-container-keeps", container["path"], message, fix)
+    return problem("init-container-keeps", container["path"], message, fix)
 
 
 def _resource(resource: JSON) -> Iterator[Problem]:
     name, path = resource["name"], resource["path"]
     if resource["nearest"]:
         message = f"`{name}` is not a resource of a known device plugin, so the pod would stay Pending"
-        yield _problem("unknown-device", path, message, f"write `{resource['nearest']}` if that is meant")
+        yield problem("unknown-device", path, message, f"write `{resource['nearest']}` if that is meant")
     elif resource["kind"] == "shared" and resource["count"] > 1 and name.startswith("nvidia.com/"):
         message = "must be 1 because several shares give no more of a GPU than one, and the plugin may refuse them"
-        yield _problem("several-shares", path, message, "set 1", f"`{resource['count']}`")
+        yield problem("several-shares", path, message, "set 1", resource["count"])
     elif resource["kind"] == "monitor":
         message = "gives the container every GPU of the node because this resource is meant for monitoring"
-        yield _problem("monitoring-resource", path, message, "request a GPU to compute on")
+        yield problem("monitoring-resource", path, message, "request a GPU to compute on")

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.attributes import JSON
+from webhook.facts.check import Group
 from webhook.facts.pods.containers import items, mapping
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath, get, render
+from webhook.paths import FieldPath, get
 from webhook.problem import Problem
 
 CLUSTERS: Final[Mapping[str, FieldPath]] = {
@@ -42,13 +43,8 @@ def _group(group: JSON, at: FieldPath, subject: Subject) -> Iterator[Problem]:
     told, gpus = get(group, _PARAMETER), _gpus(group, subject)
     if isinstance(told, str) and _COUNT.fullmatch(told) and 0 < gpus < int(told):
         message = f"must not be more than the {gpus} of the container because Ray would start tasks on missing GPUs"
-        yield Problem(
-            code="ray/num-gpus",
-            path=render((*at, *_PARAMETER)),
-            message=message,
-            fix="remove it, and KubeRay sets it from the limits",
-            found=f"`{told}`",
-        )
+        fix = "remove it, and KubeRay sets it from the limits"
+        yield Group("ray").problem("num-gpus", (*at, *_PARAMETER), message, fix, told)
 
 
 def _gpus(group: JSON, subject: Subject) -> int:

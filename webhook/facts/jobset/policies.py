@@ -36,7 +36,7 @@ def _validate_targets(targets: Sequence[str], job_set: JobSet, at: FieldPath) ->
     for index, target in enumerate(job_set.deadline.paced(targets)):
         if target not in known and not is_placeholder(target):
             message = "must be the name of a replicated job"
-            yield problem("target-exists", (*at, index), message, "correct the name", found=f"`{target}`")
+            yield problem("target-exists", (*at, index), message, "correct the name", target)
 
 
 def validate_startup_policy(job_set: JobSet) -> Iterator[Problem]:
@@ -66,10 +66,10 @@ def validate_failure_policy(job_set: JobSet) -> Iterator[Problem]:
 def _validate_rule_name(name: str, called: Collection[str], path: FieldPath) -> Iterator[Problem]:
     if not _RULE.fullmatch(name) and not is_placeholder(name):
         message = "must be a name of at most 128 letters, digits, underscores, commas and colons"
-        yield problem("failure-rule-name", path, message, "begin it with a letter", found=f"`{name}`")
+        yield problem("failure-rule-name", path, message, "begin it with a letter", name)
     if name in called:
         message = "must not be the name of two rules"
-        yield problem("failure-rule-twice", path, message, "give each rule a name of its own", found=f"`{name}`")
+        yield problem("failure-rule-twice", path, message, "give each rule a name of its own", name)
 
 
 def _validate_reasons(rule: JSON, job_set: JobSet, at: FieldPath) -> Iterator[Problem]:
@@ -77,7 +77,7 @@ def _validate_reasons(rule: JSON, job_set: JobSet, at: FieldPath) -> Iterator[Pr
         if reason not in _REASONS and not is_placeholder(reason):
             message = "must be a reason why a Job fails"
             fix = f"use one of {', '.join(_REASONS)}"
-            yield problem("failure-reason", (*at, index), message, fix, found=f"`{reason}`")
+            yield problem("failure-reason", (*at, index), message, fix, reason)
 
 
 def _validate_alpha_features(policy: JSON, rules: Sequence[JSON], job_set: JobSet, at: FieldPath) -> Iterator[Problem]:
@@ -94,7 +94,7 @@ def _validate_alpha_features(policy: JSON, rules: Sequence[JSON], job_set: JobSe
 
 def _alpha(path: FieldPath, name: str) -> Problem:
     message = "is refused unless JobSet runs with the alpha feature gate for it, which is off by default"
-    return problem("alpha-feature", path, message, "make sure that it is on, or use another", found=f"`{name}`")
+    return problem("alpha-feature", path, message, "make sure that it is on, or use another", name)
 
 
 def _validate_restarts(job_set: JobSet, action: str) -> Iterator[Problem]:
@@ -103,7 +103,7 @@ def _validate_restarts(job_set: JobSet, action: str) -> Iterator[Problem]:
         if replicas > _MOST_RESTARTED:
             message = f"must not be above {_MOST_RESTARTED} because {action} counts the restarts of each"
             path = (*job_set.at, "replicatedJobs", index, "replicas")
-            yield problem("restarted-replicas", path, message, "use fewer", found=f"`{replicas}`")
+            yield problem("restarted-replicas", path, message, "use fewer", replicas)
 
 
 def validate_coordinator(job_set: JobSet) -> Iterator[Problem]:
@@ -114,7 +114,7 @@ def validate_coordinator(job_set: JobSet) -> Iterator[Problem]:
     index = job_set.places().get(name)
     if index is None:
         message = "must be the name of a replicated job"
-        yield problem("coordinator-exists", (*at, "replicatedJob"), message, "correct the name", found=f"`{name}`")
+        yield problem("coordinator-exists", (*at, "replicatedJob"), message, "correct the name", name)
     elif job_set.is_counted:
         yield from _validate_coordinator_pod(coordinator, job_set.jobs[index], at)
 
@@ -125,11 +125,11 @@ def _validate_coordinator_pod(coordinator: JSON, job: JSON, at: FieldPath) -> It
     if completions is None or spec.get("completionMode") not in (None, "Indexed"):
         message = "must be a replicated job with completions and completionMode Indexed"
         fix = "set them in its Job template"
-        yield problem("coordinator-indexed", (*at, "replicatedJob"), message, fix, found=f"`{name}`")
+        yield problem("coordinator-indexed", (*at, "replicatedJob"), message, fix, name)
         return
     for field, most in (("jobIndex", 1 if replicas is None else replicas), ("podIndex", completions)):
         index = coordinator.get(field) or 0
         if not 0 <= index < most:
             message = f"must be below {most}, the number in replicated job `{name}`"
             fix = f"use 0 to {most - 1}" if most > 1 else "use 0"
-            yield problem("coordinator-index", (*at, field), message, fix, found=f"`{index}`")
+            yield problem("coordinator-index", (*at, field), message, fix, index)

@@ -26,7 +26,7 @@ def validate_network(job_set: JobSet) -> Iterator[Problem]:
     if name and dns1035_label(name) and not is_placeholder(name):
         message = "must be a DNS label of RFC 1035 because a Service is named after it"
         path = (*job_set.at, "network", "subdomain")
-        yield problem("dns-label", path, message, f"{LETTERS}, and begin with a letter", found=f"`{name}`")
+        yield problem("dns-label", path, message, f"{LETTERS}, and begin with a letter", name)
 
 
 def validate_replicated_jobs(job_set: JobSet) -> Iterator[Problem]:
@@ -47,27 +47,26 @@ def _validate_names(job: JSON, at: FieldPath) -> Iterator[Problem]:
     name, group = job.get("name", ""), job.get("groupName", "")
     if name and dns1123_label(name) and not is_placeholder(name):
         message = "must be a DNS label because jobs and pods are named after it"
-        yield problem("dns-label", (*at, "name"), message, LETTERS, found=f"`{name}`")
+        yield problem("dns-label", (*at, "name"), message, LETTERS, name)
     if group and dns1035_label(group) and not is_placeholder(group):
         fix = f"{LETTERS}, and begin with a letter"
-        yield problem("dns-label", (*at, "groupName"), "must be a DNS label of RFC 1035", fix, found=f"`{group}`")
+        yield problem("dns-label", (*at, "groupName"), "must be a DNS label of RFC 1035", fix, group)
 
 
 def _validate_pods(job: JSON, at: FieldPath) -> Iterator[Problem]:
     replicas, pods = job.get("replicas"), get(job, ("template", "spec", "parallelism"))
     if replicas is not None and pods is not None and replicas * pods > _MOST_PODS:
         message = f"must not make more than {_MOST_PODS} pods together with the parallelism of {pods}"
-        yield problem("most-pods", (*at, "replicas"), message, "ask for fewer pods", found=f"`{replicas}`")
+        yield problem("most-pods", (*at, "replicas"), message, "ask for fewer pods", replicas)
 
 
 def _dependency(wanted: str, index: int, *, is_there: bool, path: FieldPath) -> Problem:
     """Only earlier jobs may be waited for; upstream lets a job wait for itself, which it then does."""
-    found = f"`{wanted}`"
     if index == 0:
         message = "must not be set because the first replicated job cannot depend on another"
-        return problem("dependency-order", path, message, "remove it, or move the job behind the other", found=found)
+        return problem("dependency-order", path, message, "remove it, or move the job behind the other", wanted)
     if is_there:
         message = "must be a replicated job that stands before the one that depends on it"
-        return problem("dependency-order", path, message, "move it to the front", found=found)
+        return problem("dependency-order", path, message, "move it to the front", wanted)
     message = "must be the name of a replicated job"
-    return problem("dependency-exists", path, message, "correct the name", found=found)
+    return problem("dependency-exists", path, message, "correct the name", wanted)

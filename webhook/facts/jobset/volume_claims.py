@@ -50,22 +50,19 @@ def _validate_namespace(template: JSON, path: FieldPath) -> Iterator[Problem]:
 
 
 def _validate_name(name: str, seen: set[str], pods: _Pods, path: FieldPath) -> Iterator[Problem]:
-    found = f"`{name}`"
     if name in seen:
         message = "must not be the name of two templates"
-        yield problem("claim-template-twice", path, message, "give each template a name of its own", found=found)
+        yield problem("claim-template-twice", path, message, "give each template a name of its own", name)
     elif dns1123_subdomain(name):
         message = "must be a DNS name because the claim is named after it"
-        yield problem("claim-template-name", path, message, "use lower-case letters, digits and dashes", found=found)
+        yield problem("claim-template-name", path, message, "use lower-case letters, digits and dashes", name)
     else:
         for job in pods.volumes.get(name, ()):
             message = f"must not be the name of a volume of replicated job `{job}` too"
-            yield problem("volume-conflict", path, message, "rename one of them", found=found)
+            yield problem("volume-conflict", path, message, "rename one of them", name)
         if name not in pods.mounted:
             message = "must be mounted by a container"
-            yield problem(
-                "unmounted-claim", path, message, "add it to volumeMounts, or remove the template", found=found
-            )
+            yield problem("unmounted-claim", path, message, "add it to volumeMounts, or remove the template", name)
 
 
 @dataclass(slots=True)

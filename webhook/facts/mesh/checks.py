@@ -12,13 +12,14 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
-from webhook.facts.check import Check
+from webhook.facts.check import Check, Group
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.lookups import RUNTIMES
 from webhook.paths import get
 from webhook.problem import Problem
 
+problem: Final = Group("mesh").problem
 _TRAIN_JOB: Final = ("trainer.kubeflow.org", "TrainJob")
 _RAY_JOB: Final = ("ray.io", "RayJob")
 _INJECT: Final = "sidecar.istio.io/inject"
@@ -37,16 +38,16 @@ def sidecar(subject: Subject) -> Iterator[Problem]:
             "must be set because the default pod gets the sidecar of Istio, which keeps running, so it never completes"
         )
         fix = f'set one with the label {_INJECT}: "false"'
-        yield Problem(code="mesh/default-submitter", path="spec.submitterPodTemplate", message=message, fix=fix)
+        yield problem("default-submitter", "spec.submitterPodTemplate", message, fix)
     found = subject.result("podSets")
     if missing := found.lacks():
-        yield Problem(code="mesh/sidecar", path="spec.runtimeRef", missing=missing)
+        yield problem("sidecar", "spec.runtimeRef", missing=missing)
     for podset in subject.deadline.each(found.value):
         if (not is_ray_job or podset["name"] == _SUBMITTER) and _gets_sidecar(podset["template"], subject.deadline):
             who = f"the pods of `{podset['name']}` get" if is_train_job else "gets"
             message = f"{who} the sidecar of Istio, which keeps running, so the job never completes"
             fix = f"{_SAYS_NO} on the template of the runtime" if is_train_job else _SAYS_NO
-            yield Problem(code="mesh/sidecar", path=podset["path"], message=message, fix=fix)
+            yield problem("sidecar", podset["path"], message, fix)
 
 
 def _has_default_submitter(obj: JSON) -> bool:

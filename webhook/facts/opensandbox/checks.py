@@ -69,9 +69,5 @@ CHECKS: Final = (
         kinds=frozenset((_BATCH, (EXTENSIONS, "SandboxClaim"), (EXTENSIONS, "SandboxWarmPool"))),
         lookups=LOOKUPS,
     ),
-    Check(
-        group="sandbox",
-        run=agent_sandbox,
-        kinds=frozenset(((AGENTS, "Sandbox"), (EXTENSIONS, "SandboxTemplate"))),
-    ),
+    Check(group="sandbox", run=agent_sandbox, kinds=frozenset(((AGENTS, "Sandbox"), (EXTENSIONS, "SandboxTemplate")))),
 )

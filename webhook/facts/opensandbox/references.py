@@ -18,7 +18,7 @@ from webhook.facts.opensandbox.sandbox import EXTENSIONS, OPENSANDBOX, Sandbox, 
 from webhook.facts.pods.containers import items, text, whole
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES, View
-from webhook.paths import FieldPath, get, render
+from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import MissingObject, Problem
 from webhook.wording import counted
@@ -73,7 +73,7 @@ def _validate_reference(
     # known to be absent from a whole cluster, or from files that have others like it
     others = [text(get(each, ("metadata", "name"))) for each in _here(kind, view)]
     if not others and not view.is_whole():
-        yield Problem(code="sandbox/reference-exists", path=render(path), missing=view.missing()[""])
+        yield problem("reference-exists", path, missing=view.missing()[""])
         return
     close = view.nearest(name, others)
     message = (
@@ -87,7 +87,7 @@ def _validate_choice(sandbox: Sandbox, view: View) -> Iterator[Problem]:
     """A Pool that has what the template asks for, by the default profile of the controller."""
     if not view.is_whole():
         missing = MissingObject(kind=POOL.kind, namespace=view.namespace, name="", why="not listed")
-        yield Problem(code="sandbox/pool-choice", path="spec.poolRef", missing=(missing,))
+        yield problem("pool-choice", "spec.poolRef", missing=(missing,))
         return
     asked = get(sandbox.spec, ("template", "spec"))
     lacking: list[str] = []

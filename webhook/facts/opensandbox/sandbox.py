@@ -11,10 +11,11 @@ from typing import Final
 
 from webhook.attributes import JSON, Operation
 from webhook.deadline import Deadline
+from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath, get, render
-from webhook.problem import Problem
+from webhook.paths import FieldPath, get
 
+problem: Final = Group("sandbox").problem
 OPENSANDBOX: Final = "sandbox.opensandbox.io"
 AGENTS: Final = "agents.x-k8s.io"
 EXTENSIONS: Final = "extensions.agents.x-k8s.io"
@@ -59,9 +60,3 @@ def read_sandbox(subject: Subject) -> Sandbox:
         omitted=subject.omitted,
         deadline=subject.deadline,
     )
-
-
-def problem(rule: str, path: FieldPath, message: str, fix: str = "", found: JSON = None) -> Problem:
-    """A problem of this group; `found` is shown as it was written."""
-    shown = "" if found is None else f"`{found}`"
-    return Problem(code=f"sandbox/{rule}", path=render(path), message=message, fix=fix, found=shown)

@@ -75,7 +75,7 @@ def _advice(note: Note) -> Problem:
         case "directive":
             message = "removes nothing, so the shard keeps what the template has here"
             fix = "add these fields in the patches that need them alone"
-            return problem("patch-directive", note.path, message, fix, note.text)
+            return problem("patch-directive", note.path, message, fix, note.text or None)
         case "inherits":
             message = f"{note.text} because it takes that place in the list"
             return problem("patch-order", note.path, message, "list the containers of the template before new ones")
@@ -110,10 +110,4 @@ def validate_shard_devices(subject: Subject) -> Iterator[Problem]:
             given: JSON = each["request"] if each["limit"] is None else each["limit"]
             if each["kind"] in _COUNTED and not each["whole"] and (amount := quantity.read(given)) is not None:
                 message = "must be a whole number because a device is given whole"
-                yield Problem(
-                    code="sandbox/patch-whole-number",
-                    path=each["path"],
-                    message=message,
-                    fix=f"set {amount.value()}",
-                    found=f"`{given}`",
-                )
+                yield problem("patch-whole-number", each["path"], message, f"set {amount.value()}", given)

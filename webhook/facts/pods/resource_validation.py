@@ -13,13 +13,15 @@ from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
+from webhook.facts.check import Group
 from webhook.facts.pods import amounts
 from webhook.facts.pods.amounts import HUGE, STANDARD, Name
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath, render
+from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
+problem: Final = Group("pod-resources").problem
 Part: TypeAlias = Literal["containers", "initContainers", "ephemeralContainers", "pod", "overhead"]
 LISTS: Final[tuple[Part, ...]] = ("containers", "initContainers", "ephemeralContainers")
 _UNSET: Final = object()
@@ -36,11 +38,6 @@ class Place:
     limits: Mapping[str, JSON]
     requests: Mapping[str, JSON]
     restarts: bool = False
-
-
-def problem(rule: str, path: FieldPath, message: str, fix: str, found: str = "") -> Problem:
-    """A problem of this group."""
-    return Problem(code=f"pod-resources/{rule}", path=render(path), message=message, fix=fix, found=found)
 
 
 def places(subject: Subject) -> list[Place]:
@@ -100,7 +97,7 @@ class Broken:
 
     def at(self, path: FieldPath, value: JSON) -> Problem:
         """The problem of a value at a path."""
-        return problem(self.rule, path, self.message, self.fix, amounts.shown(value) if self.is_shown else "")
+        return problem(self.rule, path, self.message, self.fix, shown=amounts.shown(value) if self.is_shown else "")
 
 
 def _first_broken(name: str, value: JSON, *, is_pod: bool) -> Broken | None:

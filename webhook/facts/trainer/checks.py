@@ -160,10 +160,7 @@ def _runtime_advice(runtime: RuntimeSpec, subject: Subject) -> Iterator[Problem]
 CHECKS: Final = (
     Check(group="train-job", run=train_job_alone, kinds=_TRAIN_JOB, lookups=RUNTIMES),
     Check(
-        group="train-job",
-        run=train_job_on_runtime,
-        kinds=_TRAIN_JOB,
-        lookups=(*RUNTIMES, *DEVICES, PRIORITY_CLASSES),
+        group="train-job", run=train_job_on_runtime, kinds=_TRAIN_JOB, lookups=(*RUNTIMES, *DEVICES, PRIORITY_CLASSES)
     ),
     Check(group="train-job-changes", run=train_job_changes, kinds=_TRAIN_JOB, lookups=running_jobset.LOOKUPS),
     Check(group="training-runtime", run=training_runtime, kinds=_RUNTIMES),

@@ -36,7 +36,7 @@ def validate_resource_claims_per_node(job: TrainJob, *, is_enabled: bool) -> Ite
         yield from _validate_claim(claim, called, f"{_PER_NODE}[{index}]")
     if len(claims) > _MOST:
         message = f"must not have more than {_MOST} claims"
-        yield problem("claim-count", _PER_NODE, message, "ask for several devices in one claim", found=str(len(claims)))
+        yield problem("claim-count", _PER_NODE, message, "ask for several devices in one claim", shown=str(len(claims)))
     if not is_enabled:
         yield from _validate_gate(job, claims)
 
@@ -48,10 +48,10 @@ def _validate_claim(claim: JSON, called: Counter[str], at: str) -> Iterator[Prob
         yield problem("claim-template", at, message, "set resourceClaimTemplateName")
     if dns1123_label(name) and not is_placeholder(name):
         fix = "use at most 63 lower-case letters, digits and dashes"
-        yield problem("claim-name", f"{at}.name", "must be a DNS label", fix, found=f"`{name}`")
+        yield problem("claim-name", f"{at}.name", "must be a DNS label", fix, name)
     if called[name] > 1:
         message = "must not be the name of several claims"
-        yield problem("claim-twice", f"{at}.name", message, "give each claim a name of its own", found=f"`{name}`")
+        yield problem("claim-twice", f"{at}.name", message, "give each claim a name of its own", name)
 
 
 def _validate_gate(job: TrainJob, claims: list[JSON]) -> Iterator[Problem]:

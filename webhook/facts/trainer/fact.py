@@ -33,8 +33,7 @@ NODE_CLAIM: Final = structure(
     otherDevice=(BOOL, "whether all its devices are known to be no GPUs"),
 )
 NODE: Final = structure(
-    "TrainerNode",
-    claims=(list_of(NODE_CLAIM.type), "device claims that the container `node` has, or is meant to have"),
+    "TrainerNode", claims=(list_of(NODE_CLAIM.type), "device claims that the container `node` has, or is meant to have")
 )
 PROCESSES: Final = structure(
     "TrainerProcesses",
@@ -48,10 +47,7 @@ TRAINER: Final = structure(
     node=(NODE.type, "the container that trains"),
     processes=(PROCESSES.type, "how many processes start on each node"),
 )
-TRAINING: Final = structure(
-    "Training",
-    changes=(list_of(STRING), "fields of the spec that the update changes"),
-)
+TRAINING: Final = structure("Training", changes=(list_of(STRING), "fields of the spec that the update changes"))
 
 
 def _training(subject: Subject) -> Result:
@@ -65,11 +61,7 @@ def _trainer(subject: Subject) -> Result:
     value = {
         "runtime": {"found": job.runtime.is_found, "plugin": job.plugin},
         "node": {"claims": [_claim(each) for each in subject.once(node_claims)]},
-        "processes": {
-            "perNode": job.processes.per_node,
-            "reason": job.processes.reason,
-            "gpus": job.counted[0],
-        },
+        "processes": {"perNode": job.processes.per_node, "reason": job.processes.reason, "gpus": job.counted[0]},
     }
     return Result(value, dict.fromkeys(value, job.missing) if job.missing else {})
 

@@ -50,7 +50,7 @@ def _validate_name(job: TrainJob) -> Iterator[Problem]:
     given = metadata.get(field, "")
     if size > most and not is_placeholder(given):
         message = f"comes to {size} characters, but {_NAMED[of].format(name)} and may have 63"
-        yield problem("name-length", f"metadata.{field}", message, f"use at most {most} characters", found=f"`{given}`")
+        yield problem("name-length", f"metadata.{field}", message, f"use at most {most} characters", given)
 
 
 def _known(job: TrainJob) -> JSON:

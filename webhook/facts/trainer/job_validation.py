@@ -34,7 +34,7 @@ def validate_name(job: TrainJob) -> Iterator[Problem]:
     if name and dns1035_label(name) and not is_placeholder(name):
         message = "must be a DNS label of RFC 1035 because the JobSet and its pods are named after it"
         fix = "use at most 63 lower-case letters, digits and dashes, and begin with a letter"
-        yield problem("name", "metadata.name", message, fix, found=f"`{name}`")
+        yield problem("name", "metadata.name", message, fix, name)
 
 
 def validate_runtime_ref(job: TrainJob) -> Iterator[Problem]:
@@ -43,7 +43,7 @@ def validate_runtime_ref(job: TrainJob) -> Iterator[Problem]:
     kind, group = reference.get("kind", "") or _RUNTIMES[0], reference.get("apiGroup", "") or _GROUP
     if (kind not in _RUNTIMES or group != _GROUP) and not is_placeholder(kind + group):
         fix = "name a ClusterTrainingRuntime or a TrainingRuntime of trainer.kubeflow.org"
-        yield problem("runtime-kind", "spec.runtimeRef", "must be a runtime of Trainer", fix, found=f"`{kind}.{group}`")
+        yield problem("runtime-kind", "spec.runtimeRef", "must be a runtime of Trainer", fix, f"{kind}.{group}")
 
 
 def validate_managed_by(job: TrainJob) -> Iterator[Problem]:
@@ -51,7 +51,7 @@ def validate_managed_by(job: TrainJob) -> Iterator[Problem]:
     manager = job.spec.get("managedBy")
     if manager is not None and manager not in _MANAGERS and not is_placeholder(manager):
         fix = "remove it, or set kueue.x-k8s.io/multikueue"
-        yield problem("managed-by", "spec.managedBy", "must be a controller of TrainJobs", fix, found=f"`{manager}`")
+        yield problem("managed-by", "spec.managedBy", "must be a controller of TrainJobs", fix, manager)
 
 
 def validate_resource_claims(job: TrainJob) -> Iterator[Problem]:
@@ -63,7 +63,7 @@ def validate_resource_claims(job: TrainJob) -> Iterator[Problem]:
             fix = "declare the claim in the pod template of the runtime"
         found = ", ".join(f"`{name_of(claim)}`" for claim in job.deadline.paced(claims))
         message = "must not be set because Trainer ignores claims of resourcesPerNode"
-        yield problem("resources-claims", "spec.trainer.resourcesPerNode.claims", message, fix, found=found)
+        yield problem("resources-claims", "spec.trainer.resourcesPerNode.claims", message, fix, shown=found)
 
 
 def validate_num_proc_per_node(job: TrainJob) -> Iterator[Problem]:
@@ -74,11 +74,11 @@ def validate_num_proc_per_node(job: TrainJob) -> Iterator[Problem]:
     if isinstance(asked, str) and not is_placeholder(asked):
         message = f"must be a whole number because Trainer {shown(job.release)} takes no text"
         fix = f"write the number {asked}" if asked.isdecimal() else "set a number, or remove it for one process per GPU"
-        yield problem("processes", path, message, fix, found=f"the text `{asked}`")
+        yield problem("processes", path, message, fix, shown=f"the text `{asked}`")
     elif (number := whole(asked)) is not None and number < 1 and job.release >= REFUSES_ZERO:
         message = f"must be at least 1 because Trainer {shown(job.release)} refuses less"
         fix = "set a number of at least 1, or remove it for one process per GPU"
-        yield problem("processes", path, message, fix, found=f"`{number}`")
+        yield problem("processes", path, message, fix, number)
 
 
 def validate_sources(job: TrainJob) -> Iterator[Problem]:
@@ -88,7 +88,7 @@ def validate_sources(job: TrainJob) -> Iterator[Problem]:
         if uri and not _SOURCE.fullmatch(uri) and not is_placeholder(uri):
             message = "must begin with a scheme because the initializer chooses by it where to load from"
             fix = "write it such as hf://organisation/name or s3://bucket/path"
-            yield problem("source-scheme", f"spec.initializer.{role}.storageUri", message, fix, found=f"`{uri}`")
+            yield problem("source-scheme", f"spec.initializer.{role}.storageUri", message, fix, uri)
 
 
 def validate_num_nodes(job: TrainJob) -> Iterator[Problem]:
@@ -96,4 +96,4 @@ def validate_num_nodes(job: TrainJob) -> Iterator[Problem]:
     if job.trainer.get("numNodes") == 0 and job.spec.get("suspend") is not True:
         message = "makes a job without a training pod"
         fix = "set at least 1, or suspend the job with spec.suspend"
-        yield problem("no-nodes", "spec.trainer.numNodes", message, fix, found="`0`")
+        yield problem("no-nodes", "spec.trainer.numNodes", message, fix, 0)

@@ -36,15 +36,15 @@ def validate_managers(job: TrainJob) -> Iterator[Problem]:
     managers = [patch.get("manager", "") for patch in job.deadline.paced(patches)]
     counted = Counter(managers)
     for index, manager in enumerate(job.deadline.paced(managers)):
-        path, found = f"spec.runtimePatches[{index}].manager", f"`{manager}`"
+        path = f"spec.runtimePatches[{index}].manager"
         if is_placeholder(manager):
             continue
         if not _PREFIXED.fullmatch(manager):
             fix = f"write it such as example.org/{manager if _PLAIN.fullmatch(manager) else 'team'}"
-            yield problem("patch-manager", path, "must begin with a domain and a slash", fix, found=found)
+            yield problem("patch-manager", path, "must begin with a domain and a slash", fix, manager)
         if manager and counted[manager] > 1:
             message = "must not be the manager of several patches"
-            yield problem("patch-manager-twice", path, message, "join them", found=found)
+            yield problem("patch-manager-twice", path, message, "join them", manager)
 
 
 def validate_overlays(job: TrainJob) -> Iterator[Problem]:
@@ -54,8 +54,7 @@ def validate_overlays(job: TrainJob) -> Iterator[Problem]:
         for overlay in job.deadline.paced(layer.overlays):
             if job.release < TEMPLATES and overlay.name in targets:
                 message = "must not be the target of several overrides"
-                path, found = f"{overlay.at}.name", f"`{overlay.name}`"
-                yield problem("override-twice", path, message, "join them", found=found)
+                yield problem("override-twice", f"{overlay.at}.name", message, "join them", overlay.name)
             targets.add(overlay.name)
             yield from _validate_env(overlay)
 

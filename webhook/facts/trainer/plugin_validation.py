@@ -22,9 +22,7 @@ from webhook.releases import shown
 
 problem: Final = Group("train-job").problem
 RESERVED: Final[Mapping[str, frozenset[str]]] = {
-    "torch": frozenset(
-        ("PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"),
-    ),
+    "torch": frozenset(("PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT")),
     "mpi": frozenset(
         f"OMPI_MCA_{name}"
         for name in ("orte_default_hostfile", "plm_rsh_args", "orte_keep_fqdn_hostnames", "orte_set_default_slots")
@@ -46,9 +44,7 @@ def validate_reserved_env(job: TrainJob) -> Iterator[Problem]:
         for index, name in enumerate(job.deadline.paced(found)):
             if name in reserved:
                 message = f"must not be set because the {job.plugin} plugin sets it"
-                yield problem(
-                    "reserved-env", f"spec.trainer.env[{index}].name", message, "remove it", found=f"`{name}`"
-                )
+                yield problem("reserved-env", f"spec.trainer.env[{index}].name", message, "remove it", name)
 
 
 def validate_processes(job: TrainJob) -> Iterator[Problem]:
@@ -63,9 +59,9 @@ def validate_processes(job: TrainJob) -> Iterator[Problem]:
         fix = "set a whole number of at least 1, or remove it"
         if job.plugin == "flux" and job.release >= INJECTION:
             message = f"must be at least 1 because the flux plugin of Trainer {shown(job.release)} refuses less"
-            yield problem("processes", _PROCESSES, message, fix, found=f"`{number}`")
+            yield problem("processes", _PROCESSES, message, fix, number)
         else:
-            yield problem("no-processes", _PROCESSES, "does not start a process on any node", fix, found=f"`{number}`")
+            yield problem("no-processes", _PROCESSES, "does not start a process on any node", fix, number)
 
 
 def _validate_word(job: TrainJob, asked: str) -> Iterator[Problem]:
@@ -74,7 +70,7 @@ def _validate_word(job: TrainJob, asked: str) -> Iterator[Problem]:
     if asked not in known:
         allowed = "a whole number, auto, cpu or gpu" if known else "a whole number"
         message = f"must be {allowed} for the {job.plugin} plugin of Trainer {shown(job.release)}"
-        yield problem("processes", _PROCESSES, message, "set that, or remove it", found=f"the text `{asked}`")
+        yield problem("processes", _PROCESSES, message, "set that, or remove it", shown=f"the text `{asked}`")
 
 
 def validate_flux(job: TrainJob) -> Iterator[Problem]:
@@ -93,10 +89,10 @@ def validate_launcher_as_node(job: TrainJob) -> Iterator[Problem]:
     for name in ("launcher", "node") if nodes > 1 else ():
         if job_named(job, name) is None:
             message = f"must be 1 because {job.runtime} runs the launcher as a node and has no replicated job `{name}`"
-            yield problem("launcher-as-node", _NODES, message, "set 1, or use another runtime", found=f"`{nodes}`")
+            yield problem("launcher-as-node", _NODES, message, "set 1, or use another runtime", nodes)
     if nodes == 1 and worker is not None and trainer_step(job) is not worker:
         message = f"makes 2 nodes because {job.runtime} runs the launcher as a node and at least one worker"
-        yield problem("extra-node", _NODES, message, "request devices for both", found="`1`")
+        yield problem("extra-node", _NODES, message, "request devices for both", 1)
 
 
 def validate_workers(job: TrainJob) -> Iterator[Problem]:

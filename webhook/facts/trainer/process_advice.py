@@ -67,7 +67,7 @@ def processes_per_gpu(job: TrainJob, gpus: int) -> Iterator[Problem]:
             if gpus > 1
             else f"differs from the one GPU of a node, so {idle}"
         )
-        yield problem("processes-per-gpu", _PROCESSES, message, f"set {gpus}", found=f"`{job.processes.per_node}`")
+        yield problem("processes-per-gpu", _PROCESSES, message, f"set {gpus}", job.processes.per_node)
 
 
 def ambiguous_gpus(job: TrainJob) -> Iterator[Problem]:
@@ -116,4 +116,4 @@ def shared_claims(job: TrainJob, claims: Sequence[NodeClaim]) -> Iterator[Proble
         listed = ", ".join(f"`{name}`" for name in shared)
         message = f"makes nodes that share ResourceClaim {listed}, which is allocated once for all of them"
         fix = "use a ResourceClaimTemplate, which gives every node its own"
-        yield problem("shared-claim", "spec.trainer.numNodes", message, fix, found=f"`{job.nodes}`")
+        yield problem("shared-claim", "spec.trainer.numNodes", message, fix, job.nodes)

@@ -96,7 +96,7 @@ def _unknown_job(overlay: Overlay, known: Mapping[str, JSON], runtime: Runtime, 
         does = "appends another one without containers, which JobSet refuses"
     message = f"must be a replicated job of {runtime} because Trainer {shown(release)} {does}"
     fix = f"name one of {', '.join(f'`{name}`' for name in known)}" if known else "remove the patch"
-    return problem("patched-job", f"{overlay.at}.name", message, fix, found=f"`{overlay.name}`")
+    return problem("patched-job", f"{overlay.at}.name", message, fix, overlay.name)
 
 
 def _unknown_containers(merged: Merged, overlay: Overlay, before: JSON, runtime: Runtime) -> Iterator[Problem]:
@@ -111,9 +111,7 @@ def _unknown_containers(merged: Merged, overlay: Overlay, before: JSON, runtime:
                 message = (
                     f"must be {what} of replicated job `{overlay.name}` of {runtime} because another one is appended "
                 )
-                yield problem(
-                    "patched-container", where, f"{message}without an image", "correct the name", found=f"`{name}`"
-                )
+                yield problem("patched-container", where, f"{message}without an image", "correct the name", name)
 
 
 def _lost_tolerations(overlay: Overlay, before: JSON) -> Iterator[Problem]:
@@ -182,9 +180,7 @@ def _with_image(job: JSON, trainer: JSON) -> JSON:
         return job
     listed = get(job, (*POD, "containers"), [])
     return _put(
-        job,
-        (*POD, "containers"),
-        [{**each, "image": trainer["image"]} if _is_node(each) else each for each in listed],
+        job, (*POD, "containers"), [{**each, "image": trainer["image"]} if _is_node(each) else each for each in listed]
     )
 
 

@@ -95,7 +95,7 @@ def validate_rendezvous(runtime: RuntimeSpec) -> Iterator[Problem]:
         yield problem("torch-address", JOBS, message, "rename it")
     if subdomain := get(runtime.spec, ("template", "spec", "network", "subdomain"), ""):
         path = ("spec", "template", "spec", "network", "subdomain")
-        yield problem("torch-address", path, f"must not be set {why}", "remove it", found=f"`{subdomain}`")
+        yield problem("torch-address", path, f"must not be set {why}", "remove it", subdomain)
 
 
 def validate_flux_installer(runtime: RuntimeSpec) -> Iterator[Problem]:
@@ -112,7 +112,7 @@ def validate_mpi_implementation(runtime: RuntimeSpec) -> Iterator[Problem]:
     if built != "OpenMPI" and is_used and not is_placeholder(text(built)):
         message = "must be OpenMPI because Trainer knows no other implementation"
         path = "spec.mlPolicy.mpi.mpiImplementation"
-        yield problem("mpi-implementation", path, message, "set OpenMPI, or remove it", found=f"`{built}`")
+        yield problem("mpi-implementation", path, message, "set OpenMPI, or remove it", built)
 
 
 def validate_launchers(runtime: RuntimeSpec) -> Iterator[Problem]:
@@ -121,7 +121,7 @@ def validate_launchers(runtime: RuntimeSpec) -> Iterator[Problem]:
     if runtime.trainer is not None and (name := name_of(runtime.trainer)) != "node" and nodes is not None and nodes > 1:
         message = f"makes as many launchers because the trainer step is job `{name}`"
         fix = "set 1, and the parallelism of job `node` or numNodes of TrainJobs"
-        yield problem("launcher-count", "spec.mlPolicy.numNodes", message, fix, found=f"`{nodes}`")
+        yield problem("launcher-count", "spec.mlPolicy.numNodes", message, fix, nodes)
 
 
 def validate_token_volume(runtime: RuntimeSpec) -> Iterator[Problem]:
@@ -138,4 +138,4 @@ def validate_token_volume(runtime: RuntimeSpec) -> Iterator[Problem]:
 
 def _reserved(path: FieldPath, name: str) -> Problem:
     message = "is overwritten by Trainer, which reports the status of the job through it"
-    return problem("token-volume", path, message, "rename it", found=f"`{name}`")
+    return problem("token-volume", path, message, "rename it", name)

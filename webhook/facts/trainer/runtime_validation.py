@@ -55,7 +55,7 @@ def validate_steps(runtime: RuntimeSpec) -> Iterator[Problem]:
         if replicas != 1 and (name in CONTAINERS or is_launcher):
             of = f"step `{name}`" if name in CONTAINERS else "the launcher"
             message = f"must be 1 for {of} because mlPolicy.numNodes is the number of nodes"
-            yield problem("step-replicas", (*JOBS, index, "replicas"), message, "set 1", found=f"`{replicas}`")
+            yield problem("step-replicas", (*JOBS, index, "replicas"), message, "set 1", replicas)
     if runtime.release >= STEP_CONTAINERS:
         yield from _validate_step_containers(runtime)
 
@@ -90,7 +90,7 @@ def _validate_processes(policy: JSON, runtime: RuntimeSpec) -> Iterator[Problem]
         number = get(policy, (name, "numProcPerNode"))
         if runtime.release >= since and number is not None and number < 1:
             path = f"spec.mlPolicy.{name}.numProcPerNode"
-            yield problem("processes", path, "must be at least 1", "set a whole number", found=f"`{number}`")
+            yield problem("processes", path, "must be at least 1", "set a whole number", number)
 
 
 def _validate_injected_node(runtime: RuntimeSpec) -> Iterator[Problem]:
@@ -111,7 +111,7 @@ def _validate_first_torch(policy: JSON) -> Iterator[Problem]:
     is_word = isinstance(asked, str) and asked not in _WORDS and not is_placeholder(asked)
     if is_word or ((number := whole(asked)) is not None and number < 1):
         path, message = "spec.mlPolicy.torch.numProcPerNode", "must be auto, cpu, gpu or a whole number of at least 1"
-        yield problem("processes", path, message, "set one of these", found=f"`{asked}`")
+        yield problem("processes", path, message, "set one of these", asked)
 
 
 def validate_job_names(runtime: RuntimeSpec) -> Iterator[Problem]:
@@ -121,7 +121,7 @@ def validate_job_names(runtime: RuntimeSpec) -> Iterator[Problem]:
         if len(name) > _LONGEST_NAME:
             release = shown(runtime.release)
             message = f"has {len(name)} characters, but Trainer {release} takes at most {_LONGEST_NAME}"
-            yield problem("job-name-length", (*JOBS, index, "name"), message, "shorten it", found=f"`{name}`")
+            yield problem("job-name-length", (*JOBS, index, "name"), message, "shorten it", name)
 
 
 def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:

@@ -50,10 +50,10 @@ def _validate_model(job: TrainJob, model: str, nodes: int) -> Iterator[Problem]:
     if model not in known:
         message = f"must name a model that torchtune of Trainer {shown(job.release)} trains"
         fix = f"use one of {', '.join(map(_runtime_name, known))}"
-        yield problem("tune-model", _NAME, message, fix, found=f"`{job.runtime.name}`")
+        yield problem("tune-model", _NAME, message, fix, job.runtime.name)
     if nodes > 1 and model != _MANY_NODES:
         message = f"must be 1 because Trainer tunes the model of `{job.runtime.name}` on one node only"
-        yield problem("tune-nodes", _NODES, message, "set 1", found=f"`{nodes}`")
+        yield problem("tune-nodes", _NODES, message, "set 1", nodes)
 
 
 def _validate_quantized(model: str, explicit: JSON, job: TrainJob) -> Iterator[Problem]:
@@ -75,11 +75,11 @@ def _validate_args(args: Sequence[str], nodes: int, job: TrainJob) -> Iterator[P
     adapted = any("model.lora_attn_modules" in each for each in args) or _is_quantized(args, job.release)
     if nodes > 1 and adapted:
         message = "must be 1 because adapters (LoRA, QLoRA) train on one node only"
-        yield problem("tune-adapters", _NODES, message, "set 1, or remove their arguments", found=f"`{nodes}`")
+        yield problem("tune-adapters", _NODES, message, "set 1, or remove their arguments", nodes)
     for index, each in enumerate(job.deadline.paced(args)):
         if (key := each.split("=")[0]) in _MANAGED:
             message = "must not be set because the runtime of a torchtune job manages it"
-            yield problem("tune-argument", f"spec.trainer.args[{index}]", message, "remove it", found=f"`{key}`")
+            yield problem("tune-argument", f"spec.trainer.args[{index}]", message, "remove it", key)
 
 
 def _model(runtime: str) -> str:

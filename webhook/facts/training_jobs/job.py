@@ -13,12 +13,13 @@ from typing import Final
 
 from webhook.attributes import JSON, Operation
 from webhook.deadline import Deadline
+from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.training_jobs.role import Role, Unfilled, read_role
-from webhook.paths import FieldPath, get, render
+from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
 
+problem: Final = Group("training-job").problem
 GROUP: Final = "kubeflow.org"
 BETA: Final = "v2beta1"
 
@@ -145,12 +146,6 @@ def _roles(kind: str, given: Mapping[str, JSON], unfilled: Unfilled, deadline: D
         )
         for name, value in deadline.each({**given, **open_roles}.items())
     }
-
-
-def problem(rule: str, path: FieldPath, message: str, fix: str = "", found: JSON = None) -> Problem:
-    """A problem of this group; `found` is shown as it was written."""
-    value = "" if found is None else '`""`' if found == "" else f"`{found}`"
-    return Problem(code=f"training-job/{rule}", path=render(path), message=message, fix=fix, found=value)
 
 
 def either(choices: Iterable[str]) -> str:
