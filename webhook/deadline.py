@@ -28,6 +28,7 @@ OVER_TIME: Final = "operation interrupted"
 """cel-go v0.26.0 interpreter/interpretable.go, InterruptError."""
 
 Item = TypeVar("Item")
+_COLLECTIONS: Final = (list, tuple, dict)
 
 
 class Deadline:
@@ -109,8 +110,14 @@ class Deadline:
             return True
         return False
 
-    def paced(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items, with the clock read at least every STEP of them."""
+    def paced(self, items: Iterable[Item]) -> Iterable[Item]:
+        """The items, with the clock read at least every STEP of them; a short collection is charged at once."""
+        if type(items) in _COLLECTIONS and len(items) <= STEP:  # type: ignore[arg-type]
+            self.spend(len(items))  # type: ignore[arg-type]
+            return items
+        return self._paced(items)
+
+    def _paced(self, items: Iterable[Item]) -> Iterator[Item]:
         source = iter(items)
         while chunk := list(islice(source, STEP)):
             self.spend(len(chunk))

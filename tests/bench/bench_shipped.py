@@ -21,7 +21,7 @@ from typing import Any
 
 from tests.bench import bench_server
 from webhook import shipped
-from webhook.admission.decode import decode_review
+from webhook.admission import decode as admission
 from webhook.admission.review import review
 from webhook.attributes import JSON, Attributes, Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
@@ -174,7 +174,7 @@ def pods(policies: PolicySet) -> float:
     worst = 0.0
     for kind in ("plain", "gpu", "claim", "both"):
         body = pod(kind)
-        sent = decode_review(json.loads(body))
+        sent = admission.decode(body)
         cluster = AssumedNamespaces(FilesCluster([claim_template(sent.namespace, "one-gpu", 1), CLASS]))
         asked = [lambda phase=phase: review(replace(sent), policies, cluster, phase=phase) for phase in Phase]  # noqa: B023
         decode, *took = median_us(lambda: json.loads(body), *asked)  # noqa: B023
@@ -187,7 +187,7 @@ def pods(policies: PolicySet) -> float:
 def jobs(policies: PolicySet) -> float:
     """Print every policy alone on the TrainJob; the dearest one."""
     body = json.dumps(admission_review(trainjob(), "trainer.kubeflow.org", "v1alpha1", "trainjobs"))
-    sent = decode_review(json.loads(body))
+    sent = admission.decode(body.encode())
     cluster = AssumedNamespaces(FilesCluster([runtime(), claim_template("team", "eight-gpus", 8), CLASS]))
     none = replace(policies, validating=(), mutating=())
     named = [(name, one) for name, one in alone(policies) if any(_asked(one, sent))]

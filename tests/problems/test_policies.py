@@ -295,6 +295,9 @@ def test_the_examples_of_the_readme_compile(example):
 def test_a_fault_of_a_check_is_no_error_of_the_policy():
     """It must surface as what it is, not as a missing attribute that failurePolicy may ignore."""
     attributes = replace(attributes_of_object(article(price=5), TABLE.row), is_decoded=True)
-    with pytest.raises(RuntimeError, match="`problems` could not be computed") as caught:
+    with pytest.raises(AttributeError):
         validate(attributes, policies(), FilesCluster([param()]), Phase.VALIDATE)
+    reading = policies('- {expression: "object == null || problems.size() == 0", message: closed}')
+    with pytest.raises(RuntimeError, match="`problems` could not be computed") as caught:
+        validate(attributes, reading, FilesCluster([param()]), Phase.VALIDATE)
     assert isinstance(caught.value.__cause__, AttributeError)

@@ -72,9 +72,26 @@ def for_conditions(policy: Policy, target: Target, param: JSON, context: Request
     gate = policy.gate()
     if gate.is_shared:
         return shared
+    if gate.is_of_facts:
+        return _of_facts(policy, target, param, context, shared)
     seen = _names(policy, gate.needs, target, param, context)
     seen["request"] = shared.seen["request"]
     return ConditionAnswers(seen, shared.answers)
+
+
+def _of_facts(
+    policy: Policy, target: Target, param: JSON, context: RequestContext, shared: ConditionAnswers
+) -> ConditionAnswers:
+    """What conditions see that read facts, the same for all policies whose params assume the same."""
+    subject = context.subject(target.object, target.attributes, param, target.podset)
+    key = id(target), id(subject), policy.facts
+    known = context.asked.get(key)
+    if known is None:
+        seen = _names(policy, policy.facts, target, param, context)
+        seen["request"] = shared.seen["request"]
+        known = context.asked[key] = subject, ConditionAnswers(seen, has_facts=True)
+    answers: ConditionAnswers = known[1]
+    return answers
 
 
 def _ask(target: Target, context: RequestContext) -> tuple[Target, ConditionAnswers]:

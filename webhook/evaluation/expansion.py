@@ -134,15 +134,17 @@ def _targets(policy: Policy, context: RequestContext) -> Iterator[Target]:
     yield from (each for each in paced if matches(policy.criteria, each.seen_by_criteria, labels, equal))
 
 
-def _inside(policy: Policy, context: RequestContext) -> Iterator[Target]:
+def _inside(policy: Policy, context: RequestContext) -> tuple[Target, ...]:
     """What a policy is asked about besides the request's own object."""
+    found: tuple[Target, ...] = ()
     if policy.reads_resources and has_resources(context.attributes.object, context.table):
         whole = _whole(context.sent, context)
-        yield replace(whole, criteria_attributes=_as_pod(context.attributes))
+        found = (replace(whole, criteria_attributes=_as_pod(context.attributes)),)
     if policy.expands:
-        yield from _virtual(context)
+        found += _virtual(context)
     if policy.enters:
-        yield from _entered(context)
+        found += _entered(context)
+    return found
 
 
 def bound(criteria: Criteria | None, found: tuple[Target, ...], context: RequestContext) -> tuple[Target, ...]:

@@ -21,10 +21,18 @@ from webhook.policy.compiled import Condition, Expression
 
 @dataclass(frozen=True, slots=True)
 class ConditionAnswers:
-    """What conditions see of one object, and what those have said that all policies share: value, error and cost."""
+    """What conditions see of one object, and what those have said that policies share: value, error and cost.
+
+    `has_facts`: the policies that share it assume the same of the cluster, so that facts are the same for them, too.
+    """
 
     seen: Mapping[str, Any]
     answers: dict[str, tuple[Any, str, int]] = field(default_factory=dict)
+    has_facts: bool = False
+
+    def keeps(self, condition: Condition) -> bool:
+        """Whether every policy that shares it gets the same answer from a condition."""
+        return condition.is_shared or (self.has_facts and condition.is_of_facts)
 
 
 def hold(found: Sequence[Condition], asked: ConditionAnswers, *, is_fail: bool, deadline: Deadline | None) -> bool:
@@ -36,7 +44,7 @@ def hold(found: Sequence[Condition], asked: ConditionAnswers, *, is_fail: bool, 
     """
     if len(found) <= _ALWAYS_COVERED:
         for condition in found:
-            if condition.is_shared and asked.answers.get(condition.expression.source, _UNKNOWN)[0] is False:
+            if asked.keeps(condition) and asked.answers.get(condition.expression.source, _UNKNOWN)[0] is False:
                 return False
     budget = CostBudget(MATCH_CONDITIONS_BUDGET, deadline)
     errors: list[EvaluationError] = []
@@ -60,7 +68,7 @@ def hold(found: Sequence[Condition], asked: ConditionAnswers, *, is_fail: bool, 
 def _answer(condition: Condition, asked: ConditionAnswers, budget: CostBudget) -> Any:
     """What a condition says, computed or known; the text of an error is known too."""
     expression = condition.expression
-    if not condition.is_shared:
+    if not asked.keeps(condition):
         return budget.evaluate(expression, asked.seen)
     value, error, cost = asked.answers.get(expression.source, _UNKNOWN)
     if cost > budget.budget:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from webhook.attributes import JSON
 from webhook.evaluation.expansion import Target
 from webhook.evaluation.request_context import RequestContext
-from webhook.facts.check import Checked
+from webhook.facts.check import NOTHING, Checked
 from webhook.policy.compiled import Policy
 from webhook.problem import Problem
 from webhook.problems import actions
@@ -28,6 +28,11 @@ def shown(policy: Policy, target: Target, param: JSON, context: RequestContext) 
     """
     found = [problem for checked in _checked(policy, target, param, context) for problem in checked.problems]
     return [value for _, value in judged(found, policy, param)]
+
+
+def has_none(policy: Policy, target: Target, param: JSON, context: RequestContext) -> bool:
+    """Whether its checks found nothing wrong and missed nothing. Raises as `shown`."""
+    return all(checked is NOTHING for checked in _checked(policy, target, param, context))
 
 
 def unchecked(policy: Policy, target: Target, param: JSON, context: RequestContext) -> Sequence[Problem]:

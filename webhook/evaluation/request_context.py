@@ -99,7 +99,7 @@ class RequestContext:
     judged: set[int] = field(default_factory=set)
     undecoded: dict[int, Any] = field(default_factory=dict)
     matched: dict[tuple[int, ...], Any] = field(default_factory=dict)
-    asked: dict[int, Any] = field(default_factory=dict)
+    asked: dict[int | tuple[int, int, tuple[str, ...]], Any] = field(default_factory=dict)
     params: dict[tuple[int, int], Sequence[JSON]] = field(default_factory=dict)
     _sent_request: JSON = None
     _namespace: list[JSON] = field(default_factory=list)

@@ -29,6 +29,7 @@ from webhook.evaluation.expansion import Target, bound, targets
 from webhook.evaluation.match_conditions import hold
 from webhook.evaluation.messages import MAX_BYTES, listed_problems, message
 from webhook.evaluation.not_evaluated import missing, unchecked
+from webhook.evaluation.problem_values import has_none
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.undecoded import undecoded
 from webhook.policy.compiled import Binding, Policy, Validation
@@ -136,6 +137,8 @@ def _invoke(
             asked = for_conditions(policy, target, param, context)
             if not hold(conditions, asked, is_fail=policy.is_fail, deadline=context.deadline):
                 return ()
+        if policy.checks and policy.body().admits_without_problems() and has_none(policy, target, param, context):
+            return _admits(binding, param, target)
         return _Invocation(policy, binding, param, target, context, started=started).decisions()
     except (EvaluationError, BindingError, LookupFailed) as error:
         return [_Invocation(policy, binding, param, target, context, started=started).failure(str(error))]
@@ -174,8 +177,15 @@ def _unconverted(policy: Policy, binding: Binding, target: Target) -> Decision:
     )
 
 
+def _admits(binding: Binding, param: JSON, target: Target) -> Sequence[Decision]:
+    """The decisions of rules that hold."""
+    if param is None and target.podset is None:
+        return binding.admits
+    return _admitted(binding, params.name_of(param), paths.render(target.podset.path) if target.podset else "")
+
+
 @lru_cache(maxsize=1024)
-def _admits(binding: Binding, param: str, path: str) -> tuple[Decision, ...]:
+def _admitted(binding: Binding, param: str, path: str) -> tuple[Decision, ...]:
     """The decisions of rules that hold with a parameter, or on the template at a path."""
     return tuple(replace(decision, param=param, path=path) for decision in binding.admits)
 
@@ -238,11 +248,7 @@ class _Invocation:
 
     def _admits(self) -> Sequence[Decision]:
         """The decisions of rules that hold."""
-        podset = self.target.podset
-        if self.param is None and podset is None:
-            return self.binding.admits
-        path = paths.render(podset.path) if podset else ""
-        return _admits(self.binding, params.name_of(self.param), path)
+        return _admits(self.binding, self.param, self.target)
 
     def _unknown(self, index: int, rule: Validation) -> Sequence[Decision]:
         """What is said of a rule that holds without what its facts or checks needed; () where nothing was missing."""

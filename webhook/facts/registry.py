@@ -6,7 +6,7 @@ A package is imported when a policy asks for something of it, so that start-up c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -46,6 +46,8 @@ class Registry:
     """The packages that policies may ask for."""
 
     packages: tuple[Package, ...]
+    _facts: dict[str, Fact] = field(default_factory=dict, compare=False, repr=False)
+    _checks: dict[str, Sequence[Check]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def fact_names(self) -> tuple[str, ...]:
@@ -64,11 +66,17 @@ class Registry:
             KeyError: there is none.
 
         """
-        return _fact(self.packages, name)
+        found = self._facts.get(name)
+        if found is None:
+            found = self._facts[name] = _fact(self.packages, name)
+        return found
 
     def checks(self, group: str) -> Sequence[Check]:
         """The checks of a group."""
-        return _checks(self.packages, group)
+        found = self._checks.get(group)
+        if found is None:
+            found = self._checks[group] = _checks(self.packages, group)
+        return found
 
     def judges_types(self, groups: tuple[str, ...]) -> bool:
         """Whether checks of these groups are asked about objects that are not of their types."""
@@ -84,7 +92,6 @@ class Registry:
         return _catalogue(self.packages, groups)
 
 
-@cache
 def _fact(packages: tuple[Package, ...], name: str) -> Fact:
     for package in packages:
         if name in package.facts:
@@ -93,7 +100,6 @@ def _fact(packages: tuple[Package, ...], name: str) -> Fact:
     raise KeyError(name)
 
 
-@cache
 def _checks(packages: tuple[Package, ...], group: str) -> Sequence[Check]:
     package = next(package for package in packages if group in package.groups)
     declared: tuple[Check, ...] = import_module(f"{package.module}.checks").CHECKS

@@ -7,7 +7,7 @@ without. What was looked up once in a request is not looked up again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
@@ -53,11 +53,11 @@ class View:
 
     def unnoted(self) -> View:
         """The same view with nothing noted yet: for a fact of its own, or for what no fact is to say."""
-        return replace(self, noted={}, fields=("",))
+        return View(self.cluster, self.namespace, self.deadline, _seen=self._seen)
 
     def of(self, *fields: str) -> View:
         """The same view for lookups that only some fields need."""
-        return replace(self, fields=fields)
+        return View(self.cluster, self.namespace, self.deadline, fields, self.noted, self._seen)
 
     def missing(self) -> Missing:
         """What was not there, by field."""

@@ -11,10 +11,11 @@ from functools import lru_cache, partial
 from typing import Any, TypeAlias, TypeVar
 
 from webhook.attributes import GroupVersionKind
-from webhook.cel import Engine
+from webhook.cel import Engine, Meter
 from webhook.cel.library.declaration import Version
 from webhook.cel.types import BOOL, DYN, NULL, STRING, list_of, object_type
 from webhook.decisions import REASON_CODES, ValidationAction
+from webhook.errors import EvaluationError
 from webhook.facts.registry import SHIPPED, Registry
 from webhook.manifests import annotations as extensions
 from webhook.manifests import validation as verification
@@ -51,7 +52,7 @@ from webhook.policy.compiled import (
 )
 from webhook.policy.expressions import Walk
 from webhook.policy.matching import criteria
-from webhook.problems.declarations import LIST_OF_PROBLEMS
+from webhook.problems.declarations import LIST_OF_PROBLEMS, PROBLEMS
 
 OBJECT, JSON_PATCHES = object_type("Object"), list_of(object_type("JSONPatch"))
 T = TypeVar("T", GroupVersionKind, ParamSource)
@@ -130,13 +131,19 @@ def _gate(manifest: PolicyManifest, walk: Walk, *, is_about_specs: bool) -> Matc
     if is_about_specs:
         own = extensions.SPEC_CHANGES
         found = (_condition(walk, own["name"], own["expression"], ("metadata", "annotations", own["name"])), *found)
-    return MatchConditions(conditions=found, needs=walk.needs, is_shared=all(each.is_shared for each in found))
+    return MatchConditions(
+        conditions=found,
+        needs=walk.needs,
+        is_shared=all(each.is_shared for each in found),
+        is_of_facts=all(each.is_shared or each.is_of_facts for each in found),
+    )
 
 
 def _body(manifest: PolicyManifest, walk: Walk) -> Body:
     """The other expressions of a policy; what is wrong with them and with what stands between them is in the walk."""
     _variables(walk, manifest)
     rules, audits, changes = _parts(walk, manifest)
+    is_about_problems = walk.needs == {PROBLEMS} and not audits
     return Body(
         variables=walk.variables,
         rules=rules,
@@ -144,7 +151,17 @@ def _body(manifest: PolicyManifest, walk: Walk) -> Body:
         changes=changes,
         needs=walk.needs,
         messages=sum(rule.message_expression is not None for rule in rules),
+        admits_without_problems=Deferred(lambda: is_about_problems and all(map(_holds, rules))),
     )
+
+
+def _holds(rule: Validation) -> bool:
+    """Whether a validation that reads `problems` alone holds where there are none."""
+    program = rule.expression.program
+    try:
+        return program is not None and program.evaluate({PROBLEMS: []}, Meter()) is True
+    except EvaluationError:
+        return False
 
 
 def _param_kind(found: ParamKind | None) -> GroupVersionKind | None:
@@ -169,8 +186,10 @@ def _conditions(walk: Walk, manifest: PolicyManifest) -> tuple[Condition, ...]:
 
 def _condition(walk: Walk, name: str, source: str, where: FieldPath) -> Condition:
     expression = walk.trimmed(where, source, walk.place(variables=False), (BOOL,))
-    is_shared = expression.program is not None and expression.program.names <= SHARED
-    return Condition(name, expression, is_shared)
+    names = expression.program.names if expression.program is not None else None
+    is_shared = names is not None and names <= SHARED
+    is_of_facts = names is not None and names <= SHARED.union(fact.name for fact in walk.facts)
+    return Condition(name, expression, is_shared, is_of_facts and not is_shared)
 
 
 def _variables(walk: Walk, manifest: PolicyManifest) -> None:

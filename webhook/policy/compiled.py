@@ -35,11 +35,16 @@ class Expression:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Condition:
-    """One matchCondition. `is_shared`: it reads nothing but object and request, so all policies get the same answer."""
+    """One matchCondition.
+
+    `is_shared`: it reads nothing but object and request, so all policies get the same answer. `is_of_facts`: it reads
+    facts besides, so all get the same answer whose params assume the same of the cluster.
+    """
 
     name: str
     expression: Expression
     is_shared: bool = False
+    is_of_facts: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,26 +107,12 @@ class Binding:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class MatchConditions:
-    """The matchConditions of a policy, and the names that they read. `is_shared`: every condition is."""
+    """The matchConditions of a policy, and the names that they read. `is_shared`, `is_of_facts`: every condition is."""
 
     conditions: tuple[Condition, ...] = ()
     needs: frozenset[str] = frozenset()
     is_shared: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Body:
-    """The other expressions of a policy. `messages` is how many rules have a messageExpression.
-
-    `needs` are the names that any of them reads, so that nothing is looked up for nothing.
-    """
-
-    variables: Mapping[str, Expression]
-    rules: tuple[Validation, ...] = ()
-    audits: tuple[AuditAnnotation, ...] = ()
-    changes: tuple[Mutation, ...] = ()
-    needs: frozenset[str] = frozenset()
-    messages: int = 0
+    is_of_facts: bool = False
 
 
 T = TypeVar("T")
@@ -142,6 +133,23 @@ class Deferred(Generic[T]):
         if made is None:
             made = self._made = self._make()
         return made
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Body:
+    """The other expressions of a policy. `messages` is how many rules have a messageExpression.
+
+    `needs` are the names that any of them reads, so that nothing is looked up for nothing. `admits_without_problems`:
+    they read nothing but `problems`, and every validation holds where there are none.
+    """
+
+    variables: Mapping[str, Expression]
+    admits_without_problems: Deferred[bool]
+    rules: tuple[Validation, ...] = ()
+    audits: tuple[AuditAnnotation, ...] = ()
+    changes: tuple[Mutation, ...] = ()
+    needs: frozenset[str] = frozenset()
+    messages: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

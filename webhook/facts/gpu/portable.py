@@ -24,6 +24,7 @@ from webhook.workloads.podsets import Fragment, fragments, group_kind
 from webhook.workloads.resource_fields import resource_fields
 
 NAME: Final = "gpu"
+_POD: Final = ("", "Pod")
 SIDES: Final = ("limits", "requests")
 _COUNT: Final = re.compile(r"[+]?0*([1-9][0-9]{0,17})")
 _OF_RUNTIME: Final = "runtime"
@@ -67,7 +68,7 @@ def _places(obj: JSON, subject: Subject) -> Iterator[Place]:
     """A Pod's containers, or what another object has outside its templates, which are Pods of their own."""
     if not isinstance(obj, dict):
         return
-    if group_kind(obj) == ("", "Pod"):
+    if group_kind(obj) == _POD:
         yield from _in_template(obj, (), is_windows=_is_windows(obj))
         return
     for path, root in _roots(obj, subject):
@@ -106,7 +107,9 @@ def _is_windows(template: JSON) -> bool:
 
 
 def devices(subject: Subject) -> Iterator[FieldPath]:
-    """Fields with the name of a device and a quantity whose name is `gpu`, and was another before."""
+    """Fields with the name of a device and a quantity whose name is `gpu`, and was another before; never of a Pod."""
+    if group_kind(subject.object) == _POD:
+        return
     before = set(_devices(subject.old_object, subject))
     yield from (path for path in _devices(subject.object, subject) if path not in before)
 
@@ -124,7 +127,7 @@ def elsewhere(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:
     k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go validatePodResourceName,
     allowedEphemeralContainerFields.
     """
-    spec = paths.get(subject.object, ("spec",)) if group_kind(subject.object) == ("", "Pod") else None
+    spec = paths.get(subject.object, ("spec",)) if group_kind(subject.object) == _POD else None
     number = len(items(mapping(spec).get(_EPHEMERAL)))
     for path in subject.deadline.paced([("spec",), *(("spec", _EPHEMERAL, n) for n in range(number))]):
         for side in SIDES:
