@@ -262,7 +262,11 @@ def _placed(obj: JSON, attributes: Attributes) -> JSON:
 def _whole(match: Match, context: RequestContext) -> Target:
     """The request's own object; in the version it was sent, the same value for every policy."""
     if not isinstance(context.whole, Target):
-        context.whole = _decoded(context.attributes, _typed(context), None, context)
+        sent = context.attributes
+        if needs_decoding(sent, sent.kind):
+            context.whole = _decoded(sent, _typed(context), None, context)
+        else:
+            context.whole = Target(sent, context.sent, sent.object, sent.old_object, sent.object)
     whole = context.whole
     if match is context.sent:
         return whole

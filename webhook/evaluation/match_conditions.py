@@ -30,6 +30,11 @@ class ConditionAnswers:
     answers: dict[str, tuple[Any, str, int]] = field(default_factory=dict)
     has_facts: bool = False
 
+    def known(self, condition: Condition) -> bool | None:
+        """What a condition has said; None where nobody asked yet, or where it failed."""
+        value = self.answers.get(condition.expression.source, _UNKNOWN)[0] if self.keeps(condition) else None
+        return value if value is True or value is False else None
+
     def keeps(self, condition: Condition) -> bool:
         """Whether every policy that shares it gets the same answer from a condition."""
         return condition.is_shared or (self.has_facts and condition.is_of_facts)
@@ -43,9 +48,9 @@ def hold(found: Sequence[Condition], asked: ConditionAnswers, *, is_fail: bool, 
 
     """
     if len(found) <= _ALWAYS_COVERED:
-        for condition in found:
-            if asked.keeps(condition) and asked.answers.get(condition.expression.source, _UNKNOWN)[0] is False:
-                return False
+        known = [asked.known(condition) for condition in found]
+        if False in known or None not in known:
+            return False not in known
     budget = CostBudget(MATCH_CONDITIONS_BUDGET, deadline)
     errors: list[EvaluationError] = []
     is_false = False

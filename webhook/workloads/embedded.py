@@ -6,7 +6,7 @@ They stand where a row of the table has a template that `embeds: object`, and sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from webhook.attributes import JSON
@@ -30,7 +30,8 @@ class Embedded:
 
 def embedded(obj: JSON, table: Table) -> Iterator[Embedded]:
     """The objects inside an object, at any depth; those of kinds that the table does not have are left out."""
-    if row := table.row(*group_kind(obj)):
+    row = table.row(*group_kind(obj))
+    if row is not None and object_rules(row):
         yield from _inside(Embedded((), obj, row), table, 0)
 
 
@@ -47,15 +48,21 @@ def _inside(around: Embedded, table: Table, depth: int) -> Iterator[Embedded]:
                 yield from _inside(found, table, depth + 1)
 
 
+def holds_objects(obj: JSON, table: Table) -> bool:
+    """Whether objects of its kind may hold others."""
+    row = table.row(*group_kind(obj))
+    return row is not None and bool(object_rules(row))
+
+
 def holds(row: Row, group: str, kind: str) -> bool:
     """Whether objects of a kind may stand inside those of a row."""
     return any(not rule.kind or (row.group, rule.kind) == (group, kind) for rule in object_rules(row))
 
 
-def object_rules(row: Row) -> Iterator[ObjectRule]:
+def object_rules(row: Row) -> Sequence[ObjectRule]:
     """Where whole objects stand; without a kind, where they say it themselves."""
-    yield from (ObjectRule(template=rule.template, kind="") for rule in row.podSets if rule.embeds == "object")
-    yield from row.objects
+    inside = [ObjectRule(template=rule.template, kind="") for rule in row.podSets if rule.embeds == "object"]
+    return (*inside, *row.objects)
 
 
 def _typed(row: Row, rule: ObjectRule) -> dict[str, JSON]:

@@ -101,14 +101,23 @@ _ITSELF = PodSetRule(template="", name="main")
 """The only rule of a kind that is a pod template itself: a Pod."""
 
 
-def fragments(obj: JSON, table: Table, deadline: Deadline | None = None) -> tuple[Fragment, ...]:
+OF_RUNTIME = "runtime"
+"""What a fragment is of that is merged into the runtime of a TrainJob, which is another object."""
+
+
+def fragments(
+    obj: JSON, table: Table, deadline: Deadline | None = None, *, of_runtime: bool = True
+) -> tuple[Fragment, ...]:
     """Every partial pod template of an object: TrainJob runtimePatches, BatchSandbox shardPatches."""
     row, until = table.row(*group_kind(obj)), deadline or Deadline()
+    if row is None or not row.fragments:
+        return ()
     return tuple(
         Fragment(
             path=place.path, template=_as_template(place.value, rule.embeds), of=rule.of, bare=rule.embeds == "podSpec"
         )
-        for rule in (row.fragments if row else ())
+        for rule in row.fragments
+        if of_runtime or rule.of != OF_RUNTIME
         for place in until.paced(places(obj, rule.template, ""))
         if isinstance(place.value, dict)
     )

@@ -51,7 +51,7 @@ def resource_fields(obj: JSON, table: Table) -> Iterator[ResourceField]:
 def has_resources(obj: JSON, table: Table) -> bool:
     """Whether objects of its kind may ask for resources outside pod templates: in fields, patches, or inner objects."""
     row = table.row(*group_kind(obj))
-    return row is not None and bool(row.resources or row.fragments or any(object_rules(row)))
+    return row is not None and bool(row.resources or row.fragments or object_rules(row))
 
 
 def _of_row(obj: JSON, row: Row) -> Iterator[ResourceField]:

@@ -24,10 +24,9 @@ from webhook.workloads.podsets import Fragment, fragments, group_kind
 from webhook.workloads.resource_fields import resource_fields
 
 NAME: Final = "gpu"
-_POD: Final = ("", "Pod")
+POD: Final = ("", "Pod")
 SIDES: Final = ("limits", "requests")
 _COUNT: Final = re.compile(r"[+]?0*([1-9][0-9]{0,17})")
-_OF_RUNTIME: Final = "runtime"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +67,15 @@ def _places(obj: JSON, subject: Subject) -> Iterator[Place]:
     """A Pod's containers, or what another object has outside its templates, which are Pods of their own."""
     if not isinstance(obj, dict):
         return
-    if group_kind(obj) == _POD:
+    if group_kind(obj) == POD:
         yield from _in_template(obj, (), is_windows=_is_windows(obj))
         return
     for path, root in _roots(obj, subject):
         for field in resource_fields(root, subject.table):
             if not field.is_device:
                 yield Place((*path, *field.path), field.resources)
-        for fragment in fragments(root, subject.table, subject.deadline):
+        # containers of a fragment for a TrainJob's runtime have no resources in the CRD
+        for fragment in fragments(root, subject.table, subject.deadline, of_runtime=False):
             yield from _in_fragment(fragment, path, root)
 
 
@@ -86,9 +86,7 @@ def _roots(obj: JSON, subject: Subject) -> Iterator[tuple[FieldPath, JSON]]:
 
 
 def _in_fragment(fragment: Fragment, path: FieldPath, root: JSON) -> Iterator[Place]:
-    """Containers of a partial template; those for the runtime of a TrainJob have no resources in the CRD."""
-    if fragment.of == _OF_RUNTIME:
-        return
+    """Containers of a partial template."""
     is_patch = fragment.of.startswith("spec.")
     into = paths.get(root, tuple(fragment.of.split("."))) if is_patch else None
     has_own = "os" in mapping(fragment.template.get("spec"))
@@ -108,7 +106,7 @@ def _is_windows(template: JSON) -> bool:
 
 def devices(subject: Subject) -> Iterator[FieldPath]:
     """Fields with the name of a device and a quantity whose name is `gpu`, and was another before; never of a Pod."""
-    if group_kind(subject.object) == _POD:
+    if group_kind(subject.object) == POD:
         return
     before = set(_devices(subject.old_object, subject))
     yield from (path for path in _devices(subject.object, subject) if path not in before)
@@ -121,13 +119,23 @@ def _devices(obj: JSON, subject: Subject) -> Iterator[FieldPath]:
                 yield (*path, *field.path)
 
 
+def names_gpu(subject: Subject) -> bool:
+    """Whether anything in a Pod names `gpu` among limits or requests, wherever Kubernetes may take it or not."""
+    spec = subject.object.get("spec") or {}
+    holders = [spec]
+    for name in _HOLDERS:
+        holders.extend(subject.deadline.each(spec.get(name) or ()))
+    resources = [found for each in holders if (found := each.get("resources"))]
+    return any(NAME in (each.get(side) or ()) for each in resources for side in SIDES)
+
+
 def elsewhere(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:
     """Where a Pod asks for `gpu` and Kubernetes takes no device, and whether that is in an ephemeral container.
 
     k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go validatePodResourceName,
     allowedEphemeralContainerFields.
     """
-    spec = paths.get(subject.object, ("spec",)) if group_kind(subject.object) == _POD else None
+    spec = paths.get(subject.object, ("spec",)) if group_kind(subject.object) == POD else None
     number = len(items(mapping(spec).get(_EPHEMERAL)))
     for path in subject.deadline.paced([("spec",), *(("spec", _EPHEMERAL, n) for n in range(number))]):
         for side in SIDES:
@@ -137,6 +145,7 @@ def elsewhere(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:
 
 
 _EPHEMERAL: Final = "ephemeralContainers"
+_HOLDERS: Final = ("containers", "initContainers", _EPHEMERAL)
 
 
 def count(value: JSON) -> str:

@@ -10,11 +10,12 @@ from webhook.attributes import JSON, NAMESPACE
 from webhook.cel.types import BOOL, STRING, list_of
 from webhook.errors import LookupFailed
 from webhook.facts.fact import Fact, Result, structure
-from webhook.facts.gpu.portable import NAME, Place, asked, count, devices, elsewhere, shown, whole
+from webhook.facts.gpu.portable import NAME, POD, Place, asked, count, devices, elsewhere, names_gpu, shown, whole
 from webhook.facts.pods.containers import text
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.paths import FieldPath
+from webhook.workloads.podsets import group_kind
 
 LABEL: Final = "claimgate.dev/gpu"
 DEFAULT: Final = "nvidia.com/gpu"
@@ -84,6 +85,8 @@ _NOTHING: Final[Mapping[str, JSON]] = {
 
 
 def _compute(subject: Subject) -> Result:
+    if group_kind(subject.object) == POD and not names_gpu(subject):  # as nearly every pod
+        return Result(dict(_NOTHING))
     places, named, misplaced = asked(subject), [*devices(subject)], [*elsewhere(subject)]
     wrong = {place.path: [*place.mistyped()] for place, _ in places}
     if not (places or named or misplaced):

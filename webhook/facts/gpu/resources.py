@@ -38,7 +38,7 @@ def gpu(
         sets.append(_podset(podset, own))
         for vendor, count in sets[-1]["vendors"].items():
             vendors[vendor] = vendors.get(vendor, 0) + count * (1 if podset.pods is None else podset.pods)
-    patched = (PodSet(name=each.of, path=each.path, template=each.template, bare=each.bare) for each in fragments)
+    patched = [PodSet(name=each.of, path=each.path, template=each.template, bare=each.bare) for each in fragments]
     return {
         "containers": described,
         "patches": [each for podset in until.paced(patched) for each in _containers(podset, until)],
@@ -57,14 +57,17 @@ def _pods(
         if each.podset and (each.resources or not each.is_device):
             outside.setdefault(each.podset, []).append(_outside(each))
     for podset in deadline.paced(podsets):
-        yield podset, [*_containers(podset, deadline), *(container for _, container in outside.get(podset.name, ()))]
+        own = _containers(podset, deadline)
+        yield podset, [*own, *(container for _, container in outside[podset.name])] if podset.name in outside else own
+    if not outside:
+        return
     known = {podset.name for podset in podsets}
     for name, listed in outside.items():
         yield from ((podset, [container]) for podset, container in listed if name not in known)
 
 
 def _containers(podset: PodSet, deadline: Deadline) -> list[JSON]:
-    return [_container(each, podset, deadline) for each in deadline.paced(containers(podset.template))]
+    return [_container(each, podset, deadline) for each in deadline.paced([*containers(podset.template)])]
 
 
 def _outside(field: ResourceField) -> tuple[PodSet, JSON]:

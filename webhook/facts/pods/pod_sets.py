@@ -14,7 +14,7 @@ from webhook.attributes import JSON
 from webhook.facts.fact import Missing, Result
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject
-from webhook.workloads.embedded import embedded
+from webhook.workloads.embedded import embedded, holds_objects
 from webhook.workloads.podsets import PodSet, group_kind, podsets
 
 _TRAIN_JOB: Final = ("trainer.kubeflow.org", "TrainJob")
@@ -40,6 +40,8 @@ def pod_sets(subject: Subject) -> PodSets:
     if group_kind(subject.object) == _TRAIN_JOB:
         return _of_train_job(subject)
     own = podsets(subject.object, subject.table, subject.deadline)
+    if not holds_objects(subject.object, subject.table):
+        return PodSets(own)
     inside = [*_inside(subject)]
     return PodSets(
         (*own, *(podset for each in inside for podset in each.all)),
