@@ -90,7 +90,7 @@ def _binding(
     """Add what a policy says under one binding; once the time is up, that it could not say more."""
     deadline = context.deadline
     try:
-        targeted = bound(binding.criteria, found, context)
+        targeted = found if binding.criteria is None else bound(binding.criteria, found, context)
         if not targeted:
             return
         for param in params.collect(policy, binding, context):

@@ -12,6 +12,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
+from webhook.facts.gpu.resources import concerns_devices
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -33,6 +34,8 @@ _OTHERS_DECIDE: Final = frozenset(
 
 def gpu_requests(subject: Subject) -> Iterator[Problem]:
     """Everything that is probably not meant of the GPUs that a pod requests."""
+    if subject.group_kind == ("", "Pod") and not concerns_devices(subject.object, subject.deadline):
+        return
     gpu = subject.fact("gpu")
     containers: Sequence[JSON] = gpu["containers"]
     asks_unseen = _asks_for_nothing(subject, containers)

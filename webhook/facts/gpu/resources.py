@@ -138,6 +138,22 @@ def _container(container: Container, podset: PodSet, deadline: Deadline) -> JSON
     }
 
 
+def concerns_devices(pod: JSON, deadline: Deadline) -> bool:
+    """Whether a pod requests any device, or has anything by which its containers would see GPUs."""
+    spec = pod.get("spec") or {}
+    if spec.get("runtimeClassName") in devices.catalogue().runtime_classes:
+        return True
+    for each in deadline.each([*containers(pod)]):
+        value = each.value
+        if devices.is_gpu_image(text(value.get("image"))) or _visible(value):
+            return True
+        resources = value.get("resources") or {}
+        for side in ("limits", "requests"):
+            if any(map(_is_interesting, deadline.each(resources.get(side) or {}))):
+                return True
+    return False
+
+
 def _is_interesting(name: str) -> bool:
     """A known device, or a qualified name that is near one."""
     return bool(devices.resource(name).kind) or ("/" in name and bool(devices.nearest(name)))
