@@ -192,7 +192,7 @@ def test_a_site_adds_and_replaces_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        ("- {group: a.b, versions: [v1], kind: X, resource: xs}\n", ":1:", "is required"),
+        ("- {group: a.b, versions: [v1], kind: X}\n", ":1:", "is required"),
         ("- group: a.b\n  versions: [v1]\n  kind: X\n  resource: xs\n  templates: sometimes\n", ":5:", "templates"),
         (
             "- {group: a.b, versions: [v1], kind: X, resource: xs, templates: mutable, pods: 1}\n",

@@ -137,7 +137,7 @@ class Row:
     kind: str
     resource: str
     namespaced: bool = True
-    templates: Change
+    templates: Change = "mutable"
     suspend: str = ""
     podSets: tuple[PodSetRule, ...] = ()  # noqa: N815  the file's own spelling
     fragments: tuple[FragmentRule, ...] = ()
