@@ -65,14 +65,14 @@ def test_one_fact_compares_so_many_names_and_no_more():
 def test_a_claim_that_stands_twice_in_a_template_is_told_of_once_per_difference():
     claims = [{"name": "a"}, {"name": "a", "resourceClaimName": "x"}]
     template = {"spec": {"containers": [], "resourceClaims": claims}}
-    found = shards.notes(template, {"spec": {"hostname": "x"}}, ("at",))
+    found = shards.Template(template).notes({"spec": {"hostname": "x"}}, ("at",))
     assert [note.what for note in found] == ["sources"]
-    assert shards.notes({"spec": {"resourceClaims": claims[1:]}}, {"spec": {"hostname": "x"}}, ("at",)) == []
+    assert shards.Template({"spec": {"resourceClaims": claims[1:]}}).notes({"spec": {"hostname": "x"}}, ("at",)) == []
 
 
 def test_a_container_that_a_patch_names_as_it_is_has_nothing_to_tell():
     template = {"spec": {"containers": [{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]}}
-    assert shards.notes(template, {"spec": {"containers": [{"name": "b", "image": "i"}]}}, ("at",)) == []
+    assert shards.Template(template).notes({"spec": {"containers": [{"name": "b", "image": "i"}]}}, ("at",)) == []
 
 
 SLICE = {

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from webhook.facts.gpu import devices
-from webhook.facts.gpu.resources import gpu, trainer_count
+from webhook.facts.gpu.resources import gpu
+from webhook.facts.trainer.processes import gpu_count
 from webhook.workloads.podsets import PodSet, podsets
 from webhook.workloads.resource_fields import resource_fields
 from webhook.workloads.table import load
@@ -251,7 +252,7 @@ def test_images_that_compute_on_gpus(image: str, expected: bool) -> None:
 )
 def test_trainer_counts_names_with_gpu_in_them(limits: dict, requests: dict, expected: tuple) -> None:
     """kubeflow/trainer pkg/runtime/runtime.go GetNumGPUPerNode."""
-    assert trainer_count(limits, requests) == expected
+    assert gpu_count({"limits": limits, "requests": requests}) == expected
 
 
 def test_no_pod_sets_no_devices() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from webhook.attributes import JSON
-from webhook.facts.opensandbox.shards import notes, pod
+from webhook.facts.opensandbox.shards import Template
 from webhook.paths import render
 
 CASES = [
@@ -41,12 +41,12 @@ def solid(value: JSON) -> JSON:
 
 @pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
 def test_a_pod_is_made_as_the_controller_makes_it(case: JSON) -> None:
-    assert solid(pod(case["template"], case["patch"])) == solid(case["pod"])
+    assert solid(Template(case["template"]).pods(case["patch"])[1]) == solid(case["pod"])
 
 
 def said(patch: JSON, template: JSON = TEMPLATE) -> list[tuple[str, str, bool]]:
     """What is said of a patch: what, where below the patch, and whether it is so in any case."""
-    found = notes(template, patch, AT)
+    found = Template(template).notes(patch, AT)
     return [(note.what, render(note.path).removeprefix("spec.shardPatches[0]"), note.certain) for note in found]
 
 

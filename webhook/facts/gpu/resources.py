@@ -120,7 +120,6 @@ def _container(container: Container, podset: PodSet, deadline: Deadline) -> JSON
     for each in resources:
         if each["kind"] in devices.COUNTED:
             vendors[each["vendor"]] = vendors.get(each["vendor"], 0) + each["count"]
-    counted, ambiguous = trainer_count(limits, requests)
     return {
         "podSet": podset.name,
         "path": at,
@@ -130,8 +129,6 @@ def _container(container: Container, podset: PodSet, deadline: Deadline) -> JSON
         "resources": resources,
         "vendors": vendors,
         "devices": sum(vendors.values()),
-        "trainerCount": counted,
-        "trainerAmbiguous": ambiguous,
         "gpuImage": devices.is_gpu_image(text(container.value.get("image"))),
         "visibleDevices": _visible(container.value),
         "claims": len(container.claims()),
@@ -182,20 +179,6 @@ def _resource(name: str, limits: JSON, requests: JSON, at: str) -> JSON:
 def _below(side: str, name: str) -> str:
     """The path of one amount below its container."""
     return "." + paths.render(("resources", side, name))
-
-
-def trainer_count(limits: JSON, requests: JSON) -> tuple[int, bool]:
-    """GPUs as Kubeflow Trainer counts them, and whether several names fit, of which it takes any one.
-
-    kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go GetNumGPUPerNode: the first name that contains `gpu`, in Go's
-    random map order; requests before limits.
-    """
-    for amounts in (requests, limits):
-        fits = [name for name in amounts if "gpu" in name.lower()]
-        counts = [amount.value() for name in fits if (amount := quantity.read(amounts[name])) is not None]
-        if counts and counts[0]:
-            return counts[0], len(set(counts)) > 1
-    return 0, False
 
 
 def devices_of(resources: JSON) -> int:

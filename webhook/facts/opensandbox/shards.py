@@ -49,22 +49,6 @@ class Note:
     certain: bool = True
 
 
-def notes(template: JSON, patch: JSON, at: FieldPath) -> list[Note]:
-    """What is to be said of the patch of one shard, which stands at a path."""
-    return Template(template).notes(patch, at)
-
-
-def pod(template: JSON, patch: JSON) -> JSON:
-    """The pod of a patched shard, as its controller sends it.
-
-    Raises:
-        PatchError: the patch cannot be merged.
-
-    """
-    made = Template(template)
-    return _decoded(made.written, made.merged(patch))
-
-
 class Template:
     """The template of all shards; what is asked of it again and again is worked out once."""
 
@@ -75,17 +59,18 @@ class Template:
         self.sources = dict(_claims(self.claims))
         self.is_torn = any(self.sources[name] != found for name, found in _claims(self.claims))
 
-    def merged(self, patch: JSON) -> JSON:
-        """The template with a patch merged into it.
+    def pods(self, patch: JSON) -> tuple[JSON, JSON]:
+        """The template with a patch merged into it, and the pod that the controller makes of both.
 
         Raises:
             PatchError: the patch cannot be merged.
 
         """
-        return _merged(self.written, patch, self.deadline)
+        merged = _merged(self.written, patch, self.deadline)
+        return merged, _decoded(self.written, merged)
 
     def notes(self, patch: JSON, at: FieldPath) -> list[Note]:
-        """What is to be said of the patch of one shard; see the function of this name."""
+        """What is to be said of the patch of one shard, which stands at a path."""
         if patch is None:
             return []
         broken = list(_mistyped(patch, schema.root(_POD), at, self.deadline))
@@ -93,10 +78,10 @@ class Template:
         if any(note.what in ("type", "key") for note in broken):
             return broken
         try:
-            merged = self.merged(patch)
+            merged, pod = self.pods(patch)
         except PatchError as error:
-            return [*broken, _note("merge", at, str(error))]
-        shard = _Shard(self, patch, merged, _decoded(self.written, merged), at, _places(patch))
+            return [*broken, Note("merge", at, str(error))]
+        shard = _Shard(self, patch, merged, pod, at, _places(patch))
         either = [*_containers(shard, merged), *_sources(shard, merged)]
         told = {(note.what, note.path) for note in either}
         made = [*_containers(shard, shard.pod), *_sources(shard, shard.pod), *_inherited(shard)]
@@ -178,10 +163,6 @@ def _decoded(old: JSON, new: JSON) -> JSON:
     return new
 
 
-def _note(what: str, path: FieldPath, words: str) -> Note:
-    return Note(what, path, words)
-
-
 def _mistyped(value: JSON, node: schema.Node, at: FieldPath, deadline: Deadline) -> Iterator[Note]:
     """Values of the wrong type, which no pod can be decoded from, and fields that a Pod does not have."""
     deadline.spend(1)
@@ -197,12 +178,12 @@ def _mistyped(value: JSON, node: schema.Node, at: FieldPath, deadline: Deadline)
             if known is not None:
                 yield from _mistyped(inner, known, (*at, name), deadline)
             elif not name.startswith("$"):
-                yield _note("unknown", (*at, name), "")
+                yield Note("unknown", (*at, name), "")
     elif shape.list and isinstance(value, list):
         for place, inner in enumerate(value):
             yield from _mistyped(inner, shape.list.element, (*at, place), deadline)
     elif expected and not _is_a(value, shape.scalar):
-        yield _note("type", at, expected)
+        yield Note("type", at, expected)
 
 
 def _is_a(value: JSON, scalar: str | None) -> bool:
@@ -219,7 +200,7 @@ def _keyless(patch: JSON, kind: str, at: FieldPath) -> Iterator[Note]:
         for place, item in enumerate(value if isinstance(value, list) and tag.get("merge") else ()):
             where = (*at, name, place)
             if not isinstance(item, dict) or (item.get(tag["merge"]) is None and "$patch" not in item):
-                yield _note("key", where, tag["merge"])
+                yield Note("key", where, tag["merge"])
             elif "type" in tag:
                 yield from _keyless(item, tag["type"], where)
 
@@ -229,11 +210,11 @@ def _kept(patch: JSON, old: JSON, kind: str, at: FieldPath) -> Iterator[Note]:
     for name, value in patch.items():
         if name in ("$patch", "$retainKeys"):
             if old:
-                yield _note("directive", (*at, name), text(value))
+                yield Note("directive", (*at, name), text(value))
             continue
         before, tag = get(old, (name,)), strategic.tags_of(kind).get(name, {})
         if value is None and before is not None and not isinstance(before, dict | list):  # those are often just empty
-            yield _note("keeps", (*at, name), str(before))
+            yield Note("keeps", (*at, name), str(before))
         elif isinstance(value, dict) and isinstance(before, dict):
             yield from _kept(value, before, tag.get("type", ""), (*at, name))
         elif isinstance(value, list) and tag.get("merge"):
@@ -257,7 +238,7 @@ def _containers(shard: _Shard, pod: JSON) -> Iterator[Note]:
                 continue
             where = shard.place(part, name := text(container.get("name")))
             if name not in same.names:
-                yield _note("added" if text(container.get("image")) else "image", where, name)
+                yield Note("added" if text(container.get("image")) else "image", where, name)
             yield from _amounts(container, get(shard.patch, where[len(shard.at) :]), where)
             declared = _declared(shard, pod) if declared is None else declared
             yield from _undeclared(container, declared, where)
@@ -296,7 +277,7 @@ def _inherited(shard: _Shard) -> Iterator[Note]:
             foreign = sorted(container.keys() - new.keys()) if isinstance(new, dict) else ()
             if foreign and text(old.get("name")) != name:
                 words = f"`{name}` gets {', '.join(foreign)} of `{text(old.get('name'))}`"
-                yield _note("inherits", shard.place(part, name), words)
+                yield Note("inherits", shard.place(part, name), words)
 
 
 def _amounts(container: JSON, patched: JSON, where: FieldPath) -> Iterator[Note]:
@@ -309,7 +290,7 @@ def _amounts(container: JSON, patched: JSON, where: FieldPath) -> Iterator[Note]
         if limit is None or _amount(limit) != _amount(request):
             side = "requests" if get(patched, ("resources", "limits", name)) is None else "limits"
             words = "there is no limit" if limit is None else f"the limit is `{limit}`"
-            yield _note("resources", (*where, "resources", side, name), f"{words} and the request is `{request}`")
+            yield Note("resources", (*where, "resources", side, name), f"{words} and the request is `{request}`")
 
 
 def _amount(value: JSON) -> Quantity | str:
@@ -327,7 +308,7 @@ def _claims(listed: Iterable[JSON]) -> Iterator[tuple[str, list[str]]]:
 def _undeclared(container: JSON, declared: AbstractSet[str], where: FieldPath) -> Iterator[Note]:
     for place, claim in enumerate(items(get(container, ("resources", "claims")))):
         if (name := text(get(claim, ("name",)))) not in declared:
-            yield _note("claim", (*where, "resources", "claims", place), name)
+            yield Note("claim", (*where, "resources", "claims", place), name)
 
 
 def _sources(shard: _Shard, pod: JSON) -> Iterator[Note]:
@@ -338,4 +319,4 @@ def _sources(shard: _Shard, pod: JSON) -> Iterator[Note]:
     for name, found in _claims(shard.template.deadline.paced(listed)):
         if len(found) != 1 and before.get(name) != found:
             words = f"two sources ({' and '.join(found)})" if found else "no source"
-            yield _note("sources", shard.place("resourceClaims", name), f"`{name}` has {words}")
+            yield Note("sources", shard.place("resourceClaims", name), f"`{name}` has {words}")

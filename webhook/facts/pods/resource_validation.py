@@ -42,33 +42,22 @@ class Place:
 
 def places(subject: Subject) -> list[Place]:
     """Every place of a pod where resources may stand."""
-    spec = _map(subject.object.get("spec"))
+    spec = subject.object.get("spec") or {}
     found = []
     for part in LISTS:
-        if part in spec:
-            for index, container in enumerate(subject.deadline.each(_list(spec[part]))):
-                resources = _map(container).get("resources")
-                if resources:
-                    restarts = container.get("restartPolicy") == "Always"
-                    found.append(_place(part, ("spec", part, index), resources, restarts))
+        for index, container in enumerate(subject.deadline.each(spec.get(part) or ())):
+            if resources := container.get("resources"):
+                restarts = container.get("restartPolicy") == "Always"
+                found.append(_place(part, ("spec", part, index), resources, restarts))
     if spec.get("resources") is not None:
         found.append(_place("pod", ("spec",), spec["resources"]))
-    if overhead := _map(spec.get("overhead")):
+    if overhead := spec.get("overhead"):
         found.append(Place("overhead", ("spec", "overhead"), overhead, {}))
     return found
 
 
 def _place(part: Part, path: FieldPath, resources: JSON, restarts: bool = False) -> Place:
-    given = _map(resources)
-    return Place(part, (*path, "resources"), _map(given.get("limits")), _map(given.get("requests")), restarts)
-
-
-def _map(value: JSON) -> Mapping[str, JSON]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: JSON) -> list[JSON]:
-    return value if isinstance(value, list) else []
+    return Place(part, (*path, "resources"), resources.get("limits") or {}, resources.get("requests") or {}, restarts)
 
 
 def validate_resource_requirements(place: Place, subject: Subject) -> Iterator[Problem]:

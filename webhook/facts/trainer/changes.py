@@ -10,18 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.interest import reading
 from webhook.facts.check import Group
+from webhook.facts.pods.containers import items, whole
 from webhook.facts.subject import Subject
 from webhook.facts.trainer import overlays
 from webhook.facts.trainer.overlays import Overlay
 from webhook.facts.trainer.releases import FIXED_GRACE, PATCHES
-from webhook.facts.trainer.running_jobset import active_jobs
+from webhook.facts.view import NAMESPACES
 from webhook.paths import get
 from webhook.problem import Problem
 from webhook.releases import shown
 
 problem: Final = Group("train-job-changes").problem
+JOB_SET: Final = GroupVersionKind("jobset.x-k8s.io", "v1alpha2", "JobSet")
+LOOKUPS: Final = (reading(JOB_SET, *(f"status.replicatedJobsStatus.{each}" for each in ("name", "active"))), NAMESPACES)
 _REFERENCE: Final = {"name": "", "kind": "ClusterTrainingRuntime", "apiGroup": "trainer.kubeflow.org"}
 _MANAGER: Final = "trainer.kubeflow.org/trainjob-controller"
 _OF_PODS: Final = (
@@ -100,11 +104,19 @@ def validate_suspended(subject: Subject) -> Iterator[Problem]:
         message = f"must not change while the job runs because Trainer {shown(release)} refuses it"
         yield problem("running", path, message, "suspend the job with spec.suspend first, then change it")
         return
-    active = active_jobs(subject)
-    if active.missing:
-        yield problem("active-pods", path, missing=active.missing)
-    elif active.jobs:
-        jobs = ", ".join(f"`{job}`" for job in active.jobs)
+    yield from _validate_active_pods(subject, path)
+
+
+def _validate_active_pods(subject: Subject, path: str) -> Iterator[Problem]:
+    """Trainer gives the JobSet the name of the TrainJob. In a whole cluster one that is not there does not exist."""
+    view, name = subject.view(), get(subject.object, ("metadata", "name"), "")
+    found = view.get(JOB_SET, name) if name else None
+    if name and found is None and not view.is_whole():
+        missing = tuple(each for listed in view.missing().values() for each in listed)
+        yield problem("active-pods", path, missing=missing)
+    counts = items(get(found, ("status", "replicatedJobsStatus")))
+    jobs = ", ".join(f"`{get(each, ('name',))}`" for each in counts if (whole(get(each, ("active",))) or 0) > 0)
+    if jobs:
         message = f"must not change while pods of replicated job {jobs} are active"
         yield problem("active-pods", path, message, "wait until they are gone, then change it")
 

@@ -18,7 +18,6 @@ from webhook.facts.trainer import (
     patch_validation,
     plugin_validation,
     process_advice,
-    running_jobset,
     runtime_advice,
     runtime_plugins,
     runtime_validation,
@@ -37,20 +36,40 @@ from webhook.problem import Problem
 _TRAIN_JOB: Final = frozenset(((GROUP, "TrainJob"),))
 _RUNTIMES: Final = frozenset((GROUP, kind) for kind in ("TrainingRuntime", "ClusterTrainingRuntime"))
 
+_ALONE: Final = (
+    job_validation.validate_name,
+    job_validation.validate_runtime_ref,
+    job_validation.validate_managed_by,
+    job_validation.validate_resource_claims,
+    job_validation.validate_num_proc_per_node,
+    job_validation.validate_sources,
+    claims_validation.validate_resource_claims_per_node,
+    patch_validation.validate_managers,
+    patch_validation.validate_overlays,
+    job_validation.validate_num_nodes,
+)
+_ON_RUNTIME: Final = (
+    step_validation.validate_initializers,
+    step_validation.validate_trainer,
+    step_validation.validate_num_nodes_reaches,
+    plugin_validation.validate_reserved_env,
+    plugin_validation.validate_processes,
+    plugin_validation.validate_flux,
+    plugin_validation.validate_launcher_as_node,
+    plugin_validation.validate_workers,
+    plugin_validation.validate_rendezvous,
+    validate_torchtune,
+    validate_pods,
+    scheduling.validate_queue,
+    scheduling.validate_gang,
+)
+
 
 def train_job_alone(subject: Subject) -> Iterator[Problem]:
     """What is wrong with a TrainJob whatever its runtime is."""
     job = subject.once(train_job)
-    yield from job_validation.validate_name(job)
-    yield from job_validation.validate_runtime_ref(job)
-    yield from job_validation.validate_managed_by(job)
-    yield from job_validation.validate_resource_claims(job)
-    yield from job_validation.validate_num_proc_per_node(job)
-    yield from job_validation.validate_sources(job)
-    yield from claims_validation.validate_resource_claims_per_node(job, is_enabled=subject.assumptions.device_claims)
-    yield from patch_validation.validate_managers(job)
-    yield from patch_validation.validate_overlays(job)
-    yield from job_validation.validate_num_nodes(job)
+    for validate in _ALONE:
+        yield from validate(job)
     problem = job_validation.problem
     yield from fields.validate_fields(subject.object, "TrainJob", job.release, problem, subject.deadline)
 
@@ -63,39 +82,10 @@ def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
     yield from validate_runtime(job, subject)
     if job.runtime.is_found:
         yield from job.merged.problems
-        yield from _validate_steps(job)
-        yield from _validate_plugin(job)
-        yield from validate_pods(job)
-        yield from scheduling.validate_queue(job)
-        yield from scheduling.validate_gang(job)
+        for validate in _ON_RUNTIME:
+            yield from validate(job)
         yield from scheduling.validate_priority_classes(job, subject)
-    yield from _processes(job, subject)
-
-
-def _validate_steps(job: TrainJob) -> Iterator[Problem]:
-    yield from step_validation.validate_initializers(job)
-    yield from step_validation.validate_trainer(job)
-    yield from step_validation.validate_num_nodes_reaches(job)
-
-
-def _validate_plugin(job: TrainJob) -> Iterator[Problem]:
-    yield from plugin_validation.validate_reserved_env(job)
-    yield from plugin_validation.validate_processes(job)
-    yield from plugin_validation.validate_flux(job)
-    yield from plugin_validation.validate_launcher_as_node(job)
-    yield from plugin_validation.validate_workers(job)
-    yield from plugin_validation.validate_rendezvous(job)
-    yield from validate_torchtune(job)
-
-
-def _processes(job: TrainJob, subject: Subject) -> Iterator[Problem]:
-    claims = subject.once(node_claims)
-    gpus = process_advice.devices(job, claims)
-    yield from process_advice.lost_gpus(job)
-    yield from process_advice.processes_per_gpu(job, gpus)
-    yield from process_advice.ambiguous_gpus(job)
-    yield from process_advice.no_gpu(job, gpus, claims)
-    yield from process_advice.shared_claims(job, claims)
+    yield from process_advice.advise_processes(job, subject.once(node_claims))
 
 
 def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
@@ -162,7 +152,7 @@ CHECKS: Final = (
     Check(
         group="train-job", run=train_job_on_runtime, kinds=_TRAIN_JOB, lookups=(*RUNTIMES, *DEVICES, PRIORITY_CLASSES)
     ),
-    Check(group="train-job-changes", run=train_job_changes, kinds=_TRAIN_JOB, lookups=running_jobset.LOOKUPS),
+    Check(group="train-job-changes", run=train_job_changes, kinds=_TRAIN_JOB, lookups=changes.LOOKUPS),
     Check(group="training-runtime", run=training_runtime, kinds=_RUNTIMES),
     Check(group="training-runtime", run=runtime_of_train_job, kinds=_TRAIN_JOB, lookups=RUNTIMES),
 )

@@ -26,7 +26,7 @@ _PER_NODE: Final = "spec.trainer.resourceClaimsPerNode"
 _MOST: Final = 32
 
 
-def validate_resource_claims_per_node(job: TrainJob, *, is_enabled: bool) -> Iterator[Problem]:
+def validate_resource_claims_per_node(job: TrainJob) -> Iterator[Problem]:
     """Everything about claims of 2.4; earlier releases do not have the fields."""
     if job.release < CLAIMS:
         return
@@ -37,7 +37,7 @@ def validate_resource_claims_per_node(job: TrainJob, *, is_enabled: bool) -> Ite
     if len(claims) > _MOST:
         message = f"must not have more than {_MOST} claims"
         yield problem("claim-count", _PER_NODE, message, "ask for several devices in one claim", shown=str(len(claims)))
-    if not is_enabled:
+    if not job.takes_claims:
         yield from _validate_gate(job, claims)
 
 

@@ -7,7 +7,7 @@ runtime's own pods is told where the TrainJob names it, another where it has its
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from webhook.attributes import JSON
@@ -38,20 +38,16 @@ def validate_pods(job: TrainJob) -> Iterator[Problem]:
     for each in job.deadline.paced(found):
         is_own = each in own or not job.spec.get(patched, [])
         path = "spec.runtimeRef" if is_own else f"spec.{patched}"
-        if not (is_own and each.rule == "unused-claim"):
-            yield problem(each.rule, path, each.message, each.fix)
+        if not (is_own and each.code == "train-job/unused-claim"):
+            yield replace(each, path=path)
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+def _found(rule: str, message: str, fix: str) -> Problem:
     """What is wrong with a pod, wherever the pod stands."""
-
-    rule: str
-    message: str
-    fix: str
+    return problem(rule, "", message, fix)
 
 
-def _problems(spec: JSON, job: TrainJob) -> Iterator[_Found]:
+def _problems(spec: JSON, job: TrainJob) -> Iterator[Problem]:
     shared = claim_templates(spec)
     for each in job.deadline.paced(get(spec, ("replicatedJobs",), [])):
         name = name_of(each)
@@ -72,7 +68,7 @@ class _Pod:
     def where(self) -> str:
         return f"replicated job `{self.job}` of {self.runtime}"
 
-    def problems(self, shared: Collection[str], job: TrainJob) -> Iterator[_Found]:
+    def problems(self, shared: Collection[str], job: TrainJob) -> Iterator[Problem]:
         volumes = get(self.template, ("spec", "volumes"), [])
         claims = get(self.template, ("spec", "resourceClaims"), [])
         yield from self._sources(volumes, "volume")
@@ -88,7 +84,7 @@ class _Pod:
                 yield from self._container(container, mountable)
         yield from self._unused(declared - used - set(job.merged.lost_claims))
 
-    def _sources(self, listed: list[JSON], what: str) -> Iterator[_Found]:
+    def _sources(self, listed: list[JSON], what: str) -> Iterator[Problem]:
         """Volumes or claims with more than one source."""
         for each in self.deadline.each(listed):
             sources = sorted(key for key, value in each.items() if value not in (None, "") and key != "name")
@@ -96,31 +92,28 @@ class _Pod:
                 message = (
                     f"{what} `{name_of(each)}` of {self.where} gets several sources in merging ({', '.join(sources)})"
                 )
-                yield _Found(f"{what}-source", message, "use the source that the runtime uses, or another name")
+                yield _found(f"{what}-source", message, "use the source that the runtime uses, or another name")
 
-    def _claims(self, container: Container, names: list[str], declared: Collection[str]) -> Iterator[_Found]:
+    def _claims(self, container: Container, names: list[str], declared: Collection[str]) -> Iterator[Problem]:
         for name in self.deadline.each(names):
             if name not in declared and not is_placeholder(name):
                 refers = f"container `{container.name}` of {self.where} refers to claim `{name}`"
-                yield _Found(
-                    "claim-declared",
-                    f"{refers}, which the pod does not declare",
-                    "declare it in resourceClaims, or correct the name",
-                )
+                fix = "declare it in resourceClaims, or correct the name"
+                yield _found("claim-declared", f"{refers}, which the pod does not declare", fix)
 
-    def _container(self, container: Container, volumes: Collection[str]) -> Iterator[_Found]:
+    def _container(self, container: Container, volumes: Collection[str]) -> Iterator[Problem]:
         if not container.value.get("image"):
             fix = "set spec.trainer.image" if container.name == "node" else "set it in the runtime"
-            yield _Found("image-required", f"container `{container.name}` of {self.where} has no image", fix)
+            yield _found("image-required", f"container `{container.name}` of {self.where} has no image", fix)
         for mount in self.deadline.each(container.value.get("volumeMounts", [])):
             name = mount.get("name", "")
             if name not in volumes and not is_placeholder(name):
                 message = (
                     f"container `{container.name}` of {self.where} mounts volume `{name}`, which the pod does not have"
                 )
-                yield _Found("volume-exists", message, "add the volume, or correct the name")
+                yield _found("volume-exists", message, "add the volume, or correct the name")
 
-    def _unused(self, names: Collection[str]) -> Iterator[_Found]:
+    def _unused(self, names: Collection[str]) -> Iterator[Problem]:
         for name in sorted(names):
             message = f"no container of {self.where} uses claim `{name}`, so its devices are allocated and stay idle"
-            yield _Found("unused-claim", message, "name it in resources.claims of a container")
+            yield _found("unused-claim", message, "name it in resources.claims of a container")

@@ -33,6 +33,16 @@ def devices(job: TrainJob, claims: Sequence[NodeClaim]) -> int:
     return sum(count for claim, count in known if claim.is_gpu) if len(known) == len(claims) else 0
 
 
+def advise_processes(job: TrainJob, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
+    """Everything about GPUs and processes of a TrainJob whose nodes have these claims."""
+    gpus = devices(job, claims)
+    yield from lost_gpus(job)
+    yield from processes_per_gpu(job, gpus)
+    yield from ambiguous_gpus(job)
+    yield from no_gpu(job, gpus, claims)
+    yield from shared_claims(job, claims)
+
+
 def lost_gpus(job: TrainJob) -> Iterator[Problem]:
     """ResourcesPerNode without the GPUs of the runtime: before 2.3 the pods lose them, since then their count does."""
     if job.trainer.get("resourcesPerNode") is None or job.runtime_gpus == 0 or job.counted[0] > 0:
@@ -62,11 +72,8 @@ def processes_per_gpu(job: TrainJob, gpus: int) -> Iterator[Problem]:
         return
     if job.plugin not in (*_UNCOUNTED, "xgboost") and count != gpus:
         idle = "processes without a GPU of their own fail or share one" if count > gpus else "the other GPUs stay idle"
-        message = (
-            f"differs from the {gpus} GPUs of a node, so {idle}"
-            if gpus > 1
-            else f"differs from the one GPU of a node, so {idle}"
-        )
+        there = f"{gpus} GPUs" if gpus > 1 else "one GPU"
+        message = f"differs from the {there} of a node, so {idle}"
         yield problem("processes-per-gpu", _PROCESSES, message, f"set {gpus}", job.processes.per_node)
 
 

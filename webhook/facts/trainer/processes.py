@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from webhook import quantity
 from webhook.attributes import JSON
-from webhook.facts.gpu.resources import trainer_count
 from webhook.facts.pods.containers import whole
 from webhook.facts.trainer.releases import NUMBERS_ONLY, TEMPLATES
 from webhook.paths import get
@@ -41,7 +40,7 @@ def predict(job: JSON, runtime: JSON, resources: JSON, version: Release) -> Proc
     """The processes per node; `resources` are those that Trainer reads: of the node container, or resourcesPerNode."""
     policy = get(runtime, ("mlPolicy",))
     explicit = get(job, ("spec", "trainer", "numProcPerNode"))
-    gpus, _ = trainer_count(get(resources, ("limits",), {}), get(resources, ("requests",), {}))
+    gpus, _ = gpu_count(resources)
     match plugin(runtime):
         case "torch":
             default = get(policy, ("torch", "numProcPerNode"), "auto") if version < NUMBERS_ONLY else "auto"
@@ -107,6 +106,21 @@ def _fixed(name: str, explicit: JSON, number: int, gpus: int, *, raises: bool) -
     if number == 1 and not gpus:
         reason += " and no GPU is counted"
     return Processes(per_node=str(number), count=number, reason=reason)
+
+
+def gpu_count(resources: JSON) -> tuple[int, bool]:
+    """GPUs as Trainer counts them, and whether several names fit, of which it takes any one.
+
+    GetNumGPUPerNode of pkg/runtime/runtime.go: the first name that contains `gpu`, in Go's random map order; requests
+    before limits.
+    """
+    for side in ("requests", "limits"):
+        amounts = get(resources, (side,), {})
+        fits = [name for name in amounts if "gpu" in name.lower()]
+        counts = [amount.value() for name in fits if (amount := quantity.read(amounts[name])) is not None]
+        if counts and counts[0]:
+            return counts[0], len(set(counts)) > 1
+    return 0, False
 
 
 def cpu_count(resources: JSON) -> int:

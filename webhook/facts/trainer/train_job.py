@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
-from webhook.facts.gpu.resources import devices_of, trainer_count
+from webhook.facts.gpu.resources import devices_of
 from webhook.facts.jobset.name_length import replicas
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.lookups import CLUSTER_RUNTIME, GROUP, RUNTIME
 from webhook.facts.trainer.nodes import is_trainer, node_count, parallelism
-from webhook.facts.trainer.processes import Processes, plugin, predict
+from webhook.facts.trainer.processes import Processes, gpu_count, plugin, predict
 from webhook.facts.trainer.runtime import Merged, merge
 from webhook.facts.trainer.runtime_reference import Runtime
 from webhook.facts.view import View
@@ -36,6 +36,7 @@ class TrainJob:
     Args:
         object: the TrainJob; {} for anything else.
         release: the release of Trainer.
+        takes_claims: whether it runs with its feature gate for device claims.
         runtime: what it refers to.
         merged: the JobSet that Trainer makes, and what became of all that was merged.
         nodes: how many nodes train.
@@ -46,6 +47,7 @@ class TrainJob:
 
     object: JSON
     release: Release
+    takes_claims: bool
     runtime: Runtime
     merged: Merged
     nodes: int
@@ -97,8 +99,7 @@ class TrainJob:
     @property
     def counted(self) -> tuple[int, bool]:
         """GPUs that Trainer counts, and whether several resources contain `gpu`, of which it takes any one."""
-        resources = _counted_resources(self.object, self.merged.spec)
-        return trainer_count(get(resources, ("limits",), {}), get(resources, ("requests",), {}))
+        return gpu_count(_counted_resources(self.object, self.merged.spec))
 
 
 def train_job(subject: Subject) -> TrainJob:
@@ -112,6 +113,7 @@ def train_job(subject: Subject) -> TrainJob:
     return TrainJob(
         object=obj,
         release=release,
+        takes_claims=subject.assumptions.device_claims,
         runtime=runtime,
         merged=merged,
         nodes=node_count(obj, runtime.spec) if is_job else 0,
