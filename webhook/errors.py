@@ -9,6 +9,7 @@
     │   ├── CompileError      every issue of one expression, collected       -> the policy's failurePolicy
     │   └── EvaluationError   a failed expression                            -> the policy's failurePolicy
     │       ├── NoSuchOverload    a function got values that none of its signatures takes
+    │       ├── EvaluationPanic   upstream's evaluator breaks off: cannot be absorbed by CEL's || and && either
     │       └── BudgetExceeded    cost or deadline: cannot be absorbed by CEL's || and &&
     ├── BindingError          a binding that cannot be used on a request     -> the policy's failurePolicy
     ├── LookupFailed          an object that could not be looked up (absent is None, not this)
@@ -126,6 +127,13 @@ class NoSuchOverload(EvaluationError):
 
     def __init__(self, message: str = "no such overload") -> None:
         super().__init__(message)
+
+
+class EvaluationPanic(EvaluationError):
+    """cel-go panics on this input, which fails the whole expression: nothing in it may absorb that."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"internal error: {reason}")
 
 
 class BudgetExceeded(EvaluationError):

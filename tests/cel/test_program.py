@@ -10,8 +10,9 @@ from types import MappingProxyType
 import pytest
 
 from webhook.cel import Environment, Meter, compiled_engine
+from webhook.cel.structures import JSONPatch
 from webhook.cel.types import BOOL, DYN, STRING, Structure, list_of, map_of, object_type
-from webhook.cel.values import NONE, Optional, Struct, TypeValue, UInt, make_map
+from webhook.cel.values import NONE, Optional, TypeValue, UInt, make_map
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, CompileError, EvaluationError, NoSuchOverload
 
@@ -365,7 +366,7 @@ def test_declared_structures_and_maps_that_fill_themselves():
 
 def test_structures_have_their_names():
     found = evaluate("JSONPatch{op: 'add', path: '/a', value: [Object.spec{x: 1}]}")
-    assert type(found) is Struct
+    assert type(found) is JSONPatch
     assert found.name == "JSONPatch"
     assert found["value"][0].name == "Object.spec"
 

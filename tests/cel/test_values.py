@@ -5,6 +5,7 @@ import math
 import pytest
 
 from webhook.cel.equality import compare, equal
+from webhook.cel.structures import Struct
 from webhook.cel.types import opaque
 from webhook.cel.values import (
     ABSENT,
@@ -12,7 +13,6 @@ from webhook.cel.values import (
     Duration,
     Map,
     Optional,
-    Struct,
     Timestamp,
     UInt,
     make_map,
@@ -44,7 +44,7 @@ from webhook.errors import EvaluationError, NoSuchOverload
         (NONE, Optional(None), False),
         (9007199254740993, 9007199254740992.0, True),
         (Struct("Object", [("a", 1)]), {"a": 1}, False),
-        (Struct("Object", [("a", [1])]), Struct("Object", [("a", [1])]), True),
+        (Struct("Object", [("a", [1])]), Struct("Object", [("a", [1])]), False),
         (Struct("Object", [("a", 1)]), Struct("Object", [("a", 1.0)]), False),
         (b"a", "a", False),
     ],

@@ -18,7 +18,7 @@ from webhook.errors import BudgetExceeded, EvaluationError, InlineBudgetSpent
 N = 3000
 VARIABLES = {
     "ints": list_of(INT), "texts": list_of(STRING), "dicts": list_of(DYN), "text": STRING, "url": STRING, "data": BYTES,
-    "deep": DYN, "other": DYN, "nested": DYN, "names": DYN, "version": STRING, "span": STRING, "escaped": STRING,
+    "deep": DYN, "other": DYN, "nested": DYN, "wide": DYN, "same": DYN, "names": DYN, "version": STRING, "span": STRING, "escaped": STRING,
     "some": DYN,
 }  # fmt: skip
 ENVIRONMENT = Environment(version=(1, 37), variables=VARIABLES, mutation=True, extensions=("encoders",))
@@ -72,6 +72,8 @@ def activation(n: int) -> dict[str, object]:
         "data": b"x" * n,
         "deep": {"items": [{"name": f"n{number}", "list": [number, [number]]} for number in range(n)]},
         "other": {"items": [{"name": f"n{number}", "list": [number, [number]]} for number in range(n)]},
+        "wide": {f"k{number}": {"n": number} for number in range(n)},
+        "same": {f"k{number}": {"n": number} for number in range(n)},
         "nested": [[[number], [number]] for number in range(n)],
         "version": "1.2.3-" + ".".join("a" * 3 for _ in range(n)),
         "span": "0s" * n,
@@ -96,7 +98,7 @@ WALKS = {
     "duration(span) == duration('0s')": 1,
     # operators
     "deep == other": 1, "deep != other": 1, "5000000 in dyn(ints)": 1, "{'a': 1} in dicts": 1, "'x' in names": 1,
-    "Object{spec: deep} == Object{spec: other}": 1, "optional.of(deep) == optional.of(other)": 1, "dyn(ints) + dyn(ints) != []": 1,
+    "Object{spec: wide} == Object{spec: same}": 1, "optional.of(deep) == optional.of(other)": 1, "dyn(ints) + dyn(ints) != []": 1,
     # macros
     "ints.all(i, i >= 0)": 1, "ints.exists(i, i < 0)": 1, "ints.exists_one(i, i == 1)": 1, "ints.map(i, i).size() > 0": 1,
     "ints.map(i, 1).size() > 0": 1, "ints.filter(i, true).size() > 0": 1, "some.exists_one(i, true)": 1, "ints.filter(i, i > 1) != []": 1,

@@ -9,6 +9,7 @@ import math
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.values import (
     ABSENT,
     MAPS,
@@ -18,7 +19,6 @@ from webhook.cel.values import (
     Duration,
     Map,
     Optional,
-    Struct,
     Timestamp,
     map_find,
     map_keys,
@@ -58,6 +58,8 @@ def equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
         return other in _EVERY_MAP and len(left) == len(right) and _same_entries(left, right, deadline)
     if kind is Struct:
         return other is Struct and left.name == right.name and identical(left, right, deadline)
+    if kind is JSONPatch:
+        return other is JSONPatch and _same_operation(left, right, deadline)
     if kind is Optional and other is Optional and left.present and right.present:
         return equal(left.value, right.value, deadline)
     if kind in TYPE_NAMES:
@@ -94,13 +96,21 @@ def identical(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
     """Equality without any conversion, as Go's reflect.DeepEqual has it: the fields of two structures."""
     if type(left) is not type(right):
         return False
-    if deadline is not None and isinstance(left, list | dict):
+    if deadline is not None and isinstance(left, dict):
         deadline.spend(len(left))
     if type(left) is list:
-        return len(left) == len(right) and all(identical(*pair, deadline) for pair in zip(left, right, strict=True))
+        return False  # a list upstream holds a function, and those are never equal
     if isinstance(left, dict):
-        return left.keys() == right.keys() and all(identical(item, right[key], deadline) for key, item in left.items())
+        keys_agree = left.keys() == right.keys()
+        return keys_agree and all(identical(item, right.get(key), deadline) for key, item in left.items())
     return bool(left == right)
+
+
+def _same_operation(left: JSONPatch, right: JSONPatch, deadline: Deadline | None) -> bool:
+    """Whether two operations of a patch are the same; their values are compared as CEL's."""
+    if left.keys() != right.keys() or any(left[text] != right[text] for text in ("op", "path", "from")):
+        return False
+    return "value" not in left or equal(left["value"], right["value"], deadline)
 
 
 def numbers_equal(left: Any, right: Any) -> bool:

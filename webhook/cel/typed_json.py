@@ -14,13 +14,13 @@ from typing import Any
 
 from webhook.attributes import JSON
 from webhook.cel.library.moments import parse_duration, parse_timestamp
+from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.types import DURATION, NULL, TIMESTAMP, Type
 from webhook.cel.values import (
     NONE,
     Duration,
     Map,
     Optional,
-    Struct,
     Timestamp,
     TypeValue,
     UInt,
@@ -120,11 +120,13 @@ def _encode_map(value: dict[Any, Any]) -> JSON:
 
 
 def _encode_struct(value: Struct) -> JSON:
-    if value.name != "JSONPatch":
-        try:
-            return {"opaque": value.name, "json": to_json(value)}
-        except EvaluationError:  # a field holds what JSON has no form for
-            return {"opaque": value.name, "fields": {field: encode(held) for field, held in value.items()}}
+    try:
+        return {"opaque": value.name, "json": to_json(value)}
+    except EvaluationError:  # a field holds what JSON has no form for
+        return {"opaque": value.name, "fields": {field: encode(held) for field, held in value.items()}}
+
+
+def _encode_patch(value: JSONPatch) -> JSON:
     texts = {field: value[field] for field in ("op", "path", "from") if value.get(field)}
     return {"jsonpatch": texts | ({"value": encode(value["value"])} if "value" in value else {})}
 
@@ -171,4 +173,5 @@ _ENCODERS: Mapping[type, Callable[[Any], JSON]] = {
     Duration: _encode_duration,
     Optional: lambda value: {"optional": encode(value.value) if value.present else None},
     Struct: _encode_struct,
+    JSONPatch: _encode_patch,
 }

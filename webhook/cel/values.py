@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from typing import Any, ClassVar, NoReturn
 
 from webhook.attributes import JSON
+from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.types import DURATION, TIMESTAMP, Type
-from webhook.errors import EvaluationError, NoSuchOverload
+from webhook.errors import EvaluationError, EvaluationPanic, NoSuchOverload
 
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 NANOSECONDS = 1_000_000_000
@@ -159,16 +160,6 @@ class TypeValue:
         return self.name
 
 
-class Struct(dict[str, Any]):
-    """An object built by an expression: Object{…}, Object.spec{…}, JSONPatch{…}. `name` is its type's name."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str, fields: Iterable[tuple[str, Any]] = ()) -> None:
-        super().__init__(fields)
-        self.name = name
-
-
 class Key:
     """A map key that Python would take for another one: true for 1, 1u for 1, 1.0 for 1."""
 
@@ -207,7 +198,7 @@ class Defaulting(dict[str, Any]):
 
 MAPS = frozenset((dict, Map))
 NUMBERS = frozenset((int, float, UInt))
-UNHASHABLE = frozenset((list, dict, Map, Defaulting, Struct))
+UNHASHABLE = frozenset((list, dict, Map, Defaulting, Struct, JSONPatch))
 
 
 class TypeNames(dict[type, str]):
@@ -237,7 +228,6 @@ TYPE_NAMES = TypeNames(
         Duration: DURATION.name,
         Optional: "optional_type",
         TypeValue: "type",
-        Struct: "type",  # of every Object{…}, as upstream
     }
 )
 
@@ -303,9 +293,27 @@ def make_map(entries: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
 
 
 def map_key(key: Any) -> Any:
-    """How a CEL key stands in a Map."""
+    """How a CEL key stands in a Map.
+
+    Raises:
+        EvaluationPanic: Go has no maps with keys of this type.
+    """
     kind = type(key)
-    return key if kind is str or kind is int else Key(key)
+    if kind is str or kind is int:
+        return key
+    refuse_unhashable(key)
+    return Key(key)
+
+
+def refuse_unhashable(value: Any) -> None:
+    """Do what cel-go does where it looks for a value in a map of Go, or puts it there.
+
+    Raises:
+        EvaluationPanic: Go cannot hash values of this type: bytes, and libraries' values that have a list inside.
+    """
+    name = "types.Bytes" if type(value) is bytes else getattr(type(value), "go_unhashable", "")
+    if name:
+        raise EvaluationPanic(f"runtime error: hash of unhashable type {name}")
 
 
 def map_keys(value: dict[Any, Any]) -> list[Any]:
@@ -325,11 +333,14 @@ ABSENT: Any = object()
 
 def map_find(value: dict[Any, Any], key: Any) -> Any:
     """The value of a key, or ABSENT. Numbers of equal value find each other, except double keys (cel-go map.go)."""
-    kind = type(key)
-    if kind is str:
+    if type(key) is str:
         return value.get(key, ABSENT)
-    if type(value) is not Map:
-        return ABSENT
+    return key_find(value, key) if type(value) is Map else ABSENT
+
+
+def key_find(value: Mapping[Any, Any], key: Any) -> Any:
+    """The same in any mapping whose keys map_key has made."""
+    kind = type(key)
     found = value.get(map_key(key), ABSENT)
     if found is not ABSENT or kind not in NUMBERS:
         return found
@@ -364,7 +375,7 @@ def to_json(value: Any) -> JSON:
         return value
     if kind is list:
         return [to_json(item) for item in value]
-    if kind in MAPS or kind is Struct:
+    if kind in MAPS or isinstance(value, Struct):
         return {_json_key(key): to_json(item) for key, item in map_items(value)}
     if kind is bytes:
         return base64.b64encode(value).decode()

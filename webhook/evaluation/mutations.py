@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from webhook.attributes import JSON, GroupVersionKind
-from webhook.cel.values import MAPS, Struct, map_items
+from webhook.cel.structures import Struct
+from webhook.cel.values import MAPS, map_items
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
 from webhook.evaluation import patch_values as patchvalues

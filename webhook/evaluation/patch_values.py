@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from webhook.attributes import JSON
+from webhook.cel.structures import Struct
 from webhook.cel.values import (
     MAPS,
     NANOSECONDS,
     Duration,
     Optional,
-    Struct,
     Timestamp,
     TypeValue,
     UInt,

@@ -11,7 +11,7 @@ from webhook.cel.environment import Environment
 from webhook.cel.library.declaration import Overload
 from webhook.cel.syntax.parser import DEPTH_LIMIT, parse
 from webhook.cel.syntax.tree import Node
-from webhook.cel.types import DYN, Type
+from webhook.cel.types import BYTES, DYN, Type
 from webhook.errors import CompileError, Issue
 
 
@@ -30,6 +30,8 @@ class Checked:
             comprehensions are not here.
         overloads: the signatures that a call may come to: one when the types are known, all that fit otherwise.
         planned: whether constants that fail refuse the expression (Environment.planned).
+        has_opaque: whether a value of type dyn may be one of a type that JSON has no values of, such as bytes or an IP
+            address: only where the expression makes one, or where a declared structure has a field of type dyn.
     """
 
     node: Node
@@ -40,6 +42,7 @@ class Checked:
     type_names: frozenset[str]
     overloads: Mapping[int, tuple[Overload, ...]]
     planned: bool = True
+    has_opaque: bool = True
 
     def type_of(self, node: Node) -> Type:
         """The static type of a node of this tree."""
@@ -95,7 +98,16 @@ def check(node: Node, environment: Environment, expects: Sequence[Type] = (), *,
         type_names=frozenset(checker.type_names),
         overloads=checker.overloads,
         planned=environment.planned,
+        has_opaque=checker.has_opaque or any(map(_gives_opaque, checker.overloads.values())),
     )
+
+
+def _gives_opaque(overloads: Sequence[Overload]) -> bool:
+    return any(_is_opaque(overload.result) for overload in overloads)
+
+
+def _is_opaque(found: Type) -> bool:
+    return found.kind == "opaque" or found == BYTES or any(map(_is_opaque, found.parameters))
 
 
 def _mismatch(result: Type, expects: Sequence[Type]) -> str:

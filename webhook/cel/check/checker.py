@@ -69,6 +69,7 @@ class Checker:
         self.names: set[str] = set()
         self.type_names: set[str] = set()
         self.order: list[Call | ListNode | MapNode] = []
+        self.has_opaque = False
         self.scopes: list[Mapping[str, Type]] = []
         self._local_first = environment.version >= _LOCAL_FIRST
 
@@ -167,6 +168,7 @@ class Checker:
             result = target.parameters[1]
         elif target.kind == "object":
             result = self.field_type(target.name, node.field, node.offset)
+            self.has_opaque = self.has_opaque or result == DYN
         elif target.kind == "param":
             self.inference.fits(DYN, target)
         elif target.name not in UNKNOWN and target.name != ERROR.name:
@@ -270,6 +272,7 @@ class Checker:
 
     def _literal(self, node: Literal) -> Type:
         self.types[id(node)] = found = _LITERALS[type(node.value)]
+        self.has_opaque = self.has_opaque or found == BYTES
         return found
 
     def _list(self, node: ListNode) -> Type:

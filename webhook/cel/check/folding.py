@@ -9,6 +9,7 @@ and planner.go, which the API server switches on (OptOptimize). `quantity('zzz')
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from webhook.cel.library.dispatch import fitting
@@ -16,7 +17,7 @@ from webhook.cel.library.regex import matcher
 from webhook.cel.syntax import lexer
 from webhook.cel.syntax.tree import Call, Ident, ListNode, Literal, MapNode, Node, Select, children
 from webhook.cel.values import TypeValue, UInt, make_map, type_name
-from webhook.errors import CompileError, EvaluationError, Issue
+from webhook.errors import CompileError, EvaluationError, EvaluationPanic, Issue
 
 if TYPE_CHECKING:
     from webhook.cel.check.checked import Checked
@@ -71,7 +72,9 @@ class _Folding:
                 values[id(node)] = [values[id(each)] for each in node.elements]
             case MapNode() if not any(entry.optional for entry in node.entries):
                 if all(id(part) in values for part in children(node)):
-                    values[id(node)] = make_map((values[id(each.key)], values[id(each.value)]) for each in node.entries)
+                    # a key that Go cannot hash fails when it is reached: where it would be folded, upstream crashes
+                    with suppress(EvaluationPanic):
+                        values[id(node)] = make_map((values[id(e.key)], values[id(e.value)]) for e in node.entries)
             case Call() if node.arguments:
                 self._call(node)
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from webhook.cel.check.folding import is_set
 from webhook.cel.compile import code
 from webhook.cel.compile import optional as optionals
 from webhook.cel.compile.code import Place, Term
@@ -23,7 +22,6 @@ from webhook.cel.library.dispatch import Dispatch, Unary, fitting, is_metered
 from webhook.cel.syntax.tree import Call, Node
 from webhook.cel.types import BOOL, INT, Type
 from webhook.cel.values import INT_MAX, INT_MIN
-from webhook.deadline import STEP as ITERATIONS
 from webhook.errors import EvaluationError
 
 if TYPE_CHECKING:
@@ -41,7 +39,6 @@ _STOPPING = frozenset(("find", "findAll"))
 PURE = frozenset(("quantity", "ip", "cidr", "url", "semver"))
 """Constructors of constants that may be run once ahead; one that fails is left for run time, where `||` absorbs it."""
 _CLASSES: Mapping[str, type] = {"string": str, "int": int, "double": float, "bool": bool, "bytes": bytes}
-_CONTAINERS: Mapping[str, tuple[type, ...]] = {"list": (list,), "map": (dict,)}
 ORDERED = frozenset(("int", "uint", "string", "bytes", "bool"))
 """Types of which Python's own order of two values is CEL's."""
 
@@ -268,56 +265,6 @@ def _matches(compiler: Compiler, node: Call, arguments: list[Node]) -> Term:
             compiler.writer.charge_value(code.binary(beyond, ast.Mult(), code.literal(each)))
     found = compiler.call(regex.matcher(pattern), term.code, place=Place("call"))
     return Term(found, BOOL, sure=True)
-
-
-def membership(compiler: Compiler, node: Call) -> Term:
-    """A in b. A constant list of plain values becomes a set, whose look-up cel-go does not count."""
-    left, right = node.arguments
-    static = compiler.checked.type_of(right)
-    if compiler.is_constant(right) and static.name == "list" and is_set(compiler.constants[id(right)]):
-        return _in_set(compiler, compiler.value(left), compiler.constants[id(right)])
-    term = compiler.value(left)
-    container = compiler.value(right)
-    overloads = compiler.overloads(node)
-    compiler.writer.charge(1)  # also when the container fails, which then counts as one of size 1
-    is_counted = len(overloads) == 1 and overloads[0].id == "in_list"
-    if is_counted:
-        container = compiler.kept(container)
-        length = code.call(compiler.bind(len), container.code, line=compiler.writer.line(Place("call")))
-        compiler.writer.charge_value(code.binary(length, ast.Sub(), code.literal(1)))
-    if term.type.name == "string":
-        # a text equals nothing but texts, so Python's own look-up is right for lists and maps of anything
-        container = compiler.kept(container)
-        kind = code.call(compiler.bind(type), container.code)
-        classes: tuple[type, ...] = _CONTAINERS.get(container.type.name, (dict, list))
-        checks = [code.identical(kind, compiler.bind(each)) for each in classes]
-        if list in classes and not is_counted:
-            checks[-1] = code.conjunction(checks[-1], _is_short(compiler, container.code))
-        known = checks[0] if len(checks) == 1 else code.disjunction(*checks)
-        term = compiler.kept(term)
-        quick = code.compare(term.code, ast.In(), container.code)
-        slow = compiler.call(standard.contains, compiler.deadline(), term.code, container.code, place=Place("call"))
-        return Term(code.either(known, quick, slow), BOOL, sure=True)
-    found = compiler.call(standard.contains, compiler.deadline(), term.code, container.code, place=Place("call"))
-    return Term(found, BOOL, sure=True)
-
-
-def _is_short(compiler: Compiler, container: ast.expr) -> ast.expr:
-    """Whether a list is so short that a look through it at the speed of C needs no charge."""
-    return code.compare(code.call(compiler.bind(len), container), ast.LtE(), code.literal(ITERATIONS))
-
-
-def _in_set(compiler: Compiler, term: Term, values: list[Any]) -> Term:
-    raises = term.raises
-    if all(type(value) is str for value in values):
-        members = code.literal(frozenset(values))
-        first, again = compiler.named(term)
-        if term.sure and term.type.name == "string":
-            return Term(code.compare(first, ast.In(), members), BOOL, raises=raises, sure=True)
-        is_text = code.identical(code.call(compiler.bind(type), first), compiler.bind(str))
-        return Term(code.conjunction(is_text, code.compare(again, ast.In(), members)), BOOL, raises=raises, sure=True)
-    found = compiler.call(standard.contains_element, compiler.deadline(), term.code, compiler.bind(values))
-    return Term(found, BOOL, raises=raises, sure=True)
 
 
 # ---- operators

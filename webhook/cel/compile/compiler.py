@@ -29,7 +29,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from webhook.cel.check.folding import fold
-from webhook.cel.compile import access, calls, code, literals, logic, macros, optional
+from webhook.cel.compile import access, calls, code, literals, logic, macros, membership, optional
 from webhook.cel.compile.code import Place, Term, Writer
 from webhook.cel.compile.failure import CODE_NAME, ERRORS, Failures
 from webhook.cel.library.declaration import Overload
@@ -289,7 +289,7 @@ OPERATORS: Mapping[str, Handler] = {
     "_!=_": logic.equality,
     "_[_]": access.access,
     "_[?_]": access.access,
-    "@in": calls.membership,
+    "@in": membership.membership,
     "or": optional.alternative,
     "orValue": optional.alternative,
 }

@@ -15,7 +15,7 @@ from webhook.cel.library import costs
 from webhook.cel.library.conversions import show
 from webhook.cel.values import Key
 from webhook.deadline import Deadline
-from webhook.errors import BudgetExceeded, EvaluationError, NoSuchOverload
+from webhook.errors import BudgetExceeded, EvaluationError, EvaluationPanic, NoSuchOverload
 
 if TYPE_CHECKING:
     from webhook.cel.compile.code import Place
@@ -38,8 +38,9 @@ class Failures:
 
         Raises:
             BudgetExceeded: which nothing absorbs.
+            EvaluationPanic: which nothing absorbs either.
         """
-        if isinstance(error, BudgetExceeded):
+        if isinstance(error, BudgetExceeded | EvaluationPanic):
             raise error
         if "place" in error.__dict__:
             return 0

@@ -15,6 +15,7 @@ from webhook.cel.compile import code
 from webhook.cel.compile import optional as optionals
 from webhook.cel.compile.code import Place, Term
 from webhook.cel.compile.failure import ERRORS
+from webhook.cel.compile.membership import may_be_opaque
 from webhook.cel.equality import equal, equal_quietly
 from webhook.cel.library import runtime
 from webhook.cel.library.conversions import type_value
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any", "optional_type"))
 Equals: TypeAlias = "Callable[..., bool]"
 _EXACT = 2**53
-"""Up to here every int is a double, so that Python's exact comparison and cel-go's agree."""
+"""Below it every int is a double, so that Python's exact comparison and cel-go's agree."""
 
 
 def conjunction(compiler: Compiler, node: Call) -> Term:
@@ -178,7 +179,8 @@ def equality(compiler: Compiler, node: Call) -> Term:
     if compiler.is_constant(left) and not compiler.is_constant(right):
         left, right = right, left
     compiler.writer.charge(1)
-    equals = equal_quietly if node.function == "_!=_" else equal
+    # only an opaque value on the left refuses to be compared
+    equals = equal_quietly if node.function == "_!=_" or left is not node.arguments[0] else equal
     if _is_type(left, compiler) and type(compiler.constants.get(id(right))) is TypeValue:
         result = _with_type(compiler, left, compiler.constants[id(right)].name)
     elif (first := compiler.value(left)) and compiler.is_constant(right):
@@ -235,7 +237,7 @@ def _with_constant(compiler: Compiler, term: Term, constant: Term, value: Any, e
             return Term(_equals_constant(compiler, term, value, equals), BOOL, raises=raises, sure=True)
         if kind is not str:
             return _with_value(compiler, term, constant, equals)
-        if len(value) > 10:
+        if len(value) > 10 and not may_be_opaque(compiler, term):
             return _with_long_text(compiler, term, value)
     if may_be_sized(term.type):
         term = compiler.kept(term)
@@ -272,17 +274,17 @@ def _shortfall(compiler: Compiler, value: ast.expr, length: int) -> list[ast.stm
 
 
 def _equals_constant(compiler: Compiler, term: Term, value: Any, equals: Equals) -> ast.expr:
-    if term.type.kind == "opaque" and value is not None:
+    if may_be_opaque(compiler, term) and value is not None:
         return compiler.call(equals, term.code, compiler.bind(value), place=Place("call"))
     if value is None or value is True or value is False:
         return code.identical(term.code, code.literal(value))
     kind = type(value)
-    plain = kind is str or (kind is int and abs(value) <= _EXACT and value not in (0, 1))
-    plain = plain or (kind is float and abs(value) <= _EXACT and value not in (0.0, 1.0))
+    plain = kind is str or (kind is int and abs(value) < _EXACT and value not in (0, 1))
+    plain = plain or (kind is float and abs(value) < _EXACT and value not in (0.0, 1.0))
     # true == 1 in Python, so 0 and 1 need to know that the other side is no bool
-    if plain or (kind is int and abs(value) <= _EXACT and term.sure and term.type.name == "int"):
+    if plain or (kind is int and abs(value) < _EXACT and term.sure and term.type.name == "int"):
         return code.compare(term.code, ast.Eq(), code.literal(value))
-    if kind is int and abs(value) <= _EXACT:
+    if kind is int and abs(value) < _EXACT:
         first, again = compiler.named(term)
         is_int = code.identical(code.call(compiler.bind(type), first), compiler.bind(int))
         quick = code.compare(again, ast.Eq(), code.literal(value))

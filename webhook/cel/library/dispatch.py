@@ -11,8 +11,9 @@ from functools import partial
 from typing import Any
 
 from webhook.cel.library.declaration import Overload
+from webhook.cel.structures import Struct
 from webhook.cel.types import Type
-from webhook.cel.values import Duration, Map, Optional, Struct, Timestamp, TypeValue, UInt, no_such_overload
+from webhook.cel.values import Duration, Map, Optional, Timestamp, TypeValue, UInt, no_such_overload
 from webhook.deadline import Deadline
 
 _CLASSES: dict[str, tuple[type, ...]] = {
@@ -39,7 +40,7 @@ def accepts(parameter: Type, kind: type) -> bool:
     classes = _CLASSES.get(parameter.name)
     if classes is not None:
         # activations may hold maps of classes of their own, which fill themselves
-        return kind in classes or (parameter.name == "map" and issubclass(kind, dict) and kind is not Struct)
+        return kind in classes or (parameter.name == "map" and issubclass(kind, dict) and not issubclass(kind, Struct))
     if parameter.kind == "object":
         return issubclass(kind, dict)
     declared = getattr(kind, "cel_type", None)

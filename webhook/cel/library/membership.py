@@ -6,15 +6,18 @@ maps by their length, everything else by its type. Inside a bucket CEL's own equ
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from math import isnan
 from typing import Any
 
 from webhook.cel.equality import equal_quietly
 from webhook.cel.library.costs import MAX_ELEMENTS, bounded
-from webhook.cel.values import MAPS, NUMBERS
+from webhook.cel.values import INT_MAX, INT_MIN, MAPS, NUMBERS, UINT_MAX, UInt, refuse_unhashable
 from webhook.deadline import Deadline
 
-_PLAIN = NUMBERS | {str, bytes, bool}
+_WHOLE = ((int, INT_MIN, INT_MAX + 1), (UInt, 0, UINT_MAX + 1))
+_PRIMITIVE = NUMBERS | {str, bool}
+_PLAIN = _PRIMITIVE | {bytes}
 
 
 def bucket(value: Any) -> Any:
@@ -27,6 +30,39 @@ def bucket(value: Any) -> Any:
     if kind is list or kind in MAPS:
         return ("list" if kind is list else "map", len(value))
     return getattr(kind, "cel_type", kind)
+
+
+def membership_set(values: Collection[Any]) -> Mapping[tuple[type, Any], None]:
+    """What `in` looks for in a constant list of numbers, texts and bools, by class and value.
+
+    cel-go makes a set of such a list when it plans a program (v0.26.0 interpreter/decorators.go
+    maybeOptimizeSetMembership). A number also stands in it as those of the other classes that it converts to, an int as
+    the nearest double: 9007199254740992.0 is in [9007199254740993], but 9007199254740993 not in [9007199254740992.0].
+    """
+    found: dict[tuple[type, Any], None] = {}
+    for value in values:
+        kind = type(value)
+        if kind is not float or not isnan(value):  # which is in no set
+            found[kind, value] = None
+        if kind is float and value.is_integer():
+            found |= {(other, other(value)): None for other, least, most in _WHOLE if least <= value < most}
+        elif kind is int or kind is UInt:
+            found[float, float(value)] = None
+            found |= {(other, other(value)): None for other, least, most in _WHOLE if least <= value < most}
+    return found
+
+
+def is_member(value: Any, members: Mapping[tuple[type, Any], None]) -> bool:
+    """Value in a constant list.
+
+    Raises:
+        EvaluationPanic: Go cannot look for a value of this type in a map.
+    """
+    kind = type(value)
+    if kind in _PRIMITIVE:
+        return (kind, value) in members
+    refuse_unhashable(value)
+    return False
 
 
 class Members:

@@ -65,6 +65,7 @@ class NamedFormat:
     """
 
     cel_type: ClassVar[Type] = FORMAT
+    go_unhashable: ClassVar[str] = "cel.Format"
 
     name: str
     problems: Callable[..., list[str]]

@@ -77,20 +77,19 @@ from typing import Any
 
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload, Version
+from webhook.cel.structures import Struct
 from webhook.cel.types import BOOL, A, Type, list_of, optional_of
-from webhook.cel.values import MAPS, NONE, Duration, Optional, Struct, Timestamp, UInt, type_name
+from webhook.cel.values import MAPS, NONE, Duration, Optional, Timestamp, UInt, type_name
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
 
 _OPTIONAL = optional_of(A)
-_WITH_ZERO = frozenset((bool, int, UInt, float, str, bytes, list, *MAPS, Duration, Timestamp))
+_WITH_ZERO = frozenset((bool, int, UInt, float, str, bytes, list, *MAPS, Struct, Duration, Timestamp))
 
 
 def is_zero(value: Any) -> bool:
     """The value is its type's zero; types without one have none."""
     kind = type(value)
-    if kind is Struct and value.name == "JSONPatch":
-        return False
     return not value if kind in _WITH_ZERO else value is None
 
 

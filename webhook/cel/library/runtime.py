@@ -13,15 +13,19 @@ from webhook.cel.library.conversions import show
 from webhook.cel.library.costs import size
 from webhook.cel.library.optional import is_zero
 from webhook.cel.library.standard import index, list_index
+from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.values import (
     ABSENT,
     MAPS,
     NONE,
     Defaulting,
+    Duration,
     Map,
     Optional,
-    Struct,
+    Timestamp,
+    TypeValue,
     UInt,
+    key_find,
     make_map,
     map_find,
     map_items,
@@ -35,7 +39,41 @@ from webhook.errors import EvaluationError, NoSuchOverload
 _KEYS = frozenset((str, int, UInt, bool, float))
 """What can be a key or an index at all (interpreter/attributes.go newQualifier)."""
 _SIZED = frozenset((str, bytes, list, dict, Map))
-_GO_NAMES = {bool: "types.Bool", int: "types.Int", float: "types.Double", str: "types.String", type(None): "types.Null"}
+_GO_NAMES = {
+    bool: "types.Bool",
+    int: "types.Int",
+    float: "types.Double",
+    str: "types.String",
+    type(None): "types.Null",
+    UInt: "types.Uint",
+    JSONPatch: "*mutation.JSONPatchVal",
+}
+_GO_VALUES: dict[type, str] = {
+    bool: "bool",
+    int: "int64",
+    UInt: "uint64",
+    float: "float64",
+    bytes: "[]uint8",
+    type(None): "structpb.NullValue",
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+    Map: "map[ref.Val]ref.Val",
+    Struct: "map[string]interface {}",
+    JSONPatch: "*mutation.JSONPatchVal",
+    Duration: "time.Duration",
+    Timestamp: "time.Time",
+    Optional: "<nil>",
+}
+"""The Go types that values are made of, as an error names them (%T of Value())."""
+_GO_OPAQUE = {
+    "net.IP": "netip.Addr",
+    "net.CIDR": "netip.Prefix",
+    "kubernetes.Quantity": "*resource.Quantity",
+    "kubernetes.URL": "*url.URL",
+    "kubernetes.Semver": "semver.Version",
+    "kubernetes.NamedFormat": "cel.Format",
+}
+"""The same of opaque types."""
 
 
 def get(value: Any, key: Any) -> Any:
@@ -44,6 +82,8 @@ def get(value: Any, key: Any) -> Any:
         return look_up(value, key)
     if type(key) not in _KEYS:
         raise EvaluationError(f"invalid qualifier type: {_GO_NAMES.get(type(key), type_name(key))}")
+    if type(value) is JSONPatch and type(key) is not str:
+        raise EvaluationError(f"unsupported indexer: %!s({_GO_NAMES.get(type(key), type_name(key))}={show(key)})")
     if isinstance(value, dict) and type(value) not in MAPS:
         return value[key] if type(key) is str else _no_key(key)
     return index(value, key)
@@ -69,6 +109,8 @@ def find(value: Any, key: Any) -> Any:
         return value[position] if 0 <= position < len(value) else ABSENT
     if kind in MAPS:
         return map_find(value, key)
+    if kind is JSONPatch and type(key) is str:
+        return value[key] if value.has(key) else ABSENT
     if isinstance(value, dict) and kind is not Struct:  # the API server's Object{…} gives nothing to optional selection
         return value[key] if has(value, key) else ABSENT
     return ABSENT
@@ -88,14 +130,28 @@ def non_zero(value: Any) -> Any:
 
 def field_of(value: Any, field: str) -> Any:
     """A field of Object{…}: null when it was not set (k8s.io/apiserver pkg/cel/mutation/dynamic/objects.go)."""
-    return value.get(field) if type(value) is Struct else get(value, field)
+    kind = type(value)
+    if kind is Struct:
+        return _native(value.get(field))
+    return value[field] if kind is JSONPatch else get(value, field)
+
+
+def _native(value: Any) -> Any:
+    """A field of Object{…} as it is read: an object inside is a map then (objects.go ConvertToNative)."""
+    if type(value) is list:
+        return [_native(each) for each in value]
+    return {field: _native(inner) for field, inner in value.items()} if type(value) is Struct else value
 
 
 def has(value: Any, field: str) -> bool:
     """Whether a field is there: false for what has no fields at all, an error for a list."""
     kind = type(value)
-    if kind is Struct or kind in MAPS:
+    if kind in MAPS:
         return field in value
+    if kind is Struct:
+        return False
+    if kind is JSONPatch:
+        return bool(value.has(field))
     if kind is Optional:
         return value.present and has(value.value, field)
     if kind is list:
@@ -125,7 +181,7 @@ def elements(value: Any) -> list[Any]:
         return list(value)
     if kind in MAPS:
         return map_keys(value)
-    if isinstance(value, dict) and kind is not Struct:
+    if isinstance(value, dict) and not isinstance(value, Struct):
         return list(value)
     shown = _GO_NAMES.get(kind, kind.__name__)
     raise EvaluationError(f"got '{shown}', expected iterable type")
@@ -169,7 +225,15 @@ def entry_of(key: Any, value: Any, target: list[tuple[Any, Any]]) -> None:
 
 def structure(name: str, entries: list[tuple[Any, Any]]) -> Struct:
     """Name{field: value}."""
-    return Struct(name, entries)
+    if name != "JSONPatch":
+        return Struct(name, entries)
+    for field, value in entries:
+        if field != "value" and type(value) not in (str, TypeValue):
+            shown = _GO_VALUES.get(type(value)) or _GO_OPAQUE.get(type_name(value), type_name(value))
+            raise EvaluationError(f"unexpected type {shown} for JSONPatchType '{field}' field")
+    return JSONPatch(
+        [(field, str(value) if type(value) is TypeValue and field != "value" else value) for field, value in entries]
+    )
 
 
 def insert(deadline: Deadline, entries: dict[Any, Any], more: Any) -> None:
@@ -178,10 +242,9 @@ def insert(deadline: Deadline, entries: dict[Any, Any], more: Any) -> None:
         raise NoSuchOverload
     deadline.spend(len(more) // 8)  # its keys are copied by C
     for key, value in map_items(more) if len(more) <= STEP else deadline.paced(map_items(more)):
-        stored = map_key(key)
-        if stored in entries:
+        if key_find(entries, key) is not ABSENT:
             raise EvaluationError(f"insert failed: key {show(key)} already exists")
-        entries[stored] = (key, value)
+        entries[map_key(key)] = (key, value)
 
 
 def collected(deadline: Deadline, entries: dict[Any, Any]) -> dict[Any, Any]:
@@ -196,7 +259,7 @@ def map_of(deadline: Deadline, entries: list[tuple[Any, Any]]) -> dict[Any, Any]
 
 def size_of(value: Any) -> int:
     """size(value)."""
-    if type(value) in _SIZED or (isinstance(value, dict) and type(value) is not Struct):
+    if type(value) in _SIZED or (isinstance(value, dict) and not isinstance(value, Struct)):
         return len(value)
     raise NoSuchOverload("no such overload: size")
 

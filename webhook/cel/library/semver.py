@@ -83,6 +83,7 @@ class Semver:
 
     __slots__ = ("_order", "build", "numbers", "prerelease")
     cel_type: ClassVar[Type] = SEMVER
+    go_unhashable: ClassVar[str] = "cel.Semver"
 
     def __init__(
         self, numbers: tuple[int, int, int], prerelease: tuple[int | str, ...] = (), build: tuple[str, ...] = ()

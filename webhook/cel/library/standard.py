@@ -37,7 +37,7 @@ from webhook.cel.equality import compare, equal, equal_quietly
 from webhook.cel.library import arithmetic, conversions, costs, moments, regex
 from webhook.cel.library.declaration import Cost, Overload
 from webhook.cel.types import BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, A, B, Type, list_of, map_of
-from webhook.cel.values import ABSENT, MAPS, Defaulting, Map, map_find, no_such_overload, type_name
+from webhook.cel.values import ABSENT, MAPS, Defaulting, Map, map_find, no_such_overload, refuse_unhashable, type_name
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 
@@ -92,6 +92,17 @@ def contains(deadline: Deadline, value: Any, container: Any) -> bool:
     if kind is Map:
         return contains_key(value, container)
     return no_such_overload()
+
+
+def contains_hashed(deadline: Deadline, value: Any, container: Any) -> bool:
+    """Value in a map that the expression made, which is one of Go's own.
+
+    Raises:
+        EvaluationPanic: Go cannot look for a value of this type in a map.
+    """
+    if container and type(container) in MAPS:
+        refuse_unhashable(value)
+    return contains(deadline, value, container)
 
 
 def index(container: Any, key: Any) -> Any:
