@@ -7,7 +7,7 @@ anything); what has not the expected shape holds no pods. Counts are what the ob
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -133,7 +133,7 @@ def _of_row(obj: JSON, row: Row, table: Table, depth: int) -> Iterator[PodSet]:
                 yield _podset(place, rule, obj)
                 continue
             for inner in _wrapped(place, rule, table, depth):
-                yield _renamed(inner, f"{_name(obj)}-{wrapped}", place.path)
+                yield replace(inner, name=f"{_name(obj)}-{wrapped}", path=place.path + inner.path)
                 wrapped += 1
 
 
@@ -187,17 +187,6 @@ def _declared(place: Place, declared: Declared, items: Sequence[JSON]) -> Iterat
         template = paths.get(place.value, path[1:])
         if isinstance(template, dict):
             yield PodSet(name="", path=path[1:], template=template, count=_number(_field(item, declared.count), 1))
-
-
-def _renamed(inner: PodSet, name: str, prefix: FieldPath) -> PodSet:
-    return PodSet(
-        name=name,
-        path=prefix + inner.path,
-        template=inner.template,
-        count=inner.count,
-        groups=inner.groups,
-        bare=inner.bare,
-    )
 
 
 def _name(obj: JSON) -> str:

@@ -6,18 +6,23 @@ The fields are those of kinds.yaml, whose top explains them. Data only: table.py
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from webhook.attributes import GroupVersionKind
 
 Embeds: TypeAlias = Literal["template", "podSpec", "object"]
 Change: TypeAlias = Literal["mutable", "later", "suspended", "immutable"]
 
-_STRICT = {"extra": "forbid", "strict": True}
+
+class _Strict:
+    """What pydantic reads without unknown fields, and without taking a text for a number."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Factor:
+class Factor(_Strict):
     """One factor of a count: a field, or the smallest of several; `default` stands for the first where it is unset.
 
     atMost, atLeast: fields that bound it where they are set; where both cannot be, the lower bound counts.
@@ -31,8 +36,6 @@ class Factor:
     atLeast: str = ""  # noqa: N815  the file's own spelling
     atMost: str = ""  # noqa: N815
 
-    __pydantic_config__ = _STRICT
-
     @property
     def fields(self) -> tuple[str, ...]:
         """The fields whose smallest value is the factor."""
@@ -40,18 +43,16 @@ class Factor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
+class Declared(_Strict):
     """Where an element lists the templates inside it: a list of items, each with a field path and a count."""
 
     items: str
     path: str
     count: str
 
-    __pydantic_config__ = _STRICT
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodSetRule:
+class PodSetRule(_Strict):
     """One place of pod templates. `count` is None where nobody can know how many pods there will be."""
 
     template: str
@@ -64,22 +65,18 @@ class PodSetRule:
     groups: tuple[Factor, ...] = ()
     declared: Declared | None = None
 
-    __pydantic_config__ = _STRICT
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FragmentRule:
+class FragmentRule(_Strict):
     """One place of partial templates, merged by a controller into `of`: a field path, `runtime`, or a kind."""
 
     template: str
     of: str
     embeds: Embeds = "template"
 
-    __pydantic_config__ = _STRICT
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceRule:
+class ResourceRule(_Strict):
     """One place of resources outside the pod templates, which become those of a container.
 
     holds: limits and requests, or a device, which is a name with a quantity. podSet: whose containers get them; ""
@@ -94,11 +91,9 @@ class ResourceRule:
     unless: str = ""
     count: tuple[Factor, ...] | None = ()
 
-    __pydantic_config__ = _STRICT
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectRule:
+class ObjectRule(_Strict):
     """One place of whole objects that do not say what they are: of this kind, of the row's own group.
 
     `groups` as of pod sets: how many of it the object makes at a time.
@@ -108,11 +103,9 @@ class ObjectRule:
     kind: str
     groups: tuple[Factor, ...] = ()
 
-    __pydantic_config__ = _STRICT
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class Reference(_Strict):
     """An object that pods come from: the field that names it, and the kinds it may be, the first by default.
 
     Kinds are of the row's own group. `kind` is the field that chooses another of them.
@@ -122,11 +115,9 @@ class Reference:
     kinds: tuple[str, ...]
     kind: str = ""
 
-    __pydantic_config__ = _STRICT
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(_Strict):
     """One kind that carries pods.
 
     templates: what becomes of a changed pod template. suspend: the field that suspends the object.
@@ -144,8 +135,6 @@ class Row:
     resources: tuple[ResourceRule, ...] = ()
     objects: tuple[ObjectRule, ...] = ()
     references: tuple[Reference, ...] = ()
-
-    __pydantic_config__ = _STRICT
 
     @property
     def gvk(self) -> GroupVersionKind:

@@ -27,7 +27,6 @@ from webhook.facts.trainer import (
 from webhook.facts.trainer.lookups import GROUP, RUNTIMES
 from webhook.facts.trainer.node_claims import node_claims
 from webhook.facts.trainer.pod_validation import validate_pods
-from webhook.facts.trainer.runtime_lookup import validate_runtime
 from webhook.facts.trainer.runtime_plugins import RuntimeSpec
 from webhook.facts.trainer.torchtune import validate_torchtune
 from webhook.facts.trainer.train_job import TrainJob, train_job
@@ -79,7 +78,7 @@ def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
     if not changes.changes_more_than_suspend(subject):
         return
     job = subject.once(train_job)
-    yield from validate_runtime(job, subject)
+    yield from step_validation.validate_runtime(job, subject)
     if job.runtime.is_found:
         yield from job.merged.problems
         for validate in _ON_RUNTIME:

@@ -1,4 +1,4 @@
-"""What of a TrainJob reaches the steps of its runtime: spec.initializer and spec.trainer.
+"""Whether the runtime of a TrainJob is there, and what reaches its steps: spec.initializer and spec.trainer.
 
 Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/{jobset,builder}.go, and branches
 release-2.0 to release-2.3. The jobs are those of the runtime with the patches merged.
@@ -11,6 +11,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
+from webhook.facts.subject import Subject
 from webhook.facts.trainer.nodes import STEP_LABEL, is_trainer, launcher_is_node
 from webhook.facts.trainer.releases import INITIALIZER_MOUNT
 from webhook.facts.trainer.train_job import TrainJob, container_of, name_of
@@ -32,6 +33,20 @@ def job_named(job: TrainJob, name: str) -> JSON:
 def trainer_step(job: TrainJob) -> JSON:
     """The replicated job that is labelled as the trainer, or None."""
     return next((each for each in job.jobs if is_trainer(each)), None)
+
+
+def validate_runtime(job: TrainJob, subject: Subject) -> Iterator[Problem]:
+    """A runtime that is known not to be there; of another one nobody knows."""
+    if job.runtime.is_found or not job.runtime.name:
+        return
+    view = subject.view()
+    near = view.nearest(job.runtime.name, (name_of(each.get("metadata")) for each in view.objects(job.runtime.kind)))
+    if near or view.is_whole():
+        message = f"names {job.runtime}, which does not exist, so Trainer refuses the job"
+        fix = f"name `{near}`, or create the runtime first" if near else "correct the name, or create the runtime first"
+        yield problem("runtime-exists", "spec.runtimeRef.name", message, fix)
+    else:
+        yield problem("runtime-exists", "spec.runtimeRef.name", missing=job.missing)
 
 
 def validate_initializers(job: TrainJob) -> Iterator[Problem]:
