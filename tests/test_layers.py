@@ -55,7 +55,7 @@ FOLDERS = {
     "urllib3": {"cluster", "certs"},
     "yaml": {"yamltext"},
     "cryptography": {"certs"},
-    "msgspec": {"admission", "commands"},
+    "msgspec": {"admission", "commands", "schema"},
     "typer": {"cli", "commands", "report"},
     "rich": {"cli", "commands", "report"},
     "pydantic": {"manifests", "workloads", "facts", "suites"},
