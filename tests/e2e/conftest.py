@@ -35,6 +35,15 @@ class Cluster:
         found = [json.loads(line) for line in self.log.read_text().splitlines()]
         return [line for line in found if line["message"] == message]
 
+    def asked_until(self, name: str) -> set[tuple[str, str]]:
+        """Namespaces and names of all reviews, once that of an object is logged, which is done beside the answer."""
+        for _ in range(100):
+            asked = {(line["namespace"], line["name"]) for line in self.lines("review")}
+            if name in {each for _, each in asked}:
+                return asked
+            time.sleep(0.1)
+        raise AssertionError(f"no review of `{name}` was logged in ten seconds")
+
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:

@@ -63,16 +63,6 @@ def test_custom_resources_are_denied(server, index):
     server.kubectl("label", obj["kind"].lower(), obj["metadata"]["name"], "a=b")
 
 
-@pytest.mark.parametrize("kind", ["Job", "CronJob"])
-def test_kubernetes_own_kinds_are_warned_of(server, kind):
-    """What is wrong in these the API server refuses itself; what is only odd it leaves to policies."""
-    where, spec = "spec.template", {"template": template(GOOD, nodeName="node-1")}
-    if kind == "CronJob":
-        where, spec = f"spec.jobTemplate.{where}", {"schedule": "1 1 1 1 1", "jobTemplate": {"spec": spec}}
-    said = server.apply(made("batch/v1", kind, spec)).stderr
-    assert f"{where}.spec.nodeName: `node-1` is set" in said
-
-
 def refusal(server: apiserver.ApiServer, obj: dict[str, Any]) -> str:
     """What the server says of an object; a new policy is active a moment after it is stored."""
     end = time.monotonic() + 30

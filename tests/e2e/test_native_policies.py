@@ -18,9 +18,9 @@ FOLDERS = sorted(path.parent for path in Path(shipped.policies()).glob("*/policy
 
 
 def native(folder: Path) -> Iterator[dict[str, Any]]:
-    """The policies of a folder that need no facts, without the one reason that the API server does not know."""
+    """The policies of a folder that are CEL alone, without the one reason that the API server does not know."""
     for policy in yaml.safe_load_all((folder / "policy.yaml").read_text()):
-        if "claimgate.dev/facts" not in policy["metadata"].get("annotations", {}):
+        if not {"claimgate.dev/facts", "claimgate.dev/checks"} & set(policy["metadata"].get("annotations", {})):
             made = copy.deepcopy(policy)
             for rule in made["spec"].get("validations", ()):
                 if rule.get("reason") == "BadRequest":
@@ -28,7 +28,7 @@ def native(folder: Path) -> Iterator[dict[str, Any]]:
             yield made
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [each for each in FOLDERS if any(native(each))], ids=lambda folder: folder.name)
 def test_the_api_server_takes_every_policy_without_facts(cluster: Cluster, folder: Path) -> None:
     for policy in native(folder):
         made = yaml.safe_dump(policy)
