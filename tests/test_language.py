@@ -11,13 +11,18 @@ FOLDERS = (
     "admission",
     "cluster",
     "commands",
+    "evaluation",
     "export",
     "manifests",
+    "policy",
     "problems",
     "report",
+    "schema",
     "server",
     "settings",
     "suites",
+    "patch",
+    "workloads",
 )
 FILES = [
     *(path for folder in FOLDERS for path in sorted((ROOT / "webhook" / folder).rglob("*.py"))),

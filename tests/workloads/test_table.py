@@ -197,7 +197,7 @@ def test_a_site_adds_and_replaces_rows(tmp_path: Path) -> None:
         (
             "- {group: a.b, versions: [v1], kind: X, resource: xs, templates: mutable, pods: 1}\n",
             ":1:",
-            "is no field of a workload row",
+            "is not a field of a workload row",
         ),
         ("kind: X\n", ":1:", 'expected a list of rows, found `{"kind": "X"}`'),
         (f"- {{{ROW}, versions: [], kind: X, resource: xs}}\n", ":1:", "expected one version or more"),

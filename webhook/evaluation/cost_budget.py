@@ -74,7 +74,7 @@ class CostBudget(Meter):
         return value
 
     def spare(self) -> Meter:
-        """A meter for a variable, which has a limit of its own. The clock was read when this purse's was."""
+        """A meter for a variable, which has a limit of its own. The clock was read when the budget's was."""
         meter = Meter(limit=PER_CALL_LIMIT, deadline=self.deadline)
         meter.due -= STEP
         return meter
@@ -92,11 +92,11 @@ class Variables(dict[str, Any]):
 
     __slots__ = ("_activation", "_budget", "_declared", "_errors")
 
-    def __init__(self, declared: Mapping[str, Expression], activation: Mapping[str, Any], purse: CostBudget) -> None:
+    def __init__(self, declared: Mapping[str, Expression], activation: Mapping[str, Any], budget: CostBudget) -> None:
         super().__init__()
         self._declared = declared
         self._activation = activation
-        self._budget = purse
+        self._budget = budget
         self._errors: dict[str, str] = {}
 
     def __contains__(self, name: object) -> bool:
@@ -109,10 +109,10 @@ class Variables(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         if name in self._errors:
             raise EvaluationError(self._errors[name])
-        program, purse = self._declared[name].program, self._budget
+        program, budget = self._declared[name].program, self._budget
         if program is None:
             raise self._failed(name, f'composited variable "{name}" fails to compile: {self._declared[name].error}')
-        meter = purse.idle.pop() if purse.idle else purse.spare()
+        meter = budget.idle.pop() if budget.idle else budget.spare()
         try:
             value = self[name] = program.evaluate(self._activation, meter)
         except EvaluationError as error:
@@ -121,14 +121,14 @@ class Variables(dict[str, Any]):
             raise self._failed(name, f'composited variable "{name}" fails to evaluate: {error}') from error
         finally:
             spent = meter.spent
-            if purse.deadline is not None and spent > STEP:
-                purse.due += spent  # the clock is read before the next expression, though the purse has not paid yet
-            purse.owed += spent
-            purse.variables += spent
-            purse.computed += 1
+            if budget.deadline is not None and spent > STEP:
+                budget.due += spent  # the clock is read before the next expression, though the budget has not paid yet
+            budget.owed += spent
+            budget.variables += spent
+            budget.computed += 1
             meter.spent = 0
             meter.budget += spent
-            purse.idle.append(meter)
+            budget.idle.append(meter)
         return value
 
     def _failed(self, name: str, text: str) -> EvaluationError:

@@ -28,9 +28,9 @@ class DecisionList:
         self._spoken = 0
         self._told: set[tuple[object, ...]] = set()
 
-    def add(self, found: Iterable[Decision]) -> None:
+    def add(self, decisions: Iterable[Decision]) -> None:
         """Keep these, or of too many the first of each rule that has something to say."""
-        for each in found:
+        for each in decisions:
             if each.evaluation == "admit" and not each.audit_annotations:
                 self._admitted += 1
                 if self._admitted <= MOST_ADMITTED:

@@ -102,10 +102,10 @@ def targets(policy: Policy, context: RequestContext) -> tuple[Target, ...]:
 
     """
     key = (id(policy.criteria), policy.expands, policy.enters, policy.reads_resources, policy.judges_types)
-    found: tuple[Target, ...] | None = context.matched.get(key)
-    if found is None:
-        found = context.matched[key] = tuple(_asked(policy, context))
-    return found
+    known: tuple[Target, ...] | None = context.matched.get(key)
+    if known is None:
+        known = context.matched[key] = tuple(_asked(policy, context))
+    return known
 
 
 def _asked(policy: Policy, context: RequestContext) -> Iterator[Target]:
@@ -136,18 +136,18 @@ def _targets(policy: Policy, context: RequestContext) -> Iterator[Target]:
 
 def _inside(policy: Policy, context: RequestContext) -> tuple[Target, ...]:
     """What a policy is asked about besides the request's own object."""
-    found: tuple[Target, ...] = ()
+    inside: tuple[Target, ...] = ()
     if policy.reads_resources and has_resources(context.attributes.object, context.table):
         whole = _whole(context.sent, context)
-        found = (replace(whole, criteria_attributes=_as_pod(context.attributes)),)
+        inside = (replace(whole, criteria_attributes=_as_pod(context.attributes)),)
     if policy.expands:
-        found += _virtual(context)
+        inside += _virtual(context)
     if policy.enters:
-        found += _entered(context)
-    return found
+        inside += _entered(context)
+    return inside
 
 
-def bound(criteria: Criteria | None, found: tuple[Target, ...], context: RequestContext) -> tuple[Target, ...]:
+def bound(criteria: Criteria | None, matched: tuple[Target, ...], context: RequestContext) -> tuple[Target, ...]:
     """Those of a policy's targets that the criteria of a binding match too; the same value for the same question.
 
     Raises:
@@ -156,12 +156,12 @@ def bound(criteria: Criteria | None, found: tuple[Target, ...], context: Request
 
     """
     if criteria is None:
-        return found
-    key = (id(criteria), id(found))
+        return matched
+    key = (id(criteria), id(matched))
     kept: tuple[Target, ...] | None = context.matched.get(key)
     if kept is None:
         labels, equal = context.namespace_labels, context.equivalents
-        paced = context.deadline.paced(found)
+        paced = context.deadline.paced(matched)
         kept = tuple(each for each in paced if matches(criteria, each.seen_by_criteria, labels, equal))
         context.matched[key] = kept
     return kept
@@ -224,19 +224,19 @@ def _entered(context: RequestContext) -> tuple[Target, ...]:
     return context.entered
 
 
-def _inner(found: Embedded, before: Embedded | None, context: RequestContext) -> Target:
+def _inner(inner: Embedded, before: Embedded | None, context: RequestContext) -> Target:
     """One object inside the request's own, as if it were sent itself."""
     attributes = context.attributes
-    group, version = found.row.group, str(found.object["apiVersion"]).rpartition("/")[2]
+    group, version = inner.row.group, str(inner.object["apiVersion"]).rpartition("/")[2]
     kind, resource = (
-        GroupVersionKind(group, version, found.row.kind),
-        GroupVersionResource(group, version, found.row.resource),
+        GroupVersionKind(group, version, inner.row.kind),
+        GroupVersionResource(group, version, inner.row.resource),
     )
-    written = _placed(found.object, attributes) if attributes.object is not None else None
+    written = _placed(inner.object, attributes) if attributes.object is not None else None
     old = _placed(before.object, attributes) if before is not None else None
     virtual = replace(attributes, kind=kind, resource=resource, request_kind=kind, request_resource=resource)
     virtual = replace(virtual, object=written, old_object=old, is_decoded=False)
-    place = PodSet(name="", path=found.path, template=found.object)
+    place = PodSet(name="", path=inner.path, template=inner.object)
     return _decoded(virtual, typed_input(virtual, context.deadline), place, context)
 
 
@@ -303,8 +303,8 @@ def _pod(template: JSON, attributes: Attributes) -> JSON:
 
 def _metadata(template: JSON) -> JSON:
     """The metadata of a template; none where a text or a list stands in its place, which no controller takes."""
-    found = template.get("metadata")
-    return found if isinstance(found, dict) else {}
+    metadata = template.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def refresh(target: Target, obj: JSON, deadline: Deadline | None = None) -> Target | None:
@@ -313,11 +313,11 @@ def refresh(target: Target, obj: JSON, deadline: Deadline | None = None) -> Targ
     if podset is None:
         seen = _in_version(obj, target.match)
         return target if seen is target.written else _renewed(target, seen, deadline)
-    found = paths.get(obj, podset.path)
-    template = {"spec": found} if podset.bare else found
-    if not isinstance(found, dict):
+    template_now = paths.get(obj, podset.path)
+    template = {"spec": template_now} if podset.bare else template_now
+    if not isinstance(template_now, dict):
         return None
-    if found is (podset.template.get("spec") if podset.bare else podset.template):
+    if template_now is (podset.template.get("spec") if podset.bare else podset.template):
         return target
     now = replace(podset, template=template)
     return _renewed(replace(target, podset=now), _pod(template, target.attributes), deadline)

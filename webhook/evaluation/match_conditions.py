@@ -40,21 +40,21 @@ class ConditionAnswers:
         return condition.is_shared or (self.has_facts and condition.is_of_facts)
 
 
-def hold(found: Sequence[Condition], asked: ConditionAnswers, *, is_fail: bool, deadline: Deadline | None) -> bool:
+def hold(conditions: Sequence[Condition], asked: ConditionAnswers, *, is_fail: bool, deadline: Deadline | None) -> bool:
     """Say whether all conditions hold. Under failurePolicy Ignore an error is a condition that does not hold.
 
     Raises:
         EvaluationError: none is false, some failed, and the policy's failurePolicy is Fail; all their texts.
 
     """
-    if len(found) <= _ALWAYS_COVERED:
-        known = [asked.known(condition) for condition in found]
+    if len(conditions) <= _ALWAYS_COVERED:
+        known = [asked.known(condition) for condition in conditions]
         if False in known or None not in known:
             return False not in known
     budget = CostBudget(MATCH_CONDITIONS_BUDGET, deadline)
     errors: list[EvaluationError] = []
     is_false = False
-    for index, condition in enumerate(found):
+    for index, condition in enumerate(conditions):
         try:
             is_false |= _answer(condition, asked, budget) is False
         except OutOfBudget:
@@ -63,7 +63,7 @@ def hold(found: Sequence[Condition], asked: ConditionAnswers, *, is_fail: bool, 
             return False
         except EvaluationError as error:
             errors.append(error)
-        if is_false and budget.covers(len(found) - index - 1):
+        if is_false and budget.covers(len(conditions) - index - 1):
             return False
     if errors and is_fail and not is_false:
         raise EvaluationError(aggregate(errors))

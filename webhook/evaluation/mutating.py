@@ -102,11 +102,11 @@ class _Run:
     def round(self, candidates: Sequence[Policy], context: RequestContext) -> None:
         """Match everything, then run it in order."""
         self.rewriting.seal()
-        found = [each for policy in candidates for each in _invocations(policy, context)]
-        for each in found:
+        invocations = [each for policy in candidates for each in _invocations(policy, context)]
+        for each in invocations:
             if isinstance(each, _Unusable):
                 self._fail(each.policy, each.binding, each.text, "Forbidden")
-        for each in found:
+        for each in invocations:
             if isinstance(each, _Invocation) and not self.is_aborted:
                 self._invoke(each, context)
 
@@ -258,16 +258,16 @@ class _Unusable:
 
 def _invocations(policy: Policy, context: RequestContext) -> Iterator[_Invocation | _Unusable]:
     try:
-        found = targets(policy, context)
+        matched = targets(policy, context)
     except (BindingError, LookupFailed) as error:
         yield _Unusable(policy, None, f"failed to configure policy: {error}")
         return
     except BudgetExceeded as error:
         yield _Unusable(policy, None, str(error))
         return
-    for binding in policy.bindings if found else ():
+    for binding in policy.bindings if matched else ():
         try:
-            targeted = bound(binding.criteria, found, context)
+            targeted = bound(binding.criteria, matched, context)
             chosen = params.collect(policy, binding, context) if targeted else ()
         except (BindingError, LookupFailed) as error:
             yield _Unusable(policy, binding, f"failed to configure binding: {error}")

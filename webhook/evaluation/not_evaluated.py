@@ -24,13 +24,13 @@ from webhook.problems.declarations import PROBLEMS, Listed
 
 def missing(rule: Validation, target: Target, param: JSON, context: RequestContext) -> Sequence[MissingObject]:
     """What the fields of facts that a rule reads could not be computed from."""
-    found: dict[MissingObject, None] = {}
+    lacking: dict[MissingObject, None] = {}
     for name, fields in rule.facts.items():
         if name != PROBLEMS:
             result = context.fact(name, target.object, target.attributes, param, target.podset)
             if result.missing:
-                found.update(dict.fromkeys(result.lacks(None if WHOLE in fields else fields)))
-    return tuple(found)
+                lacking.update(dict.fromkeys(result.lacks(None if WHOLE in fields else fields)))
+    return tuple(lacking)
 
 
 def unchecked(

@@ -33,10 +33,10 @@ def collect(policy: Policy, binding: Binding, context: RequestContext) -> Sequen
     if kind is None or source is None:
         return _WITHOUT
     key = (id(kind), id(source))
-    found = context.params.get(key)
-    if found is None:
-        found = context.params[key] = _collect(kind, source, context)
-    return found if found or not policy.checks else _defaults(kind)
+    collected = context.params.get(key)
+    if collected is None:
+        collected = context.params[key] = _collect(kind, source, context)
+    return collected if collected or not policy.checks else _defaults(kind)
 
 
 _WITHOUT = (None,)
@@ -51,10 +51,10 @@ def _defaults(kind: GroupVersionKind) -> Sequence[JSON]:
 def _collect(kind: GroupVersionKind, source: ParamSource, context: RequestContext) -> Sequence[JSON]:
     cluster = context.cluster
     where = _namespace(kind, source, context.attributes.namespace, cluster)
-    found = _by_name(kind, source, where, cluster) if source.name else _selected(kind, source, where, cluster)
-    if not found and source.denies_absence:
+    params = _by_name(kind, source, where, cluster) if source.name else _selected(kind, source, where, cluster)
+    if not params and source.denies_absence:
         raise BindingError("no params found for policy binding with `Deny` parameterNotFoundAction")
-    return [_typed(param, kind) for param in found]
+    return [_typed(param, kind) for param in params]
 
 
 def _namespace(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> str:
@@ -73,8 +73,8 @@ def has_no_namespace(kind: GroupVersionKind, cluster: Cluster) -> bool:
 
 
 def _by_name(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:
-    found = cluster.get(kind, namespace, source.name)
-    return () if found is None else (found,)
+    param = cluster.get(kind, namespace, source.name)
+    return () if param is None else (param,)
 
 
 def _selected(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:
@@ -82,9 +82,9 @@ def _selected(kind: GroupVersionKind, source: ParamSource, namespace: str, clust
     if chosen is None:
         return ()
     listed = cluster.list(kind, namespace or None, chosen.text)
-    found = [param for param in listed if chosen.matches(labels_of(param))]
+    params = [param for param in listed if chosen.matches(labels_of(param))]
     return sorted(
-        found, key=lambda param: (_metadata(param).get("namespace") or "", _metadata(param).get("name") or "")
+        params, key=lambda param: (_metadata(param).get("namespace") or "", _metadata(param).get("name") or "")
     )
 
 

@@ -50,13 +50,13 @@ def configuration(value: Struct) -> JSON:
 
 
 def _fields(value: Struct) -> dict[str, JSON]:
-    found: dict[str, JSON] = {}
+    values: dict[str, JSON] = {}
     for name, item in value.items():
         try:
-            found[name] = _field(item)
+            values[name] = _field(item)
         except _Unconvertible as error:
             raise _Unconvertible(f'fail to convert field "{name}": {error}') from None
-    return found
+    return values
 
 
 def _field(value: Any) -> JSON:

@@ -26,8 +26,8 @@ def shown(policy: Policy, target: Target, param: JSON, context: RequestContext) 
         EvaluationError: the object holds patches that cannot be merged.
 
     """
-    found = [problem for checked in _checked(policy, target, param, context) for problem in checked.problems]
-    return [value for _, value in judged(found, policy, param)]
+    problems = [problem for checked in _checked(policy, target, param, context) for problem in checked.problems]
+    return [value for _, value in judged(problems, policy, param)]
 
 
 def has_none(policy: Policy, target: Target, param: JSON, context: RequestContext) -> bool:
@@ -44,10 +44,10 @@ def _checked(policy: Policy, target: Target, param: JSON, context: RequestContex
     return [context.checked(group, target.object, target.attributes, param, target.podset) for group in policy.checks]
 
 
-def judged(found: Sequence[Problem], policy: Policy, param: JSON) -> Sequence[tuple[Problem, JSON]]:
+def judged(problems: Sequence[Problem], policy: Policy, param: JSON) -> Sequence[tuple[Problem, JSON]]:
     """Problems as expressions see them, without those that a site ignores, each with what is done about it."""
-    if not found:
+    if not problems:
         return ()
     named = actions.chosen(param)
-    acted = ((problem, actions.action(problem.code, policy.catalogue, named)) for problem in found)
+    acted = ((problem, actions.action(problem.code, policy.catalogue, named)) for problem in problems)
     return [(problem, value(problem, action)) for problem, action in acted if action != "Ignore"]

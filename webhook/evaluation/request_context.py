@@ -113,8 +113,8 @@ class RequestContext:
 
     def namespace_labels(self) -> Labels | None:
         """The labels of the request's namespace, None when it does not exist."""
-        found = self._look_up()
-        return None if found is None else labels_of(found)
+        namespace = self._look_up()
+        return None if namespace is None else labels_of(namespace)
 
     def namespace_object(self) -> JSON:
         """What `namespaceObject` shows: null for Namespaces themselves and cluster-scoped objects.
@@ -127,10 +127,10 @@ class RequestContext:
         name = self.attributes.namespace
         if not name or self.attributes.kind == NAMESPACE:
             return None
-        found = self._look_up()
-        if found is None:
+        namespace = self._look_up()
+        if namespace is None:
             raise BindingError(f'namespaces "{name}" not found')
-        return namespace_object(found)
+        return namespace_object(namespace)
 
     def _look_up(self) -> JSON:
         if not self._namespace:

@@ -70,27 +70,27 @@ def validate(
     made = DecisionList()
     for policy in candidates:
         try:
-            found = targets(policy, context)
+            matched = targets(policy, context)
         except (BindingError, LookupFailed) as error:
             made.add([_unusable(policy, None, f"failed to configure policy: {error}")])
             continue
         except BudgetExceeded as error:
             made.add(_interrupted(policy, binding, str(error)) for binding in policy.bindings)
             continue
-        if found:
+        if matched:
             for binding in policy.bindings:
-                _binding(policy, binding, found, context, made)
+                _binding(policy, binding, matched, context, made)
     made.add(undecoded(context))
     return tuple(made.made)
 
 
 def _binding(
-    policy: Policy, binding: Binding, found: tuple[Target, ...], context: RequestContext, made: DecisionList
+    policy: Policy, binding: Binding, matched: tuple[Target, ...], context: RequestContext, made: DecisionList
 ) -> None:
     """Add what a policy says under one binding; once the time is up, that it could not say more."""
     deadline = context.deadline
     try:
-        targeted = found if binding.criteria is None else bound(binding.criteria, found, context)
+        targeted = matched if binding.criteria is None else bound(binding.criteria, matched, context)
         if not targeted:
             return
         for param in params.collect(policy, binding, context):
@@ -163,7 +163,7 @@ def _unusable(policy: Policy, binding: Binding | None, text: str) -> Decision:
 
 def _unconverted(policy: Policy, binding: Binding, target: Target) -> Decision:
     """The policy is written for another version of the object, which only an API server can convert to."""
-    found, wanted = target.attributes.kind.api_version, target.match.kind.api_version
+    sent, wanted = target.attributes.kind.api_version, target.match.kind.api_version
     return Decision(
         policy=policy.name,
         rule=policy.name,
@@ -171,7 +171,7 @@ def _unconverted(policy: Policy, binding: Binding, target: Target) -> Decision:
         action="admit",
         evaluation="unknown",
         actions=binding.actions,
-        message=f"not evaluated: the policy needs the object as {wanted}, not {found}",
+        message=f"not evaluated: the policy needs the object as {wanted}, not {sent}",
         severity=policy.severity,
         category=policy.category,
     )
@@ -228,13 +228,15 @@ class _Invocation:
         results = self._results(body.rules, seen)
         seen.pop("variables", None)  # breaks the circle that would wait for the garbage collector
         texts = self._messages(results)
-        found: Sequence[Decision]
+        decisions: Sequence[Decision]
         if results.count(True) == len(results) and not (texts and isinstance(texts[0], OutOfBudget)):
-            found = self._holding()
+            decisions = self._holding()
         else:
             admits = self._admits()
-            found = [each for index, result in enumerate(results) for each in self._judge(index, result, texts, admits)]
-        return [*found, *self._audit()] if body.audits else found
+            decisions = [
+                each for index, result in enumerate(results) for each in self._judge(index, result, texts, admits)
+            ]
+        return [*decisions, *self._audit()] if body.audits else decisions
 
     def _holding(self) -> Sequence[Decision]:
         """The decisions when every rule holds: those made beforehand, but for rules whose facts were not known."""
@@ -262,8 +264,8 @@ class _Invocation:
 
     def _unchecked(self, index: int, rule: Validation) -> Sequence[Decision]:
         """What is said of the problems that a validation speaks of and that checks could not make out."""
-        found = unchecked(rule, self.policy, self.target, self.param, self.context)
-        return self._listed(index, "unknown", rule, found)
+        problems = unchecked(rule, self.policy, self.target, self.param, self.context)
+        return self._listed(index, "unknown", rule, problems)
 
     def _listed(
         self, index: int, evaluation: _Evaluation, rule: Validation, listed: Sequence[Listed]
@@ -292,17 +294,17 @@ class _Invocation:
         )
 
     def _results(self, rules: Sequence[Validation], seen: dict[str, Any]) -> Sequence[bool | EvaluationError]:
-        found: list[bool | EvaluationError] = []
+        values: list[bool | EvaluationError] = []
         for rule in rules:
             try:
-                found.append(self.budget.evaluate(rule.expression, seen) is True)
+                values.append(self.budget.evaluate(rule.expression, seen) is True)
             except OutOfBudget:
                 raise
             except EvaluationError as error:
                 if self.context.deadline.is_over:
                     raise
-                found.append(error)
-        return found
+                values.append(error)
+        return values
 
     def _messages(self, results: Sequence[bool | EvaluationError]) -> Sequence[object]:
         """The values of the messageExpressions of rules that do not hold.

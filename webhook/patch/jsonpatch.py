@@ -212,12 +212,12 @@ def _copy(patched: _Patched, operation: Operation) -> None:
 def _test(patched: _Patched, operation: Operation) -> None:
     path, expected = _path(operation, "test"), operation.get("value")
     if path == "":
-        found = patched.root
+        current = patched.root
     else:
         missing = f"test operation does not apply: is missing path: {path}"
         container, step = patched.find(path, missing, for_change=False)
-        found = _read(container, step, f"error in test for path: '{path}'")
-    if not equal(found, expected):
+        current = _read(container, step, f"error in test for path: '{path}'")
+    if not equal(current, expected):
         raise FailedTest(f"testing value {path} failed: test failed")
 
 

@@ -167,12 +167,12 @@ def _directed(original: list[JSON], patch: list[JSON], key: str, name: str) -> t
 
 def _keys(listed: list[JSON], key: str, name: str) -> list[Any]:
     try:
-        found = [item[key] for item in listed]
+        keys = [item[key] for item in listed]
     except (KeyError, TypeError):
-        found = [_key(item, key, name) for item in listed]
-    if any(isinstance(each, (dict, list)) for each in found):
-        raise PatchError(f"{name}: the merge key `{key}` of an item is no plain value")
-    return found
+        keys = [_key(item, key, name) for item in listed]
+    if any(isinstance(each, (dict, list)) for each in keys):
+        raise PatchError(f"{name}: the merge key `{key}` of an item must be a plain value, not an object or a list")
+    return keys
 
 
 def _key(item: JSON, key: str, name: str) -> Any:
@@ -203,7 +203,7 @@ def _ordered(
 
 def _places(identities: list[Any]) -> dict[Any, int]:
     """Where each stands first."""
-    found: dict[Any, int] = {}
+    positions: dict[Any, int] = {}
     for place, identity in enumerate(identities):
-        found.setdefault(identity, place)
-    return found
+        positions.setdefault(identity, place)
+    return positions

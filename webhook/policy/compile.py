@@ -127,15 +127,18 @@ def compile_policy(
 
 def _gate(manifest: PolicyManifest, walk: Walk, *, is_about_specs: bool) -> MatchConditions:
     """The matchConditions of a policy; what is wrong with them is in the walk."""
-    found = _conditions(walk, manifest)
+    conditions = _conditions(walk, manifest)
     if is_about_specs:
         own = extensions.SPEC_CHANGES
-        found = (_condition(walk, own["name"], own["expression"], ("metadata", "annotations", own["name"])), *found)
+        conditions = (
+            _condition(walk, own["name"], own["expression"], ("metadata", "annotations", own["name"])),
+            *conditions,
+        )
     return MatchConditions(
-        conditions=found,
+        conditions=conditions,
         needs=walk.needs,
-        is_shared=all(each.is_shared for each in found),
-        is_of_facts=all(each.is_shared or each.is_of_facts for each in found),
+        is_shared=all(each.is_shared for each in conditions),
+        is_of_facts=all(each.is_shared or each.is_of_facts for each in conditions),
     )
 
 
@@ -164,23 +167,23 @@ def _holds(rule: Validation) -> bool:
         return False
 
 
-def _param_kind(found: ParamKind | None) -> GroupVersionKind | None:
-    if found is None:
+def _param_kind(kind: ParamKind | None) -> GroupVersionKind | None:
+    if kind is None:
         return None
-    group, _, version = found.api_version.rpartition("/")
-    return _one(GroupVersionKind(group, version, found.kind))
+    group, _, version = kind.api_version.rpartition("/")
+    return _one(GroupVersionKind(group, version, kind.kind))
 
 
 def _conditions(walk: Walk, manifest: PolicyManifest) -> tuple[Condition, ...]:
     """matchConditions: without `variables`, whatever the policy declares."""
     path = (*_SPEC, "matchConditions")
-    found = manifest.spec.match_conditions
-    walk.errors += verification.condition_count(found, path)
+    manifests = manifest.spec.match_conditions
+    walk.errors += verification.condition_count(manifests, path)
     conditions = []
-    for index, condition in enumerate(found):
+    for index, condition in enumerate(manifests):
         where = (*path, index, "expression")
         conditions.append(_condition(walk, condition.name, condition.expression, where))
-        walk.errors += verification.condition_names(found, path, index)
+        walk.errors += verification.condition_names(manifests, path, index)
     return tuple(conditions)
 
 
@@ -199,8 +202,8 @@ def _variables(walk: Walk, manifest: PolicyManifest) -> None:
     for index, variable in enumerate(manifest.spec.variables):
         path = (*_SPEC, "variables", index)
         walk.errors += verification.variable_name(variable, path)
-        found = walk.expression((*path, "expression"), variable.expression, walk.place(), (), _UNSPECIFIED)
-        walk.declare(variable.name, found, found.program.result if found.program else DYN)
+        expression = walk.expression((*path, "expression"), variable.expression, walk.place(), (), _UNSPECIFIED)
+        walk.declare(variable.name, expression, expression.program.result if expression.program else DYN)
 
 
 _Parts: TypeAlias = tuple[tuple[Validation, ...], tuple[AuditAnnotation, ...], tuple[Mutation, ...]]
@@ -213,36 +216,36 @@ def _parts(walk: Walk, manifest: PolicyManifest) -> _Parts:
     if not spec.validations and not spec.audit_annotations:
         text = "validations or auditAnnotations must contain at least one item"
         walk.errors += [required((*_SPEC, "validations"), text), required((*_SPEC, "auditAnnotations"), text)]
-    rules = tuple(_rule(walk, found, (*_SPEC, "validations", i)) for i, found in enumerate(spec.validations))
+    rules = tuple(_rule(walk, validation, (*_SPEC, "validations", i)) for i, validation in enumerate(spec.validations))
     return rules, _audits(walk, manifest), ()
 
 
-def _rule(walk: Walk, found: ValidationManifest, path: FieldPath) -> Validation:
-    expression = walk.expression((*path, "expression"), found.expression, walk.place(), (BOOL,), _UNSPECIFIED)
+def _rule(walk: Walk, manifest: ValidationManifest, path: FieldPath) -> Validation:
+    expression = walk.expression((*path, "expression"), manifest.expression, walk.place(), (BOOL,), _UNSPECIFIED)
     message = None
     where = (*path, "messageExpression")
     texts = (STRING, LIST_OF_PROBLEMS) if walk.rules else (STRING,)
-    if found.message_expression.strip():
-        message = walk.expression(where, found.message_expression, walk.place(authorizer=False), texts)
-    elif found.message_expression:
-        walk.errors.append(invalid(where, found.message_expression, "must be non-empty if specified"))
-    walk.errors += verification.validation_texts(found, path)
-    reason = found.reason or "Invalid"
+    if manifest.message_expression.strip():
+        message = walk.expression(where, manifest.message_expression, walk.place(authorizer=False), texts)
+    elif manifest.message_expression:
+        walk.errors.append(invalid(where, manifest.message_expression, "must be non-empty if specified"))
+    walk.errors += verification.validation_texts(manifest, path)
+    reason = manifest.reason or "Invalid"
     code = REASON_CODES.get(reason, 422)
     lists = message is not None and message.program is not None and message.program.result == LIST_OF_PROBLEMS
     facts = walk.facts_of(expression)
-    return Validation(expression, found.message.strip(), message, reason, code, facts, lists_problems=lists)
+    return Validation(expression, manifest.message.strip(), message, reason, code, facts, lists_problems=lists)
 
 
 def _audits(walk: Walk, manifest: ValidatingPolicyManifest) -> tuple[AuditAnnotation, ...]:
-    found = manifest.spec.audit_annotations
+    manifests = manifest.spec.audit_annotations
     path = (*_SPEC, "auditAnnotations")
-    if len(found) > verification.MAX_AUDIT_ANNOTATIONS:
-        shown = [{"Key": each.key, "ValueExpression": each.value_expression} for each in found]
+    if len(manifests) > verification.MAX_AUDIT_ANNOTATIONS:
+        shown = [{"Key": each.key, "ValueExpression": each.value_expression} for each in manifests]
         text = f"must not have more than {verification.MAX_AUDIT_ANNOTATIONS} auditAnnotations"
         walk.errors.append(invalid(path, shown, text))
     rules: list[AuditAnnotation] = []
-    for index, each in enumerate(found):
+    for index, each in enumerate(manifests):
         walk.errors += verification.audit_key(manifest.metadata.name, each.key, (*path, index))
         rules.append(AuditAnnotation(each.key, _audit_value(walk, each, (*path, index, "valueExpression"))))
         if any(rule.key == each.key for rule in rules[:-1]):
@@ -250,47 +253,47 @@ def _audits(walk: Walk, manifest: ValidatingPolicyManifest) -> tuple[AuditAnnota
     return tuple(rules)
 
 
-def _audit_value(walk: Walk, found: AuditAnnotationManifest, path: FieldPath) -> Expression:
-    if len(found.value_expression.strip().encode()) > verification.MAX_VALUE_EXPRESSION:
+def _audit_value(walk: Walk, manifest: AuditAnnotationManifest, path: FieldPath) -> Expression:
+    if len(manifest.value_expression.strip().encode()) > verification.MAX_VALUE_EXPRESSION:
         text = f"must not exceed {verification.MAX_VALUE_EXPRESSION} bytes in length"
         walk.errors.append(required(path, text))
-        return Expression(found.value_expression, error=text)
+        return Expression(manifest.value_expression, error=text)
     text = "valueExpression is not specified"
-    return walk.trimmed(path, found.value_expression, walk.place(), (STRING, NULL), text, shows_all=True)
+    return walk.trimmed(path, manifest.value_expression, walk.place(), (STRING, NULL), text, shows_all=True)
 
 
 def _changes(walk: Walk, spec: MutatingSpec) -> tuple[Mutation, ...]:
     if not spec.mutations:
         walk.errors.append(required((*_SPEC, "mutations"), "mutations must contain at least one item"))
-    changes = [_change(walk, found, (*_SPEC, "mutations", i)) for i, found in enumerate(spec.mutations)]
+    changes = [_change(walk, manifest, (*_SPEC, "mutations", i)) for i, manifest in enumerate(spec.mutations)]
     walk.errors += verification.reinvocation_policy(spec, _SPEC)
     return tuple(change for change in changes if change)
 
 
-def _change(walk: Walk, found: MutationManifest, path: FieldPath) -> Mutation | None:
+def _change(walk: Walk, manifest: MutationManifest, path: FieldPath) -> Mutation | None:
     """One mutation, or None where nobody can tell what it should be."""
     fields = {
-        "JSONPatch": ("jsonPatch", found.json_patch),
-        "ApplyConfiguration": ("applyConfiguration", found.apply_configuration),
+        "JSONPatch": ("jsonPatch", manifest.json_patch),
+        "ApplyConfiguration": ("applyConfiguration", manifest.apply_configuration),
     }
-    if not found.patch_type:
+    if not manifest.patch_type:
         walk.errors.append(required((*path, "patchType")))
-    elif found.patch_type not in fields:
-        walk.errors.append(unsupported((*path, "patchType"), found.patch_type, sorted(fields)))
-    if found.patch_type not in fields:
+    elif manifest.patch_type not in fields:
+        walk.errors.append(unsupported((*path, "patchType"), manifest.patch_type, sorted(fields)))
+    if manifest.patch_type not in fields:
         return None
-    name, own = fields.pop(found.patch_type)
+    name, own = fields.pop(manifest.patch_type)
     other_name, other = next(iter(fields.values()))
     change = None
     if own is None:
-        walk.errors.append(required((*path, name), f"must be specified when patchType is {found.patch_type}"))
+        walk.errors.append(required((*path, name), f"must be specified when patchType is {manifest.patch_type}"))
     else:
         place = walk.place(mutation=True)
-        expected = JSON_PATCHES if found.patch_type == "JSONPatch" else OBJECT
+        expected = JSON_PATCHES if manifest.patch_type == "JSONPatch" else OBJECT
         expression = walk.trimmed((*path, name, "expression"), own.expression, place, (expected,))
-        change = Mutation("JSONPatch" if found.patch_type == "JSONPatch" else "ApplyConfiguration", expression)
+        change = Mutation("JSONPatch" if manifest.patch_type == "JSONPatch" else "ApplyConfiguration", expression)
     if other is not None:
-        text = f"must not be specified when patchType is {found.patch_type}"
+        text = f"must not be specified when patchType is {manifest.patch_type}"
         walk.errors.append(invalid((*path, other_name), f"{{{other_name}}}", text))
     return change
 
@@ -321,19 +324,21 @@ def compile_binding(manifest: BindingManifest, file: str = "") -> tuple[Binding,
     return binding, tuple(errors)
 
 
-def _param_source(found: ParamRef | None) -> ParamSource | None:
-    if found is None:
+def _param_source(reference: ParamRef | None) -> ParamSource | None:
+    if reference is None:
         return None
-    chosen = selector(found.selector) if found.selector is not None else None
-    return _one(ParamSource(found.name, found.namespace, chosen, found.parameter_not_found_action != "Allow"))
+    chosen = selector(reference.selector) if reference.selector is not None else None
+    return _one(
+        ParamSource(reference.name, reference.namespace, chosen, reference.parameter_not_found_action != "Allow")
+    )
 
 
-def _one(found: T) -> T:
+def _one(value: T) -> T:
     """The same value for equal kinds and sources, so that what many bindings share is looked up once per request."""
-    one: T = _first(found)
+    one: T = _first(value)
     return one
 
 
 @lru_cache(maxsize=4096)
-def _first(found: Any) -> Any:
-    return found
+def _first(value: Any) -> Any:
+    return value

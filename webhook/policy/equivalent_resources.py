@@ -45,18 +45,18 @@ class Equivalents:
 
 def equivalents(table: Table) -> Equivalents:
     """The shipped equivalences and those of the workload table's kinds with several versions."""
-    found: dict[GroupVersionResource, dict[GroupVersionResource, Equivalent]] = {}
+    pairs: dict[GroupVersionResource, dict[GroupVersionResource, Equivalent]] = {}
     groups: dict[tuple[str, str], tuple[str, str]] = {}
     for resource, kind, versions, same in (*_shipped(), *_of_table(table)):
         for group, version in versions:
             groups.setdefault((group, resource), (versions[0][0], resource))
-            own = found.setdefault(GroupVersionResource(group, version, resource), {})
+            own = pairs.setdefault(GroupVersionResource(group, version, resource), {})
             for other_group, other_version in versions:
                 name = GroupVersionResource(other_group, other_version, resource)
                 if (other_group, other_version) != (group, version):
                     equal = Equivalent(name, GroupVersionKind(other_group, other_version, kind), same)
                     own.setdefault(name, equal)
-    return Equivalents({key: tuple(value.values()) for key, value in found.items()}, groups)
+    return Equivalents({key: tuple(value.values()) for key, value in pairs.items()}, groups)
 
 
 _Row = tuple[str, str, tuple[tuple[str, str], ...], bool]

@@ -47,11 +47,13 @@ class Walk:
 
     def place(self, *, authorizer: bool = True, variables: bool = True, mutation: bool = False) -> Environment:
         """The environment of one kind of expression, with the variables declared so far."""
-        found = declarations.environment(self.version, params=self.has_params, authorizer=authorizer, mutation=mutation)
-        found = declarations.with_problems(declarations.with_facts(found, self.facts), self.rules)
+        environment = declarations.environment(
+            self.version, params=self.has_params, authorizer=authorizer, mutation=mutation
+        )
+        environment = declarations.with_problems(declarations.with_facts(environment, self.facts), self.rules)
         if variables and self.types is not None:
-            found = declarations.with_variables(found, self.types)
-        return found
+            environment = declarations.with_variables(environment, self.types)
+        return environment
 
     def expression(
         self, path: FieldPath, source: str, place: Environment, expected: Sequence[Type], missing: str = ""
@@ -103,19 +105,19 @@ class Walk:
         self.errors.append(invalid(path, shown, detail))
         return Expression(source, error=detail)
 
-    def declare(self, name: str, found: Expression, result: Type) -> None:
+    def declare(self, name: str, expression: Expression, result: Type) -> None:
         """Make a variable known to the expressions after it."""
-        self._reads[name] = self.facts_of(found)
-        self.variables[name] = found
+        self._reads[name] = self.facts_of(expression)
+        self.variables[name] = expression
         self.types = {**(self.types or {}), name: declarations.variable_type(result)}
 
-    def facts_of(self, found: Expression) -> Reads:
+    def facts_of(self, expression: Expression) -> Reads:
         """What an expression reads of facts and problems, itself or through the variables that it reads."""
-        if not (self.facts or self.rules) or found.program is None:
+        if not (self.facts or self.rules) or expression.program is None:
             return {}
         known = {*(fact.name for fact in self.facts), *([PROBLEMS] if self.rules else ())}
         read: dict[str, frozenset[str]] = {}
-        for name, fields in found.program.reads().items():
+        for name, fields in expression.program.reads().items():
             if name in known:
                 read[name] = read.get(name, frozenset()) | fields
             elif name == "variables":
@@ -125,7 +127,7 @@ class Walk:
         return dict(sorted(read.items()))
 
 
-def _wrong_type(found: Type, expected: Sequence[Type]) -> str:
+def _wrong_type(result: Type, expected: Sequence[Type]) -> str:
     if len(expected) == 1:
-        return f"must evaluate to {expected[0]} but got {found}"
-    return f"must evaluate to one of [{' '.join(map(str, expected))}] but got {found}"
+        return f"must evaluate to {expected[0]} but got {result}"
+    return f"must evaluate to one of [{' '.join(map(str, expected))}] but got {result}"

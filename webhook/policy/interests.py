@@ -26,15 +26,15 @@ _USE: Final = re.compile(
 
 def interests(policies: Sequence[Policy], registry: Registry, params: Iterable[JSON] = ()) -> tuple[Interest, ...]:
     """What a view of the cluster must hold for these policies; params are the objects shipped beside them."""
-    found = [reading(NAMESPACE, *_namespace_fields(policies))]
+    wanted = [reading(NAMESPACE, *_namespace_fields(policies))]
     for policy in policies:
         if policy.param_kind is not None:
-            found += _params(policy.param_kind, policy, params)
+            wanted += _params(policy.param_kind, policy, params)
     for name in sorted({name for policy in policies for name in policy.facts}):
-        found += registry.fact(name).lookups
+        wanted += registry.fact(name).lookups
     for group in sorted({group for policy in policies for group in policy.checks}):
-        found += [each for check in registry.checks(group) for each in check.lookups]
-    return combined(found)
+        wanted += [each for check in registry.checks(group) for each in check.lookups]
+    return combined(wanted)
 
 
 def _params(kind: GroupVersionKind, policy: Policy, params: Iterable[JSON]) -> Iterator[Interest]:

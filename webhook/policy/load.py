@@ -88,11 +88,11 @@ def load(places: Sequence[Path | str], options: Options) -> PolicySet:
             (rules if file.name == policy_rules.FILE else documents).extend(yamlfile.read(file))
         except InputError as error:
             problems.extend(error.problems)
-    found = load_documents(documents, options, problems, rules=rules)
-    if not found.policies:
+    policy_set = load_documents(documents, options, problems, rules=rules)
+    if not policy_set.policies:
         where = ", ".join(map(str, places)) or "nothing"
         raise PolicyError((Problem(message=f"no policy found; expected a {VALIDATING} or a {MUTATING}", file=where),))
-    return found
+    return policy_set
 
 
 def _is_test(file: Path, roots: Iterable[Path]) -> bool:
@@ -227,14 +227,14 @@ class _Loading:
         )
 
     def _keep(
-        self, kept: dict[tuple[str, str], tuple[_Source, Any]], kind: str, source: _Source, found: Policy | Binding
+        self, kept: dict[tuple[str, str], tuple[_Source, Any]], kind: str, source: _Source, compiled: Policy | Binding
     ) -> None:
-        key = (kind, found.name)
-        if found.name and key in kept:
-            text = f"Duplicate value: {quote(found.name)}: first at {kept[key][0].where()}; rename one"
+        key = (kind, compiled.name)
+        if compiled.name and key in kept:
+            text = f"Duplicate value: {quote(compiled.name)}: first at {kept[key][0].where()}; rename one"
             self.problems.append(source.problem(("metadata", "name"), text))
         else:
-            kept[key] = (source, found)
+            kept[key] = (source, compiled)
 
     def name_rules(self, document: yamlfile.Document) -> None:
         """Take the rules that a document declares for the validations of policies."""
@@ -244,12 +244,12 @@ class _Loading:
             self.problems += error.problems
             return
         for name, rules in declared.items():
-            found = [policy for (_, each), (_, policy) in self.policies.items() if each == name]
+            named = [policy for (_, each), (_, policy) in self.policies.items() if each == name]
             path, text = ("policies", name), ""
-            if not found and name not in self.unread:
+            if not named and name not in self.unread:
                 text = f"no policy `{name}` is loaded: load it too, or correct the name"
-            elif found and found[0].rule_count != len(rules):
-                text = f"declares {len(rules)} rules for the {found[0].rule_count} validations of the policy"
+            elif named and named[0].rule_count != len(rules):
+                text = f"declares {len(rules)} rules for the {named[0].rule_count} validations of the policy"
             elif name in self.rules:
                 text = f"the rules of policy `{name}` are declared twice: remove one declaration"
             if text:
@@ -289,10 +289,10 @@ class _Loading:
 
     def _joined(self, kind: str, binding_kind: str) -> tuple[Policy, ...]:
         bound: dict[str, list[Binding]] = {}
-        for (found, _), (_, binding) in sorted(self.bindings.items(), key=lambda item: item[0]):
-            if found == binding_kind:
+        for (key, _), (_, binding) in sorted(self.bindings.items(), key=lambda item: item[0]):
+            if key == binding_kind:
                 bound.setdefault(binding.policy, []).append(binding)
-        named = sorted((name, policy) for (found, name), (_, policy) in self.policies.items() if found == kind)
+        named = sorted((name, policy) for (key, name), (_, policy) in self.policies.items() if key == kind)
         return tuple(join(self._ruled(policy), bound.get(name, ())) for name, policy in named)
 
     def _ruled(self, policy: Policy) -> Policy:

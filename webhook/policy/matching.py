@@ -86,20 +86,20 @@ def criteria(manifest: MatchResources | None) -> Criteria:
     """The criteria of a manifest that has passed verification; none at all match everything."""
     if manifest is None:
         return _one(Criteria())
-    found = Criteria(
+    compiled = Criteria(
         rules=tuple(map(rule, manifest.resource_rules)),
         excluded=tuple(map(rule, manifest.exclude_resource_rules)),
         namespaces=selector(manifest.namespace_selector),
         objects=selector(manifest.object_selector),
         policy="Exact" if manifest.match_policy == "Exact" else "Equivalent",
     )
-    return _one(found)
+    return _one(compiled)
 
 
 @lru_cache(maxsize=4096)
-def _one(found: Criteria) -> Criteria:
+def _one(criteria: Criteria) -> Criteria:
     """The same value for equal criteria, so that what many policies share is asked once per request."""
-    return found
+    return criteria
 
 
 def rule(manifest: NamedRule) -> ResourceRule:
@@ -125,7 +125,7 @@ def is_exempt(attributes: Attributes) -> bool:
 
 
 def matches(
-    found: Criteria, attributes: Attributes, labels: NamespaceLabels, equal: Equivalents, sent: Match | None = None
+    criteria: Criteria, attributes: Attributes, labels: NamespaceLabels, equal: Equivalents, sent: Match | None = None
 ) -> Match | None:
     """As what the criteria match the request, or None; `sent` is `native(attributes)` where that is at hand.
 
@@ -136,13 +136,17 @@ def matches(
         LookupFailed: everything else matches, but nobody can say what the namespace's labels are.
 
     """
-    if found.objects.requirements and not _matches_object(found.objects, attributes):
+    if criteria.objects.requirements and not _matches_object(criteria.objects, attributes):
         return None
     sent = sent or native(attributes)
-    if found.excluded and _match_rules(found.excluded, found, attributes, equal, sent):
+    if criteria.excluded and _match_rules(criteria.excluded, criteria, attributes, equal, sent):
         return None
-    match = _match_rules(found.rules, found, attributes, equal, sent) if found.rules else sent
-    if match is None or not found.namespaces.requirements or matches_namespace(found.namespaces, attributes, labels):
+    match = _match_rules(criteria.rules, criteria, attributes, equal, sent) if criteria.rules else sent
+    if (
+        match is None
+        or not criteria.namespaces.requirements
+        or matches_namespace(criteria.namespaces, attributes, labels)
+    ):
         return match
     return None
 
@@ -152,12 +156,12 @@ def native(attributes: Attributes) -> Match:
     return Match(attributes.resource, attributes.kind)
 
 
-def _matches_object(found: Selector, attributes: Attributes) -> bool:
+def _matches_object(selector: Selector, attributes: Attributes) -> bool:
     objects: tuple[JSON, ...] = (attributes.object, attributes.old_object)
-    return any(obj is not None and found.matches(labels_of(obj)) for obj in objects)
+    return any(obj is not None and selector.matches(labels_of(obj)) for obj in objects)
 
 
-def matches_namespace(found: Selector, attributes: Attributes, labels: NamespaceLabels) -> bool:
+def matches_namespace(selector: Selector, attributes: Attributes, labels: NamespaceLabels) -> bool:
     """Say whether a namespaceSelector takes the request's namespace.
 
     Raises:
@@ -165,32 +169,32 @@ def matches_namespace(found: Selector, attributes: Attributes, labels: Namespace
         LookupFailed: nobody can say what its labels are.
 
     """
-    if not found.requirements:
+    if not selector.requirements:
         return True
     is_namespaces = attributes.resource.resource == "namespaces"
     if not attributes.namespace and not is_namespaces:
         return True
     writes = attributes.operation in (Operation.CREATE, Operation.UPDATE)
     if is_namespaces and not attributes.sub_resource and writes:
-        return found.matches(labels_of(attributes.object))
+        return selector.matches(labels_of(attributes.object))
     known = labels()
     if known is not None:
-        return found.matches(known)
+        return selector.matches(known)
     guaranteed = {"kubernetes.io/metadata.name": attributes.namespace}
-    if found.keys <= guaranteed.keys():
-        return found.matches(guaranteed)  # every Namespace has this label, so no look-up is needed to know it
+    if selector.keys <= guaranteed.keys():
+        return selector.matches(guaranteed)  # every Namespace has this label, so no look-up is needed to know it
     raise BindingError(f'namespaces "{attributes.namespace}" not found')
 
 
 def _match_rules(
-    rules: tuple[ResourceRule, ...], found: Criteria, attributes: Attributes, equal: Equivalents, sent: Match
+    rules: tuple[ResourceRule, ...], criteria: Criteria, attributes: Attributes, equal: Equivalents, sent: Match
 ) -> Match | None:
     """The rules asked about the resource as requested, then as sent, then under every equivalent name."""
     requested = attributes.request_resource
     for each in rules:
         if each.matches(requested, attributes):
             return _as_requested(attributes, equal, sent)
-    if found.policy == "Exact":
+    if criteria.policy == "Exact":
         return None
     for each in rules:
         if requested != attributes.resource and each.matches(attributes.resource, attributes):

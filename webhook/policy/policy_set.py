@@ -40,8 +40,8 @@ class _Index:
         if not self.is_wild:
             return self.named.get((group, plural, operation), ())
         names = ((group, plural), (group, "*"), ("*", plural), ("*", "*"))
-        found = [self.numbers.get((*name, operation), ()) for name in names]
-        return tuple(self.policies[number] for number in sorted(set().union(*found)))
+        listed = [self.numbers.get((*name, operation), ()) for name in names]
+        return tuple(self.policies[number] for number in sorted(set().union(*listed)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -102,15 +102,15 @@ class PolicySet:
 
 
 def _index(policies: tuple[Policy, ...], table: Table, equal: Equivalents) -> _Index:
-    found: dict[_Key, dict[int, None]] = {}
+    entries: dict[_Key, dict[int, None]] = {}
     for number, policy in enumerate(policies):
         for key in _keys(policy, table, equal):
-            found.setdefault(key, {})[number] = None
+            entries.setdefault(key, {})[number] = None
     return _Index(
         policies=policies,
-        numbers={key: tuple(numbers) for key, numbers in found.items()},
-        named={key: tuple(policies[number] for number in numbers) for key, numbers in found.items()},
-        is_wild=any("*" in key for key in found),
+        numbers={key: tuple(numbers) for key, numbers in entries.items()},
+        named={key: tuple(policies[number] for number in numbers) for key, numbers in entries.items()},
+        is_wild=any("*" in key for key in entries),
     )
 
 

@@ -24,14 +24,14 @@ class Mismatch:
         return render(self.at)
 
     @property
-    def found(self) -> str:
+    def shown(self) -> str:
         """What stands there, in words."""
         return described(self.value)
 
     @property
     def message(self) -> str:
         """What is wrong, without the path: ``must be a list, not an object``."""
-        return f"must be {self.expected}, not {self.found}"
+        return f"must be {self.expected}, not {self.shown}"
 
 
 def described(value: JSON) -> str:

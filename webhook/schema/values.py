@@ -59,7 +59,7 @@ class Breach:
 
     what: str
     at: FieldPath
-    found: JSON = ""
+    given: JSON = ""
     expected: str = ""
     nearest: str = ""
 
@@ -82,12 +82,12 @@ class Values:
             deadline: is charged for what is walked.
 
         """
-        found = decode(value, _type(self, {"object": name}), at, deadline)
-        for each in found.mismatches:
-            yield Breach(what="wrongType", at=each.at, found=each.value, expected=each.expected)
-        settled = {each.at for each in found.mismatches} | set(found.unfilled)
-        if found.value is not None:
-            yield from _object(_Walk(self, deadline, settled), found.value, {"object": name}, at)
+        decoded = decode(value, _type(self, {"object": name}), at, deadline)
+        for each in decoded.mismatches:
+            yield Breach(what="wrongType", at=each.at, given=each.value, expected=each.expected)
+        settled = {each.at for each in decoded.mismatches} | set(decoded.unfilled)
+        if decoded.value is not None:
+            yield from _object(_Walk(self, deadline, settled), decoded.value, {"object": name}, at)
 
     def fields(self, named: str | Mapping[str, str]) -> Mapping[str, Any]:
         """The fields of an entry of `objects`."""
@@ -151,7 +151,7 @@ def _object(walk: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Iter
             moved = known.get("moved", {}).get(name, "")
             walk.deadline.spend(len(known))
             near = "" if moved else nearest(name, (each for each in known if each not in _ABOUT))
-            yield Breach(what="unknownField", at=(*at, name), found=name, expected=moved, nearest=near)
+            yield Breach(what="unknownField", at=(*at, name), given=name, expected=moved, nearest=near)
     for name, inner in known.items():
         is_asked = name not in _ABOUT and inner.get("required") and (*at, name) not in walk.settled
         if is_asked and value.get(name) in (None, ""):
@@ -161,19 +161,19 @@ def _object(walk: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Iter
 def _inside(walk: _Walk, value: JSON, declaration: Field, at: FieldPath, holder: JSON) -> Iterator[Breach]:
     if "forbidden" in declaration:
         if value not in ("", 0):
-            yield Breach(what="forbidden", at=at, found=value, expected=declaration["forbidden"])
+            yield Breach(what="forbidden", at=at, given=value, expected=declaration["forbidden"])
         return
     for sibling, wanted in declaration.get("with", {}).items():
         other = holder.get(sibling)
         if isinstance(other, str) and other not in ("", wanted) and not is_placeholder(other):
-            yield Breach(what="excluded", at=at, found=f"{sibling} {other}", expected=f"{sibling} {wanted}")
+            yield Breach(what="excluded", at=at, given=f"{sibling} {other}", expected=f"{sibling} {wanted}")
             return
     yield from _value(walk, value, declaration, at)
 
 
 def _list(walk: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Iterator[Breach]:
     if len(value) > declaration.get("most", len(value)):
-        yield Breach(what="tooMany", at=at, found=len(value), expected=str(declaration["most"]))
+        yield Breach(what="tooMany", at=at, given=len(value), expected=str(declaration["most"]))
         return
     seen: dict[str, int] = {}
     unique = declaration.get("unique")
@@ -183,14 +183,14 @@ def _list(walk: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Iterat
         yield from _value(walk, entry, declaration["list"], (*at, index))
         key = entry.get(unique) if isinstance(entry, dict) and unique else entry
         if unique and isinstance(key, str) and key and seen.setdefault(key, index) != index:
-            yield Breach(what="duplicate", at=(*at, index), found=key, expected=str(seen[key]))
+            yield Breach(what="duplicate", at=(*at, index), given=key, expected=str(seen[key]))
 
 
 def _map(walk: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Iterator[Breach]:
     is_good, expected = FORMS[declaration.get("keys", "text")]
     for name, held in value.items():
         if not is_placeholder(name) and not is_good(name):
-            yield Breach(what=declaration.get("otherwise", "badName"), at=(*at, name), found=name, expected=expected)
+            yield Breach(what=declaration.get("otherwise", "badName"), at=(*at, name), given=name, expected=expected)
         if held is not None:
             yield from _value(walk, held, declaration["map"], (*at, name))
 
@@ -202,24 +202,24 @@ def _text(_: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Iterator[
         choices = declaration["one"]
         if value not in choices:
             near = nearest(value, choices)
-            yield Breach(what="notOneOf", at=at, found=value, expected=", ".join(choices), nearest=near)
+            yield Breach(what="notOneOf", at=at, given=value, expected=", ".join(choices), nearest=near)
     elif not FORMS[declaration["text"]][0](value):
-        yield Breach(what="badName", at=at, found=value, expected=FORMS[declaration["text"]][1])
+        yield Breach(what="badName", at=at, given=value, expected=FORMS[declaration["text"]][1])
 
 
 def _number(_: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Iterator[Breach]:
     if not declaration.get("least", value) <= value <= declaration.get("most", value):
-        yield Breach(what="outOfRange", at=at, found=value, expected=_expected(declaration))
+        yield Breach(what="outOfRange", at=at, given=value, expected=_expected(declaration))
 
 
 def _quantity(_: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Iterator[Breach]:
     if isinstance(value, str) and is_placeholder(value):
         return
-    found = _parsed(value)
-    if found is None:
-        yield Breach(what="notQuantity", at=at, found=value, expected=_QUANTITY)
-    elif "least" in declaration and found < parse(declaration["least"]):
-        yield Breach(what="outOfRange", at=at, found=value, expected=_expected(declaration))
+    amount = _parsed(value)
+    if amount is None:
+        yield Breach(what="notQuantity", at=at, given=value, expected=_QUANTITY)
+    elif "least" in declaration and amount < parse(declaration["least"]):
+        yield Breach(what="outOfRange", at=at, given=value, expected=_expected(declaration))
 
 
 def _parsed(value: JSON) -> Quantity | None:

@@ -35,17 +35,17 @@ def embedded(obj: JSON, table: Table) -> Iterator[Embedded]:
         yield from _inside(Embedded((), obj, row), table, 0)
 
 
-def _inside(around: Embedded, table: Table, depth: int) -> Iterator[Embedded]:
-    for rule in object_rules(around.row):
-        for place in places(around.object, rule.template):
+def _inside(outer: Embedded, table: Table, depth: int) -> Iterator[Embedded]:
+    for rule in object_rules(outer.row):
+        for place in places(outer.object, rule.template):
             if not isinstance(place.value, dict) or depth == _DEEPEST:
                 continue
-            inner = {**place.value, **_typed(around.row, rule)}
+            inner = {**place.value, **_typed(outer.row, rule)}
             if own := table.row(*group_kind(inner)):
-                groups = around.groups * product(around.object, rule.groups)
-                found = Embedded((*around.path, *place.path), inner, own, groups)
-                yield found
-                yield from _inside(found, table, depth + 1)
+                groups = outer.groups * product(outer.object, rule.groups)
+                nested = Embedded((*outer.path, *place.path), inner, own, groups)
+                yield nested
+                yield from _inside(nested, table, depth + 1)
 
 
 def holds_objects(obj: JSON, table: Table) -> bool:

@@ -27,14 +27,14 @@ _NAMES: Final = {
 }
 
 
-def misshapen(document: Document, found: Sequence[Mapping[str, Any]]) -> list[Problem]:
+def misshapen(document: Document, errors: Sequence[Mapping[str, Any]]) -> list[Problem]:
     """The mistakes that pydantic lists for a document."""
-    return [_problem(document, tuple(mistake["loc"]), _said(mistake)) for mistake in found]
+    return [_problem(document, tuple(mistake["loc"]), _said(mistake)) for mistake in errors]
 
 
 def _said(mistake: Mapping[str, Any]) -> str:
     if model_errors.is_unknown(mistake):
-        return f"is no field of a workload row; {_WHERE}"
+        return f"is not a field of a workload row; {_WHERE}"
     said = model_errors.complaint(mistake)
     return said if mistake["loc"] else f"{said.replace('a list', 'a list of rows', 1)}; {_WHERE}"
 
@@ -53,8 +53,8 @@ def senseless(document: Document, rows: Sequence[Row], seen: set[tuple[str, str]
 
 def _row(row: Row) -> Iterator[tuple[FieldPath, str]]:
     for name, (pattern, expected) in _NAMES.items():
-        if not pattern.fullmatch(found := getattr(row, name)):
-            yield (name,), f"expected {expected}, found `{found}`"
+        if not pattern.fullmatch(text := getattr(row, name)):
+            yield (name,), f"expected {expected}, found `{text}`"
     if not row.versions:
         yield ("versions",), "expected one version or more, the preferred one first"
     yield from _fields(("suspend",), row.suspend)
@@ -114,8 +114,8 @@ def _path(place: FieldPath, path: str) -> Iterator[tuple[FieldPath, str]]:
         yield place, f"{expected}, found `{path}`"
 
 
-def _fields(place: FieldPath, *found: str) -> Iterator[tuple[FieldPath, str]]:
-    for path in found:
+def _fields(place: FieldPath, *texts: str) -> Iterator[tuple[FieldPath, str]]:
+    for path in texts:
         if path and not _FIELD.fullmatch(path):
             yield place, f"expected the path of a field such as `spec.replicas`, found `{path}`"
 

@@ -236,22 +236,22 @@ def _field(value: JSON, path: str) -> JSON:
 
 def product(element: JSON, factors: Sequence[Factor]) -> int:
     """What factors of a count come to for an element."""
-    found = 1
+    number = 1
     for factor in factors:
-        found *= _factor(element, factor)
-    return found
+        number *= _factor(element, factor)
+    return number
 
 
 def _factor(element: JSON, factor: Factor) -> int:
     first, *others = factor.fields
     numbers = [_number(_field(element, first), factor.default)]
     numbers += [_number(value, factor.default) for path in others if (value := _field(element, path)) is not None]
-    found = min(numbers) - factor.less
+    number = min(numbers) - factor.less
     if factor.atMost:
-        found = min(found, _number(_field(element, factor.atMost), found))
+        number = min(number, _number(_field(element, factor.atMost), number))
     if factor.atLeast:
-        found = max(found, _number(_field(element, factor.atLeast), found))
-    return max(0, factor.floor, found)
+        number = max(number, _number(_field(element, factor.atLeast), number))
+    return max(0, factor.floor, number)
 
 
 def _number(value: JSON, default: int) -> int:

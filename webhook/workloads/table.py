@@ -48,9 +48,9 @@ def load(extra: Sequence[Path] = ()) -> Table:
     for path in (SHIPPED, *extra):
         seen: set[tuple[str, str]] = set()
         for document in yamlfile.read(path):
-            found, wrong = _rows(document)
-            problems += wrong or mistakes.senseless(document, found, seen)
-            rows.update({(row.group, row.kind): row for row in found})
+            listed, wrong = _rows(document)
+            problems += wrong or mistakes.senseless(document, listed, seen)
+            rows.update({(row.group, row.kind): row for row in listed})
     if problems:
         raise InputError(*problems)
     table = Table(tuple(rows.values()))

@@ -24,4 +24,4 @@ def note(what: str, at: FieldPath, found: JSON = "", expected: str = "", near: s
 def notes_of(breaches: Iterable[Breach]) -> Iterator[JSON]:
     """What the declarations of an object say, as such notes."""
     for each in breaches:
-        yield note(each.what, each.at, each.found, each.expected, each.nearest)
+        yield note(each.what, each.at, each.given, each.expected, each.nearest)
