@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.facts.launch.command import Launch, launch
+from webhook.facts.launch import command as launching
+from webhook.facts.launch.command import Launch
 from webhook.facts.launch.launchers import catalogue
+from webhook.schema import decode, named
+
+
+def launch(container: dict) -> Launch:
+    """What a container starts, which is decoded before anybody asks."""
+    return launching.launch(decode(container, named("core.v1.Container")).value)
+
 
 NOTHING = asdict(Launch(by=""))
 

@@ -18,7 +18,6 @@ from webhook.deadline import Deadline
 from webhook.facts.launch.launchers import Launcher
 from webhook.facts.launch.shell import Reading, Variables
 from webhook.facts.launch.wrappers import Start, starts
-from webhook.facts.pods.containers import items, text
 from webhook.placeholders import is_placeholder
 
 PYTHON: Final = "python"
@@ -76,14 +75,9 @@ class _Asked:
 def launch(container: JSON, deadline: Deadline | None = None) -> Launch:
     """What the command of a container starts."""
     until = deadline or Deadline()
-    env = [each for each in until.paced(items(container.get("env"))) if isinstance(each, dict)]
-    argv = tuple(each for side in ("command", "args") for each in until.paced(items(container.get(side))) if text(each))
-    return _launch(_Asked(argv, tuple((text(each.get("name")), _value(each)) for each in env), until))
-
-
-def _value(variable: JSON) -> str | None:
-    value = variable.get("value")
-    return value if isinstance(value, str) else None
+    env = tuple((each.get("name", ""), each.get("value")) for each in until.paced(container.get("env", [])))
+    argv = tuple(each for side in ("command", "args") for each in until.paced(container.get(side, [])) if each)
+    return _launch(_Asked(argv, env, until))
 
 
 @lru_cache(maxsize=32)

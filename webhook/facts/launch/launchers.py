@@ -45,14 +45,6 @@ class Catalogue:
     wrappers: frozenset[str]
     others: frozenset[str]
 
-    def program(self, name: str) -> Launcher | None:
-        """The launcher that an executable is."""
-        return self.programs.get(name)
-
-    def module(self, name: str) -> Launcher | None:
-        """The launcher that a Python module is."""
-        return self.modules.get(name)
-
 
 @cache
 def catalogue() -> Catalogue:

@@ -52,7 +52,7 @@ def starts(words: Sequence[str], variables: Variables, depth: int = 0) -> Iterat
         if _SNAKE.fullmatch(program):
             yield from _python(words[index + 1 :], alone=not index or first in catalogue().wrappers)
             return
-        launcher = catalogue().program(program)
+        launcher = catalogue().programs.get(program)
         if launcher is not None and (not launcher.verb or words[index + 1 : index + 2] == [launcher.verb]):
             yield Start(launcher, tuple(words[index + (2 if launcher.verb else 1) :]))
             return
@@ -102,7 +102,7 @@ def _python(words: Sequence[str], *, alone: bool) -> Iterator[Start]:
         option, at = words[at], at + 1
         if option.startswith("-m"):
             named = [option[2:], *words[at:]] if option[2:] else words[at:]
-            launcher = catalogue().module(named[0]) if named else None
+            launcher = catalogue().modules.get(named[0]) if named else None
             if launcher is not None:
                 yield Start(launcher, tuple(named[1:]))
             return
@@ -110,7 +110,7 @@ def _python(words: Sequence[str], *, alone: bool) -> Iterator[Start]:
             return
         at += option in _PYTHON_VALUES
     program = words[at] if at < len(words) else ""
-    launcher = catalogue().program(_program(program))
+    launcher = catalogue().programs.get(_program(program))
     if launcher is not None and not launcher.verb:
         yield Start(launcher, tuple(words[at + 1 :]))
     elif alone and program.endswith(".py"):
