@@ -60,8 +60,7 @@ def validate(
 ) -> tuple[Decision, ...]:
     """What the validating policies of a phase say about a request, in the order of their names; () when none matches.
 
-    Never raises for a policy's fault. `around` the request's surroundings
-    where they are at hand.
+    Never raises for a policy's fault. `context` is that of the request, where somebody has made it already.
     """
     candidates = policies.validating_for(attributes, phase)
     if not candidates or is_exempt(attributes):
