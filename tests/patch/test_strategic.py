@@ -118,9 +118,9 @@ def test_an_item_given_twice_is_merged_twice():
         ({"$retainKeys": ["a"], "b": 1}, "that names every field of its patch"),
         ({"$setElementOrder/containers": []}, "`\\$setElementOrder/containers` is not supported"),
         ({"$deleteFromPrimitiveList/finalizers": []}, "is not supported; write the list in full"),
-        ({"containers": [{"image": "i"}]}, "containers: an item lacks its merge key `name`"),
-        ({"containers": ["a"]}, "containers: an item lacks its merge key `name`"),
-        ({"containers": [{"name": "a", "$patch": "merge"}]}, "containers: .* is unknown in a list"),
+        ({"containers": [{"image": "i"}]}, "an item of containers has no `name`, by which it is merged"),
+        ({"containers": ["a"]}, "an item of containers has no `name`, by which it is merged"),
+        ({"containers": [{"name": "a", "$patch": "merge"}]}, "an item of containers has .* must be replace or delete"),
     ],
 )
 def test_what_cannot_be_followed_is_refused(patch, message):

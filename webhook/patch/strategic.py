@@ -158,7 +158,7 @@ def _directed(original: list[JSON], patch: list[JSON], key: str, name: str) -> t
         elif directive == "replace":
             replaces = True
         else:
-            raise PatchError(f"{name}: `{_DIRECTIVE}: {directive}` is unknown in a list; expected replace or delete")
+            raise PatchError(f"an item of {name} has `{_DIRECTIVE}: {directive}`, which must be replace or delete")
     if unwanted:
         known = {*_keys(unwanted, key, name)}
         original = [old for old, own in zip(original, _keys(original, key, name), strict=True) if own not in known]
@@ -177,7 +177,7 @@ def _keys(listed: list[JSON], key: str, name: str) -> list[Any]:
 
 def _key(item: JSON, key: str, name: str) -> Any:
     if not isinstance(item, dict) or key not in item:
-        raise PatchError(f"{name}: an item lacks its merge key `{key}`")
+        raise PatchError(f"an item of {name} has no `{key}`, by which it is merged")
     return item[key]
 
 

@@ -113,7 +113,7 @@ RULES = "failurePolicy.rules"
             {"failurePolicy": {"rules": [{"onJobFailureReasons": ["OOMKilled"]}]}},
             "failure-reason",
             f"{RULES}[0].onJobFailureReasons[0]",
-            "`OOMKilled` must be a reason why a Job fails",
+            "`OOMKilled` must be a reason that Kubernetes gives for a failed Job",
         ),
         (
             {"failurePolicy": {"rules": [{"action": "RestartJob"}]}, "replicatedJobs": [job(replicas=1025)]},

@@ -54,8 +54,8 @@ def _problem(rule: str, path: str, message: str, fix: str = "", *, found: str = 
 def _immutable(subject: Subject, kind: str) -> Iterator[Problem]:
     """As ValidateResourceClaimUpdate and ValidateResourceClaimTemplateUpdate."""
     if subject.object.get("spec") != get(subject.old_object, ("spec",)):
-        fix = "delete it and create it anew, or create one with another name"
-        yield _problem("immutable", "spec", f"must not change because the spec of a {kind} stays as it is", fix)
+        fix = "delete the object and create it again, or create one with another name"
+        yield _problem("immutable", "spec", f"must not change because the spec of a {kind} is immutable", fix)
 
 
 def _validate_request(request: JSON, subject: Subject, *, is_flat: bool) -> Iterator[Problem]:
@@ -72,11 +72,11 @@ def _validate_request(request: JSON, subject: Subject, *, is_flat: bool) -> Iter
 
 
 def _one_of(request: JSON, *, is_flat: bool) -> Problem:
-    exactly = "what is asked for exactly" if is_flat else "exactly"
+    exactly = "`deviceClassName`" if is_flat else "`exactly`"
     if request["kind"] == "both":
-        message, fix = f"must not set both {exactly} and firstAvailable", "keep one of them"
+        message, fix = f"must not have both {exactly} and `firstAvailable`", "keep one of them"
     else:
-        message, fix = f"must set {exactly} or firstAvailable", "set one of them"
+        message, fix = f"must have one of {exactly} and `firstAvailable`", "set one of them"
         if request["deviceClass"]:
             where = "beside its name" if is_flat else "under exactly"
             fix = f"in this version, write deviceClassName and all the rest {where}"
@@ -103,7 +103,7 @@ def _selectors(listed: Sequence[JSON], group: str) -> Iterator[Problem]:
     for each in listed:
         if each["problem"]:
             message = f"{each['problem'].partition(chr(10))[0]}, so no device is ever selected"
-            yield _problem("selector", each["path"], message, group=group)
+            yield _problem("selector", each["path"], message, "correct the expression", group=group)
         elif each["gated"]:
             gated = each["gated"].partition("\n")[0]
             message = f"needs the feature gate DRAListTypeAttributes, which is off by default, because it {gated}"

@@ -60,7 +60,7 @@ def _problem(written: JSON, kind: str) -> Iterator[Problem]:
 
 
 def _refused(message: str) -> str:
-    reason = "because NVIDIA's driver refuses it otherwise, and the pods stay in ContainerCreating"
+    reason = "or NVIDIA's driver refuses the configuration, and the pods stay in ContainerCreating"
     return message if " because " in message else f"{message} {reason}"
 
 

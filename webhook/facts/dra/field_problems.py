@@ -114,8 +114,8 @@ _RULES: Final[Mapping[str, tuple[str, Callable[[JSON], _Words], bool]]] = {
     "alternatives": (
         "alternatives",
         lambda note: (
-            f"must name each alternative of `{note['found']}` because the driver does not take it to mean them",
-            f"write names such as {note['expected']}",
+            f"names request `{note['found']}`, and the driver does not apply the configuration to its alternatives",
+            f"name each alternative, such as {note['expected']}",
         ),
         False,
     ),

@@ -93,8 +93,8 @@ def _has_slices_and_devices(container: JSON) -> bool:
 
 
 def _slices_with_devices(container: JSON) -> Problem:
-    message = "requests whole GPUs and MIG slices, of which CUDA uses the slice alone, so that the GPU stays idle"
-    return problem("slices-with-devices", container["path"], message, "request one kind")
+    message = "requests whole GPUs and MIG slices, and CUDA programs then see only a slice, so the whole GPUs stay idle"
+    return problem("slices-with-devices", container["path"], message, "request only one of the two")
 
 
 def _init_container_keeps(container: JSON) -> Problem:
@@ -112,5 +112,6 @@ def _resource(resource: JSON) -> Iterator[Problem]:
         message = "must be 1 because several shares give no more of a GPU than one, and the plugin may refuse them"
         yield problem("several-shares", path, message, "set 1", resource["count"])
     elif resource["kind"] == "monitor":
-        message = "gives the container every GPU of the node because this resource is meant for monitoring"
-        yield problem("monitoring-resource", path, message, "request a GPU to compute on")
+        message = "gives the container every GPU of the node because this is the resource for monitoring"
+        fix = f"to compute on a GPU, request {name.removesuffix('_monitoring')}"
+        yield problem("monitoring-resource", path, message, fix)

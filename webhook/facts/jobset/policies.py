@@ -75,7 +75,7 @@ def _validate_rule_name(name: str, called: Collection[str], path: FieldPath) -> 
 def _validate_reasons(rule: JSON, job_set: JobSet, at: FieldPath) -> Iterator[Problem]:
     for index, reason in enumerate(job_set.deadline.paced(rule.get("onJobFailureReasons", []))):
         if reason not in _REASONS and not is_placeholder(reason):
-            message = "must be a reason why a Job fails"
+            message = "must be a reason that Kubernetes gives for a failed Job"
             fix = f"use one of {', '.join(_REASONS)}"
             yield problem("failure-reason", (*at, index), message, fix, reason)
 

@@ -42,7 +42,7 @@ def advise_ignored_fields(batch: Sandbox) -> Iterator[Problem]:
     count = replicas(batch)
     for name in ("shardTaskPatches",) if pool else ("shardPatches", "shardTaskPatches"):
         if len(batch.spec.get(name, [])) > count:
-            message = f"is ignored because spec.replicas is {count}"
+            message = f"is ignored because it is for replica {count + 1} and spec.replicas is {count}"
             yield problem("unused-patches", ("spec", name, count), message, "raise replicas, or remove the patch")
     if patches and not batch.has("taskTemplate"):
         message = "is ignored because spec.taskTemplate is not set, so no task is started"

@@ -27,13 +27,14 @@ def advise_capacity(pool: Sandbox) -> Iterator[Problem]:
         return
     least, most, smallest, largest = (size or 0 for size in sizes)
     if least > most:
-        message = (
-            f"must not be above bufferMax, which is {most}, because the buffer is then set to half of both together"
-        )
-        yield problem("buffer-range", ("spec", "capacitySpec", "bufferMin"), message, "lower it", least)
+        message = f"must not be above bufferMax, which is {most}, because the controller then keeps half of their sum"
+        fix = "lower bufferMin, or raise bufferMax"
+        yield problem("buffer-range", ("spec", "capacitySpec", "bufferMin"), message, fix, least)
     if smallest > largest:
-        message = f"must not be above poolMax, which is {largest}, because the Pool stops growing there"
-        yield problem("pool-range", ("spec", "capacitySpec", "poolMin"), message, "lower it", smallest)
+        message = f"must not be above poolMax, which is {largest}, because the Pool never grows beyond that"
+        fix = "lower poolMin, or raise poolMax"
+        yield problem("pool-range", ("spec", "capacitySpec", "poolMin"), message, fix, smallest)
     if least > largest:
-        message = f"must not be above poolMax, which is {largest}, because the Pool stops growing there"
-        yield problem("buffer-above-pool", ("spec", "capacitySpec", "bufferMin"), message, "lower it", least)
+        message = f"must not be above poolMax, which is {largest}, because the Pool never grows beyond that"
+        fix = "lower bufferMin, or raise poolMax"
+        yield problem("buffer-above-pool", ("spec", "capacitySpec", "bufferMin"), message, fix, least)

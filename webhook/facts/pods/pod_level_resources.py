@@ -103,5 +103,5 @@ def validate_windows(spec: Mapping[str, JSON]) -> Iterator[Problem]:
 def validate_overhead(spec: Mapping[str, JSON]) -> Iterator[Problem]:
     """As validateOverhead of plugin/pkg/admission/runtimeclass/admission.go: overhead comes from a class."""
     if spec.get("overhead") and spec.get("runtimeClassName") is None:
-        message = "must not be set without runtimeClassName because a RuntimeClass alone sets it"
+        message = "must not be set without runtimeClassName because only a RuntimeClass may set it"
         yield problem("overhead-without-class", ("spec", "overhead"), message, "remove it")

@@ -122,7 +122,7 @@ def validate_resource_name(name: Name) -> Broken | None:
         message = f"`{text}` must be a resource of Kubernetes, or have the domain of the vendor of a device"
         return Broken("unknown-resource", message, full_name, is_shown=False)
     if name.page == 0:
-        message = f"`{text}` must end with the size of a page"
+        message = f"`{text}` must end with a size of pages whose unit is written as Kubernetes does"
         return Broken("page-size", message, "write a name such as hugepages-2Mi", is_shown=False)
     return None
 
@@ -152,7 +152,7 @@ def _broken_by_limit(place: Place, name: str, value: JSON) -> Broken | None:
     if name not in place.limits:
         if known.is_overcommitted:
             return None
-        message = "must have a limit because such a resource cannot be overcommitted"
+        message = "must have a limit because an extended resource cannot be overcommitted"
         return Broken("limit-required", message, f"set limits to `{text}` too", is_shown=False)
     shown = amounts.text_of(place.limits[name])
     request, limit = amounts.read(text), amounts.read(shown)
@@ -160,7 +160,7 @@ def _broken_by_limit(place: Place, name: str, value: JSON) -> Broken | None:
         return None
     difference = request.milli_value() - limit.milli_value()
     if difference and not known.is_overcommitted:
-        message = f"must equal the limit `{shown}` because such a resource cannot be overcommitted"
+        message = f"must equal the limit `{shown}` because an extended resource cannot be overcommitted"
         return Broken("request-equals-limit", message, "set the limit alone")
     if difference > 0:
         message = f"must not be above the limit `{shown}`"

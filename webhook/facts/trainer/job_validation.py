@@ -50,8 +50,8 @@ def validate_managed_by(job: TrainJob) -> Iterator[Problem]:
     """Only two controllers are known."""
     manager = job.spec.get("managedBy")
     if manager is not None and manager not in _MANAGERS and not is_placeholder(manager):
-        fix = "remove it, or set kueue.x-k8s.io/multikueue"
-        yield problem("managed-by", "spec.managedBy", "must be a controller of TrainJobs", fix, manager)
+        fix = f"set {' or '.join(_MANAGERS)}, or remove it for the first"
+        yield problem("managed-by", "spec.managedBy", "must be one of the two controllers of TrainJobs", fix, manager)
 
 
 def validate_resource_claims(job: TrainJob) -> Iterator[Problem]:
@@ -72,7 +72,7 @@ def validate_num_proc_per_node(job: TrainJob) -> Iterator[Problem]:
     if job.release < NUMBERS_ONLY:
         return
     if isinstance(asked, str) and not is_placeholder(asked):
-        message = f"must be a whole number because Trainer {shown(job.release)} takes no text"
+        message = f"must be a whole number because Trainer {shown(job.release)} does not take a string"
         fix = f"write the number {asked}" if asked.isdecimal() else "set a number, or remove it for one process per GPU"
         yield problem("processes", path, message, fix, shown=f"the text `{asked}`")
     elif (number := whole(asked)) is not None and number < 1 and job.release >= REFUSES_ZERO:

@@ -93,10 +93,10 @@ def no_gpu(job: TrainJob, gpus: int, claims: Sequence[NodeClaim]) -> Iterator[Pr
         return
     if job.counted[0] == gpus == job.runtime_gpus == 0 and _is_made_for_gpus(job):
         message = (
-            "has no GPU although the pods or their image are made for one, so they train on CPUs in "
-            f"{_predicted(job)} processes per node"
+            "has no GPU although the image or the node selector is for GPUs, so the job trains on CPUs, with "
+            f"{job.processes.per_node} {'process' if job.processes.per_node == '1' else 'processes'} per node"
         )
-        yield problem("no-gpu", _PER_NODE, message, "request the GPUs of one node in limits")
+        yield problem("no-gpu", _PER_NODE, message, "request the GPUs of one node in limits, such as nvidia.com/gpu")
 
 
 def _is_made_for_gpus(job: TrainJob) -> bool:

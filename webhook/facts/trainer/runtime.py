@@ -86,12 +86,12 @@ def _lay(merged: Merged, layer: Layer, runtime: Runtime, release: Release, deadl
         merged.spec = strategic.merge(merged.spec, {"replicatedJobs": taken}, "JobSetSpec", deadline)
     except PatchError as error:
         message = f"cannot be merged into {runtime} because {error}"
-        merged.problems.append(problem("patch-merges", layer.at, message, "correct the patch"))
+        merged.problems.append(problem("patch-merges", layer.at, message, "correct this entry of the patch"))
 
 
 def _unknown_job(overlay: Overlay, known: Mapping[str, JSON], runtime: Runtime, release: Release) -> Problem:
     """kubeflow/trainer#3948: the webhook of 2.3 looks at the merged job, which has the unknown one by then."""
-    does = "refuses a patch of another one"
+    does = "refuses a patch of an unknown job"
     if release >= WHOLE_JOBSET:
         does = "appends another one without containers, which JobSet refuses"
     message = f"must be a replicated job of {runtime} because Trainer {shown(release)} {does}"

@@ -32,7 +32,7 @@ def no_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
     """A runtime whose TrainJobs cannot say what runs."""
     if runtime.jobs and runtime.trainer is None:
         message = f"has no template with the label {STEP_LABEL}: trainer, so spec.trainer of TrainJobs has no effect"
-        yield problem("trainer-step", JOBS, message, "label the job that trains")
+        yield problem("trainer-step", JOBS, message, "add it to template.metadata.labels of the job that trains")
 
 
 def overlooked_steps(runtime: RuntimeSpec) -> Iterator[Problem]:

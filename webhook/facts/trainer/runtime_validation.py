@@ -54,7 +54,7 @@ def validate_steps(runtime: RuntimeSpec) -> Iterator[Problem]:
         is_launcher = runtime.release < STEP_CONTAINERS and name_of(job) == "launcher"
         if replicas != 1 and (name in CONTAINERS or is_launcher):
             of = f"step `{name}`" if name in CONTAINERS else "the launcher"
-            message = f"must be 1 for {of} because mlPolicy.numNodes is the number of nodes"
+            message = f"must be 1 for {of} because mlPolicy.numNodes sets the number of nodes"
             yield problem("step-replicas", (*JOBS, index, "replicas"), message, "set 1", replicas)
     if runtime.release >= STEP_CONTAINERS:
         yield from _validate_step_containers(runtime)

@@ -43,10 +43,10 @@ def validate_gang(job: TrainJob) -> Iterator[Problem]:
         return
     if job.release < GANG_RESOURCES and job.trainer.get("resourcesPerNode") is not None:
         message = (
-            f"is not counted by the PodGroup that Trainer {shown(job.release)} makes for {by}, which has the resources "
-            f"of {job.runtime}, so the gang may start without enough of them"
+            f"is not counted in the PodGroup that Trainer {shown(job.release)} makes for {by}, which asks for what "
+            f"{job.runtime} has, so the gang may start with too few resources"
         )
-        yield problem("gang-resources", "spec.trainer.resourcesPerNode", message, "set them in the runtime")
+        yield problem("gang-resources", "spec.trainer.resourcesPerNode", message, "set the resources in the runtime")
     pods = [parallelism(each) for each in job.jobs]
     first = sum(count for each, count in zip(job.jobs, pods, strict=True) if not each.get("dependsOn", []))
     if first != sum(pods):

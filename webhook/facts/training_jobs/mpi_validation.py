@@ -89,10 +89,10 @@ def validate_slots(job: Job) -> Iterator[Problem]:
         yield problem("slots-per-node", ("spec", "slotsPerWorker"), message, "raise it")
     if by == "mpirun" and each is not None and ranks is not None and ranks > each * hosts:
         message = (
-            f"gives {counted(hosts, 'node')}, but mpirun in the launcher asks for {counted(ranks, 'rank')} and at most "
-            f"{each} on each node, so it fails"
+            f"gives {counted(hosts, 'node')}, but mpirun in the launcher asks for {counted(ranks, 'rank')} with "
+            f"at most {each} on each, so it fails"
         )
-        fix = "lower -np, or raise the number of workers"
+        fix = f"set -np to at most {each * hosts}, or raise the number of workers"
         yield problem("nodes-for-ranks", (*job.roles_at, "Worker", "replicas"), message, fix)
 
 
@@ -133,7 +133,7 @@ def advise_mpi(job: Job) -> Iterator[Problem]:
     if is_known and worker is not None and worker.gpus >= 1 and worker.gpus != slots:
         what = "some GPUs stay idle" if slots < worker.gpus else "ranks share GPUs"
         both = f"{counted(slots, 'slot')} to workers with {counted(worker.gpus, 'GPU')}"
-        message = f"gives {both}, so {what} unless the program spreads itself"
+        message = f"gives {both}, so {what} unless each process uses several"
         yield problem("slots-and-gpus", ("spec", "slotsPerWorker"), message, f"set {worker.gpus}")
     is_worker = job.given("runLauncherAsWorker") is True or job.is_unfilled("runLauncherAsWorker")
     if job.is_beta and launcher is not None and not is_worker and (launcher.gpus or launcher.claims):

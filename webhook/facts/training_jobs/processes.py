@@ -77,8 +77,8 @@ def _of_command(job: Job) -> Iterator[Problem]:
             fix = f"set --nproc_per_node={role.gpus}" if by == "torchrun" else f"start {role.gpus} in each pod"
             yield problem("processes-and-gpus", role.template, message, fix)
         if by == "python" and role.gpus > 1 and not has_number:
-            message = f"runs a single Python process for {role.gpus} GPUs, unless the script starts others itself"
-            yield problem("one-process", role.template, message, "start it with torchrun")
+            message = f"runs a single Python process for {role.gpus} GPUs unless the script starts more itself"
+            yield problem("one-process", role.template, message, "start the script with torchrun")
         if _has_no_gpu(role) and _asks(role, job) == "gpu":
             message = "requests no GPU, but torchrun is told to start a process for each GPU, so it fails"
             yield problem("gpu-for-torchrun", role.template, message, "request GPUs, or set a number of processes")
@@ -112,7 +112,7 @@ def _of_setting(job: Job) -> Iterator[Problem]:
     if hosts:
         who = f"{_named(hosts)} {'has' if len(hosts) == 1 else 'have'} no GPU"
         message = f"must be a number because {who}, so torchrun starts a process for every CPU of the host"
-        yield problem("processes-of-the-host", _AT, message, f"set {hosts[0].cpus}")
+        yield problem("processes-of-the-host", _AT, message, f"set {hosts[0].cpus}, the CPUs of a pod")
     if number is not None:
         yield from _of_number(job, number, roles)
 
@@ -125,8 +125,8 @@ def _of_number(job: Job, number: int, roles: tuple[Role, ...]) -> Iterator[Probl
         yield problem("nproc-and-gpus", _AT, message, "set the number of GPUs of one pod, or remove it")
     elif len({role.gpus for role in roles}) > 1 and not any(role.has_open_gpus for role in roles):
         gpus = " and ".join(f"`{role.name}` has {counted(role.gpus, 'GPU')}" for role in roles)
-        message = f"{gpus}, but one nprocPerNode holds for all roles"
-        yield problem("unequal-gpus", job.roles_at, message, "request as many for every role")
+        message = f"{gpus}, but nprocPerNode is the same for all roles"
+        yield problem("unequal-gpus", job.roles_at, message, "request the same number in every role")
     alone = [role for role in roles if role.launch.by == "python"]
     if number > 1 and "Master" in job.roles and alone:
         start = "start one each and wait" if len(alone) > 1 else "starts one and waits"

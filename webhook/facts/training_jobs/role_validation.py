@@ -59,7 +59,7 @@ def _validate_containers(role: Role, job: Job) -> Iterator[Problem]:
     elif not role.has_main:
         shown = [f"`{each.get('name', '')}`" for each in role.containers[:_MOST_NAMES]]
         there = ", ".join((*shown, *(["…"] if len(role.containers) > _MOST_NAMES else [])))
-        message = f"must have a container named `{main}` because the operator prepares no other for training"
+        message = f"must have a container named `{main}` because the operator sets up only that one for training"
         yield problem("main-container", role.containers_at, message, f"rename the one that trains ({there})")
 
 
