@@ -27,9 +27,7 @@ def validate_node_name(subject: Subject) -> Iterator[Problem]:
     """A new pod with claims that is bound by hand: the scheduler alone allocates claims."""
     node = text(get(subject.object, ("spec", "nodeName")))
     if node and subject.attributes.operation is Operation.CREATE:
-        message = (
-            "must not be set next to claims because only the scheduler allocates them, so the pod never starts"
-        )
+        message = "must not be set next to claims because only the scheduler allocates them, so the pod never starts"
         fix = "use the node selector kubernetes.io/hostname instead"
         yield problem("node-name", ("spec", "nodeName"), message, fix, f"`{node}`")
 
