@@ -227,3 +227,19 @@ def test_the_second_engine_agrees(tmp_path, capsys):
         run(["replay", "--policies", policies, fixture, "--cel-engine", engine, "-o", "ndjson"])
         answers.append([(one["allowed"], one["warnings"]) for one in lines(capsys)])
     assert answers[0] == answers[1]
+
+
+def test_beta_reviews_are_read_and_noted_once(tmp_path, capsys):
+    review = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1beta1", "request": request(pod(deny="1"))}
+    file = write(tmp_path, [review, review])
+    assert replay(file) == 1
+    out, err = capsys.readouterr()
+    assert out.endswith("2 reviews: 0 allowed, 2 denied\n")
+    note = "apiVersion `admission.k8s.io/v1beta1` of a review is read as `admission.k8s.io/v1`"
+    assert err.startswith(f"note: {file}:1:2: {note}")
+    assert err.count(note) == 1
+
+
+def test_junit_names_what_cannot_be_read(tmp_path, capsys):
+    assert replay(write(tmp_path, "{not json"), "-o", "junit") == 2
+    assert '<testsuites tests="1" failures="0" errors="1" skipped="0">' in capsys.readouterr().out

@@ -11,6 +11,7 @@ import pytest
 from webhook import yamlfile
 from webhook.cli import run
 from webhook.report.case import CaseResult
+from webhook.report.finding import Result
 from webhook.report.formats import of_cases
 from webhook.report.writer import Totals
 
@@ -57,7 +58,13 @@ def failures(capsys):
 )  # fmt: skip
 def test_own_suites(case, suite, capsys):
     assert run(["test", suite({"name": "a case", **case}), "-o", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"total": 1, "passed": 1, "failed": []}
+    assert json.loads(capsys.readouterr().out) == {
+        "total": 1,
+        "passed": 1,
+        "failed": [],
+        "skipped": [],
+        "errors": [],
+    }
 
 
 def test_input_and_context_may_be_files(suite, tmp_path, capsys):
@@ -194,7 +201,9 @@ def test_an_input_that_is_no_object_fails_its_case(suite, capsys):
 
 def test_suites_of_kyverno_and_gator(capsys):
     assert run(["test", str(SUITES), "-o", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["total"] == 18
+    report = json.loads(capsys.readouterr().out)
+    assert (report["total"], report["passed"]) == (19, 18)
+    assert report["skipped"] == [{"id": "gator/required labels/not run", "why": "the suite skips it"}]
 
 
 @pytest.mark.parametrize(
@@ -207,7 +216,6 @@ def test_suites_of_kyverno_and_gator(capsys):
         pytest.param("gator", "suite.yaml", "labels \\w+", "labels \\d+", "expected yes, found 0", id="gator's message"),
         pytest.param("gator", "suite.yaml", "[{violations: yes, message: label team}]", "[]", "expected at least one", id="gator without assertion"),
         pytest.param("gator", "suite.yaml", "bad-constraint.yaml", "constraint.yaml", "invalid: expected", id="gator's invalid"),
-        pytest.param("gator", "template.yaml", "K8sNativeValidation", "Rego", "only CEL is evaluated", id="Rego"),
     ],
 )  # fmt: skip
 def test_a_wrong_expectation_of_theirs_is_found(folder, file, before, after, why, tmp_path, capsys):
@@ -227,9 +235,120 @@ def test_recorded_cases(tmp_path, capsys):
     (tmp_path / "worse.cases.jsonl").write_text("nothing\n")
     assert run(["test", str(tmp_path), "-o", "json"]) == 2
     out, err = capsys.readouterr()
-    assert json.loads(out)["total"] == 1
+    report = json.loads(out)
+    assert (report["total"], report["passed"]) == (3, 1)
+    assert [each["id"] for each in report["errors"]] == ["bad.cases.jsonl:1", "worse.cases.jsonl:1"]
     assert "bad.cases.jsonl:1: a case needs policies, expect" in err
     assert "worse.cases.jsonl:1: not a JSON object" in err
+
+
+def outcomes(capsys):
+    """How many cases there are of each outcome, which together are all of them, and why cases were skipped."""
+    report = json.loads(capsys.readouterr().out)
+    counts = [report["passed"], *(len(report[key]) for key in ("failed", "skipped", "errors"))]
+    assert sum(counts) == report["total"]
+    return counts, {each["why"] for each in report["skipped"]}
+
+
+REGO = "templates in Rego are not evaluated, only those in CEL (engine K8sNativeValidation)"
+
+
+def gator_suite(folder, *replacements, name="suite.yaml"):
+    for source in (SUITES / "gator").iterdir():
+        text = source.read_text()
+        for file, before, after in replacements:
+            assert file != source.name or before in text
+            text = text.replace(before, after) if file == source.name else text
+        folder.joinpath(name if source.name == "suite.yaml" else source.name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("replacement", "counts", "why"),
+    [
+        pytest.param(("template.yaml", "engine: K8sNativeValidation", "engine: Rego"), [1, 0, 6, 0], {REGO}, id="Rego"),
+        pytest.param(("suite.yaml", "  template: template.yaml\n  constraint: constraint.yaml", "  template: template.yaml\n  expansion: e.yaml\n  constraint: constraint.yaml"), [2, 0, 5, 0], {"expansion templates of Gatekeeper are not evaluated"}, id="expansion"),
+        pytest.param(("suite.yaml", "tests:", "skip: later\ntests:"), [0, 0, 7, 0], {"the suite skips it: later"}, id="the whole suite"),
+        pytest.param(("suite.yaml", "  cases:\n", "  cases:\n  - a word\n"), [6, 0, 1, 2], {"the suite skips it"}, id="a case that is a word"),
+    ],
+)  # fmt: skip
+def test_cases_of_gator_that_cannot_run_are_skipped(replacement, counts, why, tmp_path, capsys):
+    gator_suite(tmp_path, replacement, name="any.yml")
+    assert run(["test", str(tmp_path), "-o", "json"]) == (2 if counts[3] else 0)
+    assert outcomes(capsys) == (counts, why)
+
+
+def test_a_beta_review_of_a_suite_is_read_and_noted(tmp_path, capsys):
+    gator_suite(tmp_path, ("review.yaml", "admission.k8s.io/v1\n", "admission.k8s.io/v1beta1\n"))
+    assert run(["test", str(tmp_path)]) == 0
+    assert "note: 1 case: apiVersion `admission.k8s.io/v1beta1` of a review is read as" in capsys.readouterr().err
+
+
+OWN_KINDS = """\
+kind: Test
+policies: [policy.yaml]
+resources: [policy.yaml]
+results:
+- {policy: a, kind: Pod, resources: [x, y], result: pass}
+- {policy: team/b, kind: Pod, resources: [x], result: fail, isMutatingPolicy: true}
+- {policy: lost, kind: Pod, result: skip}
+"""
+
+
+@pytest.fixture
+def own_kinds(tmp_path):
+    folder = tmp_path / "suites" / ".kyverno-test"
+    folder.mkdir(parents=True)
+    (folder / "policy.yaml").write_text("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: a}\n")
+    (folder / "kyverno-test.yaml").write_text(OWN_KINDS)
+    return folder
+
+
+def test_results_of_kyvernos_own_kinds_are_skipped_and_counted(own_kinds, capsys):
+    assert run(["test", str(own_kinds.parent)]) == 0
+    out, err = capsys.readouterr()
+    assert out == (
+        f"{own_kinds}/kyverno-test.yaml: 4 skipped\n"
+        "1 suite: 0 run, 1 skipped\n"
+        "4 cases: 0 passed, 0 failed, 4 skipped\n"
+        "  skipped: 2 cases: policies of kind ClusterPolicy are not evaluated, only ValidatingAdmissionPolicy and MutatingAdmissionPolicy\n"
+        "  skipped: 1 case: policies of kind MutatingPolicy are not evaluated, only ValidatingAdmissionPolicy and MutatingAdmissionPolicy\n"
+        "  skipped: 1 case: policies of kind ClusterPolicy or Policy are not evaluated, only ValidatingAdmissionPolicy and MutatingAdmissionPolicy\n"
+    )
+    assert err == f"{own_kinds.parent}: no case was run: all are skipped\n"
+
+
+@pytest.mark.parametrize("text", [OWN_KINDS, "kind: Test\nresults: []\n"], ids=["skipped cases", "no case"])
+def test_a_named_file_of_which_nothing_is_run_is_exit_2(text, own_kinds, capsys):
+    file = own_kinds / "kyverno-test.yaml"
+    file.write_text(text)
+    assert run(["test", str(file), str(SUITES)]) == 2
+    assert f"error: {file}: no case of this file was run; name a folder" in capsys.readouterr().err
+
+
+def test_one_bad_result_of_kyvernos_leaves_the_others_alone(tmp_path, capsys):
+    shutil.copytree(SUITES / "kyverno" / "with-params", tmp_path / "suite")
+    file = tmp_path / "suite" / "kyverno-test.yaml"
+    file.write_text(f"{file.read_text().rstrip()}\n- {{policy: x}}\n- a word\n")
+    assert run(["test", str(tmp_path), "-o", "json"]) == 2
+    assert outcomes(capsys) == ([2, 0, 0, 2], set())
+
+
+def test_one_bad_case_leaves_the_others_alone(suite, tmp_path, capsys):
+    good = {"name": "good", "input": pod(), "expect": {"allowed": True}}
+    folder = suite(good, {"name": "bad", "input": pod(), "expect": {"alowed": True}}, good)
+    kept = tmp_path / "junit.xml"
+    assert run(["test", folder, "-o", "text", "-o", f"junit={kept}"]) == 2
+    out, err = capsys.readouterr()
+    assert out.endswith("suite.yaml: 1 of 1 passed, 2 not readable\n3 cases: 1 passed, 0 failed, 2 not readable\n")
+    assert "cases[1].expect.alowed: unknown field" in err
+    assert ET.parse(kept).getroot().attrib == {"tests": "3", "failures": "0", "errors": "2", "skipped": "0"}
+
+
+def test_a_suite_that_cannot_be_read_is_an_error_of_junit(suite, capsys):
+    assert run(["test", suite(text="cases: [\n"), "-o", "junit"]) == 2
+    root = ET.fromstring(capsys.readouterr().out.encode())
+    assert root.attrib == {"tests": "1", "failures": "0", "errors": "1", "skipped": "0"}
+    assert "not YAML" in next(root.iter("error")).get("message")
 
 
 def test_no_case_at_all_is_only_wrong_when_tests_are_required(tmp_path, capsys):
@@ -241,7 +360,7 @@ def test_no_case_at_all_is_only_wrong_when_tests_are_required(tmp_path, capsys):
 
 def test_junit_is_well_formed_whatever_a_message_holds(suite, tmp_path):
     writer = of_cases()["junit"]()
-    bad = CaseResult(id="a <case>", suite="s & t", why='first "line"\n\x00second\ud800')
+    bad = CaseResult(id="a <case>", suite="s & t", result=Result.FAIL, why='first "line"\n\x00second\ud800')
     pieces = [*writer.begin({}), *writer.entry(bad), *writer.end(Totals(entries=1, failures=1))]
     root = ET.fromstring("".join(pieces).encode())
     [failure] = root.iter("failure")
@@ -249,7 +368,7 @@ def test_junit_is_well_formed_whatever_a_message_holds(suite, tmp_path):
     assert "second" in failure.text
     kept = tmp_path / "junit.xml"
     assert run(["test", suite({"name": "x", "input": pod(), "expect": {"allowed": True}}), "-o", f"junit={kept}"]) == 0
-    assert ET.parse(kept).getroot().attrib == {"tests": "1", "failures": "0"}
+    assert ET.parse(kept).getroot().attrib == {"tests": "1", "failures": "0", "errors": "0", "skipped": "0"}
 
 
 def test_shipped_policies_pass_their_suites(capsys):

@@ -232,13 +232,14 @@ def test_ndjson_is_a_line_for_each_finding_and_skipped_document():
 
 
 def test_junit_is_a_test_case_for_each_finding():
-    [root] = ET.fromstring(report("junit"))
+    root, unread = ET.fromstring(report("junit"))
     assert (root.attrib["tests"], root.attrib["failures"], root.attrib["skipped"]) == ("3", "1", "1")
     assert [(case.attrib["name"], [outcome.tag for outcome in case]) for case in root] == [
         ("gpu: Pod team/p", ["failure"]),
         ("quiet: Pod team/p", []),
         ("gpu: Node n", ["skipped"]),
     ]
+    assert (unread.attrib["name"], unread.attrib["errors"]) == ("broken.yaml", "1")
 
 
 @pytest.mark.parametrize("name", ["json", "ndjson"])

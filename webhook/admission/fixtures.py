@@ -7,7 +7,7 @@ resource names and scopes that cannot be guessed. Reads no files.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from uuid import NAMESPACE_URL, uuid5
 
 from webhook.admission import wire
@@ -33,6 +33,8 @@ class KnownKind(Protocol):
         """Whether its objects live in a namespace."""
         ...
 
+
+_BETA: Final = f"{wire.GROUP}/v1beta1"
 
 RowOf = Callable[[str, str], KnownKind | None]
 """From group and kind to what is known of it; `Table.row` is one."""
@@ -72,10 +74,24 @@ def attributes(value: JSON, row: RowOf | None = None, *, operation: Operation = 
         CallError: 400 when it is none of the three, or one that cannot be read.
     """
     if is_review(value):
-        return decode_review(value)
+        return decode_review(_readable(value, row))
     if is_request(value):
         return decode_request(_completed(value, row))
     return attributes_of_object(value, row, operation=operation)
+
+
+def note(value: JSON) -> str:
+    """What somebody should know of a fixture that is read; mostly "".
+
+    k8s.io/api/admission/v1beta1 has the fields of v1, and means the same by them.
+    """
+    if not (is_review(value) and _is_beta(value)):
+        return ""
+    return f"apiVersion `{_BETA}` of a review is read as `{wire.API_VERSION}`, the only version that a server answers"
+
+
+def _is_beta(review: Mapping[str, Any]) -> bool:
+    return review.get("apiVersion") == _BETA
 
 
 def attributes_of_object(
@@ -142,6 +158,13 @@ def kind_of(value: JSON) -> GroupVersionKind:
             raise CallError(400, "BadRequest", f"{key}: expected a string, found {given}; {expected}")
     group, _, version = value["apiVersion"].rpartition("/")
     return GroupVersionKind(group, version, value["kind"])
+
+
+def _readable(review: Mapping[str, Any], row: RowOf | None) -> Mapping[str, Any]:
+    """A review of v1, and where it is hand-written, with what its object tells."""
+    request = review.get("request")
+    completed = {"request": _completed(request, row)} if isinstance(request, dict) and request.get("operation") else {}
+    return {**review, **completed, **({"apiVersion": wire.API_VERSION} if _is_beta(review) else {})}
 
 
 def _completed(request: Mapping[str, Any], row: RowOf | None) -> Mapping[str, Any]:

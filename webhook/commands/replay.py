@@ -71,6 +71,7 @@ def command(
             for answer in replay.answers():
                 report.entry(answer)
             report.end(replay.totals())
+    sys.stderr.write(terminal.lines(replay.notes()))
     return replay.exit_code(documents.nothing(fixture, inputs, "review"))
 
 
@@ -108,6 +109,7 @@ class _Replay:
         self._answered = self._denied = 0
         self._is_undecided = False
         self._unreadable = list(inputs.problems)
+        self._notes: dict[str, Problem] = {}
 
     def answers(self) -> Iterator[Answer]:
         """The answer to each review, once; what a server would not answer is told on stderr."""
@@ -117,6 +119,8 @@ class _Replay:
             except CallError as error:
                 self._unreadable.append(_problem(each, error.message))
                 continue
+            if note := fixtures.note(each.value):
+                self._notes.setdefault(note, _problem(each, note))
             try:
                 answer = _answer(each, attributes, self._phase, self._asked.door)
             except CallError as error:
@@ -128,9 +132,14 @@ class _Replay:
             self._is_undecided |= answer.is_undecided
             yield answer
 
+    def notes(self) -> Iterator[str]:
+        """What somebody who reads the answers should know, each once, with the first review that it is about."""
+        yield from (f"note: {each}" for each in self._notes.values())
+
     def totals(self) -> Totals:
         """What the answers so far add up to."""
-        return Totals(entries=self._answered, failures=self._denied, files=self._inputs.files)
+        unreadable = tuple(self._unreadable)
+        return Totals(entries=self._answered, failures=self._denied, files=self._inputs.files, unreadable=unreadable)
 
     def exit_code(self, nothing: tuple[Problem, ...]) -> int:
         """Weigh: unreadable, denied, undecided, clean.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -15,12 +16,15 @@ from webhook.errors import InputError, Problem
 from webhook.policy.load import Options
 from webhook.report import formats
 from webhook.report.case import CaseResult
+from webhook.report.finding import Result
 from webhook.report.writer import Totals
 from webhook.settings.shared import Settings
 from webhook.suites import find
-from webhook.suites.case import check
+from webhook.suites.case import Entry, Unreadable, check
+from webhook.suites.files import Suite
+from webhook.wording import counted
 
-_NONE = "no case found; expected suite.yaml, kyverno-test.yaml or *cases.jsonl"
+_NONE = "no case found; expected suite.yaml, kyverno-test.yaml, gator Suites or *cases.jsonl"
 
 
 @options.takes(Settings, "workloads", "cel_engine", "kubernetes_version")
@@ -41,34 +45,81 @@ def command(
 ) -> int:
     """Run the suites of policies.
 
-    Exits with 0 when all cases pass, 1 when one fails, and 2 when a suite cannot be read.
+    Cases that cannot be evaluated here, such as those of Rego or of Kyverno's own kinds of policies, are skipped,
+    counted, and named with the reason. Exits with 0 when all other cases pass, 1 when one fails, and 2 when a suite or
+    a case cannot be read, or when no case of a file that is named was run.
     """
     writers = formats.of_cases()
     outputs = output.parse(chosen, writers)
-    problems: list[Problem] = []
     named = folder or [Path(shipped.shown(each)) for each in assembly.places(settings)]
-    count = failed = 0
+    tests = _Tests(named, assembly.options(settings))
     with output.Report(outputs, writers, {}) as report:
-        for result in _results(named, assembly.options(settings), problems):
-            count += 1
-            failed += bool(result.why)
+        for result in tests.results():
             report.entry(result)
-        report.end(Totals(entries=count, failures=failed, unreadable=tuple(problems)))
-    if problems:
+        report.end(tests.totals())
+    _write([f"note: {counted(count, 'case')}: {note}" for note, count in tests.notes.items()])
+    if problems := tests.problems():
         raise InputError(*problems)
-    return int(failed > 0) if count else _nothing(folder, require_tests=require_tests)
+    return tests.exit_code(folder, require_tests=require_tests)
 
 
-def _results(named: Sequence[Path], how: Options, problems: list[Problem]) -> Iterator[CaseResult]:
-    """Every case of every suite; a suite that cannot be read is a problem, and the others still run."""
-    for suite in find.suites(named):
-        try:
-            yield from map(check, list(find.read(suite, how)))
-        except InputError as error:
-            problems.extend(error.problems)
+class _Tests:
+    """One run of suites: its results one after the other, and then what they add up to."""
+
+    def __init__(self, named: Sequence[Path], how: Options) -> None:
+        self.notes: Counter[str] = Counter()
+        self._named = named
+        self._how = how
+        self._results: Counter[Result] = Counter()
+        self._problems: list[Problem] = []
+        self._without: list[Problem] = []
+
+    def results(self) -> Iterator[CaseResult]:
+        """Every case of every suite, once; what cannot be read is kept, and the others still run."""
+        for suite in find.suites(self._named):
+            ran = False
+            for entry in _entries(suite, self._how):
+                if isinstance(entry, Unreadable):
+                    self._problems.extend(entry.problems)
+                result = check(entry)
+                self._results[result.result] += 1
+                self.notes.update(result.notes)
+                ran |= result.result is not Result.SKIP
+                yield result
+            if not ran and suite.file in self._named:
+                self._without.append(_without(suite))
+
+    def totals(self) -> Totals:
+        """What the results so far add up to."""
+        results = {result: self._results[result] for result in Result}
+        return Totals(entries=self._results.total(), failures=self._results[Result.FAIL], results=results)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What could not be read, and named files of which nothing was run."""
+        return (*self._problems, *self._without)
+
+    def exit_code(self, folder: Sequence[Path] | None, *, require_tests: bool) -> int:
+        """1 where a case failed, or where none was run and one had to be."""
+        if self._results[Result.PASS] or self._results[Result.FAIL]:
+            return int(self._results[Result.FAIL] > 0)
+        where = " ".join(map(str, folder or ()))
+        told = "no case was run: all are skipped" if self._results[Result.SKIP] else _NONE
+        _write([f"{'error: --require-tests: ' if require_tests else ''}{where}: {told}"])
+        return int(require_tests)
 
 
-def _nothing(folder: Sequence[Path] | None, *, require_tests: bool) -> int:
-    where = " ".join(map(str, folder or ()))
-    sys.stderr.write(terminal.lines([f"{'error: --require-tests: ' if require_tests else ''}{where}: {_NONE}"]))
-    return int(require_tests)
+def _entries(suite: Suite, how: Options) -> Iterator[Entry]:
+    """What a suite holds; a suite that cannot be read is one entry."""
+    try:
+        yield from find.read(suite, how)
+    except InputError as error:
+        yield Unreadable(id=str(suite.file), suite=str(suite.file), problems=error.problems)
+
+
+def _without(suite: Suite) -> Problem:
+    message = "no case of this file was run; name a folder to pass over files without cases that can be run"
+    return Problem(message=message, file=str(suite.file))
+
+
+def _write(lines: Sequence[str]) -> None:
+    sys.stderr.write(terminal.lines(lines))

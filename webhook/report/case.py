@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import Phase
 from webhook.decisions import Decision, ValidationAction
-from webhook.report.finding import Finding, Place, Subject, findings
+from webhook.report.finding import Finding, Place, Result, Subject, findings
 from webhook.report.rule import Rules
+
+_Evaluation: TypeAlias = Literal["admit", "deny", "error", "unknown"]
+
+_DECIDED: Final[Mapping[Result, tuple[_Evaluation, Literal["admit", "deny"]]]] = {
+    Result.PASS: ("admit", "admit"),
+    Result.FAIL: ("deny", "deny"),
+    Result.ERROR: ("error", "deny"),
+    Result.SKIP: ("unknown", "admit"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """How a case went. `why` is "" for a pass."""
+    """How a case went: `fail` where something differs, `skip` where it was not run, `error` where it has mistakes.
+
+    `why` is "" for a pass.
+    """
 
     id: str
     suite: str
+    result: Result = Result.PASS
     why: str = ""
+    notes: tuple[str, ...] = ()
 
     def findings(self, rules: Rules) -> tuple[Finding, ...]:
         """The same as a finding, for formats that know nothing else: the suite stands for the policy."""
         subject = Subject(api_version="", kind="Case", namespace="", name=self.id)
+        evaluation, action = _DECIDED[self.result]
         outcome = Decision(
             policy=self.suite,
             binding="",
-            action="deny" if self.why else "admit",
-            evaluation="deny" if self.why else "admit",
+            action=action,
+            evaluation=evaluation,
             actions=(ValidationAction.DENY,),
             message=self.why,
         )

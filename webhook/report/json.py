@@ -10,12 +10,13 @@ from typing import Any
 
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
-from webhook.report.finding import Finding
+from webhook.report.finding import Finding, Result
 from webhook.report.records import encoded, of_answer, of_finding, of_place
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
 
 _INDENT = "  "
+_LISTS = {"failed": Result.FAIL, "skipped": Result.SKIP, "errors": Result.ERROR}
 
 
 class Findings:
@@ -71,25 +72,29 @@ class Answers:
 
 
 class Cases:
-    """A test: `{"total", "passed", "failed": [{"id", "why"}]}`. It begins with the sums: failed cases are held."""
+    """A test: `{"total", "passed", "failed": [{"id", "why"}], "skipped", "errors"}`.
+
+    It begins with the sums: what is no pass is held.
+    """
 
     def __init__(self) -> None:
-        self._failed: list[dict[str, str]] = []
+        self._held: dict[Result, list[dict[str, str]]] = {Result.FAIL: [], Result.SKIP: [], Result.ERROR: []}
 
     def begin(self, _rules: Rules) -> Iterator[str]:
         """Nothing: the sums come first."""
         yield from ()
 
     def entry(self, entry: CaseResult) -> Iterator[str]:
-        """Hold a failed case."""
-        if entry.why:
-            self._failed.append({"id": entry.id, "why": entry.why})
+        """Hold a case that did not pass."""
+        if entry.result is not Result.PASS:
+            self._held[entry.result].append({"id": entry.id, "why": entry.why})
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
         """The whole document."""
-        sums: dict[str, Any] = {"total": totals.entries, "passed": totals.entries - totals.failures}
-        yield encoded({**sums, "failed": self._failed}, indent=2) + "\n"
+        sums: dict[str, Any] = {"total": totals.entries, "passed": totals.results[Result.PASS]}
+        lists = {name: self._held[result] for name, result in _LISTS.items()}
+        yield encoded({**sums, **lists}, indent=2) + "\n"
 
 
 def _indented(value: dict[str, Any], depth: int) -> str:

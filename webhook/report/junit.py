@@ -53,9 +53,10 @@ class _Held(Generic[Entry]):
         self._cases.append(self.case(entry))
         yield from ()
 
-    def end(self, _totals: Totals) -> Iterator[str]:
-        """The whole document."""
-        yield _document(self._cases)
+    def end(self, totals: Totals) -> Iterator[str]:
+        """The whole document; what could not be read is an error."""
+        unreadable = (_TestCase(each.file, "cannot be read", "error", str(each)) for each in totals.unreadable)
+        yield _document([*self._cases, *unreadable])
 
     def case(self, entry: Entry) -> _TestCase:
         """The entry as a test case."""
@@ -67,7 +68,7 @@ class Cases(_Held[CaseResult]):
 
     def case(self, entry: CaseResult) -> _TestCase:
         """A case of a suite is a test case as it is."""
-        return _TestCase(entry.suite, entry.id, "failure" if entry.why else "", entry.why)
+        return _TestCase(entry.suite, entry.id, _ELEMENTS.get(entry.result, ""), entry.why)
 
 
 class Answers(_Held[Answer]):
@@ -116,8 +117,5 @@ def _outcome(case: _TestCase) -> Element:
 
 
 def _sums(cases: Sequence[_TestCase]) -> dict[str, str]:
-    """Tests and failures always; errors and skipped where there are any."""
     counts = Counter(case.outcome for case in cases)
-    always = {"tests": str(len(cases)), "failures": str(counts["failure"])}
-    rest = {_SUMS[outcome]: str(counts[outcome]) for outcome in ("error", "skipped") if counts[outcome]}
-    return always | rest
+    return {"tests": str(len(cases)), **{name: str(counts[outcome]) for outcome, name in _SUMS.items()}}

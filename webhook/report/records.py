@@ -14,7 +14,7 @@ from webhook.decisions import Decision
 from webhook.problem import MissingObject, Problem
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
-from webhook.report.finding import Finding, Place
+from webhook.report.finding import Finding, Place, Result
 
 
 def encoded(value: JSON, **options: Any) -> str:
@@ -119,8 +119,14 @@ def _of_made(phase: Phase, made: Decision) -> dict[str, Any]:
 
 
 def of_case(case: CaseResult) -> dict[str, Any]:
-    """A case result: the suite, whether it passed, and why not."""
-    return {"suite": case.suite, "id": case.id, "passed": not case.why, "why": case.why}
+    """A case result: the suite, whether it passed, how else it went, and why."""
+    return {
+        "suite": case.suite,
+        "id": case.id,
+        "passed": case.result is Result.PASS,
+        "result": str(case.result),
+        "why": case.why,
+    }
 
 
 def of_place(place: Place) -> dict[str, Any]:

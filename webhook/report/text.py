@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from webhook import terminal
@@ -62,10 +63,12 @@ class Answers:
 
 
 class Cases:
-    """A line for each suite, each failure with its difference, and the sums."""
+    """A line for each suite, each failure with its difference, and the sums; why cases were skipped comes last."""
 
     def __init__(self) -> None:
         self._suite: list[CaseResult] = []
+        self._suites: Counter[bool] = Counter()
+        self._skipped: Counter[str] = Counter()
 
     def begin(self, _rules: Rules) -> Iterator[str]:
         """Nothing."""
@@ -74,15 +77,30 @@ class Cases:
     def entry(self, entry: CaseResult) -> Iterator[str]:
         """The suite before this one, once its last case is known."""
         if self._suite and self._suite[0].suite != entry.suite:
-            yield terminal.lines(_suite(self._suite))
-            self._suite = []
+            yield from self._told()
         self._suite.append(entry)
+        if entry.result is Result.SKIP:
+            self._skipped[entry.why] += 1
 
     def end(self, totals: Totals) -> Iterator[str]:
         """The last suite and the sums."""
-        passed = totals.entries - totals.failures
-        last = _suite(self._suite) if self._suite else ()
-        yield terminal.lines([*last, f"{counted(totals.entries, 'case')}: {passed} passed, {totals.failures} failed"])
+        yield from self._told()
+        yield terminal.lines(self._sums(totals))
+
+    def _told(self) -> Iterator[str]:
+        """The suite that is held."""
+        if self._suite:
+            self._suites[any(case.result is not Result.SKIP for case in self._suite)] += 1
+            yield terminal.lines(_suite(self._suite))
+        self._suite = []
+
+    def _sums(self, totals: Totals) -> Iterator[str]:
+        if self._skipped:
+            every = counted(self._suites.total(), "suite")
+            yield f"{every}: {self._suites[True]} run, {self._suites[False]} skipped"
+        yield f"{counted(totals.entries, 'case')}: {_outcomes(totals.results)}"
+        for why, count in self._skipped.most_common():
+            yield f"  skipped: {counted(count, 'case')}: {why}"
 
 
 def _lines(spoken: Sequence[Finding], totals: Totals) -> Iterator[str]:
@@ -167,9 +185,22 @@ def operation(change: Mapping[str, JSON]) -> str:
     return f"{shown} = {value if len(value) <= _VALUE_WIDTH else value[: _VALUE_WIDTH - 1] + '…'}"
 
 
+def _outcomes(results: Mapping[Result, int]) -> str:
+    """`2 passed, 1 failed`; what was skipped or has mistakes where there is any."""
+    always = [f"{results[Result.PASS]} passed", f"{results[Result.FAIL]} failed"]
+    skipped = [f"{results[Result.SKIP]} skipped"] * bool(results[Result.SKIP])
+    errors = [f"{results[Result.ERROR]} not readable"] * bool(results[Result.ERROR])
+    return ", ".join([*always, *skipped, *errors])
+
+
 def _suite(results: Sequence[CaseResult]) -> Iterator[str]:
-    failed = [result for result in results if result.why]
-    yield f"{results[0].suite}: {len(results) - len(failed)} of {len(results)} passed"
-    for result in failed:
-        yield f"  failed: {result.id}"
-        yield from (f"    {line}" for line in result.why.split("\n"))
+    counts = Counter(result.result for result in results)
+    run = counts[Result.PASS] + counts[Result.FAIL]
+    passed = [f"{counts[Result.PASS]} of {run} passed"] * bool(run)
+    skipped = [f"{counts[Result.SKIP]} skipped"] * bool(counts[Result.SKIP])
+    errors = [f"{counts[Result.ERROR]} not readable"] * bool(counts[Result.ERROR])
+    yield f"{results[0].suite}: {', '.join([*passed, *skipped, *errors])}"
+    for result in results:
+        if result.result is Result.FAIL:
+            yield f"  failed: {result.id}"
+            yield from (f"    {line}" for line in result.why.split("\n"))

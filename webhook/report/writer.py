@@ -30,8 +30,9 @@ class SkippedDocument:
 class Totals:
     """What is known in the end.
 
-    entries: objects that were audited, reviews that were answered, or cases that ran. failures: reviews that were
-    denied, or cases that failed. results: how many findings of each kind an audit made, every kind named.
+    entries: objects that were audited, reviews that were answered, or cases of suites. failures: reviews that were
+    denied, or cases that failed. results: how many findings an audit made, or cases a test has, of each kind, every
+    kind named. unreadable: what could not be read; a suite that could not is an entry instead.
     """
 
     entries: int = 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from webhook import yamlfile
 from webhook.admission.phases import Local, Outcome, PhaseName, run
@@ -14,31 +15,64 @@ from webhook.attributes import JSON, Attributes
 from webhook.cel.library.authorizer import Decisions
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.errors import ClaimgateError
+from webhook.errors import ClaimgateError, Problem
 from webhook.policy.load import Options, load_documents
 from webhook.policy.policy_set import PolicySet
 from webhook.report.case import CaseResult
+from webhook.report.finding import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One case. `mismatches` gives a readable text for everything that differs; () is a pass.
 
-    It may raise what reading the parts of the case raises: that is a failure of the case, with its text.
+    It may raise what reading the parts of the case raises: that is a failure of the case, with its text. `notes` says
+    what somebody who reads a pass should know.
     """
 
     id: str
     suite: str
     mismatches: Callable[[], Sequence[str]]
+    notes: Callable[[], Sequence[str]] = tuple
 
 
-def check(case: Case) -> CaseResult:
-    """Run one case."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A case that is not run, and why: the same reason has the same text in every suite."""
+
+    id: str
+    suite: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A case, or a whole suite, that cannot be run because of its mistakes."""
+
+    id: str
+    suite: str
+    problems: tuple[Problem, ...]
+
+
+Entry: TypeAlias = Case | Skipped | Unreadable
+"""What a suite holds."""
+
+
+def check(entry: Entry) -> CaseResult:
+    """Run one case, or say why it is not run."""
+    if isinstance(entry, Skipped):
+        return CaseResult(id=entry.id, suite=entry.suite, result=Result.SKIP, why=entry.why)
+    if isinstance(entry, Unreadable):
+        why = "\n".join(map(str, entry.problems))
+        return CaseResult(id=entry.id, suite=entry.suite, result=Result.ERROR, why=why)
+    notes: Sequence[str] = ()
     try:
-        why = "\n".join(case.mismatches())
+        why = "\n".join(entry.mismatches())
+        notes = entry.notes()
     except ClaimgateError as error:
         why = str(error) or "cannot be read"
-    return CaseResult(id=case.id, suite=case.suite, why=why)
+    result = Result.FAIL if why else Result.PASS
+    return CaseResult(id=entry.id, suite=entry.suite, result=result, why=why, notes=tuple(notes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,8 @@ def policy_and_binding(template: JSON, constraint: JSON, row: RowOf) -> Sequence
     if get(template, ("kind",)) == "ValidatingAdmissionPolicy":
         return template, constraint
     source = _source(template)
+    if source is None:
+        raise InputError(Problem(message=f"the template has no code for engine {_ENGINE}"))
     name = str(get(template, ("metadata", "name"), ""))
     kind = str(get(template, ("spec", "crd", "spec", "names", "kind"), ""))
     match = get(constraint, ("spec", "match"), {})
@@ -57,17 +59,22 @@ def policy_and_binding(template: JSON, constraint: JSON, row: RowOf) -> Sequence
     return policy, _binding(name, constraint, match)
 
 
-def _source(template: JSON) -> Mapping[str, Any]:
-    engines = []
+def other_engines(template: JSON) -> str:
+    """The languages of a ConstraintTemplate that has no CEL; "" of one that has, and of every other object."""
+    if get(template, ("kind",)) != "ConstraintTemplate" or _source(template) is not None:
+        return ""
+    engines = (str(code.get("engine")) for code in _codes(template))
+    return ", ".join(dict.fromkeys(engines)) or "Rego"
+
+
+def _source(template: JSON) -> Mapping[str, Any] | None:
+    """The CEL of a template."""
+    return next((code.get("source") or {} for code in _codes(template) if code.get("engine") == _ENGINE), None)
+
+
+def _codes(template: JSON) -> Iterator[Mapping[str, Any]]:
     for target in get(template, ("spec", "targets"), ()):
-        for code in target.get("code") or ():
-            engines.append(str(code.get("engine")))
-            if code.get("engine") == _ENGINE:
-                return code.get("source") or {}
-    named = ", ".join(engines) or "Rego"
-    raise InputError(
-        Problem(message=f"the template has no code for engine {_ENGINE}, found {named}; only CEL is evaluated")
-    )
+        yield from (code for code in target.get("code") or () if isinstance(code, dict))
 
 
 def _binding(policy: str, constraint: JSON, match: Mapping[str, Any]) -> JSON:

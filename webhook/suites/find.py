@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from webhook import yamlfile
 from webhook.errors import InputError, Problem
 from webhook.policy.load import Options
-from webhook.suites.case import Case
+from webhook.suites.case import Entry, Skipped
 from webhook.suites.files import Suite
 
-Reader: TypeAlias = Callable[[Suite, Options], Iterator[Case]]
+Reader: TypeAlias = Callable[[Suite, Options], Iterator[Entry]]
+
+_KYVERNO: Final = ".kyverno-test"
+"""Where policies of Kyverno keep their suites: a hidden folder."""
+_GATOR: Final = re.compile(rb"""^apiVersion: *["']?test\.gatekeeper\.sh/""", re.MULTILINE)
 
 
 def suites(named: Sequence[Path]) -> Iterator[Suite]:
@@ -29,24 +34,31 @@ def suites(named: Sequence[Path]) -> Iterator[Suite]:
             yield Suite(file=place, root=place.parent)
             continue
         for root, folders, names in os.walk(place):
-            folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
+            folders[:] = sorted(folder for folder in folders if not folder.startswith(".") or folder == _KYVERNO)
             files = (Path(root, name) for name in sorted(names))
             yield from (Suite(file=file, root=place) for file in files if _is_suite(file))
 
 
 def _is_suite(file: Path) -> bool:
-    if file.name == "suite.yaml":
+    """By name; gator's by what they say, since `gator verify` reads them whatever their name."""
+    if file.name in {"suite.yaml", "kyverno-test.yaml", "kyverno-test.yml"} or file.name.endswith("cases.jsonl"):
         return True
-    return file.name in {"kyverno-test.yaml", "kyverno-test.yml"} or file.name.endswith("cases.jsonl")
+    return file.suffix in {".yaml", ".yml"} and file.is_file() and _GATOR.search(file.read_bytes()) is not None
 
 
-def read(suite: Suite, how: Options) -> Iterator[Case]:
-    """The cases of a suite file.
+def read(suite: Suite, how: Options) -> Iterator[Entry]:
+    """The cases of a suite file, those that are not run too.
 
     Raises:
         InputError: the file is no suite, or has mistakes.
     """
-    return _reader(suite.file)(suite, how)
+    entries = iter(_reader(suite.file)(suite, how))
+    first = next(entries, None)
+    if first is None:
+        yield Skipped(id=str(suite.file), suite=str(suite.file), why="the file names no case")
+        return
+    yield first
+    yield from entries
 
 
 def is_own(suite: Suite) -> bool:

@@ -3,7 +3,7 @@
 A ConstraintTemplate with engine K8sNativeValidation and its constraint are what Gatekeeper itself makes of them: a
 ValidatingAdmissionPolicy with the constraint as its parameter (open-policy-agent/gatekeeper 3.23,
 pkg/drivers/k8scel/transform). `template` may also name a ValidatingAdmissionPolicy and `constraint` its binding. Rego
-is not evaluated: its cases fail and say so.
+is not evaluated: its cases are skipped.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from webhook.admission import fixtures
 from webhook.admission.phases import Outcome
 from webhook.attributes import JSON
 from webhook.errors import CallError, ClaimgateError, InputError, Problem
+from webhook.paths import FieldPath, render
 from webhook.policy.load import Options
-from webhook.suites.case import Case, Request, answer, compiled
-from webhook.suites.constraint import policy_and_binding
+from webhook.suites.case import Case, Entry, Request, Skipped, Unreadable, answer, compiled
+from webhook.suites.constraint import other_engines, policy_and_binding
 from webhook.suites.files import Suite
 from webhook.terminal import one_line
+from webhook.wording import shown
 
 
-def read(suite: Suite, how: Options) -> Iterator[Case]:
+def read(suite: Suite, how: Options) -> Iterator[Entry]:
     """The cases of one file.
 
     Raises:
@@ -36,22 +38,78 @@ def read(suite: Suite, how: Options) -> Iterator[Case]:
         if not isinstance(value, dict) or value.get("kind") != "Suite":
             line = document.position()[0]
             raise InputError(Problem(message="expected kind `Suite`", file=str(suite.file), line=line))
-        for test in value.get("tests") or ():
-            if not (value.get("skip") or test.get("skip")):
-                yield from _cases(test, suite, how)
+        for path, test in _listed(value, "tests", ()):
+            if isinstance(test, dict):
+                yield from _cases({**test, "skip": value.get("skip") or test.get("skip")}, path, document, suite, how)
+            else:
+                yield _mistaken(document, path, test, suite)
 
 
-def _cases(test: Mapping[str, Any], suite: Suite, how: Options) -> Iterator[Case]:
-    prefix = f"{suite.folder.name}/{test.get('name', '')}"
+def _listed(value: Mapping[str, Any], key: str, path: FieldPath) -> Iterator[tuple[FieldPath, JSON]]:
+    """The entries of a list with their paths; a value that is no list stands for its only entry."""
+    held = value.get(key) or ()
+    if not isinstance(held, list | tuple):
+        yield (*path, key), held
+        return
+    yield from (((*path, key, index), entry) for index, entry in enumerate(held))
+
+
+def _mistaken(document: yamlfile.Document, path: FieldPath, value: JSON, suite: Suite) -> Unreadable:
+    line, column = document.position(path)
+    message = f"expected a map, found `{shown(value)}`"
+    problem = Problem(message=message, file=str(suite.file), line=line, column=column, path=render(path))
+    return Unreadable(id=f"{suite.folder.name}/{render(path)}", suite=str(suite.file), problems=(problem,))
+
+
+def _cases(
+    test: Mapping[str, Any], path: FieldPath, document: yamlfile.Document, suite: Suite, how: Options
+) -> Iterator[Entry]:
+    prefix, file = f"{suite.folder.name}/{test.get('name', '')}", str(suite.file)
+    why = _left_out(test.get("skip")) or _not_evaluated(test, suite)
     if test.get("invalid"):
-        yield Case(id=f"{prefix}/invalid", suite=str(suite.file), mismatches=partial(_refused, test, suite, how))
-    for case in test.get("cases") or ():
-        if not case.get("skip"):
-            yield Case(
-                id=f"{prefix}/{case.get('name', '')}",
-                suite=str(suite.file),
-                mismatches=partial(_mismatches, test, case, suite, how),
-            )
+        name = f"{prefix}/invalid"
+        refused = Case(id=name, suite=file, mismatches=partial(_refused, test, suite, how))
+        yield Skipped(id=name, suite=file, why=why) if why else refused
+    for at, case in _listed(test, "cases", path):
+        if not isinstance(case, dict):
+            yield _mistaken(document, at, case, suite)
+            continue
+        name, reason = f"{prefix}/{case.get('name', '')}", why or _left_out(case.get("skip"))
+        yield Skipped(id=name, suite=file, why=reason) if reason else _case(name, test, case, suite, how)
+
+
+def _left_out(skip: Any) -> str:
+    """Why a suite skips a case itself: gator takes any text for a reason."""
+    if not skip:
+        return ""
+    return "the suite skips it" if skip is True else f"the suite skips it: {one_line(str(skip))}"
+
+
+def _not_evaluated(test: Mapping[str, Any], suite: Suite) -> str:
+    """Why none of the cases of a test can be run, "" where they can, or where running them says what is wrong."""
+    if test.get("expansion"):
+        return "expansion templates of Gatekeeper are not evaluated"
+    try:
+        engines = other_engines(_one(suite, test.get("template")))
+    except ClaimgateError:
+        return ""
+    return (
+        f"templates in {engines} are not evaluated, only those in CEL (engine K8sNativeValidation)" if engines else ""
+    )
+
+
+def _case(name: str, test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, how: Options) -> Case:
+    return Case(
+        id=name,
+        suite=str(suite.file),
+        mismatches=partial(_mismatches, test, case, suite, how),
+        notes=partial(_notes, case, suite),
+    )
+
+
+def _notes(case: Mapping[str, Any], suite: Suite) -> tuple[str, ...]:
+    note = fixtures.note(_one(suite, case.get("object")))
+    return (note,) if note else ()
 
 
 def _refused(test: Mapping[str, Any], suite: Suite, how: Options) -> tuple[str, ...]:
@@ -81,8 +139,6 @@ def _request(test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, how
 
 
 def _policies(test: Mapping[str, Any], suite: Suite, how: Options) -> Sequence[JSON]:
-    if test.get("expansion"):
-        raise InputError(Problem(message="gator expansion templates are not evaluated; expand the object in the suite"))
     template, constraint = _one(suite, test.get("template")), _one(suite, test.get("constraint"))
     return policy_and_binding(template, constraint, how.table.row)
 
@@ -115,5 +171,5 @@ def _differs(assertion: Mapping[str, Any], said: Sequence[str]) -> Iterator[str]
     is_met = {"yes": count > 0, "no": count == 0}.get(str(wanted), str(wanted) == str(count))
     if not is_met:
         about = f" with a message like `{pattern}`" if pattern else ""
-        shown = "".join(f"\n  + {one_line(message)}" for message in said) or " none"
-        yield f"violations{about}: expected {wanted}, found {count} of:{shown}"
+        every = "".join(f"\n  + {one_line(message)}" for message in said) or " none"
+        yield f"violations{about}: expected {wanted}, found {count} of:{every}"

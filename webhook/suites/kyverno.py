@@ -2,32 +2,32 @@
 
 Follows what `kyverno test` does with them (kyverno/kyverno 1.19, cmd/cli/kubectl-kyverno/commands/test): a policy
 without a binding applies everywhere, namespaces have the labels of the values file, `fail` is a denial, `skip` a policy
-that does not match, and a mutation is compared with patchedResources. Results of kyverno's own kinds are left out.
+that does not match, and a mutation is compared with patchedResources. Results of kyverno's own kinds are skipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import Any, TypeAlias
 
 from webhook import yamlfile
 from webhook.admission.envelope import review
 from webhook.admission.fixtures import attributes_of_object
 from webhook.attributes import JSON, Operation, UserInfo
 from webhook.errors import CallError, InputError, Problem
-from webhook.paths import get
+from webhook.paths import FieldPath, get, render
 from webhook.policy.load import Options
 from webhook.suites import cases
-from webhook.suites.case import Case
+from webhook.suites.case import Case, Entry, Skipped, Unreadable
 from webhook.suites.files import Suite
+from webhook.wording import shown
 
 _GROUP = "admissionregistration.k8s.io"
-_NATIVE = {
-    "ValidatingAdmissionPolicy": "isValidatingAdmissionPolicy",
-    "MutatingAdmissionPolicy": "isMutatingAdmissionPolicy",
-}
+_NATIVE = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
+_OWN = "ClusterPolicy or Policy"
+"""What a result without a flag is about where its policy cannot be found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,21 +42,80 @@ class _Files:
     user: UserInfo
 
 
-def read(suite: Suite, how: Options) -> Iterator[Case]:
+_Lazy: TypeAlias = Callable[[], _Files]
+"""The files are read for the first case that needs them."""
+
+
+def read(suite: Suite, how: Options) -> Iterator[Entry]:
     """The cases of one file: one for each result and resource.
 
     Raises:
-        InputError: the file, or one that it names, cannot be read.
+        InputError: the file cannot be read.
     """
     file = suite.file
     for document in yamlfile.read(file):
         test = document.value
         if not isinstance(test, dict) or test.get("kind") != "Test":
             raise InputError(Problem(message="expected kind `Test`", file=str(file), line=document.position()[0]))
-        files = _files(test, suite)
-        for result in test.get("results") or ():
-            if any(result.get(flag) for flag in _NATIVE.values()):
-                yield from _cases(result, files, how)
+        files = cache(partial(_files, test, suite))
+        for index, result in enumerate(test.get("results") or ()):
+            path = ("results", index)
+            if mistake := _mistake(result):
+                yield _unreadable(document, path, mistake, suite)
+            else:
+                yield from _entries(result, suite, files, how)
+
+
+def _mistake(result: JSON) -> str:
+    """What a result cannot do without."""
+    if not isinstance(result, dict):
+        return f"expected a map, found `{shown(result)}`"
+    lacking = [key for key in ("policy", "result") if not isinstance(result.get(key), str)]
+    return f"a result needs {' and '.join(lacking)}" if lacking else ""
+
+
+def _unreadable(document: yamlfile.Document, path: FieldPath, message: str, suite: Suite) -> Unreadable:
+    line, column = document.position(path)
+    problem = Problem(message=message, file=str(suite.file), line=line, column=column, path=render(path))
+    return Unreadable(id=f"{suite.folder.name}/{render(path)}", suite=str(suite.file), problems=(problem,))
+
+
+def _entries(result: Mapping[str, Any], suite: Suite, files: _Lazy, how: Options) -> Iterator[Entry]:
+    """One case for each resource of a result, whether it is run or not."""
+    kind = _kind(result, files)
+    why = f"policies of kind {kind} are not evaluated, only {' and '.join(_NATIVE)}" if kind not in _NATIVE else ""
+    for name in _wanted(result, files):
+        case = f"{suite.folder.name}/{result['policy']}/{result.get('kind', '*')}/{name}/{result['result']}"
+        mismatches = partial(_mismatches, result, name, files, how)
+        runs = Case(id=case, suite=str(suite.file), mismatches=mismatches)
+        yield Skipped(id=case, suite=str(suite.file), why=why) if why else runs
+
+
+def _kind(result: Mapping[str, Any], files: _Lazy) -> str:
+    """The kind of the policy: a flag such as `isValidatingPolicy` names it, else the policy itself."""
+    flags = [key for key, value in result.items() if key.startswith("is") and value is True]
+    if flags:
+        return str(flags[0]).removeprefix("is")
+    name = result["policy"].rpartition("/")[2]
+    try:
+        kinds = (str(one.get("kind")) for one in files().policies if _name(one) == name and not _is_binding(one))
+        return next(kinds, _OWN)
+    except InputError:  # of policies at addresses in the net, for one
+        return _OWN
+
+
+def _is_binding(policy: JSON) -> bool:
+    return str(policy.get("kind", "")).endswith("Binding")
+
+
+def _wanted(result: Mapping[str, Any], files: _Lazy) -> Sequence[str]:
+    """The names of the resources: those of the result, or all of its kind; one case says so where there are none."""
+    if result.get("resources"):
+        return [str(name) for name in result["resources"]]
+    try:
+        return [_name(one) for one in files().resources if _is(one, result.get("kind"))] or ["*"]
+    except InputError:
+        return ["*"]
 
 
 def _files(test: Mapping[str, Any], suite: Suite) -> _Files:
@@ -79,16 +138,6 @@ def _named(test: Mapping[str, Any], key: str, suite: Suite) -> tuple[JSON, ...]:
     return suite.objects([names] if isinstance(names, str) else names)
 
 
-def _cases(result: Mapping[str, Any], files: _Files, how: Options) -> Iterator[Case]:
-    wanted = result.get("resources") or [_name(one) for one in files.resources if _is(one, result.get("kind"))]
-    for name in wanted:
-        yield Case(
-            id=f"{files.suite.folder.name}/{result['policy']}/{result.get('kind', '*')}/{name}/{result['result']}",
-            suite=str(files.suite.file),
-            mismatches=partial(_mismatches, result, str(name), files, how),
-        )
-
-
 def _is(resource: JSON, kind: str | None) -> bool:
     return isinstance(resource, dict) and kind in (None, resource.get("kind"))
 
@@ -106,7 +155,8 @@ def _find(resources: Sequence[JSON], kind: str | None, name: str) -> JSON:
     raise InputError(Problem(message=f"no {kind or 'resource'} named `{name}` in the files of the test"))
 
 
-def _mismatches(result: Mapping[str, Any], name: str, files: _Files, how: Options) -> tuple[str, ...]:
+def _mismatches(result: Mapping[str, Any], name: str, lazy: _Lazy, how: Options) -> tuple[str, ...]:
+    files = lazy()
     resource = _find(files.resources, result.get("kind"), name)
     operation = str(result.get("operation") or "CREATE").upper()
     try:

@@ -5,7 +5,7 @@ A suite runs only the policies of its own folder. Fields: the models below; a na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import cache, partial
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from webhook.model_errors import complaint
 from webhook.paths import FieldPath, render
 from webhook.policy.load import Options, load
 from webhook.policy.policy_set import PolicySet
-from webhook.suites.case import Case, Request, answer
+from webhook.suites.case import Case, Entry, Request, Unreadable, answer
 from webhook.suites.expectation import Expectation
 from webhook.suites.files import Suite
 from webhook.wording import counted
@@ -84,22 +84,31 @@ class CaseModel(_Model):
 class SuiteModel(_Model):
     """The file."""
 
-    cases: list[CaseModel] = Field(min_length=1)
+    cases: list[Any] = Field(min_length=1)
 
 
-def read(suite: Suite, how: Options) -> Iterator[Case]:
-    """The cases of one suite file.
+def read(suite: Suite, how: Options) -> Iterator[Entry]:
+    """The cases of one suite file; one with mistakes leaves the others alone.
 
     Raises:
-        InputError: every mistake of the file, with line and column.
+        InputError: every mistake of the file, with line and column, where it has no list of cases.
     """
     policies = cache(lambda: load([suite.policies()], how))
-    for case in cases(suite):
+    for case in _entries(suite):
+        if isinstance(case, Unreadable):
+            yield case
+            continue
         yield Case(
             id=f"{suite.folder.name}/{case.name}",
             suite=str(suite.file),
             mismatches=partial(_mismatches, case, suite, policies, how),
+            notes=partial(_notes, case, suite),
         )
+
+
+def _notes(case: CaseModel, suite: Suite) -> tuple[str, ...]:
+    note = fixtures.note(_one(case.subject, suite))
+    return (note,) if note else ()
 
 
 def cases(suite: Suite) -> Iterator[CaseModel]:
@@ -108,30 +117,57 @@ def cases(suite: Suite) -> Iterator[CaseModel]:
     Raises:
         InputError: every mistake of the file, with line and column.
     """
-    file = suite.file
-    documents = yamlfile.read(file)
+    for entry in _entries(suite):
+        if isinstance(entry, Unreadable):
+            raise InputError(*entry.problems)
+        yield entry
+
+
+def _entries(suite: Suite) -> Iterator[CaseModel | Unreadable]:
+    """Each case, or what is wrong with it."""
+    documents = yamlfile.read(suite.file)
     if len(documents) != 1:
-        raise InputError(Problem(message=f"expected one document with cases, found {len(documents)}", file=str(file)))
+        message = f"expected one document with cases, found {len(documents)}"
+        raise InputError(Problem(message=message, file=str(suite.file)))
     seen: set[str] = set()
-    for index, case in enumerate(_validated(documents[0]).cases):
-        if case.name in seen:
-            line, column = documents[0].position(("cases", index, "name"))
-            text = f"two cases have the name `{case.name}`; give each case another name"
-            raise InputError(Problem(message=text, file=str(file), line=line, column=column))
-        seen.add(case.name)
-        yield case
+    for index, raw in enumerate(_listed(documents[0])):
+        case = _validated(raw, index, documents[0], seen)
+        if isinstance(case, CaseModel):
+            seen.add(case.name)
+            yield case
+        else:
+            name = raw.get("name") if isinstance(raw, dict) else None
+            id_ = f"{suite.folder.name}/{name or f'cases[{index}]'}"
+            yield Unreadable(id=id_, suite=str(suite.file), problems=case)
 
 
-def _validated(document: yamlfile.Document) -> SuiteModel:
+def _listed(document: yamlfile.Document) -> Sequence[JSON]:
+    """The cases as they are written, of a file that is a suite."""
     try:
-        model = SuiteModel.model_validate(document.value)
+        return SuiteModel.model_validate(document.value).cases
     except ValidationError as error:
-        mistakes = error.errors()
-        raise InputError(*(_problem(document, each["loc"], complaint(each)) for each in mistakes)) from None
-    if lacking := [index for index, case in enumerate(model.cases) if case.subject is None]:
-        wanted = "is required; a DELETE may have oldInput instead"
-        raise InputError(*(_problem(document, ("cases", index, "input"), wanted) for index in lacking))
-    return model
+        raise InputError(*_complaints(document, (), error)) from None
+
+
+def _validated(
+    raw: JSON, index: int, document: yamlfile.Document, seen: Container[str]
+) -> CaseModel | tuple[Problem, ...]:
+    """One case, or its mistakes."""
+    path = ("cases", index)
+    try:
+        case = CaseModel.model_validate(raw)
+    except ValidationError as error:
+        return tuple(_complaints(document, path, error))
+    if case.subject is None:
+        return (_problem(document, (*path, "input"), "is required; a DELETE may have oldInput instead"),)
+    if case.name in seen:
+        text = f"two cases have the name `{case.name}`; give each case another name"
+        return (_problem(document, (*path, "name"), text),)
+    return case
+
+
+def _complaints(document: yamlfile.Document, path: FieldPath, error: ValidationError) -> Iterator[Problem]:
+    return (_problem(document, (*path, *each["loc"]), complaint(each)) for each in error.errors())
 
 
 def _problem(document: yamlfile.Document, path: FieldPath, message: str) -> Problem:

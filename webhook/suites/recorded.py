@@ -11,24 +11,25 @@ from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
 from webhook.policy.load import Options
 from webhook.suites import cases
-from webhook.suites.case import Case
+from webhook.suites.case import Case, Entry, Unreadable
 from webhook.suites.files import Suite
 
 _NEEDED = ("id", "policies", "expect")
 
 
-def read(suite: Suite, how: Options) -> Iterator[Case]:
-    """The cases of one file.
-
-    Raises:
-        InputError: a line that is no case.
-    """
+def read(suite: Suite, how: Options) -> Iterator[Entry]:
+    """The cases of one file; a line that is no case leaves the others alone."""
     file = suite.file
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-        if line.strip():
+        if not line.strip():
+            continue
+        try:
             value = _value(line, file, number)
-            mismatches = partial(cases.mismatches, cases.Case(value), how)
-            yield Case(id=str(value["id"]), suite=str(file), mismatches=mismatches)
+        except InputError as error:
+            yield Unreadable(id=f"{file.name}:{number}", suite=str(file), problems=error.problems)
+            continue
+        mismatches = partial(cases.mismatches, cases.Case(value), how)
+        yield Case(id=str(value["id"]), suite=str(file), mismatches=mismatches)
 
 
 def _value(line: str, file: Path, number: int) -> JSON:
