@@ -26,7 +26,7 @@ FLEET = {
         "ships": [{"name": "s", "pod": {"spec": {"containers": [CONTAINER], "resourceClaims": [{"name": "gpu"}]}}}]
     },
 }
-FOUND = "spec.ships[0].pod.spec.resourceClaims[0]: claim `gpu` names no source"
+FOUND = "spec.ships[0].pod.spec.resourceClaims[0]: claim `gpu` must set resourceClaimName or resourceClaimTemplateName"
 
 
 @pytest.fixture

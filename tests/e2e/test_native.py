@@ -56,8 +56,9 @@ def server(tmp_path_factory):
 @pytest.mark.parametrize("index", range(3), ids=["one template", "under names", "in a list"])
 def test_custom_resources_are_denied(server, index):
     where, obj = customs(BAD)[index]
-    assert f"{where}.spec.resourceClaims[0]: claim `gpu` names both a claim, `a`, and a template, `b`" in refusal(
-        server, obj
+    assert (
+        f"{where}.spec.resourceClaims[0]: claim `gpu` must not set both resourceClaimName `a` and resourceClaimTemplateName `b`"
+        in refusal(server, obj)
     )
     server.apply(customs(GOOD)[index][1])
     server.kubectl("label", obj["kind"].lower(), obj["metadata"]["name"], "a=b")

@@ -62,6 +62,22 @@ def test_an_error_names_the_template_too():
     assert found.message.startswith("spec.template: expression 'object.spec.x == 1' resulted in error: no such key")
 
 
+def test_patches_of_a_runtime_are_asked_where_a_policy_wants_them():
+    node = {"name": "node", "template": {"spec": {"template": {"spec": {"hostNetwork": True}}}}}
+    patch = {"manager": "m", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [node]}}}}
+    train_job = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "t", "namespace": "team"},
+        "spec": {"runtimeRef": {"name": "r"}, "runtimePatches": [patch]},
+    }
+    assert decide(policies(validating(DENIED, annotations=EXPAND)), request(train_job)) == ()
+    found = policies(validating(DENIED, annotations={"expand": "pods, patches"}))
+    (decision,) = decide(found, request(train_job))
+    place = "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template.spec"
+    assert decision.path == f"{place}.hostNetwork"
+
+
 def test_a_pod_itself_is_asked_once():
     found = decide(policies(validating(DENIED, annotations=EXPAND)), request(pod(hostNetwork=True)))
     assert [decision.path for decision in found] == ["spec.hostNetwork"]

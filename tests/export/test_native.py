@@ -68,7 +68,7 @@ BAD = [
         "ephemeralContainers": [{"resources": {"claims": [{"name": "g"}]}}],
     },
     {"containers": None, "initContainers": None, "resourceClaims": None},
-    {"containers": [{"name": "c", "resources": {"limits": None, "claims": None}}], "resourceClaims": [None]},
+    {"containers": [{"name": "c", "resources": {"limits": None, "claims": None}}], "resourceClaims": [{}]},
 ]
 
 
@@ -125,6 +125,30 @@ def test_every_kind_gives_the_same(row, version, rule, pairs):
             update = request(obj, "UPDATE", stored)
             assert_same(said(before, update), said(after, update), name, several=True)
     assert spoke
+
+
+@pytest.mark.parametrize("name", ["runtimePatches", "podSpecOverrides"])
+def test_patches_of_a_runtime_give_the_same(name, pairs):
+    bad = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "a"}, {"name": "nic"}]}
+    good = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "a"}]}
+
+    def train_job(*specs):
+        jobs = [{"name": "n", "template": {"spec": {"template": {"spec": each}}}} for each in specs]
+        runtime = {"template": {"spec": {"replicatedJobs": [None, *jobs]}}}
+        held = list(specs) if name == "podSpecOverrides" else [{"manager": "m"}, {"trainingRuntimeSpec": runtime}]
+        metadata = {"name": "t", "namespace": "team"}
+        return {
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "TrainJob",
+            "metadata": metadata,
+            "spec": {name: held},
+        }
+
+    before, after = pairs["claims-exactly-one"]
+    assert said(after, request(train_job(good, good))) == said(before, request(train_job(good, good))) == Counter()
+    assert said(after, request(train_job(good, bad))) == said(before, request(train_job(good, bad)))
+    assert said(after, request(train_job(good, bad))).total() == 1
+    assert said(after, request(train_job(good, bad), "UPDATE", train_job(good, bad))) == Counter()
 
 
 def assert_same(expected, found, name, *, several):

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from webhook import paths
-from webhook.workloads.podsets import fragments, podsets
+from webhook.workloads.podsets import fragments, patches, podsets
 from webhook.workloads.rows import Factor, PodSetRule, Row
 from webhook.workloads.table import Table, load
 
@@ -338,6 +338,10 @@ def test_fragments_are_partial_templates() -> None:
     shards = workload("sandbox.opensandbox.io/v1alpha1", "BatchSandbox", shardPatches=[{"spec": {}}, None, "x"])
     assert [paths.render(f.path) for f in fragments(shards, TABLE)] == ["spec.shardPatches[0]"]
     assert fragments({"kind": "ConfigMap"}, TABLE) == ()
+    assert [(each.path, each.template, each.is_patch) for each in patches(job, TABLE)] == [
+        (fragment.path, fragment.template, True)
+    ]
+    assert patches(shards, TABLE) == ()
 
 
 def test_old_overrides_are_bare_pod_specs() -> None:

@@ -3,16 +3,17 @@
 With `expand: objects` it speaks about the objects inside the request's too: what an AppWrapper wraps, the TrainJob of
 an OptimizationJob. They have the request's namespace and operation, and what is said about them is re-rooted likewise.
 A template becomes a virtual Pod with the request's namespace; the operations and selectors of the Pod rule carry over.
-With `resources` among the words of `expand`, it is asked about the object itself where that has resources outside its
-templates, too. What is not of the types of its kind, an object or a template, is shown to policies about types alone.
-What is said about the virtual Pod is re-rooted to the object: messages get the template's path, mutations go back into
-the template. Knows the workload table, no expressions.
+With `patches`, too, so does what a TrainJob lays over the templates of its runtime; with `resources`, it is asked about
+the object itself where that has resources outside its templates. What is not of the types of its kind is shown to
+policies about types alone. What is said about the virtual Pod is re-rooted to the object: messages get the template's
+path, mutations go back into the template. Knows the workload table, no expressions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from webhook import paths
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
@@ -25,11 +26,13 @@ from webhook.policy.matching import Criteria, Match, matches
 from webhook.problem import Problem
 from webhook.schema import Decoded, Mismatch
 from webhook.workloads.embedded import Embedded, embedded
-from webhook.workloads.podsets import PodSet, podsets
+from webhook.workloads.podsets import PodSet, patches, podsets
 from webhook.workloads.resource_fields import has_resources
+from webhook.workloads.table import Table
 
 POD = GroupVersionKind("", "v1", "Pod")
 PODS = GroupVersionResource("", "v1", "pods")
+_Listed: TypeAlias = Callable[[JSON, Table, Deadline], tuple[PodSet, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,8 @@ def targets(policy: Policy, context: RequestContext) -> tuple[Target, ...]:
         BudgetExceeded: the time is up.
 
     """
-    key = (id(policy.criteria), policy.expands, policy.enters, policy.reads_resources, policy.judges_types)
+    words = (policy.expands, policy.reads_patches, policy.enters, policy.reads_resources)
+    key = (id(policy.criteria), *words, policy.judges_types)
     known: tuple[Target, ...] | None = context.matched.get(key)
     if known is None:
         known = context.matched[key] = tuple(_asked(policy, context))
@@ -142,6 +146,8 @@ def _inside(policy: Policy, context: RequestContext) -> tuple[Target, ...]:
         inside = (replace(whole, criteria_attributes=_as_pod(context.attributes)),)
     if policy.expands:
         inside += _virtual(context)
+    if policy.reads_patches:
+        inside += _patches(context)
     if policy.enters:
         inside += _entered(context)
     return inside
@@ -179,12 +185,21 @@ def _virtual(context: RequestContext) -> tuple[Target, ...]:
     if context.attributes.kind == POD:
         return ()
     if not isinstance(context.virtual, tuple):
-        pairs = [(podset, old) for podset, old in context.deadline.paced(_pairs(context)) if podset.path]
-        made = _typed(context).templates([podset for podset, _ in pairs])
-        context.virtual = tuple(
-            _target(podset, template, old, context) for (podset, old), template in zip(pairs, made, strict=True)
-        )
+        context.virtual = _virtual_pods(podsets, context)
     return context.virtual
+
+
+def _patches(context: RequestContext) -> tuple[Target, ...]:
+    """What the request lays over templates of other objects as virtual Pods; the same values for every policy."""
+    if not isinstance(context.patches, tuple):
+        context.patches = _virtual_pods(patches, context)
+    return context.patches
+
+
+def _virtual_pods(listed: _Listed, context: RequestContext) -> tuple[Target, ...]:
+    pairs = [(podset, old) for podset, old in context.deadline.paced(_pairs(listed, context)) if podset.path]
+    made = _typed(context).templates([podset for podset, _ in pairs])
+    return tuple(_target(podset, template, old, context) for (podset, old), template in zip(pairs, made, strict=True))
 
 
 def _as_pod(attributes: Attributes) -> Attributes:
@@ -228,10 +243,8 @@ def _inner(inner: Embedded, before: Embedded | None, context: RequestContext) ->
     """One object inside the request's own, as if it were sent itself."""
     attributes = context.attributes
     group, version = inner.row.group, str(inner.object["apiVersion"]).rpartition("/")[2]
-    kind, resource = (
-        GroupVersionKind(group, version, inner.row.kind),
-        GroupVersionResource(group, version, inner.row.resource),
-    )
+    kind = GroupVersionKind(group, version, inner.row.kind)
+    resource = GroupVersionResource(group, version, inner.row.resource)
     written = _placed(inner.object, attributes) if attributes.object is not None else None
     old = _placed(before.object, attributes) if before is not None else None
     virtual = replace(attributes, kind=kind, resource=resource, request_kind=kind, request_resource=resource)
@@ -281,15 +294,15 @@ def _in_version(obj: JSON, match: Match) -> JSON:
     return {**obj, "apiVersion": match.kind.api_version}
 
 
-def _pairs(context: RequestContext) -> Iterator[tuple[PodSet, PodSet | None]]:
-    """The templates of the object with those of the same name in the old object; on DELETE those of the old one."""
+def _pairs(listed: _Listed, context: RequestContext) -> Iterator[tuple[PodSet, PodSet | None]]:
+    """The templates or patches of the object with those of their names in the old one; on DELETE the old ones."""
     attributes, table, until = context.attributes, context.table, context.deadline
-    old = podsets(attributes.old_object, table, until) if attributes.old_object else ()
+    old = listed(attributes.old_object, table, until) if attributes.old_object else ()
     before = {podset.name: podset for podset in old}
     if attributes.object is None:
         yield from ((podset, podset) for podset in before.values())
         return
-    for podset in podsets(attributes.object, table, until):
+    for podset in listed(attributes.object, table, until):
         yield podset, before.get(podset.name)
 
 

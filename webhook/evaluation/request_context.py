@@ -74,10 +74,10 @@ class RequestContext:
     """Everything around one request that its policies may ask about.
 
     Made once per review and shared by its policies; `namespace` and the labels are looked up once. `sent` is the
-    request taken as what it is; `typed`, `whole`, `virtual`, `entered` and `matched` are for expansion.py, which keeps
-    the decoded objects, the request's own, its pod templates and the objects inside it there, and by which criteria
-    they were matched (by `id`: policies outlive a request); `inputs` are the targets whose objects are not as they were
-    written, by `id` of the object. `undecoded` are targets that no policy was asked about
+    request taken as what it is; `typed`, `whole`, `virtual`, `patches`, `entered` and `matched` are for expansion.py,
+    which keeps the decoded objects, the request's own, its pod templates and patches and the objects inside it there,
+    and by which criteria they were matched (by `id`: policies outlive a request); `inputs` are the targets whose
+    objects are not as they were written, by `id` of the object. `undecoded` are targets that no policy was asked about
     because they are not of their type, each with the first policy that was not, `judged` those that a policy about
     types was asked about. `asked` is for activation.py, which keeps there what conditions have said, `params` for
     params.py.
@@ -93,6 +93,7 @@ class RequestContext:
     sent: Match = field(init=False)
     whole: object = None
     virtual: object = None
+    patches: object = None
     entered: object = None
     typed: object = None
     inputs: dict[int, TypedObject] = field(default_factory=dict)
@@ -191,6 +192,7 @@ class RequestContext:
                 assumptions=assumed,
                 pods=podset.pods if podset else 1,
                 template_of=self.attributes.kind if podset else None,
+                is_patch=podset is not None and podset.is_patch,
                 registry=self.registry,
                 mismatches=given.mismatches if given else (),
                 omitted=frozenset(given.omitted) if given else frozenset(),

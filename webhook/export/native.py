@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import get_args
 
 from webhook.attributes import JSON
 from webhook.cel import compiled_engine
@@ -19,7 +20,8 @@ from webhook.export.native_spec import Unrewritable
 from webhook.manifests.annotations import PREFIX, spelled_out
 from webhook.manifests.models import parse
 from webhook.policy.compile import compile_policy
-from webhook.workloads.rows import Row
+from webhook.workloads.podsets import OF_RUNTIME
+from webhook.workloads.rows import Embeds, PodSetRule, Row
 from webhook.workloads.table import Table
 
 _EVERY = ("CREATE", "UPDATE", "DELETE")
@@ -61,6 +63,7 @@ def rewrite(policy: JSON, bindings: Sequence[JSON], table: Table, version: Versi
     for each in (spec["matchConstraints"], *(_resources(binding) for binding in bindings)):
         if any((each.get("objectSelector") or {}).values()):
             raise Unrewritable(_SELECTS)
+    table = _with_patches(table) if _reads_patches(policy) else table
     deletes = any("DELETE" in _operations(rule) for rule in _pod_rules(spec["matchConstraints"], "resourceRules"))
     original = nativespec.original(spec, version, deletes=deletes)
     made, left_out = [_plain(policy), *bindings], list(_unknowable(table))
@@ -70,6 +73,21 @@ def rewrite(policy: JSON, bindings: Sequence[JSON], table: Table, version: Versi
         except Unrewritable as error:
             left_out.append((tuple(map(_resource, group.rows)), str(error)))
     return Native(tuple(made), tuple(left_out))
+
+
+def _reads_patches(policy: JSON) -> bool:
+    return "patches" in policy["metadata"].get("annotations", {}).get(f"{PREFIX}expand", "")
+
+
+def _with_patches(table: Table) -> Table:
+    """The table with what is laid over the templates of a runtime as pod sets, whole templates and PodSpecs apart."""
+    made = [
+        replace(row, podSets=tuple(PodSetRule(template=each.template, embeds=embeds) for each in laid))
+        for row in table.rows
+        for embeds in get_args(Embeds)
+        if (laid := [each for each in row.fragments if each.of == OF_RUNTIME and each.embeds == embeds])
+    ]
+    return Table((*table.rows, *made))
 
 
 def _plain(policy: JSON) -> JSON:

@@ -48,6 +48,7 @@ class Original:
     """A policy's spec with its expressions read.
 
     uses_old: some expression reads `oldObject`. names_namespace: some may read the namespace in a Pod's metadata.
+    drops_nulls: the version has what it takes to leave out fields that are null.
     """
 
     spec: JSON
@@ -55,12 +56,17 @@ class Original:
     names: Names
     uses_old: bool
     names_namespace: bool
+    drops_nulls: bool
     deletes: bool
 
     @property
     def subject(self) -> str:
         """The object that holds the templates: on DELETE the old one."""
         return "dyn(object == null ? oldObject : object)" if self.deletes else "dyn(object)"
+
+    def pod(self, template: str, *, bare: bool) -> str:
+        """The virtual Pod of a template, with what the policy may read of it."""
+        return templates.pod(template, bare=bare, named=self.names_namespace, drops_nulls=self.drops_nulls)
 
 
 def original(spec: JSON, version: tuple[int, int], *, deletes: bool) -> Original:
@@ -85,6 +91,7 @@ def original(spec: JSON, version: tuple[int, int], *, deletes: bool) -> Original
         names=_names(taken | _GLOBALS, spec),
         uses_old="oldObject" in taken,
         names_namespace=any(map(_may_read_namespace, trees)),
+        drops_nulls=environment.has_macro("transformMap", 4, member=True),
         deletes=deletes,
     )
 
@@ -187,7 +194,7 @@ def one(policy: Original, rule: PodSetRule) -> JSON:
 
 def _virtual(policy: Original, rule: PodSetRule, value: str) -> str:
     """The virtual Pod in an object, null where the object has not the template."""
-    pod = templates.pod("t", bare=rule.embeds == "podSpec", named=policy.names_namespace)
+    pod = policy.pod("t", bare=rule.embeds == "podSpec")
     return f"{templates.exists(value, rule)} ? [{templates.field(value, rule.template)}].map(t, {pod})[0] : dyn(null)"
 
 
@@ -231,13 +238,13 @@ class _Several:
     def _listed(self, rows: Sequence[Row]) -> str:
         """A list of maps with `at`, `pod` and `old`, one for each template."""
         policy, bare = self._policy, self._embeds == "podSpec"
-        pod = templates.pod("e.template", bare=bare, named=policy.names_namespace)
+        pod = policy.pod("e.template", bare=bare)
         now = f"object == null ? dyn(null) : {pod}" if policy.deletes else pod
         listed = templates.all_of(policy.subject, rows)
         if not policy.uses_old:
             return f'{listed}.map(e, {{"at": dyn(e.at), "pod": {now}}})'
         same = "before.filter(b, b.name == e.name)"
-        last = templates.pod("l[l.size() - 1].template", bare=bare, named=policy.names_namespace)
+        last = policy.pod("l[l.size() - 1].template", bare=bare)
         old = f"[{same}].map(l, l.size() == 0 ? dyn(null) : {last})[0]"
         entry = f'{{"at": dyn(e.at), "pod": {now}, "old": {old}}}'
         return f"[{templates.all_of('dyn(oldObject)', rows)}].map(before, {listed}.map(e, {entry}))[0]"

@@ -1,13 +1,14 @@
 """Where the pod templates of a kind stand, as CEL: values that find them and make of each what expansion makes of it.
 
-The virtual Pod of expansion.py, written for the API server: null at any level is nothing, a template is a map, and its
-metadata has the request's namespace unless it names one. Texts of expressions; knows no policies.
+The virtual Pod of expansion.py, written for the API server: null is nothing down to the fields of a PodSpec, a template
+is a map, and its metadata has the request's namespace unless it names one. Texts of expressions; knows no policies.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from webhook.cel.syntax.text import text
 from webhook.workloads.rows import PodSetRule, Row
@@ -24,6 +25,7 @@ _NAMED = (
     '{k: k == "namespace" ? dyn(request.namespace) : dyn(m[k])}))'
 )
 """Metadata `m` with the request's namespace, unless it has one."""
+_WITHOUT_NULLS = ".transformMap(k, v, v != null, v)"
 _BEFORE_OTHERS = ("; ", ", ", "likewise ")
 """What stands before a further path in a message that names several."""
 PATH = rf"^({_ROOT}({_STEP}*:|{_STEP}+)|{_INDEXED})(\s|$)"
@@ -53,9 +55,17 @@ def _is_set(value: str, path: str) -> str:
     return f"{field(value, path)} != null && {field(value, path)} != false"
 
 
-def pod(template: str, *, bare: bool, named: bool) -> str:
-    """The virtual Pod of a template. `named`: somebody may ask for the namespace in its metadata."""
-    spec = f"dyn({template})" if bare else f"dyn({_map(template, 'spec')})"
+def pod(template: str, *, bare: bool, named: bool, drops_nulls: bool) -> str:
+    """The virtual Pod of a template.
+
+    Args:
+        template: an expression.
+        bare: the template is a PodSpec.
+        named: somebody may ask for the namespace in its metadata.
+        drops_nulls: the cluster's version can leave out the fields of the PodSpec that are null.
+
+    """
+    spec = f"dyn({template if bare else _map(template, 'spec')}{_WITHOUT_NULLS if drops_nulls else ''})"
     metadata = "{}" if bare else _map(template, "metadata")
     if named:
         metadata = f"[dyn({metadata})].map(m, {_NAMED})[0]"
@@ -87,6 +97,8 @@ def _places(value: str, rule: PodSetRule) -> str:
         guards = " && ".join(_guards("o", rule))
         return f"[{value}]{f'.filter(o, {guards})' if guards else ''}.map(o, {entry})"
     before, after = rule.template[: each.start()], rule.template[each.end() :].lstrip(".")
+    if _EACH.search(after):
+        return _nested(value, before, replace(rule, template=after))
     listed, rest = f"{value}{_steps(before)}", text(f".{after}") if after else '""'
     template = field("e", after)
     some = "".join(f"{guard}, " for guard in [" && ".join(_guards("e", rule))] if guard)
@@ -97,6 +109,13 @@ def _places(value: str, rule: PodSetRule) -> str:
     key = f'(string(i).matches({text(_KEY)}) ? "." + string(i) : "[\\"" + string(i) + "\\"]")'
     entry = _entry(f"{text(before)} + {key} + {rest}", _own(rule, "string(i).lowerAscii()"), template)
     return f"{_only(listed, 'map', '{}')}.transformList(i, e, {some}{entry})"
+
+
+def _nested(value: str, before: str, rule: PodSetRule) -> str:
+    """The templates in a list inside each element of a list, which are named by their place."""
+    at = f'{text(f"{before}[")} + string(n) + "]." + string(p.at)'
+    inner = f"({_places('dyn(q)', rule)}).map(p, {_entry(at, at, 'p.template')})"
+    return f"{_only(f'{value}{_steps(before)}', 'list', '[]')}.transformList(n, q, {inner}).flatten()"
 
 
 def _own(rule: PodSetRule, name: str) -> str:

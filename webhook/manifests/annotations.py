@@ -37,6 +37,7 @@ class Settings:
 
     expands: bool = False
     enters: bool = False
+    reads_patches: bool = False
     reads_resources: bool = False
     facts: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
@@ -58,7 +59,7 @@ def settings(
     errors += [
         error
         for error in (
-            *(_one_of("expand", {"expand": word}, ("pods", "objects", "resources")) for word in words),
+            *(_one_of("expand", {"expand": word}, ("pods", "objects", "patches", "resources")) for word in words),
             _one_of("phase", own, PHASES),
             _one_of("updates", own, ("spec",)),
             _one_of("severity", own, SEVERITIES),
@@ -73,6 +74,7 @@ def settings(
         Settings(
             expands="pods" in words,
             enters="objects" in words,
+            reads_patches="patches" in words,
             reads_resources="resources" in words,
             facts=tuple(fact for fact in facts if fact in known_facts),
             checks=tuple(group for group in checks if group in known_checks),

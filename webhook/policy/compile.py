@@ -57,6 +57,7 @@ from webhook.problems.declarations import LIST_OF_PROBLEMS, PROBLEMS
 OBJECT, JSON_PATCHES = object_type("Object"), list_of(object_type("JSONPatch"))
 T = TypeVar("T", GroupVersionKind, ParamSource)
 _SPEC: FieldPath = ("spec",)
+_EXPAND: FieldPath = ("metadata", "annotations", f"{extensions.PREFIX}expand")
 _UNSPECIFIED = "expression is not specified"
 
 
@@ -77,11 +78,11 @@ def compile_policy(
     settings, complaints = extensions.settings(meta.annotations, registry.fact_names, registry.groups)
     errors = [*verification.metadata(meta), *complaints, *verification.head(spec, _SPEC)]
     if (settings.expands or settings.reads_resources) and not names_pods(manifest):
-        path: FieldPath = ("metadata", "annotations", f"{extensions.PREFIX}expand")
-        errors.append(invalid(path, "pods", "needs a resource rule that names pods of the core group"))
+        errors.append(invalid(_EXPAND, "pods", "needs a resource rule that names pods of the core group"))
     if settings.enters and isinstance(spec, MutatingSpec):
-        path = ("metadata", "annotations", f"{extensions.PREFIX}expand")
-        errors.append(invalid(path, "objects", "is for validating policies; objects inside others are not changed"))
+        errors.append(invalid(_EXPAND, "objects", "is for validating policies; objects inside others are not changed"))
+    if settings.reads_patches and (isinstance(spec, MutatingSpec) or not settings.expands):
+        errors.append(invalid(_EXPAND, "patches", "is for validating policies that expand to pods"))
     facts = tuple(map(registry.fact, settings.facts))
     rules = registry.catalogue(settings.checks) if settings.checks else {}
     walk = partial(Walk, engine, version, spec.param_kind is not None, facts, rules)
@@ -114,6 +115,7 @@ def compile_policy(
         missing=settings.missing,
         expands=settings.expands,
         enters=settings.enters,
+        reads_patches=settings.reads_patches,
         reads_resources=settings.reads_resources,
         judges_types=registry.judges_types(settings.checks),
         phase="mutate" if is_mutating else settings.phase,

@@ -157,11 +157,11 @@ class Policy:
     """A ValidatingAdmissionPolicy (rules, audits) or a MutatingAdmissionPolicy (changes, reinvokes) with its bindings.
 
     What decides whether it is asked stands here and in the gate; the other expressions are in the body, which most
-    requests never reach. `expands` is `pods` in the annotation `expand`, `enters` is `objects`, `reads_resources` is
-    `resources`, `phase` where a validating policy speaks, `judges_types` whether it is about what is not of its type.
-    `checks` are the groups whose problems it reads, `catalogue` their rules, `named` what rules.yaml says of its
-    validations, `missing` what becomes of a rule without an object that it needs. `obstacles` say why the policy cannot
-    be installed natively.
+    requests never reach. `expands` is `pods` in the annotation `expand`, `enters` is `objects`, `reads_patches` is
+    `patches`, `reads_resources` is `resources`, `phase` where a validating policy speaks, `judges_types` whether it is
+    about what is not of its type. `checks` are the groups whose problems it reads, `catalogue` their rules, `named`
+    what rules.yaml says of its validations, `missing` what becomes of a rule without an object that it needs.
+    `obstacles` say why the policy cannot be installed natively.
     """
 
     kind: Literal["validating", "mutating"]
@@ -183,6 +183,7 @@ class Policy:
     named: tuple[Rule, ...] = ()
     expands: bool = False
     enters: bool = False
+    reads_patches: bool = False
     reads_resources: bool = False
     judges_types: bool = False
     phase: Literal["validate", "mutate", "both"] = "validate"

@@ -29,7 +29,7 @@ class PodSet:
     PodSpec there (`bare`), the template is made around it and `locate` leaves the `spec` out; a template that stands
     nowhere in the object (`elsewhere`, the merge of a TrainJob with its runtime) is located where it comes from.
     count is the pods of one group, None where nobody can know; groups is how many such groups the object makes
-    (LeaderWorkerSet replicas).
+    (LeaderWorkerSet replicas). A patch (`is_patch`) is a part of a template that is merged into one of another object.
     """
 
     name: str
@@ -39,6 +39,7 @@ class PodSet:
     groups: int = 1
     bare: bool = False
     elsewhere: bool = False
+    is_patch: bool = False
 
     @property
     def pods(self) -> int | None:
@@ -120,6 +121,18 @@ def fragments(
         if of_runtime or rule.of != OF_RUNTIME
         for place in until.paced(places(obj, rule.template, ""))
         if isinstance(place.value, dict)
+    )
+
+
+def patches(obj: JSON, table: Table, deadline: Deadline | None = None) -> tuple[PodSet, ...]:
+    """What an object lays over the pod templates of a runtime, as templates: TrainJob runtimePatches.
+
+    What is merged into a template of the same object is judged once it is merged.
+    """
+    return tuple(
+        PodSet(name=paths.render(each.path), path=each.path, template=each.template, bare=each.bare, is_patch=True)
+        for each in fragments(obj, table, deadline)
+        if each.of == OF_RUNTIME
     )
 
 

@@ -15,7 +15,7 @@ from webhook.facts.dra.claim_objects import (
 )
 from webhook.facts.dra.configs import validate_device_configs
 from webhook.facts.dra.inventory import LOOKUPS as INVENTORY
-from webhook.facts.dra.pod_claim_validation import validate_pod_claims
+from webhook.facts.dra.pod_claim_validation import validate_claim_names, validate_pod_claims
 from webhook.facts.dra.pod_claims import GROUP, LOOKUPS
 from webhook.facts.dra.pod_group_claims import LOOKUP, validate_pod_group_claims
 from webhook.facts.dra.selected_devices import validate_selected_devices
@@ -28,6 +28,9 @@ from webhook.problem import Problem
 
 def device_claims(subject: Subject) -> Iterator[Problem]:
     """What is wrong with the claims of a pod, with what they refer to and with their use."""
+    if subject.is_patch:
+        yield from validate_claim_names(subject)
+        return
     listed = tuple(subject.deadline.paced(containers(subject.object)))
     yield from validate_pod_claims(subject)
     yield from claim_references.validate_class_resources(listed, subject)

@@ -102,7 +102,7 @@ def validate_requests(references: Sequence[JSON], claims: Sequence[JSON], subjec
             message = f"must be a request of claim `{each['name']}` because another name gives the container no device"
             near = each["nearestRequest"]
             fix = f"write `{near}` if that is meant" if near else "name a request of the claim"
-            yield problem("request-exists", path, message, fix, f"`{each['request']}`")
+            yield problem("request-exists", path, message, fix, each["request"])
         elif each["request"] and each["declared"] and not each["resolved"] and subject.namespace:
             claim = first[each["name"]]
             if claim["kind"] and not claim["absent"]:
@@ -160,7 +160,7 @@ def validate_class_resources(listed: Sequence[Container], subject: Subject) -> I
                 if not state["classAbsent"] and not _is_whole(limits.get(name), requests.get(name)):
                     message = "must be a whole number, which Kubernetes does not check of a device class in resources"
                     fix = "set the limit to a whole number, and the request, if any, to the same"
-                    yield problem("class-amount", path, message, fix, amounts.shown(limits.get(name, "")))
+                    yield problem("class-amount", path, message, fix, shown=amounts.shown(limits.get(name, "")))
 
 
 def _is_whole(limit: JSON, request: JSON) -> bool:

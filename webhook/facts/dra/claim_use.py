@@ -29,7 +29,7 @@ def validate_node_name(subject: Subject) -> Iterator[Problem]:
     if node and subject.attributes.operation is Operation.CREATE:
         message = "must not be set next to claims because only the scheduler allocates them, so the pod never starts"
         fix = "use the node selector kubernetes.io/hostname instead"
-        yield problem("node-name", ("spec", "nodeName"), message, fix, f"`{node}`")
+        yield problem("node-name", ("spec", "nodeName"), message, fix, node)
 
 
 def validate_use(claims: Sequence[JSON], subject: Subject) -> Iterator[Problem]:
