@@ -3,11 +3,15 @@
 Pure and synchronous: the same arguments give the same verdict. In the mutating phase the validating policies of that
 phase see the object as submitted, then the mutating ones change it; a denial leaves no patch. In the validating phase
 the validating policies see the object as it will be stored.
+
+An object that an API server has decoded is not decoded again; whoever else sends one that is not of its types is told
+so, as for every other kind.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from webhook.admission.enforce import enforce
@@ -15,9 +19,10 @@ from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Verdict
-from webhook.errors import BudgetExceeded
+from webhook.errors import BudgetExceeded, ClaimgateError, InlineBudgetSpent
 from webhook.evaluation.mutating import mutate, unfinished
 from webhook.evaluation.request_context import request_context
+from webhook.evaluation.typed_input import is_mistyped
 from webhook.evaluation.validating import validate
 from webhook.patch.diff import diff
 from webhook.policy.policy_set import PolicySet
@@ -51,7 +56,36 @@ def review(
         The verdict; it never raises for a policy's fault.
 
     """
-    deadline = deadline or Deadline()
+    until = deadline or Deadline()
+    ask = partial(
+        _review,
+        policies=policies,
+        cluster=cluster,
+        phase=phase,
+        deadline=until,
+        authorizer=authorizer,
+        api_server_text=api_server_text,
+    )
+    try:
+        return ask(attributes)
+    except (ClaimgateError, InlineBudgetSpent):
+        raise
+    except Exception:
+        if not is_mistyped(attributes, until):
+            raise
+    return ask(replace(attributes, is_decoded=False))
+
+
+def _review(
+    attributes: Attributes,
+    *,
+    policies: PolicySet,
+    cluster: Cluster,
+    phase: Phase,
+    deadline: Deadline,
+    authorizer: Authorizer | None,
+    api_server_text: bool,
+) -> Verdict:
     context = request_context(policies, attributes, cluster, deadline, authorizer) if phase is Phase.MUTATE else None
     decisions = validate(attributes, policies, cluster, phase, deadline, authorizer=authorizer, context=context)
     verdict = enforce(decisions, attributes, api_server_text=api_server_text)

@@ -8,12 +8,13 @@ but the policies about them is asked about such an object or template.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from webhook import paths
 from webhook.attributes import JSON, Attributes, GroupVersionKind
 from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded
 from webhook.paths import FieldPath
 from webhook.schema import Decoded, Mismatch, decode, decode_object, named, type_of
 from webhook.schema.kinds import at, is_builtin
@@ -88,6 +89,14 @@ def typed_input(attributes: Attributes, deadline: Deadline) -> TypedInput:
     now = typed(attributes.object, attributes.kind, attributes, deadline)
     before = typed(attributes.old_object, attributes.kind, attributes, deadline)
     return TypedInput(attributes, now.value, before.value, now.mismatches, now.unfilled, deadline)
+
+
+def is_mistyped(attributes: Attributes, deadline: Deadline) -> bool:
+    """Whether an object that an API server should have decoded is not of its types, or nobody has time to tell."""
+    try:
+        return attributes.is_decoded and bool(typed_input(replace(attributes, is_decoded=False), deadline).mismatches)
+    except BudgetExceeded:
+        return True
 
 
 def _is_template(of: Type | None) -> bool:

@@ -1,0 +1,65 @@
+"""One request: what an API server would never send is answered as everything else is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from webhook import shipped
+from webhook.admission.decode import decode
+from webhook.admission.review import review
+from webhook.attributes import JSON, Attributes, Phase
+from webhook.cluster.files import FilesCluster
+from webhook.evaluation import validating
+from webhook.policy.load import Options, load
+from webhook.policy.policy_set import PolicySet
+from webhook.workloads import table
+
+
+@pytest.fixture(scope="module")
+def policies() -> PolicySet:
+    return load([Path(shipped.policies())], Options(table=table.load()))
+
+
+def sent(spec: JSON) -> Attributes:
+    request = {
+        "uid": "u",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "operation": "CREATE",
+        "name": "a",
+        "namespace": "default",
+        "object": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "default"}, "spec": spec},
+    }
+    whole = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    return decode(json.dumps(whole).encode())
+
+
+@pytest.mark.parametrize("phase", Phase)
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"containers": [{"name": "a", "resources": 1.5}]},
+        {"containers": [None, 4]},
+        {"containers": {"name": "a"}},
+        {"containers": [{"name": "a", "resources": {"limits": [1]}}], "resourceClaims": "gpu"},
+    ],
+)
+def test_a_pod_that_no_api_server_decoded_is_answered(spec: JSON, phase: Phase, policies: PolicySet) -> None:
+    verdict = review(sent(spec), policies, FilesCluster(), phase=phase)
+    if phase is Phase.VALIDATE:
+        assert verdict.status is not None
+        assert "pod-template-shape/wrong-type" in verdict.status.message
+
+
+def test_a_fault_of_our_own_stays_one(policies: PolicySet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only an object of wrong types is asked about again."""
+
+    def broken(*_: object) -> None:
+        raise KeyError("spec")
+
+    monkeypatch.setattr(validating, "is_exempt", broken)
+    with pytest.raises(KeyError):
+        review(sent({"containers": [{"name": "a"}]}), policies, FilesCluster(), phase=Phase.VALIDATE)
