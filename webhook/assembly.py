@@ -14,6 +14,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.errors import ConfigurationError, InputError
 from webhook.policy.load import Options, load
 from webhook.policy.policy_set import PolicySet
+from webhook.policy.unbound import bound
 from webhook.settings.shared import Settings
 from webhook.workloads import table
 
@@ -51,12 +52,13 @@ def places(chosen: Settings) -> tuple[Path, ...]:
     return (shipped.policies(),)
 
 
-def assemble(chosen: Settings, *, context: Iterable[JSON] = ()) -> Assembly:
+def assemble(chosen: Settings, *, context: Iterable[JSON] = (), unbound: bool = False) -> Assembly:
     """Load policies (the shipped ones when none are named) and context.
 
     Args:
         chosen: the settings of the command.
         context: further objects that the cluster holds; those of the settings' context win.
+        unbound: policies without a binding are evaluated, too.
 
     Raises:
         PolicyError: every problem of the policies.
@@ -65,6 +67,7 @@ def assemble(chosen: Settings, *, context: Iterable[JSON] = ()) -> Assembly:
     how = options(chosen)
     # the shipped policies are known to compile: of 30 of them, one review asks a few
     loaded = load(places(chosen), replace(how, lazy=not chosen.policies))
+    loaded = bound(loaded) if unbound else loaded
     held = [*objects(chosen.context), *context]
     return Assembly(policies=loaded, table=how.table, cluster=AssumedNamespaces(FilesCluster(held)))
 

@@ -109,3 +109,18 @@ def test_published_manifests_go_through_without_an_error(tmp_path, capsys):
     assert document["objects"] > 300
     assert [one for one in document["findings"] if one["result"] == "error"] == []
     assert len(capsys.readouterr().err.splitlines()) == len(document["unreadable"])
+
+
+@pytest.mark.parametrize("verb", ["audit", "replay"])
+def test_a_policy_without_a_binding_is_said_and_can_be_evaluated(verb, tmp_path, capsys):
+    policy = yamlfile.read(HERE / "policies" / "policies.yaml")[0].value
+    (tmp_path / "policy.yaml").write_text(yamlfile.dump(policy))
+    (tmp_path / "pod.yaml").write_text("kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {deny: x}}\n")
+    arguments = [verb, "--policies", str(tmp_path / "policy.yaml"), str(tmp_path / "pod.yaml")]
+    assert run(arguments) == 0
+    said = f"warning: policy `denies` ({tmp_path}/policy.yaml) is not evaluated, because no binding names it: "
+    assert capsys.readouterr().err == f"{said}add a binding, or evaluate it with --unbound\n"
+    assert run([*arguments, "--unbound"]) == 1
+    out, err = capsys.readouterr()
+    assert "metadata.labels.deny: is not allowed; remove it" in out
+    assert err == ""

@@ -100,6 +100,10 @@ def test_a_policy_without_binding_is_found(tmp_path, capsys):
     (tmp_path / "p.yaml").write_text(yamlfile.dump(text))
     assert run(["policies", "check", str(tmp_path)]) == 1
     assert "never evaluated: no binding names it" in capsys.readouterr().out
+    assert run(["policies", "list", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert "  unbound  " in out
+    assert err.startswith("warning: policy `denies` (")
 
 
 def test_mistakes_are_all_named_with_their_places(tmp_path, capsys):

@@ -202,7 +202,9 @@ def test_long_patch_values_are_cut_in_text_only(tmp_path, capsys):
     ("arguments", "message"),
     [
         pytest.param(["--ca", "x"], "--ca: is only used with --server", id="ca without server"),
-        pytest.param(["--server", "https://h"], "leave out --policies and --context", id="server with policies"),
+        pytest.param(
+            ["--server", "https://h"], "leave out --policies, --context and --unbound", id="server with policies"
+        ),
         pytest.param(["--kubernetes-version", "new"], "is not a version", id="no version"),
         pytest.param(["-o", "xml"], "unknown format `xml`", id="unknown format"),
     ],

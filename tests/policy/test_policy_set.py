@@ -5,6 +5,7 @@ from time import perf_counter
 import pytest
 
 from tests.literals import CONFIG_MAPS, OPTIONS, PODS, TABLE, mutating, pod, policies, request, validating
+from webhook import yamlfile
 from webhook.attributes import GroupVersionKind, Phase
 from webhook.cel import celpy_engine
 from webhook.cluster.interest import reading
@@ -90,12 +91,11 @@ def test_a_policy_about_changes_is_exported_with_the_condition_that_it_stands_fo
 
 
 def test_a_folder_leaves_out_suites_cases_and_foreign_files(tmp_path):
-    from webhook import yamlfile
-
     policy, binding = validating("true")
     (tmp_path / "policy.yaml").write_text(yamlfile.dump(policy))
     (tmp_path / "list.yaml").write_text(yamlfile.dump({"apiVersion": "v1", "kind": "List", "items": [binding]}))
     (tmp_path / "suite.yaml").write_text("cases: []")
+    (tmp_path / "kustomization.yaml").write_text("resources: [policy.yaml]")
     (tmp_path / "cases").mkdir()
     (tmp_path / "cases" / "x.yaml").write_text("anything: goes")
     (tmp_path / "other.yaml").write_text(
@@ -106,6 +106,38 @@ def test_a_folder_leaves_out_suites_cases_and_foreign_files(tmp_path):
     assert found.params == ()
     with pytest.raises(PolicyError, match="not a Kubernetes object"):
         load([tmp_path / "suite.yaml"], OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("Deployment", "deployments"),
+        ("deployment", "deployments"),
+        ("Deployments", "deployments"),
+        ("NetworkPolicy", "networkpolicies"),
+        ("PyTorchJob", "pytorchjobs"),
+        ("Pod/status", "pods/status"),
+        ("Widget", "widgets"),
+        ("endpoints", ""),
+        ("widget", ""),
+        ("*", ""),
+        ("pods/*", ""),
+    ],
+)
+def test_a_kind_in_place_of_a_resource_is_a_mistake(name, right, tmp_path):
+    """kube-apiserver takes the policy and never evaluates it, so only who loads files says it."""
+    policy, binding = validating("true", rule={**CONFIG_MAPS, "apiGroups": ["*"], "resources": ["pods/log", name]})
+    (tmp_path / "policy.yaml").write_text(f"{yamlfile.dump(policy)}---\n{yamlfile.dump(binding)}")
+    if not right:
+        assert load([tmp_path], OPTIONS).policies
+        return
+    with pytest.raises(PolicyError) as error:
+        load([tmp_path], OPTIONS)
+    (problem,) = error.value.problems
+    assert (problem.path, problem.line > 1) == ("spec.matchConstraints.resourceRules[0].resources[1]", True)
+    assert problem.message.startswith(f"`{name}` matches nothing, ")
+    assert problem.message.endswith(f": write `{right}`")
+    assert policies(policy, binding).policies
 
 
 def test_webhook_configurations_beside_policies_are_left_alone():

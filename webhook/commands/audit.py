@@ -28,6 +28,7 @@ def command(
     ],
     *,
     chosen: options.ReportOutputs = None,
+    unbound: options.Unbound = False,
     settings: Settings,
 ) -> int:
     """Report every finding about the objects of folders, files or stdin.
@@ -39,7 +40,9 @@ def command(
     writers = formats.of_findings()
     outputs = output.parse(chosen, writers)
     inputs = documents.read(path)
-    audit = _Audit(inputs, assembly.assemble(settings, context=_objects(inputs)))
+    assembled = assembly.assemble(settings, context=_objects(inputs), unbound=unbound)
+    options.warn_of_unbound(assembled.policies)
+    audit = _Audit(inputs, assembled)
     with output.Report(outputs, writers, audit.rules) as report:
         for finding in audit.findings():
             report.entry(finding)

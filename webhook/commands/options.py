@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from webhook import terminal
+from webhook.policy import unbound
+from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
 from webhook.settings.setting import REQUIRED, Setting, declared, read
 from webhook.settings.shared import Settings
@@ -19,6 +23,17 @@ ReportOutputs: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help=f"{', '.join(formats.names())}; repeatable."),
 ]
+
+Unbound: TypeAlias = Annotated[
+    bool,
+    typer.Option("--unbound", help="Evaluate policies without a binding, too, as if one applied them everywhere."),
+]
+
+
+def warn_of_unbound(policies: PolicySet) -> None:
+    """Say on stderr which policies are not evaluated."""
+    sys.stderr.write(terminal.lines(f"warning: {each}" for each in unbound.warnings(policies)))
+
 
 _ONE: Mapping[str, Any] = {"text": str | None, "path": Path | None, "switch": bool | None}
 _MANY: Mapping[str, Any] = {"text": list[str] | None, "path": list[Path] | None}

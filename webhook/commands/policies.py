@@ -51,12 +51,13 @@ def list_policies(
 ) -> int:
     """Name every policy, its actions and its file.
 
-    Actions are what its bindings do with a failure; a policy without a binding is never evaluated.
+    Actions are what its bindings do with a failure; a policy that is `unbound` is never evaluated.
     """
     outputs = output.parse(chosen, FORMATS)
     loaded = _load(folder, settings)
     described = [_brief(policy) for policy in loaded.policies]
     output.deliver(outputs, {"text": lambda: _table(described), "json": lambda: _json(described)})
+    options.warn_of_unbound(loaded)
     return 0
 
 
@@ -206,7 +207,7 @@ def _table(described: Sequence[dict[str, Any]]) -> str:
         (
             one["name"],
             one["kind"],
-            ",".join(one["actions"]) or "-",
+            ",".join(one["actions"]) or ("-" if one["bound"] else "unbound"),
             one["severity"] or "-",
             terminal.one_line(one["file"]),
         )

@@ -42,6 +42,7 @@ def command(
         PhaseName, typer.Option(help="The phase to run; auto runs mutate, then validate on the changed object.")
     ] = "auto",
     chosen: options.ReportOutputs = None,
+    unbound: options.Unbound = False,
     server: Annotated[
         str, typer.Option(metavar="URL", help="Ask the running webhook at this https address instead.")
     ] = "",
@@ -58,14 +59,13 @@ def command(
     """
     writers = formats.of_answers()
     outputs = output.parse(chosen, writers)
-    if server and settings.given & {"policies", "context"}:
-        raise ConfigurationError(
-            "--server: the server has its own objects and policies; leave out --policies and --context"
-        )
+    if server and (unbound or settings.given & {"policies", "context"}):
+        told = "the server has its own objects and policies; leave out --policies, --context and --unbound"
+        raise ConfigurationError(f"--server: {told}")
     if ca and not server:
         raise ConfigurationError("--ca: is only used with --server; add --server or leave out --ca")
     inputs = documents.read(fixture)
-    with _remote(server, ca, settings) if server else _local(settings) as asked:
+    with _remote(server, ca, settings) if server else _local(settings, unbound=unbound) as asked:
         replay = _Replay(inputs, phase, asked)
         with output.Report(outputs, writers, asked.rules) as report:
             for answer in replay.answers():
@@ -85,8 +85,9 @@ class _Asked:
 
 
 @contextmanager
-def _local(settings: Settings) -> Iterator[_Asked]:
-    assembled = assembly.assemble(settings)
+def _local(settings: Settings, *, unbound: bool) -> Iterator[_Asked]:
+    assembled = assembly.assemble(settings, unbound=unbound)
+    options.warn_of_unbound(assembled.policies)
     door = Local(policies=assembled.policies, cluster=assembled.cluster, api_server_text=settings.api_server_text)
     yield _Asked(door, assembled.table.row, rules(assembled.policies))
 

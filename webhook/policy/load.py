@@ -2,7 +2,8 @@
 
 Reads everything, complains about everything at once, each with file, line and column, and loads nothing unless all of
 it is good. Which files a folder holds is yamlfile's business; below a folder, `cases` and `context` hold test inputs
-and are left out, as are suites of tests. Objects of a policy's paramKind beside the policies are its parameters.
+and are left out, as are suites of tests and kustomizations. Objects of a policy's paramKind beside the policies are
+its parameters.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from webhook.paths import FieldPath, get, render
 from webhook.policy.compile import compile_binding, compile_policy
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.policy_set import PolicySet
+from webhook.policy.resource_names import resource_errors
 from webhook.problems import policy_rules
 from webhook.problems.catalogue import Rule
 from webhook.releases import Release
@@ -46,7 +48,9 @@ from webhook.workloads.table import Table
 
 EngineName: TypeAlias = Literal["compiled", "celpy"]
 TEST_FOLDERS = frozenset(("cases", "context"))
-TEST_FILES = frozenset(("suite.yaml", "suite.yml", "kyverno-test.yaml"))
+TEST_FILES = frozenset(("suite.yaml", "suite.yml", "kyverno-test.yaml", "kyverno-test.yml"))
+_KUSTOMIZATIONS = frozenset(("kustomization.yaml", "kustomization.yml"))
+"""What `kubectl apply -k` reads in a folder; it may leave out apiVersion and kind."""
 _OTHER_KINDS = frozenset(("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"))
 
 
@@ -82,12 +86,13 @@ def load(places: Sequence[Path | str], options: Options) -> PolicySet:
         raise PolicyError(error.problems) from None
     roots = [Path(place) for place in places]
     for file in files:
-        if _is_test(file, roots):
+        if _is_other(file, roots):
             continue
         try:
             (rules if file.name == policy_rules.FILE else documents).extend(yamlfile.read(file))
         except InputError as error:
             problems.extend(error.problems)
+    problems.extend(resource_errors(documents, options.table))
     policy_set = load_documents(documents, options, problems, rules=rules)
     if not policy_set.policies:
         where = ", ".join(map(str, places)) or "nothing"
@@ -95,11 +100,11 @@ def load(places: Sequence[Path | str], options: Options) -> PolicySet:
     return policy_set
 
 
-def _is_test(file: Path, roots: Iterable[Path]) -> bool:
+def _is_other(file: Path, roots: Iterable[Path]) -> bool:
     if file in roots:
         return False
     inside = next(file.relative_to(root) for root in roots if file.is_relative_to(root))
-    return file.name in TEST_FILES or not TEST_FOLDERS.isdisjoint(inside.parts[:-1])
+    return file.name in TEST_FILES | _KUSTOMIZATIONS or not TEST_FOLDERS.isdisjoint(inside.parts[:-1])
 
 
 def load_documents(

@@ -1,0 +1,65 @@
+"""Rules that name a kind where the API server expects the plural of a resource, so that they never match.
+
+kube-apiserver takes such a policy and never evaluates it. Knows the kinds of Kubernetes and those of the workload
+table; of other kinds it tells a kind by its capital letter, and guesses the plural.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from webhook.attributes import JSON
+from webhook.cluster.known_kinds import KNOWN
+from webhook.errors import Problem
+from webhook.object_lists import unlisted
+from webhook.paths import FieldPath, get, render
+from webhook.workloads.plurals import plural
+from webhook.workloads.table import Table
+from webhook.yamlfile import Document
+
+_PLACES = tuple(
+    ("spec", match, rules)
+    for match in ("matchConstraints", "matchResources")
+    for rules in ("resourceRules", "excludeResourceRules")
+)
+
+
+def resource_errors(documents: Sequence[Document], table: Table) -> Iterator[Problem]:
+    """The resources of policies and bindings that are kinds, each with its place and the plural."""
+    plurals = _plurals(table)
+    for document in documents:
+        for at, value in unlisted(document.value):
+            for path, name in _resources(value):
+                if right := _corrected(name, plurals):
+                    line, column = document.position((*at, *path))
+                    reason = "matches nothing, because a rule names resources by their plural in lower case"
+                    message = f"`{name}` {reason}: write `{right}`"
+                    yield Problem(message=message, file=document.file, line=line, column=column, path=render(path))
+
+
+def _resources(value: JSON) -> Iterator[tuple[FieldPath, str]]:
+    for place in _PLACES:
+        for number, rule in enumerate(_listed(get(value, place))):
+            for index, name in enumerate(_listed(get(rule, ("resources",)))):
+                if isinstance(name, str):
+                    yield (*place, number, "resources", index), name
+
+
+def _listed(value: JSON) -> Sequence[JSON]:
+    return value if isinstance(value, list) else ()
+
+
+def _plurals(table: Table) -> Mapping[str, str]:
+    """Every known resource by its kind in lower case."""
+    known = {kind.lower(): plural(kind) for _, kind in KNOWN}
+    return known | {row.kind.lower(): row.resource for row in table.rows}
+
+
+def _corrected(name: str, plurals: Mapping[str, str]) -> str:
+    """What was meant; "" for what may be a resource."""
+    resource, slash, sub = name.partition("/")
+    small = resource.lower()
+    if resource == small and (small not in plurals or small in plurals.values()):
+        return ""
+    right = small if small in plurals.values() else plurals.get(small) or plural(resource)
+    return f"{right}{slash}{sub}"
