@@ -32,7 +32,12 @@ def counters(name):
     return result
 
 
-ROWS = [("cel_own_cases.jsonl", 1226), ("cel_k8s_cases.jsonl", 591), ("cel_1_36_values.jsonl", 214)]
+ROWS = [
+    ("cel_own_cases.jsonl", 1226),
+    ("cel_k8s_cases.jsonl", 591),
+    ("cel_1_36_values.jsonl", 214),
+    ("cel_1_36_calls.jsonl", 263),
+]
 
 
 @pytest.mark.parametrize("name, rows", ROWS)

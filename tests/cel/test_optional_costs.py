@@ -39,7 +39,7 @@ def evaluate(text):
         ("optional.ofNonZeroValue(timestamp(0)).hasValue()", {"bool": True}, 2),
         ("optional.ofNonZeroValue(duration('0s')).hasValue()", {"bool": False}, 2),
         ("optional.of(o).optFlatMap(v, v.l.first()).hasValue()", {"bool": True}, 10),
-        ("optional.none().or(null).optFlatMap(y, optional.of(y))", "no such overload", 2),
+        ("optional.none().or(null).optFlatMap(y, optional.of(y))", "no such overload: hasValue(null_type)", 2),
         (
             "optional.of([1]).optFlatMap(v, type(v) == list ? optional.of(v[0]) : optional.none())",
             {"optional": {"int": "1"}},

@@ -29,6 +29,8 @@ class Checked:
             function in a namespace: its target is part of the name. A StructNode's name is its type's. The variables of
             comprehensions are not here.
         overloads: the signatures that a call may come to: one when the types are known, all that fit otherwise.
+        candidates: the signatures among which a call chooses when it runs, where they are not the same: cel-go forgets
+            then what the checker has left of them, unless it has left only one.
         planned: whether constants that fail refuse the expression (Environment.planned).
         has_opaque: whether a value of type dyn may be one of a type that JSON has no values of, such as bytes or an IP
             address: only where the expression makes one, or where a declared structure has a field of type dyn.
@@ -41,6 +43,7 @@ class Checked:
     references: Mapping[int, str]
     type_names: frozenset[str]
     overloads: Mapping[int, tuple[Overload, ...]]
+    candidates: Mapping[int, tuple[Overload, ...]]
     planned: bool = True
     has_opaque: bool = True
 
@@ -97,6 +100,7 @@ def check(node: Node, environment: Environment, expects: Sequence[Type] = (), *,
         references=checker.references,
         type_names=frozenset(checker.type_names),
         overloads=checker.overloads,
+        candidates=checker.choices,
         planned=environment.planned,
         has_opaque=checker.has_opaque or any(map(_gives_opaque, checker.overloads.values())),
     )

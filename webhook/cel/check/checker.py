@@ -14,6 +14,7 @@ from webhook.cel.check.comprehensions import check_macro
 from webhook.cel.check.inference import UNKNOWN, Inference, is_optional, most_general, show
 from webhook.cel.environment import JSON_PATCH, Environment
 from webhook.cel.library.declaration import Overload, Version
+from webhook.cel.library.refusal import SINGLETONS
 from webhook.cel.syntax import lexer
 from webhook.cel.syntax.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
 from webhook.cel.types import (
@@ -66,6 +67,7 @@ class Checker:
         self.types: dict[int, Type] = {}
         self.references: dict[int, str] = {}
         self.overloads: dict[int, tuple[Overload, ...]] = {}
+        self.choices: dict[int, tuple[Overload, ...]] = {}
         self.names: set[str] = set()
         self.type_names: set[str] = set()
         self.order: list[Call | ListNode | MapNode] = []
@@ -242,7 +244,7 @@ class Checker:
         """The result of a call: that of the signature that fits, dyn when several fit with different results."""
         inference, result, kept = self.inference, None, []
         for overload in overloads:
-            if overload.member is not member or len(overload.parameters) != len(given):
+            if overload.hidden or overload.member is not member or len(overload.parameters) != len(given):
                 continue
             wanted, returned = inference.instance(overload)
             if not inference.all_fit(given, wanted):
@@ -259,6 +261,8 @@ class Checker:
                 self.overloads[id(node)] = tuple(fitting) or (_missing(name, len(given)),)
             return self.no_overload(node, name, given, member=member)
         self.overloads[id(node)] = tuple(kept)
+        if len(kept) > 1 or name in SINGLETONS:
+            self.choices[id(node)] = tuple(each for each in overloads if len(each.parameters) == len(given))
         return result
 
     def no_overload(self, node: Node, name: str, given: Sequence[Type], *, member: bool = False) -> Type:

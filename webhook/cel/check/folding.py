@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.cel.library.dispatch import fitting
 from webhook.cel.library.regex import matcher
+from webhook.cel.library.tracking import go_name
 from webhook.cel.syntax import lexer
 from webhook.cel.syntax.tree import Call, Ident, ListNode, Literal, MapNode, Node, Select, children
 from webhook.cel.values import TypeValue, UInt, make_map, type_name
@@ -91,7 +92,7 @@ class _Folding:
         if node.function == "@in" and value == []:
             values[id(node)] = False
         elif node.function in ("_[_]", "_[?_]") and type(value) not in _KEYS:
-            self._report(node, f"invalid qualifier type: {type_name(value)}")
+            self._report(node, f"invalid qualifier type: {go_name(type(value))}")
         elif node.target is None and node.function.lstrip(".") in CONVERSIONS and len(node.arguments) == 1:
             self._convert(node, value)
 

@@ -35,7 +35,7 @@ def _variable(compiler: Compiler, node: Ident | Select) -> Term:
     reference = compiler.checked.reference(node)
     if reference is None:
         assert isinstance(node, Ident)
-        return compiler.scope[node.name]
+        return compiler.scope[node.name.removeprefix(".")]
     line = compiler.writer.line(Place("variable", reference))
     found = code.subscript(code.name(code.ACTIVATION), code.literal(reference), line)
     return Term(found, compiler.checked.type_of(node))
@@ -162,11 +162,13 @@ def _index(compiler: Compiler, term: Term, step: Call, static: Type) -> Term:
             return Term(code.either(is_list, quick, slow), static)
     index = compiler.bare(key)
     if index.type.name == "string" and index.sure:
-        return Term(code.subscript(term.code, index.code, writer.line(Place("key"))), static)
+        index = compiler.kept(index)
+        line = writer.line(Place("key", arguments=(index.code,)))
+        return Term(code.subscript(term.code, index.code, line), static)
     if index.type.name in ("int", "uint", "double"):
         return Term(compiler.call(runtime.get, term.code, index.code, place=Place("call")), static)
     kept, index = compiler.kept(term), compiler.kept(index)
-    quick = code.subscript(kept.code, index.code, writer.line(Place("key")))
+    quick = code.subscript(kept.code, index.code, writer.line(Place("key", arguments=(index.code,))))
     test = code.identical(code.call(compiler.bind(type), index.code), compiler.bind(str))
     slow = compiler.call(runtime.get, kept.code, index.code, place=Place("call"))
     return Term(code.either(test, quick, slow), static)

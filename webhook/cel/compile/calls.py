@@ -10,15 +10,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.cel.compile import code
 from webhook.cel.compile import optional as optionals
 from webhook.cel.compile.code import Place, Term
 from webhook.cel.compile.failure import failed_cost
+from webhook.cel.compile.tracked import tracked_operands
 from webhook.cel.library import conversions, costs, regex, runtime, standard
 from webhook.cel.library.declaration import Cost, Overload
-from webhook.cel.library.dispatch import Dispatch, Unary, fitting, is_metered
+from webhook.cel.library.dispatch import Dispatch, Unary, fitting, is_metered, looks_inside
+from webhook.cel.library.tracking import tracked
 from webhook.cel.syntax.tree import Call, Node
 from webhook.cel.types import BOOL, INT, Type
 from webhook.cel.values import INT_MAX, INT_MIN
@@ -52,11 +54,11 @@ def function(compiler: Compiler, node: Call) -> Term:
     arguments = _arguments(compiler, node)
     if node.function == "size":
         return _size(compiler, arguments[0])
-    if node.function == "matches" and compiler.is_constant(arguments[1]):
+    if node.function == "matches" and type(compiler.constants.get(id(arguments[1]))) is str:
         return _matches(compiler, node, arguments)
     if node.function == "hasValue":
         term = compiler.value(arguments[0])
-        return optionals.has_value(compiler, term) or apply(compiler, compiler.overloads(node), [term], BOOL)
+        return optionals.has_value(compiler, term) or apply(compiler, node, [term])
     return optionals.made(compiler, node, arguments) or _call(compiler, node, arguments)
 
 
@@ -74,8 +76,10 @@ def _call(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> Term:
     if overloads[0].implementation is conversions.identity and overloads[0].parameters[0].kind == "param":
         compiler.writer.charge(1)  # dyn(x)
         return Term(compiler.value(arguments[0]).code, compiler.checked.type_of(node))
+    if tracked(overloads) is not None:
+        return apply(compiler, node, tracked_operands(compiler, overloads, arguments))
     if len(arguments) < 3:
-        return apply(compiler, overloads, _operands(compiler, overloads, arguments), compiler.checked.type_of(node))
+        return apply(compiler, node, _operands(compiler, overloads, arguments))
     # cel-go evaluates up to two arguments in any case, but stops at the first of more that fails, and does not call
     terms = []
     with compiler.writer.unreached() as part:
@@ -86,7 +90,7 @@ def _call(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> Term:
         compiler.writer.charge(1)
         part()
     compiler.writer.charge(-1)
-    return apply(compiler, overloads, terms, compiler.checked.type_of(node))
+    return apply(compiler, node, terms)
 
 
 def _operands(compiler: Compiler, overloads: tuple[Overload, ...], arguments: Sequence[Node]) -> list[Term]:
@@ -110,23 +114,39 @@ def _operands(compiler: Compiler, overloads: tuple[Overload, ...], arguments: Se
     return terms
 
 
-def apply(compiler: Compiler, overloads: tuple[Overload, ...], terms: list[Term], static: Type) -> Term:
+def apply(compiler: Compiler, node: Call, terms: list[Term]) -> Term:
     """The call of whatever signature fits, with its cost."""
+    signatures = Signatures(compiler.overloads(node), compiler.candidates(node))
+    return apply_signatures(compiler, signatures, terms, compiler.checked.type_of(node))
+
+
+class Signatures(NamedTuple):
+    """The signatures of a call: those that the checker has left, and those among which it chooses when it runs."""
+
+    overloads: tuple[Overload, ...]
+    candidates: tuple[Overload, ...]
+
+
+def apply_signatures(compiler: Compiler, signatures: Signatures, terms: list[Term], static: Type) -> Term:
+    """The same with signatures."""
     writer = compiler.writer
+    overloads, candidates = signatures
     writer.charge(1)
     cost = cost_of(overloads)
     if cost is not None:
         terms = _count_before(compiler, cost, terms)
-    direct = len(overloads) == 1 and all(map(_fits, overloads[0].parameters, terms))
-    if not direct:
+    direct = len(overloads) == 1 and not looks_inside(overloads[0]) and all(map(_fits, overloads[0].parameters, terms))
+    if direct:
+        candidates = overloads
+    else:
         terms = [compiler.kept(term) for term in terms]
     values = [term.code for term in terms]
     place = Place("call")
     if cost is not None and cost not in _BEFORE:
         place.cost, place.arguments = cost, tuple(values)
     # whatever implementation is chosen, it gives what its signature says
-    sure = bool(overloads) and all(each.result == static for each in overloads)
-    found = Term(_target(compiler, overloads, values, place, direct=direct), static, sure=sure)
+    sure = bool(candidates) and all(each.result == static for each in candidates)
+    found = Term(_target(compiler, candidates, values, place, direct=direct), static, sure=sure)
     if cost is not None and cost not in _BEFORE:
         found = compiler.kept(found)
         if cost is costs.traverse_target:
@@ -203,7 +223,7 @@ def _nothing(_: Compiler, terms: list[Term]) -> list[Term]:
 def _tenth(compiler: Compiler, terms: list[Term]) -> list[Term]:
     """Count what walking over the first argument costs beyond 1."""
     target = compiler.kept(terms[0])
-    if target.type.name != "string":
+    if not (target.sure and target.type.name == "string"):
         is_text = code.identical(code.call(compiler.bind(type), target.code), compiler.bind(str))
         slow = compiler.call(_walk_beyond, target.code)
         compiler.writer.charge_value(code.either(is_text, _tenth_of(compiler, target.code), slow))
@@ -236,8 +256,9 @@ def _size(compiler: Compiler, argument: Node) -> Term:
     compiler.writer.charge(1)
     term = compiler.value(argument)
     if term.type.name in ("list", "string", "bytes", "map"):
-        length = code.call(compiler.bind(len), term.code, line=compiler.writer.line(Place("call", "size")))
-        return Term(length, INT, raises=term.raises, sure=True)
+        term = term if term.sure else compiler.kept(term)
+        line = compiler.writer.line(Place("operand", "size", arguments=(term.code,)))
+        return Term(code.call(compiler.bind(len), term.code, line=line), INT, raises=term.raises, sure=True)
     term = compiler.kept(term)
     kind = code.call(compiler.bind(type), term.code)
     known = code.disjunction(code.identical(kind, compiler.bind(list)), code.identical(kind, compiler.bind(str)))
@@ -251,6 +272,10 @@ def _matches(compiler: Compiler, node: Call, arguments: list[Node]) -> Term:
     pattern = compiler.constants[id(arguments[1])]
     measured = compiler.overloads(node)[0].resolved_cost is not None
     each = (len(pattern) + 3) // 4 if measured else 1
+
+    def place(term: Term) -> Place:
+        return Place("operand", "matches", arguments=(term.code,))
+
     with compiler.writer.unreached() as part:
         part()
         term = compiler.value(arguments[0])
@@ -259,12 +284,13 @@ def _matches(compiler: Compiler, node: Call, arguments: list[Node]) -> Term:
         part()
     if measured:
         term = compiler.kept(term)
-        length = code.call(compiler.bind(len), term.code, line=compiler.writer.line(Place("call")))
+        length = code.call(compiler.bind(len), term.code, line=compiler.writer.line(place(term)))
         beyond = code.binary(length, ast.FloorDiv(), code.literal(10))
         if each:
             compiler.writer.charge_value(code.binary(beyond, ast.Mult(), code.literal(each)))
-    found = compiler.call(regex.matcher(pattern), term.code, place=Place("call"))
-    return Term(found, BOOL, sure=True)
+    else:
+        term = compiler.kept(term)
+    return Term(compiler.call(regex.matcher(pattern), term.code, place=place(term)), BOOL, sure=True)
 
 
 # ---- operators
@@ -309,11 +335,15 @@ def _arithmetic(compiler: Compiler, node: Call) -> Term:
     terms = [compiler.value(each) for each in node.arguments]
     overloads = compiler.overloads(node)
     static = compiler.checked.type_of(node)
-    if len(overloads) == 1 and overloads[0].id == "add_string":
+    if len(overloads) == 1 and overloads[0].id == "add_string" and any(map(_is_text, terms)):
         return _concatenation(compiler, terms, static)
     if static.name == "int" and len(overloads) == 1 and all(term.sure and term.type.name == "int" for term in terms):
         return _int_operation(compiler, node, terms, overloads[0])
-    return apply(compiler, overloads, terms, static)
+    return apply(compiler, node, terms)
+
+
+def _is_text(term: Term) -> bool:
+    return term.sure and term.type.name == "string"
 
 
 def _int_operation(compiler: Compiler, node: Call, terms: list[Term], overload: Overload) -> Term:
@@ -336,7 +366,9 @@ def _concatenation(compiler: Compiler, terms: list[Term], static: Type) -> Term:
     """Text + text: Python refuses to add anything else to a text, and the cost bounds what can be made."""
     writer = compiler.writer
     writer.charge(1)
-    line = writer.line(Place("call"))
-    result = writer.keep(code.binary(terms[0].code, ast.Add(), terms[1].code, line))
+    left, right = terms
+    left = left if left.sure else compiler.kept(left)
+    line = writer.line(Place("operand", "_+_", arguments=(left.code,)))
+    result = writer.keep(code.binary(left.code, ast.Add(), right.code, line))
     writer.charge_value(_tenth_of(compiler, result))
     return Term(result, static, raises=False, atom=True, sure=True)

@@ -46,7 +46,8 @@ class Place:
     """What a line of generated code tries, on what, and which cost was counted that a failure there does not have.
 
     cost and arguments: what a failed call costs instead of the 1 that was counted for it; the arguments are variables
-    and constants of the code. level: how many handlers stand around it.
+    and constants of the code. level: how many handlers stand around it. kind "operand": the class of the first argument
+    decides on the text of the error, which `subject` is the function of; kind "key": the first argument is the key.
     """
 
     kind: str

@@ -192,6 +192,10 @@ class Compiler:
         """The signatures that a call may come to."""
         return self.checked.overloads.get(id(node), ())
 
+    def candidates(self, node: Node) -> tuple[Overload, ...]:
+        """The signatures among which a call chooses by the classes of its values."""
+        return self.checked.candidates.get(id(node)) or self.overloads(node)
+
     def table(self, overloads: tuple[Overload, ...], kind: type[Unary | Dispatch]) -> Unary | Dispatch:
         """The table that chooses among signatures by the classes of the values; shared by all programs."""
         return _table(overloads, kind)

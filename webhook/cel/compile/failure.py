@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.cel.library import costs
 from webhook.cel.library.conversions import show
+from webhook.cel.library.refusal import refusal
 from webhook.cel.values import Key
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, EvaluationError, EvaluationPanic, NoSuchOverload
@@ -48,16 +49,23 @@ class Failures:
         place = self._places[trace.tb_lineno if trace else 0]
         error.__dict__["place"] = place
         error.__traceback__ = None
-        if place.cost is None or trace is None:
+        if trace is None:
             return place.refund
-        return place.refund - _failed_call(place, trace.tb_frame.f_locals)
+        if place.kind in ("operand", "key"):
+            error.__dict__["operand"] = _values(place, trace.tb_frame.f_locals)[0]
+        return place.refund - (0 if place.cost is None else _failed_call(place, trace.tb_frame.f_locals))
 
     def failure(self, error: Exception) -> EvaluationError:
         """The CEL error of a failure."""
         place: Place = error.__dict__.pop("place")
+        operand = error.__dict__.pop("operand", None)
         error.__traceback__ = None
         if isinstance(error, EvaluationError):
             return error
+        if place.kind == "operand":
+            return refusal(place.subject, type(operand))
+        if place.kind == "key":
+            return _no_key(error, operand)
         return _ERRORS_BY_KIND.get(place.kind, _no_overload)(error, place.subject)
 
 
@@ -80,13 +88,18 @@ def failed_cost(cost: Callable[..., int], values: Sequence[Any]) -> int:
         return 0
 
 
-def _failed_call(place: Place, variables: Mapping[str, Any]) -> int:
-    """What a call costs that failed, beyond the 1 that was counted."""
-    assert place.cost is not None
-    values = [
+def _values(place: Place, variables: Mapping[str, Any]) -> list[Any]:
+    """The values of the arguments of a failed call."""
+    return [
         argument.value if isinstance(argument, ast.Constant) else variables.get(getattr(argument, "id", ""))
         for argument in place.arguments
     ]
+
+
+def _failed_call(place: Place, variables: Mapping[str, Any]) -> int:
+    """What a call costs that failed, beyond the 1 that was counted."""
+    assert place.cost is not None
+    values = _values(place, variables)
     if place.cost is costs.traverse_target:
         return costs.traversal(values[0], variables["M"].deadline or Deadline()) - 1
     return failed_cost(place.cost, values)

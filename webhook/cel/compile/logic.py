@@ -19,6 +19,7 @@ from webhook.cel.compile.membership import may_be_opaque
 from webhook.cel.equality import equal, equal_quietly
 from webhook.cel.library import runtime
 from webhook.cel.library.conversions import type_value
+from webhook.cel.library.refusal import refuse
 from webhook.cel.syntax.tree import Call, Node
 from webhook.cel.types import BOOL, NULL, Type
 from webhook.cel.values import TYPE_NAMES, Map, TypeValue, UInt, no_such_overload
@@ -124,20 +125,23 @@ def is_bool(term: Term) -> bool:
     return term.sure and term.type.name == "bool"
 
 
-def require_bool(compiler: Compiler, value: ast.expr) -> None:
-    """Fail unless a value is a bool."""
+def require_bool(compiler: Compiler, value: ast.expr, operator: str = "") -> None:
+    """Fail unless a value is a bool; with the words of an operator, if one is given."""
     wrong = code.conjunction(
         code.different(value, code.literal(value=True)), code.different(value, code.literal(value=False))
     )
-    compiler.writer.emit(code.branch(wrong, [code.expression(compiler.call(no_such_overload, place=Place("call")))]))
+    refused = compiler.call(no_such_overload, place=Place("call"))
+    if operator:
+        refused = compiler.call(refuse, code.literal(operator), value, place=Place("call"))
+    compiler.writer.emit(code.branch(wrong, [code.expression(refused)]))
 
 
-def checked_bool(compiler: Compiler, term: Term) -> ast.expr:
+def checked_bool(compiler: Compiler, term: Term, operator: str = "") -> ast.expr:
     """A value as a bool, checked where it might be something else."""
     if is_bool(term):
         return term.code
     kept = compiler.kept(term)
-    require_bool(compiler, kept.code)
+    require_bool(compiler, kept.code, operator)
     return kept.code
 
 
@@ -145,7 +149,7 @@ def negation(compiler: Compiler, node: Call) -> Term:
     """!a."""
     compiler.writer.charge(1)
     term = compiler.value(node.arguments[0])
-    return Term(code.negation(checked_bool(compiler, term)), BOOL, raises=term.raises, sure=True)
+    return Term(code.negation(checked_bool(compiler, term, "!_")), BOOL, raises=term.raises, sure=True)
 
 
 def conditional(compiler: Compiler, node: Call) -> Term:

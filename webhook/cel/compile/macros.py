@@ -15,14 +15,17 @@ asks, and runs over a paced range; the bound is drawn near again when it ends ea
 from __future__ import annotations
 
 import ast
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Self
 
 from webhook.cel.compile import code
-from webhook.cel.compile.calls import apply
+from webhook.cel.compile.calls import Signatures, apply_signatures
 from webhook.cel.compile.code import Place, Term
 from webhook.cel.compile.logic import attempt_operand, checked_bool, is_bool
 from webhook.cel.compile.optional import opt_map
+from webhook.cel.compile.tracked import breaking_off
 from webhook.cel.library import extended_lists, runtime
+from webhook.cel.library.tracking import failed_list
 from webhook.cel.syntax.tree import Macro, Node
 from webhook.cel.types import BOOL, DYN, INT, Type, list_of
 from webhook.cel.values import no_such_overload
@@ -339,23 +342,29 @@ def _bind(compiler: Compiler, node: Macro) -> Term:
 
 def _sort_by(compiler: Compiler, node: Macro) -> Term:
     """The keys as map() makes them, then the list sorted by them; cel-go reads the list's name twice."""
-    writer = compiler.writer
+    static = compiler.checked.type_of(node)
+    sorted_by = list_of(compiler.checked.type_of(node.arguments[-1]))
+    every = tuple(each for each in extended_lists.FUNCTIONS if each.name == "@sortByAssociatedKeys")
+    known = tuple(each for each in every if each.parameters[1] == sorted_by)
+    compiler.writer.charge(2)
+    with breaking_off(compiler, failed_list) if known else nullcontext():
+        found, keys = _keys(compiler, node)
+    terms = [
+        Term(found, static, raises=False, atom=True, sure=True),
+        Term(keys, sorted_by, raises=False, atom=True, sure=True),
+    ]
+    return apply_signatures(compiler, Signatures(known or every, every), terms, static)
+
+
+def _keys(compiler: Compiler, node: Macro) -> tuple[ast.Name, ast.Name]:
+    """The list that sortBy sorts, and the keys of its elements."""
     loop = _Loop(compiler, node)
-    keys = code.name(writer.temporary())
-    writer.charge(2)
+    keys = code.name(compiler.writer.temporary())
     with loop.body() as body:
         _append(compiler, loop, keys, _MAP_STEP)
-    writer.emit(code.assign(keys.id, code.listing([])))
+    compiler.writer.emit(code.assign(keys.id, code.listing([])))
     _run(compiler, loop, body, 1, None)
-    static = compiler.checked.type_of(node)
-    element = compiler.checked.type_of(node.arguments[-1])
-    terms = [
-        Term(loop.range, static, raises=False, atom=True, sure=True),
-        Term(keys, list_of(element), raises=False, atom=True, sure=True),
-    ]
-    every = tuple(each for each in extended_lists.FUNCTIONS if each.name == "@sortByAssociatedKeys")
-    known = tuple(each for each in every if each.parameters[1] == terms[1].type)
-    return apply(compiler, known or every, terms, static)
+    return loop.range, keys
 
 
 _MACROS = {

@@ -16,9 +16,10 @@ from webhook.cel.compile import code
 from webhook.cel.compile.code import Place, Term
 from webhook.cel.library import optional as library
 from webhook.cel.library import runtime
+from webhook.cel.library.refusal import refuse
 from webhook.cel.syntax.tree import Call, Ident, Macro, Node, Select, children
 from webhook.cel.types import BOOL, DYN, STRING, Type
-from webhook.cel.values import ABSENT, NONE, Optional, no_such_overload
+from webhook.cel.values import ABSENT, NONE, Optional
 
 if TYPE_CHECKING:
     from webhook.cel.compile.compiler import Compiler
@@ -238,8 +239,8 @@ def _opened(compiler: Compiler, operand: Term) -> ast.Name:
         return raw_of(compiler, operand)
     operand = compiler.kept(operand)
     is_optional = code.identical(code.call(compiler.bind(type), operand.code), compiler.bind(Optional))
-    refuse = code.expression(compiler.call(no_such_overload, place=Place("call")))
-    compiler.writer.emit(code.branch(code.negation(is_optional), [refuse]))
+    refused = compiler.call(refuse, code.literal("hasValue"), operand.code, place=Place("call"))
+    compiler.writer.emit(code.branch(code.negation(is_optional), [code.expression(refused)]))
     return raw_of(compiler, operand)
 
 

@@ -187,6 +187,11 @@ def negate_double(value: float) -> float:
     return -value
 
 
+def negate_duration(value: Duration) -> Duration:
+    """-duration."""
+    return Duration(-value.nanoseconds)
+
+
 def add_text_cost(_: Any, left: Any, right: Any) -> int:
     """Both texts are copied (cel-go runtimecost.go, AddString)."""
     return math.ceil((costs.size(left) + costs.size(right)) * costs.STRING)
@@ -226,4 +231,5 @@ FUNCTIONS = (
     _binary("%", "modulo_uint64", (UINT, UINT), UINT, modulo_uint),
     Overload("-_", "negate_double", (DOUBLE,), DOUBLE, negate_double),
     Overload("-_", "negate_int64", (INT,), INT, negate_int),
+    Overload("-_", "negate_duration", (DURATION,), DURATION, negate_duration, hidden=True),
 )

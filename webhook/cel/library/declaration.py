@@ -39,6 +39,8 @@ class Overload:
     is_literal: the arguments are literals, and the call is tried when an expression is checked: what it raises refuses
     the expression.
 
+    hidden: no expression is checked against it; it is only there when a call with values of unknown types runs.
+
     resolved_cost takes the place of cost where the checker left this overload as the only candidate: cel-go knows some
     costs by overload, and a call on dyn values that several overloads could take has no overload before it runs.
     """
@@ -55,3 +57,4 @@ class Overload:
     resolved_cost: Cost | None = None
     metered: bool = False
     is_literal: bool = False
+    hidden: bool = False

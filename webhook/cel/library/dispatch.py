@@ -2,18 +2,22 @@
 
 A Dispatch is one dictionary per called function, filled as classes turn up: `table[type(a), type(b)](a, b)`. Where one
 of the signatures is metered, every implementation in its table takes the Deadline first.
+
+Of a list that must have elements of some type, the first element is looked at, as cel-go does when it runs
+(common/types IsAssignableRuntimeType): what the checker has inferred of a dyn value need not be true.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 from webhook.cel.library.declaration import Overload
+from webhook.cel.library.refusal import SINGLETONS, UNGUARDED, refuse
 from webhook.cel.structures import Struct
 from webhook.cel.types import Type
-from webhook.cel.values import Duration, Map, Optional, Timestamp, TypeValue, UInt, no_such_overload
+from webhook.cel.values import Duration, Map, Optional, Timestamp, TypeValue, UInt, map_keys
 from webhook.deadline import Deadline
 
 _CLASSES: dict[str, tuple[type, ...]] = {
@@ -31,6 +35,7 @@ _CLASSES: dict[str, tuple[type, ...]] = {
     "optional_type": (Optional,),
     "type": (TypeValue,),
 }
+_HOLDERS = frozenset(("list", "map"))
 
 
 def accepts(parameter: Type, kind: type) -> bool:
@@ -47,12 +52,28 @@ def accepts(parameter: Type, kind: type) -> bool:
     return isinstance(declared, Type) and declared.name == parameter.name
 
 
-def find(overloads: Iterable[Overload], kinds: tuple[type, ...]) -> Callable[..., Any]:
-    """The first implementation for values of these classes; one that raises `no such overload` if there is none."""
-    for overload in overloads:
-        if _takes(overload, kinds):
-            return overload.implementation
-    return no_such_overload
+def has_element_type(parameter: Type) -> bool:
+    """Whether the first element of a value must be looked at."""
+    if parameter.name not in _HOLDERS:
+        return False
+    return any(each.kind != "param" and each.name != "dyn" for each in parameter.parameters)
+
+
+def looks_inside(overload: Overload) -> bool:
+    """Whether the classes of its values do not tell that a signature fits."""
+    if overload.name in SINGLETONS or overload.name in UNGUARDED:
+        return False
+    return any(map(has_element_type, overload.parameters))
+
+
+def fits(parameter: Type, value: Any) -> bool:
+    """Whether a value may stand for a parameter, by its class and that of its first element."""
+    if not accepts(parameter, type(value)):
+        return False
+    if not value or not has_element_type(parameter):
+        return True
+    firsts = (value[0],) if parameter.name == "list" else (map_keys(value)[0], next(iter(value.values())))
+    return all(map(fits, parameter.parameters, firsts))
 
 
 def _takes(overload: Overload, kinds: tuple[type, ...]) -> bool:
@@ -64,21 +85,38 @@ def is_metered(overloads: Iterable[Overload]) -> bool:
     return any(overload.metered for overload in overloads)
 
 
-def find_metered(overloads: Iterable[Overload], kinds: tuple[type, ...]) -> Callable[..., Any]:
-    """The same for a table whose implementations take the Deadline first, whether they use it or not."""
-    chosen = next((each for each in overloads if _takes(each, kinds)), None)
-    if chosen is None:
-        return no_such_overload
-    implementation = chosen.implementation
-    return implementation if chosen.metered else lambda _, *values: implementation(*values)
+def find(overloads: Sequence[Overload], kinds: tuple[type, ...]) -> Callable[..., Any]:
+    """The implementation for values of these classes; one that refuses them if there is none.
+
+    It takes the Deadline first where one of the signatures is metered.
+    """
+    metered = is_metered(overloads)
+    possible = [each for each in overloads if _takes(each, kinds)]
+    if possible and not looks_inside(possible[0]):
+        return _taking_deadline(possible[0], metered=metered)
+    name = overloads[0].name if overloads else ""
+    choices = tuple((each.parameters, _taking_deadline(each, metered=metered)) for each in possible)
+
+    def choose(*arguments: Any) -> Any:
+        values = arguments[metered:]
+        for parameters, implementation in choices:
+            if all(map(fits, parameters, values)):
+                return implementation(*arguments)
+        return refuse(name, *values)
+
+    return choose
 
 
-def fitting(overloads: Iterable[Overload], values: tuple[Any, ...]) -> Callable[..., Any]:
+def _taking_deadline(overload: Overload, *, metered: bool) -> Callable[..., Any]:
+    """The implementation, with the Deadline before its values if the others take it, whether it uses it or not."""
+    implementation = overload.implementation
+    return implementation if overload.metered == metered else lambda _, *values: implementation(*values)
+
+
+def fitting(overloads: Sequence[Overload], values: tuple[Any, ...]) -> Callable[..., Any]:
     """The implementation for these values, without a deadline."""
-    kinds = tuple(map(type, values))
-    if is_metered(overloads):
-        return partial(find_metered(overloads, kinds), Deadline())
-    return find(overloads, kinds)
+    found = find(overloads, tuple(map(type, values)))
+    return partial(found, Deadline()) if is_metered(overloads) else found
 
 
 class Unary(dict[type, Callable[..., Any]]):
@@ -87,10 +125,9 @@ class Unary(dict[type, Callable[..., Any]]):
     def __init__(self, overloads: tuple[Overload, ...]) -> None:
         super().__init__()
         self.overloads = overloads
-        self.find = find_metered if is_metered(overloads) else find
 
     def __missing__(self, kind: type) -> Callable[..., Any]:
-        found = self[kind] = self.find(self.overloads, (kind,))
+        found = self[kind] = find(self.overloads, (kind,))
         return found
 
 
@@ -100,8 +137,7 @@ class Dispatch(dict[tuple[type, ...], Callable[..., Any]]):
     def __init__(self, overloads: tuple[Overload, ...]) -> None:
         super().__init__()
         self.overloads = overloads
-        self.find = find_metered if is_metered(overloads) else find
 
     def __missing__(self, kinds: tuple[type, ...]) -> Callable[..., Any]:
-        found = self[kinds] = self.find(self.overloads, kinds)
+        found = self[kinds] = find(self.overloads, kinds)
         return found

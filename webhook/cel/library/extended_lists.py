@@ -41,7 +41,7 @@ list(T).distinct() -> list(T)
 
     [1, 2, 1, 3].distinct() // [1, 2, 3]
     [dyn(1), dyn(1.0), dyn(1u)].distinct() // [1]
-    dyn('aa').distinct() // error: no such overload
+    dyn('aa').distinct() // error: internal error
 
 list(T).reverse() -> list(T)
 

@@ -12,7 +12,9 @@ from typing import Any
 from webhook.cel.library.conversions import show
 from webhook.cel.library.costs import size
 from webhook.cel.library.optional import is_zero
+from webhook.cel.library.refusal import refuse
 from webhook.cel.library.standard import index, list_index
+from webhook.cel.library.tracking import go_name
 from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.values import (
     ABSENT,
@@ -34,20 +36,17 @@ from webhook.cel.values import (
     type_name,
 )
 from webhook.deadline import STEP, Deadline
-from webhook.errors import EvaluationError, NoSuchOverload
+from webhook.errors import EvaluationError
 
 _KEYS = frozenset((str, int, UInt, bool, float))
 """What can be a key or an index at all (interpreter/attributes.go newQualifier)."""
-_SIZED = frozenset((str, bytes, list, dict, Map))
-_GO_NAMES = {
-    bool: "types.Bool",
-    int: "types.Int",
-    float: "types.Double",
-    str: "types.String",
-    type(None): "types.Null",
-    UInt: "types.Uint",
-    JSONPatch: "*mutation.JSONPatchVal",
+_GO_KEYS: dict[type, str] = {
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+    type(None): "<nil>",
 }
+"""The Go types of values of JSON that are no keys."""
+_SIZED = frozenset((str, bytes, list, dict, Map))
 _GO_VALUES: dict[type, str] = {
     bool: "bool",
     int: "int64",
@@ -81,9 +80,9 @@ def get(value: Any, key: Any) -> Any:
     if type(value) is Optional:
         return look_up(value, key)
     if type(key) not in _KEYS:
-        raise EvaluationError(f"invalid qualifier type: {_GO_NAMES.get(type(key), type_name(key))}")
+        raise EvaluationError(f"invalid qualifier type: {_GO_KEYS.get(type(key)) or go_name(type(key))}")
     if type(value) is JSONPatch and type(key) is not str:
-        raise EvaluationError(f"unsupported indexer: %!s({_GO_NAMES.get(type(key), type_name(key))}={show(key)})")
+        raise EvaluationError(f"unsupported indexer: %!s({go_name(type(key))}={show(key)})")
     if isinstance(value, dict) and type(value) not in MAPS:
         return value[key] if type(key) is str else _no_key(key)
     return index(value, key)
@@ -102,7 +101,7 @@ def find(value: Any, key: Any) -> Any:
             return ABSENT
         value = value.value
     if type(key) not in _KEYS:
-        raise EvaluationError(f"invalid qualifier type: {_GO_NAMES.get(type(key), type_name(key))}")
+        raise EvaluationError(f"invalid qualifier type: {_GO_KEYS.get(type(key)) or go_name(type(key))}")
     kind = type(value)
     if kind is list:
         position = list_index(key)
@@ -183,7 +182,7 @@ def elements(value: Any) -> list[Any]:
         return map_keys(value)
     if isinstance(value, dict) and not isinstance(value, Struct):
         return list(value)
-    shown = _GO_NAMES.get(kind, kind.__name__)
+    shown = go_name(kind)
     raise EvaluationError(f"got '{shown}', expected iterable type")
 
 
@@ -196,7 +195,7 @@ def pairs(value: Any) -> Collection[tuple[Any, Any]]:
         return value.items()  # type: ignore[no-any-return]
     if kind is Map:
         return list(map_items(value))
-    raise EvaluationError(f"unsupported comprehension range type: {_GO_NAMES.get(kind, kind.__name__)}")
+    raise EvaluationError(f"unsupported comprehension range type: {go_name(kind)}")
 
 
 def pending(remaining: Iterator[Any], more: int) -> int:
@@ -239,7 +238,7 @@ def structure(name: str, entries: list[tuple[Any, Any]]) -> Struct:
 def insert(deadline: Deadline, entries: dict[Any, Any], more: Any) -> None:
     """transformMapEntry: take over the entries of a map; no key may come twice."""
     if type(more) not in MAPS:
-        raise NoSuchOverload
+        refuse("cel.@mapInsert", {}, more)
     deadline.spend(len(more) // 8)  # its keys are copied by C
     for key, value in map_items(more) if len(more) <= STEP else deadline.paced(map_items(more)):
         if key_find(entries, key) is not ABSENT:
@@ -261,7 +260,7 @@ def size_of(value: Any) -> int:
     """size(value)."""
     if type(value) in _SIZED or (isinstance(value, dict) and not isinstance(value, Struct)):
         return len(value)
-    raise NoSuchOverload("no such overload: size")
+    return refuse("size", value)
 
 
 def empty(value: Any) -> int:

@@ -36,32 +36,40 @@ from typing import Any
 from webhook.cel.equality import compare, equal, equal_quietly
 from webhook.cel.library import arithmetic, conversions, costs, moments, regex
 from webhook.cel.library.declaration import Cost, Overload
+from webhook.cel.library.refusal import refuse
 from webhook.cel.types import BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, A, B, Type, list_of, map_of
 from webhook.cel.values import ABSENT, MAPS, Defaulting, Map, map_find, no_such_overload, refuse_unhashable, type_name
 from webhook.deadline import Deadline
-from webhook.errors import EvaluationError
+from webhook.errors import EvaluationError, NoSuchOverload
 
 _NUMBERS = {"int64": INT, "uint64": UINT, "double": DOUBLE}
 
 
 def less(left: Any, right: Any) -> bool:
     """The operator `<`."""
-    return compare(left, right) < 0
+    return _compare("_<_", left, right) < 0
 
 
 def less_equals(left: Any, right: Any) -> bool:
     """The operator `<=`."""
-    return compare(left, right) <= 0
+    return _compare("_<=_", left, right) <= 0
 
 
 def greater(left: Any, right: Any) -> bool:
     """The operator `>`."""
-    return compare(left, right) > 0
+    return _compare("_>_", left, right) > 0
 
 
 def greater_equals(left: Any, right: Any) -> bool:
     """The operator `>=`."""
-    return compare(left, right) >= 0
+    return _compare("_>=_", left, right) >= 0
+
+
+def _compare(name: str, left: Any, right: Any) -> int:
+    try:
+        return compare(left, right)
+    except NoSuchOverload:
+        refuse(name, left, right)
 
 
 def negate(value: bool) -> bool:

@@ -1,0 +1,50 @@
+"""The operands of calls that break off the whole evaluation (library/tracking.py) where one of them has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, NoReturn
+
+from webhook.cel.compile import code
+from webhook.cel.compile.code import Place, Term
+from webhook.cel.compile.failure import ERRORS
+from webhook.cel.library.declaration import Overload
+from webhook.cel.library.tracking import failed_int, failed_list, require_int, require_list, tracked
+from webhook.cel.syntax.tree import Node
+
+if TYPE_CHECKING:
+    from webhook.cel.compile.compiler import Compiler
+
+
+def tracked_operands(compiler: Compiler, overloads: Sequence[Overload], arguments: Sequence[Node]) -> list[Term]:
+    """The arguments of a call that breaks off the evaluation where one of them is not what its cost counts."""
+    writer = compiler.writer
+    terms: list[Term] = []
+    for place, argument in enumerate(arguments):
+        if place != tracked(overloads):
+            terms.append(compiler.kept(compiler.value(argument)))
+            continue
+        is_int = overloads[0].name == "flatten"
+        with breaking_off(compiler, failed_int if is_int else failed_list):
+            term = compiler.kept(compiler.value(argument))
+        require = require_int if is_int else require_list
+        writer.emit(code.expression(compiler.call(require, term.code, place=Place("call"))))
+        terms.append(replace(term, sure=True))
+    return terms
+
+
+@contextmanager
+def breaking_off(compiler: Compiler, failed: Callable[[Exception], NoReturn]) -> Iterator[None]:
+    """Whatever fails in here does so as cel-go does when it counts a cost."""
+    writer = compiler.writer
+    writer.depth += 1
+    writer.level += 1
+    with writer.nested() as body:
+        yield
+    writer.level -= 1
+    writer.depth -= 1
+    if body:
+        raised = code.expression(code.call(compiler.bind(failed), code.name("x")))
+        writer.emit(code.attempt(body, compiler.bind(ERRORS), [raised]))

@@ -1,0 +1,82 @@
+"""What a call says that got values which none of its signatures takes: `no such overload`, and what stands behind it.
+
+Most functions of cel-go check what they are given against their signatures, and name the call in their refusal. The
+operators and a few functions take whatever implements an operation instead (a singleton with an operand trait): their
+refusal has no arguments, and no name either where the first value implements the operation or is a text, a timestamp
+or a duration. Source: cel-go v0.26.0 common/decls/decls.go MaybeNoSuchOverload, interpreter/interpretable.go evalUnary
+and evalBinary, common/types/types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn
+
+from webhook.cel.structures import Struct
+from webhook.cel.values import Defaulting, Duration, Map, Timestamp, UInt, type_name
+from webhook.errors import NoSuchOverload
+
+_NUMBERS = frozenset((int, UInt, float))
+_COMPARED = _NUMBERS | {bool, str, bytes, Timestamp, Duration}
+_NEGATED = frozenset((bool, int, float, Duration))
+_LISTS: frozenset[type] = frozenset((list,))
+_ANY: frozenset[type] = frozenset((type(None), *_COMPARED, list, dict, Map))
+SINGLETONS: Final[Mapping[str, frozenset[type]]] = {
+    "_+_": _NUMBERS | {str, bytes, list, Timestamp, Duration},
+    "_-_": _NUMBERS | {Timestamp, Duration},
+    "_*_": _NUMBERS,
+    "_/_": _NUMBERS,
+    "_%_": frozenset((int, UInt)),
+    "-_": _NEGATED,
+    "!_": _NEGATED,
+    **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _COMPARED),
+    "@in": _ANY,
+    "_[_]": _ANY,
+    "size": frozenset((str, bytes, list, dict, Map, Defaulting)),
+    "matches": frozenset((str,)),
+    "sort": _LISTS,
+    "@sortByAssociatedKeys": _LISTS,
+    "type": _ANY,
+    "dyn": _ANY,
+}
+"""The functions that have one implementation for all signatures, and the classes of first values that it is called for.
+
+What the checker has found out about their arguments means nothing when they run.
+"""
+UNGUARDED: Final = frozenset(("contains", "startsWith", "endsWith", "flatten"))
+"""Functions whose values are not checked against their signatures (decls.DisableTypeGuards)."""
+_NAMELESS = frozenset(("!_", "matches", "contains", "startsWith", "endsWith"))
+"""Functions that never say their name when they refuse a value."""
+_RECEIVERS = frozenset((str, Timestamp, Duration))
+
+
+def refuse(name: str, *values: Any) -> NoReturn:
+    """Fail as the call of a function with values that it does not take.
+
+    Raises:
+        NoSuchOverload: always.
+    """
+    operands = SINGLETONS.get(name)
+    if operands is None and name not in UNGUARDED:
+        raise NoSuchOverload(f"no such overload: {name}({', '.join(map(shown_type, values))})")
+    if name == "flatten":  # which has words of its own
+        raise NoSuchOverload(f"no such overload: {_shown(values[0])}.flatten({', '.join(map(_shown, values[1:]))})")
+    raise refusal(name, type(values[0]))
+
+
+def refusal(name: str, kind: type) -> NoSuchOverload:
+    """The error of a function without checks of its values; the class of the first one is all that counts."""
+    if kind in SINGLETONS.get(name, ()) or kind in _RECEIVERS or name in _NAMELESS:
+        return NoSuchOverload()
+    return NoSuchOverload(f"no such overload: {name}")
+
+
+def _shown(value: Any) -> str:
+    """A value's type with its parameters, which are always dyn."""
+    name = shown_type(value)
+    return name + {"list": "(dyn)", "map": "(dyn, dyn)"}.get(name, "")
+
+
+def shown_type(value: Any) -> str:
+    """The name of a value's type as errors have it: of an Object{…} its own."""
+    return value.name if isinstance(value, Struct) else type_name(value)

@@ -1,0 +1,105 @@
+"""Calls whose cost cel-go counts with a function that takes a list for granted, and panics where there is none.
+
+That happens after the call, whatever came of it, also where its argument has failed: `object.spec.missing.distinct()`
+breaks off the whole evaluation, and no `||` absorbs it. Only where the checker has left one signature, since other
+calls are counted with 1. Source: cel-go v0.26.0 ext/lists.go trackListSelfCompare, trackListFlatten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NoReturn
+
+from webhook.cel.library.declaration import Overload
+from webhook.cel.structures import JSONPatch, Struct
+from webhook.cel.values import Defaulting, Duration, Map, Optional, Timestamp, TypeValue, UInt
+from webhook.errors import BudgetExceeded, EvaluationPanic
+
+GO_NAMES: Final[Mapping[type, str]] = {
+    bool: "types.Bool",
+    int: "types.Int",
+    UInt: "types.Uint",
+    float: "types.Double",
+    str: "types.String",
+    bytes: "types.Bytes",
+    type(None): "types.Null",
+    list: "*types.baseList",
+    dict: "*types.baseMap",
+    Map: "*types.baseMap",
+    Defaulting: "*types.baseMap",
+    Duration: "types.Duration",
+    Timestamp: "types.Timestamp",
+    Optional: "*types.Optional",
+    TypeValue: "*types.Type",
+    Struct: "*dynamic.ObjectVal",
+    JSONPatch: "*mutation.JSONPatchVal",
+}
+"""The Go types of values, as an error names them (%T)."""
+_ADDERS = frozenset((int, UInt, float, str, bytes, Duration, Timestamp))
+
+
+def go_name(kind: type) -> str:
+    """The Go type of a class of values."""
+    return GO_NAMES.get(kind) or f"cel.{type_name_of(kind)}"
+
+
+def type_name_of(kind: Any) -> str:
+    """The last part of the name of a class' CEL type."""
+    return str(kind.cel_type.name).rpartition(".")[2]
+
+
+def tracked(overloads: Sequence[Overload]) -> int | None:
+    """Which argument of a call is taken for granted when its cost is counted; None for nearly all calls."""
+    if len(overloads) != 1:
+        return None
+    overload = overloads[0]
+    if overload.name in ("distinct", "sort"):
+        return 0
+    is_pair = overload.name == "@sortByAssociatedKeys" or overload.id == "list_flatten_int"
+    return 1 if is_pair else None
+
+
+def require_list(value: Any) -> Any:
+    """A list.
+
+    Raises:
+        EvaluationPanic: it is something else.
+    """
+    kind = type(value)
+    if kind is list:
+        return value
+    missing = "Contains" if kind in _ADDERS else "Add"
+    raise EvaluationPanic(f"interface conversion: {go_name(kind)} is not traits.Lister: missing method {missing}")
+
+
+def require_int(value: Any) -> Any:
+    """An int.
+
+    Raises:
+        EvaluationPanic: it is something else.
+    """
+    if type(value) is int:
+        return value
+    raise EvaluationPanic(f"interface conversion: ref.Val is {go_name(type(value))}, not types.Int")
+
+
+def failed_list(error: Exception) -> NoReturn:
+    """Do what cel-go does where an error stands for a list.
+
+    Raises:
+        EvaluationPanic: always, but for what nothing absorbs anyway.
+    """
+    if isinstance(error, BudgetExceeded | EvaluationPanic):
+        raise error
+    raise EvaluationPanic("interface conversion: *types.Err is not traits.Lister: missing method Add")
+
+
+def failed_int(error: Exception) -> NoReturn:
+    """The same for an int.
+
+    Raises:
+        EvaluationPanic: always, but for what nothing absorbs anyway.
+    """
+    if isinstance(error, BudgetExceeded | EvaluationPanic):
+        raise error
+    raise EvaluationPanic("interface conversion: ref.Val is *types.Err, not types.Int")
