@@ -36,13 +36,9 @@ from webhook.facts.trainer.runtime_plugins import RuntimeSpec, validate_plugins
         (
             {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1}]},
             {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 2}]},
-            {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 2}]},
+            {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1}]},
         ),
-        (
-            {"hostAliases": [{"ip": "10.0.0.1", "hostnames": ["a"]}]},
-            {"hostAliases": [{"ip": "10.0.0.1", "hostnames": ["b"]}]},
-            {"hostAliases": [{"ip": "10.0.0.1", "hostnames": ["b"]}]},
-        ),
+        ({"tolerations": [{"key": "a"}]}, {"tolerations": []}, {"tolerations": [{"key": "a"}]}),
         (
             {"securityContext": {"runAsUser": 1}},
             {"securityContext": {"fsGroup": 2}},
@@ -58,10 +54,11 @@ from webhook.facts.trainer.runtime_plugins import RuntimeSpec, validate_plugins
     ids=lambda value: next(iter(value)),
 )
 def test_fields_of_a_pod_merge_as_their_tags_say(before: dict, laid: dict, expected: dict) -> None:
-    """k8s.io/api core/v1 types.go, patchStrategy and patchMergeKey; JobSet's own list of replicated jobs."""
+    """k8s.io/api core/v1 types.go, patchStrategy and patchMergeKey. What a patch cannot have is dropped before."""
     fact = of(
         job(runtimePatches=[patch(pod_patch("node", **laid))]),
         runtime(replicated("node", node(), step="trainer", **before)),
+        version=(2, 4),
     )
     pod = pod_of(fact)
     assert {name: pod[name] for name in expected} == expected
@@ -79,12 +76,12 @@ def test_fields_of_a_pod_merge_as_their_tags_say(before: dict, laid: dict, expec
         (
             {"ports": [{"containerPort": 1, "name": "a"}]},
             {"ports": [{"containerPort": 1, "name": "b"}]},
-            [{"containerPort": 1, "name": "b"}],
+            [{"containerPort": 1, "name": "a"}],
         ),
         (
             {"envFrom": [{"configMapRef": {"name": "a"}}]},
             {"envFrom": [{"configMapRef": {"name": "b"}}]},
-            [{"configMapRef": {"name": "b"}}],
+            [{"configMapRef": {"name": "a"}}],
         ),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
@@ -96,6 +93,13 @@ def test_fields_of_a_container_merge_as_their_tags_say(before: dict, laid: dict,
     )
     (name,) = laid
     assert pod_of(fact)["containers"][0][name] == expected
+
+
+def test_the_jobs_keep_the_order_of_the_runtime() -> None:
+    first, second = replicated("dataset-initializer", node()), replicated("node", node(), step="trainer")
+    own = patch(pod_patch("node", nodeSelector={"a": "b"}), pod_patch("dataset-initializer", nodeSelector={"a": "b"}))
+    fact = of(job(runtimePatches=[own]), runtime(first, second))
+    assert [each["name"] for each in fact.job.jobs] == ["dataset-initializer", "node"]
 
 
 def test_claims_of_a_container_are_replaced() -> None:

@@ -198,7 +198,14 @@ def test_the_trainer_step_gets_spec_trainer() -> None:
     fact = of(job(trainer=own), base)
     main, side = pod_of(fact)["containers"]
     assert (main["image"], main["command"], main["args"]) == ("mine", ["c"], ["b"])
-    assert main["env"] == [{"name": "X", "value": "2"}, {"name": "Y"}, {"name": "Z"}]
+    assert main["env"][:3] == [{"name": "X", "value": "2"}, {"name": "Y"}, {"name": "Z"}]
+    assert {each["name"]: each.get("value") for each in main["env"][3:]} == {
+        "PET_NNODES": "3",
+        "PET_NPROC_PER_NODE": "1",
+        "PET_NODE_RANK": None,
+        "PET_MASTER_ADDR": "j-node-0-0.j",
+        "PET_MASTER_PORT": "29500",
+    }
     assert side == {"name": "side", "image": "s"}
     first, second = fact.job.jobs
     assert (first["replicas"], first["template"]["spec"]["parallelism"], first["template"]["spec"]["completions"]) == (

@@ -84,7 +84,8 @@ def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
         for validate in _ON_RUNTIME:
             yield from validate(job)
         yield from scheduling.validate_priority_classes(job, subject)
-    yield from process_advice.advise_processes(job, subject.once(node_claims))
+    kept = [claim for claim in subject.once(node_claims) if not claim.is_dropped]
+    yield from process_advice.advise_processes(job, kept)
 
 
 def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
@@ -92,7 +93,7 @@ def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
     job = subject.once(train_job)
     if not job.runtime.is_found or not changes.changes_more_than_suspend(subject):
         return
-    spec = {**job.runtime.spec, "template": {"spec": job.merged.spec}}
+    spec = {**job.runtime.spec, "template": {"spec": job.merged.patched}}
     effective = RuntimeSpec(spec=spec, release=job.release, deadline=job.deadline)
     if job.runtime.is_deprecated:
         message = f"names {job.runtime}, which is labelled deprecated and will be removed"

@@ -12,9 +12,10 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
+from webhook.facts.trainer.nodes import name_of
 from webhook.facts.trainer.overlays import Overlay, layers
 from webhook.facts.trainer.releases import CLAIMS
-from webhook.facts.trainer.train_job import TrainJob, name_of
+from webhook.facts.trainer.train_job import TrainJob
 from webhook.names import dns1123_label
 from webhook.paths import get
 from webhook.placeholders import is_placeholder

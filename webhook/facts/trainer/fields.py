@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from operator import is_
 from pathlib import Path
 from typing import TypeAlias
 
@@ -49,11 +50,21 @@ class Shape:
     changed: dict[str, Changed] = field(default_factory=dict)
     inner: dict[str, Shape] = field(default_factory=dict)
 
+    def keeps(self, name: str, release: Release) -> bool:
+        """Whether a field of a name is kept; a directive of a merge is a field of no kind."""
+        changed = self.changed.get(name)
+        if changed is not None:
+            return changed.since <= release <= changed.until
+        return not name.startswith("$") and (self.known is None or name in self.known)
+
     def at(self, path: str) -> Shape:
         """The shape of what stands at a path inside it, made where there is none yet."""
         name, _, rest = path.partition(".")
         shape = self.inner.setdefault(name.removesuffix("[]"), Shape())
         return shape.at(rest) if rest else shape
+
+
+_NOTHING = Shape()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +109,26 @@ def validate_fields(obj: JSON, kind: str, release: Release, problem: Make, deadl
     shape = table().kinds.get(kind)
     if shape is not None:
         yield from _Reader(release, problem, deadline).object(obj, shape, ())
+
+
+def pruned(obj: JSON, kind: str, release: Release, deadline: Deadline) -> JSON:
+    """The object without the fields that the API server drops; as it is where the release's shape is not known."""
+    shape, known = table().kinds.get(kind), table()
+    if shape is None or not known.since <= release <= known.until:
+        return obj
+    return _pruned(obj, shape, release, deadline)
+
+
+def _pruned(value: JSON, shape: Shape, release: Release, deadline: Deadline) -> JSON:
+    deadline.spend(1)
+    if isinstance(value, list):
+        items = [_pruned(each, shape, release, deadline) for each in value]
+        return value if all(map(is_, items, value)) else items
+    if not isinstance(value, dict):
+        return value
+    kept = {name: held for name, held in value.items() if held is not None and shape.keeps(name, release)}
+    made = {name: _pruned(held, shape.inner.get(name, _NOTHING), release, deadline) for name, held in kept.items()}
+    return value if len(made) == len(value) and all(made[name] is value[name] for name in made) else made
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from webhook.facts.jobset.validation import validate_create
 from webhook.facts.subject import Subject
 from webhook.facts.trainer import overlays
 from webhook.facts.trainer.changes import changes_more_than_suspend
-from webhook.facts.trainer.train_job import TrainJob, name_of, train_job
+from webhook.facts.trainer.nodes import name_of
+from webhook.facts.trainer.train_job import TrainJob, train_job
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -13,8 +13,9 @@ from typing import Final
 
 from webhook.facts.check import Group
 from webhook.facts.pods.containers import whole
+from webhook.facts.trainer.nodes import name_of
 from webhook.facts.trainer.releases import CLAIMS, INITIALIZER_MOUNT, NUMBERS_ONLY, REFUSES_ZERO
-from webhook.facts.trainer.train_job import TrainJob, name_of
+from webhook.facts.trainer.train_job import TrainJob
 from webhook.names import dns1035_label
 from webhook.paths import get
 from webhook.placeholders import is_placeholder

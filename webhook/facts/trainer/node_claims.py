@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from webhook.attributes import JSON
 from webhook.facts.dra.pod_claims import dra
 from webhook.facts.pods.containers import containers
 from webhook.facts.subject import Subject
+from webhook.facts.trainer.nodes import name_of
 from webhook.facts.trainer.releases import KEEPS_CLAIMS
-from webhook.facts.trainer.train_job import TrainJob, name_of, train_job
+from webhook.facts.trainer.train_job import TrainJob, train_job
 from webhook.paths import get
 from webhook.workloads.podsets import PodSet
 
@@ -19,7 +20,10 @@ _POD = ("template", "spec", "template")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeClaim:
-    """A claim. devices is None where their number is open; is_other says that all are known to be no GPUs."""
+    """A claim. devices is None where their number is open; is_other says that all are known to be no GPUs.
+
+    The installed release drops one that `is_dropped`, which shows all the same what the nodes are meant to have.
+    """
 
     name: str
     kind: str
@@ -29,47 +33,67 @@ class NodeClaim:
     at_least: int
     is_gpu: bool
     is_other: bool
+    is_dropped: bool = False
 
 
 def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
     """The claims, to be asked for with `Subject.once`.
 
-    Those that the container `node` refers to, those that it would but for resourcesPerNode, and those that no container
-    refers to. What the claims are missing is not said here: `found` and `devices` tell.
+    Those that the container `node` refers to, those that it would but for resourcesPerNode, those that no container
+    refers to, and those of patches that the release drops. What the claims are missing is not said here: `found` and
+    `devices` tell.
     """
     job = subject.once(train_job)
     if not job.object:
         return ()
-    podset, extra = _templates(job)
+    podset = _template(job)
+    declared = {name_of(claim) for claim in get(podset.template, ("spec", "resourceClaims"), [])}
+    dropped = [each for each in _dropped(job, subject.object) if name_of(each) not in declared]
+    extra = _claims((*_unmerged(job), *dropped), "trainer")
     node = next((each for each in containers(podset.template) if each.name == "node" and not each.init), None)
     wanted = {*job.merged.lost_claims, *(name_of(entry) for entry in (node.claims() if node else ()))}
     found = dra({}, (podset, extra), subject.view())["claims"]
-    return tuple(_claim(each) for each in found if each["name"] in wanted or not each["users"])
+    unused = [each for each in found if each["name"] in wanted or not each["users"]]
+    return tuple(_claim(each, dropped=each["name"] in {*map(name_of, dropped)}) for each in unused)
 
 
-def _templates(job: TrainJob) -> tuple[PodSet, PodSet]:
-    """The template of the node, and claims that are not merged into it."""
+def _claims(claims: Sequence[JSON], at: str) -> PodSet:
+    return PodSet(name="", path=("spec", at), template={"spec": {"resourceClaims": [*claims]}})
+
+
+def _template(job: TrainJob) -> PodSet:
+    """The template of the node, without the runtime the claims that the TrainJob carries."""
     node = job.node_job
-    template = get(node, _POD) if node is not None else {"spec": {"resourceClaims": list(_own_claims(job))}}
-    is_merged = template is not None and job.release >= KEEPS_CLAIMS
-    per_node = [] if is_merged else job.trainer.get("resourceClaimsPerNode", [])
-    return (
-        PodSet(name=name_of(node), path=(), template=template or {}),
-        PodSet(name="", path=("spec", "trainer"), template={"spec": {"resourceClaims": per_node}}),
-    )
+    if node is None:
+        return _claims([*_of_patches(job.object)], "runtimePatches")
+    return PodSet(name=name_of(node), path=(), template=get(node, _POD) or {})
 
 
-def _own_claims(job: TrainJob) -> Iterator[JSON]:
-    """The claims that a TrainJob's patches carry; of one name the last, as merging would have it."""
+def _unmerged(job: TrainJob) -> Sequence[JSON]:
+    """Claims that the TrainJob asks for and that are not merged into the template of the node."""
+    is_merged = job.node_job is not None and job.release >= KEEPS_CLAIMS
+    claims: Sequence[JSON] = [] if is_merged else job.trainer.get("resourceClaimsPerNode", [])
+    return claims
+
+
+def _dropped(job: TrainJob, written: JSON) -> Iterator[JSON]:
+    """Claims that patches carry and that the API server drops."""
+    if job.release < KEEPS_CLAIMS:
+        yield from _of_patches(written)
+        yield from get(written, ("spec", "trainer", "resourceClaimsPerNode"), [])
+
+
+def _of_patches(job: JSON) -> Iterator[JSON]:
+    """The claims of patches; of one name the last, as merging would have it."""
     claims: dict[str, JSON] = {}
-    for patch in job.spec.get("runtimePatches", []):
+    for patch in get(job, ("spec", "runtimePatches"), []):
         for each in get(patch, ("trainingRuntimeSpec", "template", "spec", "replicatedJobs"), []):
             for claim in get(each, (*_POD, "spec", "resourceClaims"), []):
                 claims[name_of(claim)] = claim
     yield from claims.values()
 
 
-def _claim(claim: JSON) -> NodeClaim:
+def _claim(claim: JSON, *, dropped: bool) -> NodeClaim:
     known = [each for request in claim["requests"] for each in (request, *request["choices"])]
     return NodeClaim(
         name=claim["name"],
@@ -80,4 +104,5 @@ def _claim(claim: JSON) -> NodeClaim:
         at_least=claim["atLeast"],
         is_gpu=claim["gpu"],
         is_other=bool(known) and all(each["deviceKind"] and not each["gpu"] for each in known),
+        is_dropped=dropped,
     )

@@ -15,6 +15,9 @@ from webhook.paths import get
 
 STEP_LABEL = "trainer.kubeflow.org/trainjob-ancestor-step"
 _TEMPLATE = ("template", "spec")
+POD = ("template", "spec", "template", "spec")
+PORT = 29500
+"""Where nodes of torch, jax and xgboost meet."""
 
 
 def step(job: JSON) -> str | None:
@@ -38,17 +41,14 @@ def parallelism(job: JSON) -> int:
     return int(get(job, (*_TEMPLATE, "parallelism"), 1))
 
 
-def node_count(job: JSON, runtime: JSON) -> int:
-    """The nodes that train: what the TrainJob asks for, else what its runtime makes."""
+def node_count(job: JSON, runtime: JSON, jobs: Sequence[JSON]) -> int:
+    """The nodes that train: what the TrainJob asks for, else what is made of its runtime."""
     asked: int | None = get(job, ("spec", "trainer", "numNodes"))
     if asked is not None:
         return asked
-    policy, jobs = get(runtime, ("mlPolicy",)), get(runtime, ("template", "spec", "replicatedJobs"), [])
+    policy = get(runtime, ("mlPolicy",))
     if get(policy, ("mpi",)) is not None:
-        nodes = next((parallelism(each) for each in jobs if get(each, ("name",)) == "node"), 1)
-        return nodes + launcher_is_node(policy)
-    if policy is not None:
-        return _planned(policy)
+        return next((parallelism(each) for each in jobs if name_of(each) == "node"), 1) + launcher_is_node(policy)
     return next((parallelism(each) for each in jobs if is_trainer(each)), 1)
 
 
@@ -59,6 +59,7 @@ def _planned(policy: JSON) -> int:
 def counts(jobs: Sequence[JSON], asked: int | None, policy: JSON) -> Iterator[int]:
     """The pods of each replicated job when a TrainJob asks for so many nodes, or for none in particular."""
     own = [_planned(policy) if policy is not None and is_trainer(job) else parallelism(job) for job in jobs]
+    own = [max(count, 1) for count in own]  # WithPodSet of pkg/runtime/runtime.go
     is_mpi = get(policy, ("mpi",)) is not None
     fits = [get(job, ("name",)) == "node" if is_mpi else is_trainer(job) for job in jobs]
     if asked is not None and True in fits:
@@ -66,8 +67,23 @@ def counts(jobs: Sequence[JSON], asked: int | None, policy: JSON) -> Iterator[in
     yield from own
 
 
-def counted(job: JSON, count: int) -> JSON:
-    """A replicated job with so many pods."""
-    template = job.get("template", {})
-    spec = {**template.get("spec", {}), "parallelism": count, "completions": count}
-    return {**job, "template": {**template, "spec": spec}}
+def name_of(value: JSON) -> str:
+    """The name of a replicated job or a container, "" where it has none."""
+    return str(value.get("name") or "") if value else ""
+
+
+def container_of(job: JSON, name: str, kind: str = "containers") -> JSON:
+    """A container of a replicated job, or None."""
+    return next((each for each in get(job, (*POD, kind), []) if name_of(each) == name), None)
+
+
+def node_job(spec: JSON) -> JSON:
+    """The first replicated job named `node` or labelled as the trainer, with a container `node` if one has it."""
+    jobs = [job for job in get(spec, ("replicatedJobs",), []) if name_of(job) == "node" or is_trainer(job)]
+    return next((job for job in jobs if container_of(job, "node") is not None), jobs[0] if jobs else None)
+
+
+def counted_resources(obj: JSON, spec: JSON) -> JSON:
+    """The resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
+    asked = get(obj, ("spec", "trainer", "resourcesPerNode"))
+    return asked if asked is not None else get(container_of(node_job(spec), "node"), ("resources",), {})

@@ -75,7 +75,17 @@ def layers(job: JSON, version: Release) -> Iterator[Layer]:
 def _patched(template: JSON, at: str) -> Iterator[Overlay]:
     at += ".trainingRuntimeSpec.template.spec.replicatedJobs"
     for index, each in enumerate(get(template, ("spec", "replicatedJobs"), [])):
-        yield Overlay(each, f"{at}[{index}]", f"{at}[{index}].{_POD_AT}")
+        yield Overlay(_as_go_writes(each), f"{at}[{index}]", f"{at}[{index}].{_POD_AT}")
+
+
+def _as_go_writes(job: JSON) -> JSON:
+    """A partial job without the empty lists of its pods: `omitempty` leaves them out before anything is merged."""
+    pod = get(job, POD, {})
+    kept = {name: value for name, value in pod.items() if value != []}
+    if len(kept) == len(pod):
+        return job
+    template, spec = job["template"], job["template"]["spec"]
+    return {**job, "template": {**template, "spec": {**spec, "template": {**spec["template"], "spec": kept}}}}
 
 
 def _override(override: JSON, at: str, version: Release) -> Iterator[Overlay]:

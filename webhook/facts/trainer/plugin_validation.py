@@ -11,10 +11,10 @@ from typing import Final
 
 from webhook.facts.check import Group
 from webhook.facts.pods.containers import names, text, whole
-from webhook.facts.trainer.nodes import is_trainer, launcher_is_node
+from webhook.facts.trainer.nodes import container_of, is_trainer, launcher_is_node
 from webhook.facts.trainer.releases import FLUX_NODES, IMAGE_EVERYWHERE, INJECTION, NUMBERS_ONLY, REFUSES_ZERO
 from webhook.facts.trainer.step_validation import job_named, trainer_step
-from webhook.facts.trainer.train_job import TrainJob, container_of
+from webhook.facts.trainer.train_job import TrainJob
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

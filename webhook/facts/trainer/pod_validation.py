@@ -16,8 +16,9 @@ from webhook.facts.check import Group
 from webhook.facts.jobset.volume_claims import claim_templates
 from webhook.facts.pods.containers import Container, containers
 from webhook.facts.trainer import overlays
+from webhook.facts.trainer.nodes import name_of
 from webhook.facts.trainer.runtime_reference import Runtime
-from webhook.facts.trainer.train_job import TrainJob, name_of
+from webhook.facts.trainer.train_job import TrainJob
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

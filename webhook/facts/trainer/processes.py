@@ -28,6 +28,9 @@ class Processes:
     reason: str
 
 
+UNKNOWN = Processes(per_node="", count=None, reason="the runtime is not known")
+
+
 def plugin(runtime: JSON) -> str:
     """The machine learning policy of a runtime's spec: of PLUGINS, `plain` without one, `none` without a policy."""
     policy = get(runtime, ("mlPolicy",))

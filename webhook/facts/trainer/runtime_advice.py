@@ -10,12 +10,11 @@ from collections.abc import Iterator
 
 from webhook.attributes import JSON
 from webhook.facts.pods.containers import containers
-from webhook.facts.trainer.nodes import STEP_LABEL, step
+from webhook.facts.trainer.nodes import STEP_LABEL, container_of, name_of, step
 from webhook.facts.trainer.releases import INITIALIZER_MOUNT, WHOLE_JOBSET
 from webhook.facts.trainer.runtime_plugins import JOBS, POD, RuntimeSpec, problem
 from webhook.facts.trainer.runtime_reference import SUPPORT
 from webhook.facts.trainer.runtime_validation import CONTAINERS
-from webhook.facts.trainer.train_job import container_of, name_of
 from webhook.paths import get
 from webhook.problem import Problem
 from webhook.releases import shown

@@ -14,10 +14,9 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.pods.containers import containers, text
-from webhook.facts.trainer.nodes import is_trainer
+from webhook.facts.trainer.nodes import container_of, is_trainer, name_of
 from webhook.facts.trainer.processes import plugin
 from webhook.facts.trainer.releases import INJECTION
-from webhook.facts.trainer.train_job import container_of, name_of
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -12,7 +12,7 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.pods.containers import whole
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.nodes import step
+from webhook.facts.trainer.nodes import container_of, name_of, step
 from webhook.facts.trainer.releases import (
     FLUX_AND_MORE,
     INJECTION,
@@ -22,7 +22,6 @@ from webhook.facts.trainer.releases import (
     STEP_CONTAINERS,
 )
 from webhook.facts.trainer.runtime_plugins import JOBS, POD, RuntimeSpec, problem
-from webhook.facts.trainer.train_job import container_of, name_of
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

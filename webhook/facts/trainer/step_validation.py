@@ -12,9 +12,9 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.nodes import STEP_LABEL, is_trainer, launcher_is_node
+from webhook.facts.trainer.nodes import STEP_LABEL, container_of, is_trainer, launcher_is_node, name_of
 from webhook.facts.trainer.releases import INITIALIZER_MOUNT
-from webhook.facts.trainer.train_job import TrainJob, container_of, name_of
+from webhook.facts.trainer.train_job import TrainJob
 from webhook.paths import get
 from webhook.problem import Problem
 

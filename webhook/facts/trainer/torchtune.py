@@ -13,10 +13,11 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.trainer.releases import ADAPTERS, INJECTION, NUMBERS_ONLY
+from webhook.facts.trainer.torchtune_recipe import ENTRYPOINT, MANAGED, is_quantized, model_of
 from webhook.facts.trainer.train_job import TrainJob
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.releases import Release, shown
+from webhook.releases import shown
 
 problem: Final = Group("train-job").problem
 _MANY_NODES: Final = "llama3_3/70B"
@@ -24,22 +25,21 @@ _SMALL: Final = ("llama3_2/1B", "llama3_2/3B")
 _UNQUANTIZED: Final = "qwen2_5/1.5B"
 _MODELS: Final = (*_SMALL, _MANY_NODES, _UNQUANTIZED)
 _FIRST_MODELS: Final = ("llama3_2/1B", "llama3_2/7B", _MANY_NODES)  # of 2.0
-_MANAGED: Final = ("output_dir", "tokenizer.path", "checkpointer.checkpoint_dir", "tokenizer.merges_file")
 _NAME, _NODES = "spec.runtimeRef.name", "spec.trainer.numNodes"
 
 
 def validate_torchtune(job: TrainJob) -> Iterator[Problem]:
     """Everything that is refused of a TrainJob of a torch runtime."""
     name = job.runtime.name
-    if job.trainer.get("command") != ["tune", "run"] or job.plugin != "torch" or is_placeholder(name):
+    if job.trainer.get("command") != ENTRYPOINT or job.plugin != "torch" or is_placeholder(name):
         return
     explicit = job.trainer.get("numProcPerNode")
     if job.release < NUMBERS_ONLY and explicit is None:  # the plugin's checks ended there
         return
-    model, args = _model(name), job.trainer.get("args", [])
+    model, args = model_of(name), job.trainer.get("args", [])
     nodes = 1 if (asked := job.trainer.get("numNodes")) is None else asked
     yield from _validate_model(job, model, nodes)
-    if job.release >= ADAPTERS and nodes == 1 and _is_quantized(args, job.release):
+    if job.release >= ADAPTERS and nodes == 1 and is_quantized(args, job.release):
         yield from _validate_quantized(model, explicit, job)
     if job.release >= INJECTION:
         yield from _validate_args(args, nodes, job)
@@ -72,36 +72,16 @@ def _validate_quantized(model: str, explicit: JSON, job: TrainJob) -> Iterator[P
 
 
 def _validate_args(args: Sequence[str], nodes: int, job: TrainJob) -> Iterator[Problem]:
-    adapted = any("model.lora_attn_modules" in each for each in args) or _is_quantized(args, job.release)
+    adapted = any("model.lora_attn_modules" in each for each in args) or is_quantized(args, job.release)
     if nodes > 1 and adapted:
         message = "must be 1 because adapters (LoRA, QLoRA) train on one node only"
         yield problem("tune-adapters", _NODES, message, "set 1, or remove their arguments", nodes)
     for index, each in enumerate(job.deadline.paced(args)):
-        if (key := each.split("=")[0]) in _MANAGED:
+        if (key := each.split("=")[0]) in MANAGED:
             message = "must not be set because the runtime of a torchtune job manages it"
             yield problem("tune-argument", f"spec.trainer.args[{index}]", message, "remove it", key)
-
-
-def _model(runtime: str) -> str:
-    """`torchtune-llama3.2-1b` trains `llama3_2/1B`."""
-    parts = runtime.split("-")
-    return f"{parts[1].replace('.', '_')}/{parts[2].upper()}" if len(parts) == 3 else ""
 
 
 def _runtime_name(model: str) -> str:
     name, _, size = model.partition("/")
     return f"torchtune-{name.replace('_', '.')}-{size.lower()}"
-
-
-def _is_quantized(args: Sequence[str], release: Release) -> bool:
-    """Whether adapters are quantized: the argument's value counts since 2.3, its name alone before."""
-    if release < INJECTION:
-        return any("model.quantize_base" in each for each in args) and not any(
-            "model.use_dora" in each for each in args
-        )
-    return _is_true(args, "model.quantize_base") and not _is_true(args, "model.use_dora")
-
-
-def _is_true(args: Sequence[str], name: str) -> bool:
-    pairs = (each.partition("=") for each in args)
-    return any(name in key and equals and value.strip().lower() == "true" for key, equals, value in pairs)

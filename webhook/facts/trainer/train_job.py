@@ -13,10 +13,12 @@ from webhook.deadline import Deadline
 from webhook.facts.gpu.resources import devices_of
 from webhook.facts.jobset.name_length import replicas
 from webhook.facts.subject import Subject
+from webhook.facts.trainer.fields import pruned
 from webhook.facts.trainer.lookups import CLUSTER_RUNTIME, GROUP, RUNTIME
-from webhook.facts.trainer.nodes import is_trainer, node_count, parallelism
-from webhook.facts.trainer.processes import Processes, gpu_count, plugin, predict
-from webhook.facts.trainer.runtime import Merged, merge
+from webhook.facts.trainer.merged import Merged
+from webhook.facts.trainer.nodes import container_of, counted_resources, name_of, node_count, node_job, parallelism
+from webhook.facts.trainer.processes import Processes, gpu_count, plugin
+from webhook.facts.trainer.runtime import merge
 from webhook.facts.trainer.runtime_reference import Runtime
 from webhook.facts.view import View
 from webhook.paths import get
@@ -26,7 +28,6 @@ from webhook.schema import decode_object
 from webhook.workloads.podsets import PodSet, group_kind
 
 _POD = ("template", "spec", "template")
-_UNKNOWN = Processes(per_node="", count=None, reason="the runtime is not known")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ class TrainJob:
     @property
     def node_job(self) -> JSON:
         """The replicated job whose `node` container Trainer reads."""
-        return _node_job(self.merged.spec)
+        return node_job(self.merged.spec)
 
     @property
     def node(self) -> JSON:
@@ -93,31 +94,30 @@ class TrainJob:
     @property
     def runtime_gpus(self) -> int:
         """GPUs that it has in the runtime."""
-        own = _node_job(get(self.runtime.spec, ("template", "spec")))
+        own = node_job(get(self.runtime.spec, ("template", "spec")))
         return devices_of(get(container_of(own, "node"), ("resources",)))
 
     @property
     def counted(self) -> tuple[int, bool]:
         """GPUs that Trainer counts, and whether several resources contain `gpu`, of which it takes any one."""
-        return gpu_count(_counted_resources(self.object, self.merged.spec))
+        return gpu_count(counted_resources(self.object, self.merged.spec))
 
 
 def train_job(subject: Subject) -> TrainJob:
     """A TrainJob, to be asked for with `Subject.once`."""
     is_job = group_kind(subject.object) == (GROUP, "TrainJob")
-    obj = subject.object if is_job else {}
+    obj = pruned(subject.object, "TrainJob", subject.assumptions.trainer, subject.deadline) if is_job else {}
     view, release = subject.view(), subject.assumptions.trainer
     runtime = find(get(obj, ("spec", "runtimeRef"), {}), view)
     merged = merge(obj, runtime, release, view.deadline) if runtime.is_found else Merged(spec={})
-    resources = _counted_resources(obj, merged.spec)
     return TrainJob(
         object=obj,
         release=release,
         takes_claims=subject.assumptions.device_claims,
         runtime=runtime,
         merged=merged,
-        nodes=node_count(obj, runtime.spec) if is_job else 0,
-        processes=predict(obj, runtime.spec, resources, release) if runtime.is_found else _UNKNOWN,
+        nodes=node_count(obj, runtime.spec, merged.spec.get("replicatedJobs", [])) if is_job else 0,
+        processes=merged.processes,
         deadline=view.deadline,
         missing=tuple(each for listed in view.missing().values() for each in listed),
     )
@@ -148,25 +148,3 @@ def runtime_podsets(job: TrainJob) -> tuple[PodSet, ...]:
         for each in job.jobs
         if (template := get(each, _POD)) is not None
     )
-
-
-def name_of(value: JSON) -> str:
-    """The name of a replicated job or a container, "" where it has none."""
-    return str(value.get("name") or "") if value else ""
-
-
-def container_of(job: JSON, name: str, kind: str = "containers") -> JSON:
-    """A container of a replicated job, or None."""
-    return next((each for each in get(job, (*_POD, "spec", kind), []) if name_of(each) == name), None)
-
-
-def _node_job(spec: JSON) -> JSON:
-    """The first replicated job named `node` or labelled as the trainer, with a container `node` if one has it."""
-    jobs = [job for job in get(spec, ("replicatedJobs",), []) if name_of(job) == "node" or is_trainer(job)]
-    return next((job for job in jobs if container_of(job, "node") is not None), jobs[0] if jobs else None)
-
-
-def _counted_resources(obj: JSON, spec: JSON) -> JSON:
-    """The resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
-    asked = get(obj, ("spec", "trainer", "resourcesPerNode"))
-    return asked if asked is not None else get(container_of(_node_job(spec), "node"), ("resources",), {})

@@ -1,0 +1,108 @@
+"""TrainJobs that the real Trainer was asked about (tests/data/trainer), and the forms in which JobSets are compared."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tests.policies.test_portable_kinds import HOW
+from webhook import quantity, shipped
+from webhook.admission.fixtures import attributes_of_object
+from webhook.admission.review import review
+from webhook.attributes import Phase
+from webhook.cluster import Cluster
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.files import FilesCluster
+from webhook.decisions import Verdict
+from webhook.facts.subject import Subject
+from webhook.facts.trainer.train_job import TrainJob, train_job
+from webhook.facts.view import View
+from webhook.policy.load import load
+from webhook.policy.policy_set import PolicySet
+from webhook.schema import decode_object
+from webhook.workloads import table
+
+DATA = Path(__file__).parents[2] / "data" / "trainer"
+TABLE = table.load()
+RUNS = ("ok", "external")
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    """The rows of a file."""
+    return [json.loads(line) for line in (DATA / f"{name}.jsonl").read_text().splitlines()]
+
+
+@cache
+def cluster() -> Cluster:
+    """The cluster of all rows."""
+    return AssumedNamespaces(FilesCluster(rows("context")))
+
+
+@cache
+def policies() -> PolicySet:
+    """The shipped policies."""
+    return load([Path(shipped.policies())], HOW)
+
+
+def said(trainjob: dict[str, Any]) -> str:
+    """What the shipped policies say of a TrainJob: `deny`, `warn` or `none`."""
+    attributes = attributes_of_object(deepcopy(trainjob), TABLE.row)
+    return spoken(*(review(attributes, policies(), cluster(), phase=phase) for phase in (Phase.VALIDATE, Phase.MUTATE)))
+
+
+def spoken(*verdicts: Verdict) -> str:
+    """The strongest word of some verdicts."""
+    if not all(verdict.allowed for verdict in verdicts):
+        return "deny"
+    return "warn" if any(verdict.warnings for verdict in verdicts) else "none"
+
+
+def predicted(trainjob: dict[str, Any]) -> TrainJob:
+    """The TrainJob as the fact has it."""
+    attributes = attributes_of_object(deepcopy(trainjob), TABLE.row)
+    obj = decode_object(attributes.object, attributes.kind).value
+    view = View(cluster(), attributes.namespace)
+    return train_job(Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=TABLE))
+
+
+def normal(job_set: dict[str, Any], *, suspend: bool = False) -> Any:
+    """The spec of a JobSet with the defaults that its CustomResourceDefinition and its webhook set."""
+    spec = deepcopy(job_set)
+    spec["network"] = {"enableDNSHostnames": True, "publishNotReadyAddresses": True, **spec.get("network", {})}
+    spec["startupPolicy"] = {"startupPolicyOrder": "AnyOrder", **spec.get("startupPolicy", {})}
+    spec["successPolicy"] = {"operator": "All", **spec.get("successPolicy", {})}
+    spec.setdefault("suspend", suspend)
+    for policy in spec.get("volumeClaimPolicies", []):
+        policy["retentionPolicy"] = {"whenDeleted": "Delete", **policy.get("retentionPolicy", {})}
+    for job in spec.get("replicatedJobs", []):
+        _default_job(job)
+    return _shown(spec)
+
+
+def _default_job(job: dict[str, Any]) -> None:
+    job.setdefault("groupName", "default")
+    job.setdefault("replicas", 1)
+    job["template"]["spec"].setdefault("completionMode", "Indexed")
+    pod = job["template"]["spec"]["template"]["spec"]
+    pod.setdefault("restartPolicy", "OnFailure")
+    for container in (*pod.get("containers", []), *pod.get("initContainers", [])):
+        if "env" in container:
+            container["env"] = {each["name"]: each for each in container["env"]}
+        for port in container.get("ports", []):
+            port.setdefault("protocol", "TCP")
+        for side in ("limits", "requests"):
+            amounts = container.get("resources", {}).get(side, {})
+            for name, amount in amounts.items():
+                read = quantity.read(amount)
+                amounts[name] = str(amount) if read is None else read.milli_value()
+
+
+def _shown(value: Any) -> Any:
+    """Without what is empty, which Go leaves out; an empty volume is a volume."""
+    if isinstance(value, dict):
+        made = {name: _shown(held) for name, held in value.items()}
+        return {name: held for name, held in made.items() if name == "emptyDir" or held not in ({}, [], None, "")}
+    return [_shown(each) for each in value] if isinstance(value, list) else value

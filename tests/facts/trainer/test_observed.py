@@ -1,0 +1,34 @@
+"""What is said of 1,155 TrainJobs, against what the real Trainer, JobSet and API server made of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.facts.trainer.observed import RUNS, normal, predicted, rows, said
+
+ROWS = rows("observed")
+NAMED_LATER = {"t1406"}
+"""Its name is generated, so that addresses cannot be known."""
+
+
+def test_every_job_set_is_predicted() -> None:
+    wrong = []
+    for row in ROWS:
+        made = row["observed"].get("jobset")
+        if made is not None:
+            job = predicted(row["trainjob"])
+            ours = normal(job.merged.spec, suspend=job.spec.get("suspend", False))
+            if ours != normal(made["spec"]):
+                wrong.append(row["id"])
+    assert {*wrong} - NAMED_LATER == set()
+
+
+def test_what_is_said_fits_what_became_of_it() -> None:
+    """A job that runs is never denied, and nearly every other one is told something."""
+    told = Counter((row["observed"]["stage"] in RUNS, said(row["trainjob"])) for row in ROWS)
+    assert told[True, "deny"] <= FALSE_DENIALS
+    assert told[False, "none"] <= SILENT
+
+
+FALSE_DENIALS = 27
+SILENT = 119
