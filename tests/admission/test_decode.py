@@ -174,6 +174,27 @@ def test_a_parsed_review_is_refused_in_the_same_words() -> None:
         decode_review(review(name=[]))
 
 
+@pytest.mark.parametrize(
+    "number, read",
+    [
+        (2**63 - 1, 2**63 - 1),
+        (-(2**63), -(2**63)),
+        (2**63, 2.0**63),
+        (-(2**63) - 1, -(2.0**63)),
+        (123456789012345680000, 1.2345678901234568e20),
+    ],
+)
+def test_an_integer_outside_int64_is_a_double_as_the_api_server_has_it(number: int, read: float) -> None:
+    found = decode(body(review(object={"spec": {"list": [{"n": number}], "n": number}}))).object
+    assert found == {"spec": {"list": [{"n": read}], "n": read}}
+    assert type(found["spec"]["n"]) is type(found["spec"]["list"][0]["n"]) is type(read)
+
+
+def test_a_number_that_no_double_holds_is_refused() -> None:
+    with pytest.raises(CallError, match="a number that no double can"):
+        decode(body(review(object={"n": 10**400})))
+
+
 def test_user_is_read_whole() -> None:
     user = {"username": "u", "uid": "1", "groups": ["g"], "extra": {"k": ["v"], "n": None}}
     read = decode_request(request(userInfo=user)).user_info

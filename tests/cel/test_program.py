@@ -10,11 +10,12 @@ from types import MappingProxyType
 import pytest
 
 from webhook.cel import Environment, Meter, compiled_engine
+from webhook.cel.library.declaration import Overload
 from webhook.cel.structures import JSONPatch
-from webhook.cel.types import BOOL, DYN, STRING, Structure, list_of, map_of, object_type
+from webhook.cel.types import BOOL, DYN, INT, STRING, Structure, list_of, map_of, object_type
 from webhook.cel.values import NONE, Optional, TypeValue, UInt, make_map
 from webhook.deadline import Deadline
-from webhook.errors import BudgetExceeded, CompileError, EvaluationError, NoSuchOverload
+from webhook.errors import BudgetExceeded, CompileError, EvaluationError, EvaluationPanic, NoSuchOverload
 
 OBJECT = {
     "name": "train-0",
@@ -375,3 +376,13 @@ def test_selecting_from_an_optional_found_at_run_time():
     assert evaluate("[object[?'nope']].map(o, o.deeper)") == [NONE]
     assert evaluate("[object[?'labels']].map(o, o.team)") == [Optional("a")]
     assert evaluate("[object[?'labels']].exists(o, has(o.team))") is True
+
+
+def test_a_fault_of_a_function_is_an_error_of_the_expression_that_nothing_absorbs():
+    def broken(value):
+        raise ZeroDivisionError("a fault")
+
+    faulty = Overload("faulty", "faulty_int", (INT,), BOOL, broken)
+    environment = Environment(variables={"object": DYN}, functions=(faulty,))
+    with pytest.raises(EvaluationPanic, match="internal error: a fault"):
+        evaluate("faulty(1) || true", {"object": {}}, environment)

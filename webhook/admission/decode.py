@@ -44,7 +44,33 @@ def decode(body: bytes) -> Attributes:
         raise _refuse(wire.explain(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _refuse(f"the body is not JSON: {_lower(error)}; {_EXPECTED}") from None
+    if review.request is not None and _LONG_NUMBER in body.translate(_DIGITS):
+        try:
+            _narrow(review.request)
+        except OverflowError:
+            raise _refuse("the body holds a number that no double can") from None
     return _attributes(review, is_decoded=True)
+
+
+_DIGITS: Final = bytes(ord("0") if byte in b"0123456789" else ord(" ") for byte in range(256))
+_LONG_NUMBER: Final = b"0" * 19
+"""The digits that an integer outside int64 has at least."""
+_INT64: Final = range(-(2**63), 2**63)
+
+
+def _narrow(request: wire.Request) -> None:
+    """Make doubles of integers outside int64, as the API server reads JSON (k8s.io/apimachinery v0.36.1 util/json)."""
+    for value in (request.object, request.old_object, request.options):
+        pending: list[JSON] = [value]
+        while pending:
+            holder = pending.pop()
+            if not isinstance(holder, dict | list):
+                continue
+            for key, held in holder.items() if isinstance(holder, dict) else enumerate(holder):
+                if type(held) is int and held not in _INT64:
+                    holder[key] = float(held)
+                elif isinstance(held, dict | list):
+                    pending.append(held)
 
 
 def decode_head(body: bytes) -> Attributes | None:

@@ -14,7 +14,7 @@ from webhook.cel.compile.compiler import Function, compile_tree
 from webhook.cel.cost import Meter, Overrun
 from webhook.cel.environment import Environment
 from webhook.cel.types import Type
-from webhook.errors import BudgetExceeded, CompileError, EvaluationError
+from webhook.errors import BudgetExceeded, CompileError, EvaluationError, EvaluationPanic
 
 if TYPE_CHECKING:
     from webhook.cel.estimate.sizes import Sizes
@@ -148,6 +148,9 @@ class CompiledProgram:
             raise EvaluationError("the object is nested too deeply") from None
         except MemoryError:
             raise BudgetExceeded("out of memory") from None
+        except (ArithmeticError, ValueError, LookupError, TypeError, AttributeError) as error:
+            # a fault of a library, which upstream's evaluator too makes an error of the one expression
+            raise EvaluationPanic(str(error)) from error
         cost = meter.cost
         if cost > limit:
             meter.settle()
