@@ -63,6 +63,9 @@ def presence(compiler: Compiler, node: Has) -> Term:
         found = writer.keep(compiler.call(runtime.has, term.code, code.literal(node.field), place=Place("call")))
         writer.charge_value(found)
         return Term(found, BOOL, raises=False, atom=True, sure=True)
+    if _is_built(term):
+        found = compiler.call(runtime.has_field, term.code, code.literal(node.field), place=Place("call"))
+        return Term(found, BOOL, sure=True)
     first, again = compiler.named(term)
     test = code.identical(code.call(compiler.bind(type), first), compiler.bind(dict))
     inside = code.compare(code.literal(node.field), ast.In(), again)
@@ -136,12 +139,17 @@ def _is_optional(step: Select | Call) -> bool:
     return step.optional if isinstance(step, Select) else step.function == "_[?_]"
 
 
+def _is_built(term: Term) -> bool:
+    """Whether a value is known to be an object that the expression builds."""
+    return term.type.kind == "object" and term.type.name.partition(".")[0] in _BUILT
+
+
 def _step(compiler: Compiler, term: Term, step: Select | Call) -> Term:
     static = compiler.checked.type_of(step)
     compiler.writer.charge(1)
     if isinstance(step, Call):
         return _index(compiler, term, step, static)
-    if term.type.kind == "object" and term.type.name.partition(".")[0] in _BUILT:
+    if _is_built(term):
         return Term(compiler.call(runtime.field_of, term.code, code.literal(step.field), place=Place("call")), static)
     line = compiler.writer.line(Place("field", step.field))
     return Term(code.subscript(term.code, code.literal(step.field), line), static)

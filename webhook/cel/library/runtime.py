@@ -135,6 +135,11 @@ def field_of(value: Any, field: str) -> Any:
     return value[field] if kind is JSONPatch else get(value, field)
 
 
+def has_field(value: Any, field: str) -> bool:
+    """Whether a field of Object{…} was set."""
+    return field in value if type(value) is Struct else has(value, field)
+
+
 def _native(value: Any) -> Any:
     """A field of Object{…} as it is read: an object inside is a map then (objects.go ConvertToNative)."""
     if type(value) is list:
