@@ -64,8 +64,8 @@ def presence(compiler: Compiler, node: Has) -> Term:
         writer.charge_value(found)
         return Term(found, BOOL, raises=False, atom=True, sure=True)
     if _is_built(term):
-        found = compiler.call(runtime.has_field, term.code, code.literal(node.field), place=Place("call"))
-        return Term(found, BOOL, sure=True)
+        is_set = compiler.call(runtime.has_field, term.code, code.literal(node.field), place=Place("call"))
+        return Term(is_set, BOOL, sure=True)
     first, again = compiler.named(term)
     test = code.identical(code.call(compiler.bind(type), first), compiler.bind(dict))
     inside = code.compare(code.literal(node.field), ast.In(), again)
