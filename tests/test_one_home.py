@@ -1,9 +1,14 @@
 """What is known is known in one place: a table or a pattern that stands twice will disagree one day."""
 
+import ast
 import pathlib
 import re
+from collections import Counter
 
 import pytest
+
+from webhook import shipped, yamlfile
+from webhook.facts.registry import SHIPPED
 
 PACKAGE = pathlib.Path(__file__).parent.parent / "webhook"
 HOMES = {
@@ -18,3 +23,63 @@ HOMES = {
 def test_what_is_known_has_one_home(pattern, homes):
     modules = {path.relative_to(PACKAGE).as_posix(): path.read_text() for path in PACKAGE.rglob("*.py")}
     assert {name for name, text in modules.items() if re.search(pattern, text)} == homes
+
+
+def repeated(names):
+    """What stands more than once."""
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def documents(pattern):
+    """The YAML documents of the package's files."""
+    return [each.value for path in sorted(PACKAGE.glob(pattern)) for each in yamlfile.read(path)]
+
+
+def test_a_rule_is_declared_once():
+    checks = [f"{each['group']}/{rule}" for each in documents("facts/*/problems.yaml") for rule in each["rules"]]
+    own = [
+        f"{each.value['group']}/{rule['rule']}"
+        for path in sorted(pathlib.Path(shipped.policies()).glob("*/rules.yaml"))
+        for each in yamlfile.read(path)
+        for rules in each.value["policies"].values()
+        for rule in rules
+        if "title" in rule  # one without refers to another validation's
+    ]
+    assert checks
+    assert own
+    assert repeated([*checks, *own]) == []
+
+
+def test_facts_and_groups_of_checks_are_listed_once():
+    assert repeated(SHIPPED.fact_names) == []
+    assert repeated(SHIPPED.groups) == []
+
+
+def test_a_kind_is_declared_once():
+    rows = [(each["group"], each["kind"]) for document in documents("workloads/kinds.yaml") for each in document]
+    typed = [
+        (each.get("group", file["group"]), each["kind"], version)
+        for file in documents("schema/data/*.yaml")
+        for each in file["kinds"]
+        for version in each["versions"]
+    ]
+    assert rows
+    assert typed
+    assert repeated(rows) == []
+    assert repeated(typed) == []
+
+
+def limits():
+    """Public constants that are numbers, by name and value, with the modules that define them."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            named = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            value = getattr(node, "value", None)
+            for name in named:
+                is_public = isinstance(name, ast.Name) and re.fullmatch("[A-Z][A-Z_]+", name.id)
+                if is_public and isinstance(value, ast.Constant) and type(value.value) in (int, float):
+                    yield name.id, value.value
+
+
+def test_a_limit_is_written_once():
+    assert repeated(limits()) == []

@@ -17,6 +17,10 @@ from webhook.attributes import JSON
 FieldPath: TypeAlias = tuple[str | int, ...]
 """Keys and list indices from the root of an object: ("spec", "containers", 0)."""
 
+MAX_DEPTH: Final = 200
+"""Levels of objects and lists in one object. Every walk over an object is at most three Python calls a level, which
+stays below the interpreter's 1,000; a CustomResourceDefinition that embeds a pod template has about 60."""
+
 _WORD = r"[A-Za-z_$][A-Za-z0-9_$-]*"
 _PLAIN = re.compile(_WORD)
 _STEP = re.compile(

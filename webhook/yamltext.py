@@ -16,14 +16,12 @@ import yaml
 
 from webhook import paths, yamlscalar
 from webhook.attributes import JSON
-from webhook.paths import FieldPath
+from webhook.paths import MAX_DEPTH, FieldPath
 from webhook.terminal import is_graphic
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
-MAX_DEPTH = 200
-"""Deepest nesting: CRD schemas, the deepest objects in use, stay below 60."""
 MAX_ALIASED = 100_000
 """Most values that aliases may add to one document; Kubernetes manifests with aliases add hundreds."""
 

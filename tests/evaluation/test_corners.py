@@ -20,10 +20,11 @@ from webhook.cluster.files import FilesCluster
 from webhook.errors import EvaluationError, PatchError
 from webhook.evaluation import patch_values as patchvalues
 from webhook.evaluation.cost_budget import CostBudget, Variables
-from webhook.evaluation.expansion import Target, put_back, refresh
 from webhook.evaluation.mutating import mutate
 from webhook.evaluation.object_decoding import Undecodable, decode
 from webhook.evaluation.request_context import RequestContext
+from webhook.evaluation.rewriting import put_back, refresh
+from webhook.evaluation.target import Target
 from webhook.evaluation.validating import validate
 from webhook.policy.compiled import Expression
 from webhook.policy.equivalent_resources import equivalents

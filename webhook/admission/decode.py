@@ -15,10 +15,7 @@ import msgspec
 from webhook.admission import wire
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo
 from webhook.errors import CallError
-
-MAX_DEPTH: Final = 200
-"""Levels of objects and lists in one body. Every walk over an object is at most three Python calls a level, which
-stays below the interpreter's 1,000; a CustomResourceDefinition that embeds a pod template has about 60."""
+from webhook.paths import MAX_DEPTH
 
 _REVIEW: Final = msgspec.json.Decoder(wire.Review)
 _HEAD: Final = msgspec.json.Decoder(wire.ReviewHead)

@@ -13,9 +13,9 @@ from typing import Any
 from webhook.attributes import JSON
 from webhook.evaluation import problem_values
 from webhook.evaluation.cost_budget import CostBudget, Variables
-from webhook.evaluation.expansion import Target
 from webhook.evaluation.match_conditions import ConditionAnswers
 from webhook.evaluation.request_context import RequestContext
+from webhook.evaluation.target import Target
 from webhook.policy.compiled import Policy
 from webhook.policy.declarations import REQUEST_RESOURCE
 from webhook.policy.matching import Match

@@ -24,10 +24,13 @@ from webhook.evaluation import mutations, params
 from webhook.evaluation.activation import activation, for_conditions
 from webhook.evaluation.cost_budget import CostBudget
 from webhook.evaluation.decision_list import DecisionList
-from webhook.evaluation.expansion import POD, Rewriting, Target, bound, put_back, refresh, targets
+from webhook.evaluation.expansion import bound, targets
+from webhook.evaluation.inner_objects import POD
 from webhook.evaluation.match_conditions import hold
 from webhook.evaluation.object_decoding import Undecodable
 from webhook.evaluation.request_context import RequestContext, request_context
+from webhook.evaluation.rewriting import Rewriting, put_back, refresh
+from webhook.evaluation.target import Target
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.matching import is_exempt
 from webhook.policy.policy_set import PolicySet

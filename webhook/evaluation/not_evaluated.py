@@ -15,8 +15,8 @@ from webhook.errors import BudgetExceeded, EvaluationError
 from webhook.evaluation import problem_values
 from webhook.evaluation.activation import activation
 from webhook.evaluation.cost_budget import CostBudget
-from webhook.evaluation.expansion import Target
 from webhook.evaluation.request_context import RequestContext
+from webhook.evaluation.target import Target
 from webhook.policy.compiled import Policy, Validation
 from webhook.problem import MissingObject
 from webhook.problems.declarations import PROBLEMS, Listed

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webhook.attributes import JSON
-from webhook.evaluation.expansion import Target
 from webhook.evaluation.request_context import RequestContext
+from webhook.evaluation.target import Target
 from webhook.facts.check import NOTHING, Checked
 from webhook.policy.compiled import Policy
 from webhook.problem import Problem

@@ -25,13 +25,15 @@ from webhook.evaluation import params
 from webhook.evaluation.activation import activation, for_conditions
 from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
 from webhook.evaluation.decision_list import DecisionList
-from webhook.evaluation.expansion import Target, bound, targets
+from webhook.evaluation.expansion import bound, targets
 from webhook.evaluation.match_conditions import hold
 from webhook.evaluation.messages import MAX_BYTES, listed_problems, message
 from webhook.evaluation.not_evaluated import missing, unchecked
 from webhook.evaluation.problem_values import has_none
 from webhook.evaluation.request_context import RequestContext, request_context
+from webhook.evaluation.target import Target
 from webhook.evaluation.undecoded import undecoded
+from webhook.evaluation.whole_policy import interrupted, unconverted, unusable
 from webhook.policy.compiled import Binding, Policy, Validation
 from webhook.policy.matching import is_exempt
 from webhook.policy.policy_set import PolicySet
@@ -71,10 +73,10 @@ def validate(
         try:
             matched = targets(policy, context)
         except (BindingError, LookupFailed) as error:
-            made.add([_unusable(policy, None, f"failed to configure policy: {error}")])
+            made.add([unusable(policy, None, f"failed to configure policy: {error}")])
             continue
         except BudgetExceeded as error:
-            made.add(_interrupted(policy, binding, str(error)) for binding in policy.bindings)
+            made.add(interrupted(policy, binding, str(error)) for binding in policy.bindings)
             continue
         if matched:
             for binding in policy.bindings:
@@ -101,26 +103,9 @@ def _binding(
                     if said[-1].evaluation == "error" and deadline.is_over:
                         return
     except (BindingError, LookupFailed) as error:
-        made.add([_unusable(policy, binding, f"failed to configure binding: {error}")])
+        made.add([unusable(policy, binding, f"failed to configure binding: {error}")])
     except BudgetExceeded as error:
-        made.add([_interrupted(policy, binding, str(error))])
-
-
-def _interrupted(policy: Policy, binding: Binding, text: str) -> Decision:
-    """The time was up before all objects were looked at: an evaluation error of the policy as a whole."""
-    return Decision(
-        policy=policy.name,
-        rule=policy.name,
-        binding=binding.name,
-        action="deny" if policy.is_fail else "admit",
-        evaluation="error",
-        actions=binding.actions,
-        message=text,
-        reason="Invalid" if policy.is_fail else "",
-        code=422 if policy.is_fail else 0,
-        severity=policy.severity,
-        category=policy.category,
-    )
+        made.add([interrupted(policy, binding, str(error))])
 
 
 def _invoke(
@@ -128,14 +113,11 @@ def _invoke(
 ) -> Sequence[Decision]:
     """What a policy says of one object: nothing where its conditions do not hold, which is the most frequent case."""
     if target.match.conversion == "impossible":
-        return [_unconverted(policy, binding, target)]
+        return [unconverted(policy, binding, target)]
     started = perf_counter()
     try:
-        conditions = policy.gate().conditions
-        if conditions:
-            asked = for_conditions(policy, target, param, context)
-            if not hold(conditions, asked, is_fail=policy.is_fail, deadline=context.deadline):
-                return ()
+        if policy.gate().conditions and not _is_asked(policy, target, param, context):
+            return ()
         if policy.checks and policy.body().admits_without_problems() and has_none(policy, target, param, context):
             return _admits(binding, param, target)
         return _Invocation(policy, binding, param, target, context, started=started).decisions()
@@ -143,37 +125,22 @@ def _invoke(
         return [_Invocation(policy, binding, param, target, context, started=started).failure(str(error))]
 
 
-def _unusable(policy: Policy, binding: Binding | None, text: str) -> Decision:
-    """A configuration error: denied under Fail whatever the binding's actions are."""
-    return Decision(
-        policy=policy.name,
-        rule=policy.name,
-        binding=binding.name if binding else "",
-        action="deny" if policy.is_fail else "admit",
-        evaluation="error",
-        actions=_DENY,
-        message=text,
-        reason="Invalid",
-        code=422,
-        severity=policy.severity,
-        category=policy.category,
-    )
+def _is_asked(policy: Policy, target: Target, param: JSON, context: RequestContext) -> bool:
+    """Whether the conditions of a policy hold; asked once for all policies with the same ones about object and request.
 
+    Raises:
+        EvaluationError: they could not be evaluated.
 
-def _unconverted(policy: Policy, binding: Binding, target: Target) -> Decision:
-    """The policy is written for another version of the object, which only an API server can convert to."""
-    sent, wanted = target.attributes.kind.api_version, target.match.kind.api_version
-    return Decision(
-        policy=policy.name,
-        rule=policy.name,
-        binding=binding.name,
-        action="admit",
-        evaluation="unknown",
-        actions=binding.actions,
-        message=f"not evaluated: the policy needs the object as {wanted}, not {sent}",
-        severity=policy.severity,
-        category=policy.category,
-    )
+    """
+    gate = policy.gate()
+    key = (id(target), policy.is_fail, gate.sources) if gate.is_shared else None
+    known = context.held.get(key) if key else None
+    if known is None:
+        asked = for_conditions(policy, target, param, context)
+        known = hold(gate.conditions, asked, is_fail=policy.is_fail, deadline=context.deadline)
+        if key:
+            context.held[key] = known
+    return known
 
 
 def _admits(binding: Binding, param: JSON, target: Target) -> Sequence[Decision]:

@@ -138,6 +138,7 @@ def _gate(manifest: PolicyManifest, walk: Walk, *, is_about_specs: bool) -> Matc
         )
     return MatchConditions(
         conditions=conditions,
+        sources=tuple(each.expression.source for each in conditions),
         needs=walk.needs,
         is_shared=all(each.is_shared for each in conditions),
         is_of_facts=all(each.is_shared or each.is_of_facts for each in conditions),

@@ -110,6 +110,7 @@ class MatchConditions:
     """The matchConditions of a policy, and the names that they read. `is_shared`, `is_of_facts`: every condition is."""
 
     conditions: tuple[Condition, ...] = ()
+    sources: tuple[str, ...] = ()
     needs: frozenset[str] = frozenset()
     is_shared: bool = False
     is_of_facts: bool = False

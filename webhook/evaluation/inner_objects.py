@@ -1,0 +1,174 @@
+"""The objects inside a request's own: its pod templates as virtual Pods, what it wraps, and itself as policies see it.
+
+A template becomes a Pod with the request's namespace; an inner object has the namespace and operation of the request.
+All are made once for a request, and kept in its context, so that every policy gets the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeAlias
+
+from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource
+from webhook.deadline import Deadline
+from webhook.evaluation.request_context import RequestContext
+from webhook.evaluation.target import Target
+from webhook.evaluation.typed_input import TypedInput, needs_decoding, typed_input
+from webhook.policy.matching import Match
+from webhook.schema import Decoded
+from webhook.workloads.embedded import Embedded, embedded
+from webhook.workloads.podsets import PodSet, patches, podsets
+from webhook.workloads.table import Table
+
+POD = GroupVersionKind("", "v1", "Pod")
+PODS = GroupVersionResource("", "v1", "pods")
+_Listed: TypeAlias = Callable[[JSON, Table, Deadline], tuple[PodSet, ...]]
+
+
+def _typed(context: RequestContext) -> TypedInput:
+    """The objects of the request, decoded; once for all policies."""
+    if not isinstance(context.typed, TypedInput):
+        context.typed = typed_input(context.attributes, context.deadline)
+    return context.typed
+
+
+def virtual(context: RequestContext) -> tuple[Target, ...]:
+    """The pod templates of the request as virtual Pods; the same values for every policy. A Pod holds none."""
+    if context.attributes.kind == POD:
+        return ()
+    if not isinstance(context.virtual, tuple):
+        context.virtual = _virtual_pods(podsets, context)
+    return context.virtual
+
+
+def laid_over(context: RequestContext) -> tuple[Target, ...]:
+    """What the request lays over templates of other objects as virtual Pods; the same values for every policy."""
+    if not isinstance(context.patches, tuple):
+        context.patches = _virtual_pods(patches, context)
+    return context.patches
+
+
+def _virtual_pods(listed: _Listed, context: RequestContext) -> tuple[Target, ...]:
+    pairs = [(podset, old) for podset, old in context.deadline.paced(_pairs(listed, context)) if podset.path]
+    made = _typed(context).templates([podset for podset, _ in pairs])
+    return tuple(_target(podset, template, old, context) for (podset, old), template in zip(pairs, made, strict=True))
+
+
+def as_pod(attributes: Attributes) -> Attributes:
+    """A request as criteria about Pods see it."""
+    return replace(attributes, kind=POD, resource=PODS, request_kind=POD, request_resource=PODS)
+
+
+def _target(podset: PodSet, template: Decoded, old: PodSet | None, context: RequestContext) -> Target:
+    """One template as a virtual Pod."""
+    attributes = context.attributes
+    now, written = (None, None) if attributes.object is None else _pods(podset, template, attributes)
+    is_kept = old is None or bool(template.mismatches)
+    before = old and pod_of(old.template if is_kept else _typed(context).old_template(old), attributes)
+    virtual = replace(
+        as_pod(attributes),
+        object=now,
+        old_object=before,
+        is_decoded=not needs_decoding(attributes, attributes.kind),
+    )
+    return Target(virtual, context.sent, now, before, written, podset, template.mismatches)
+
+
+def _pods(podset: PodSet, template: Decoded, attributes: Attributes) -> tuple[JSON, JSON]:
+    """A template as a Pod, decoded and as it is written; one value where they are the same."""
+    written = pod_of(podset.template, attributes)
+    is_kept = bool(template.mismatches) or template.value is podset.template
+    return (written if is_kept else pod_of(template.value, attributes)), written
+
+
+def entered(context: RequestContext) -> tuple[Target, ...]:
+    """The objects inside the request's own; the same values for every policy."""
+    if not isinstance(context.entered, tuple):
+        attributes, table, paced = context.attributes, context.table, context.deadline.paced
+        before = {each.path: each for each in paced(embedded(attributes.old_object, table))}
+        now = {each.path: each for each in paced(embedded(attributes.object, table))} or before
+        context.entered = tuple(_inner(each, before.get(path), context) for path, each in paced(now.items()))
+    return context.entered
+
+
+def _inner(inner: Embedded, before: Embedded | None, context: RequestContext) -> Target:
+    """One object inside the request's own, as if it were sent itself."""
+    attributes = context.attributes
+    group, version = inner.row.group, str(inner.object["apiVersion"]).rpartition("/")[2]
+    kind = GroupVersionKind(group, version, inner.row.kind)
+    resource = GroupVersionResource(group, version, inner.row.resource)
+    written = _placed(inner.object, attributes) if attributes.object is not None else None
+    old = _placed(before.object, attributes) if before is not None else None
+    virtual = replace(attributes, kind=kind, resource=resource, request_kind=kind, request_resource=resource)
+    virtual = replace(virtual, object=written, old_object=old, is_decoded=False)
+    place = PodSet(name="", path=inner.path, template=inner.object)
+    return _decoded(virtual, typed_input(virtual, context.deadline), place, context)
+
+
+def _decoded(attributes: Attributes, typed: TypedInput, place: PodSet | None, context: RequestContext) -> Target:
+    """An object as policies see it, which is as it stands where it is not of its type outside its pod templates."""
+    written, old = attributes.object, attributes.old_object
+    held = podsets(written, context.table, context.deadline) if typed.mismatches else ()
+    own = typed.own(held)
+    now, before = (written, old) if own else (typed.object, typed.old_object)
+    if now is not written or before is not old:
+        attributes = replace(attributes, object=now, old_object=before)
+    return Target(attributes, context.sent, now, before, written, place, own, typed.omitted(held))
+
+
+def _placed(obj: JSON, attributes: Attributes) -> JSON:
+    """An object in the request's namespace."""
+    metadata = obj.get("metadata") or {}
+    if not attributes.namespace or not isinstance(metadata, dict) or metadata.get("namespace"):
+        return obj
+    return {**obj, "metadata": {**metadata, "namespace": attributes.namespace}}
+
+
+def whole(match: Match, context: RequestContext) -> Target:
+    """The request's own object; in the version it was sent, the same value for every policy."""
+    if not isinstance(context.whole, Target):
+        sent = context.attributes
+        if needs_decoding(sent, sent.kind):
+            context.whole = _decoded(sent, _typed(context), None, context)
+        else:
+            context.whole = Target(sent, context.sent, sent.object, sent.old_object, sent.object)
+    own = context.whole
+    if match is context.sent:
+        return own
+    now, before = (in_version(each, match) for each in (own.object, own.old_object))
+    written = now if own.written is own.object else in_version(own.written, match)
+    return Target(own.attributes, match, now, before, written, None, own.mismatches, own.omitted)
+
+
+def in_version(obj: JSON, match: Match) -> JSON:
+    """An object in the version that matched, where only its apiVersion differs."""
+    if match.conversion != "version" or not isinstance(obj, dict):
+        return obj
+    return {**obj, "apiVersion": match.kind.api_version}
+
+
+def _pairs(listed: _Listed, context: RequestContext) -> Iterator[tuple[PodSet, PodSet | None]]:
+    """The templates or patches of the object with those of their names in the old one; on DELETE the old ones."""
+    attributes, table, until = context.attributes, context.table, context.deadline
+    old = listed(attributes.old_object, table, until) if attributes.old_object else ()
+    before = {podset.name: podset for podset in old}
+    if attributes.object is None:
+        yield from ((podset, podset) for podset in before.values())
+        return
+    for podset in listed(attributes.object, table, until):
+        yield podset, before.get(podset.name)
+
+
+def pod_of(template: JSON, attributes: Attributes) -> JSON:
+    """A template as a Pod."""
+    metadata = metadata_of(template)
+    if attributes.namespace and not metadata.get("namespace"):
+        metadata = {**metadata, "namespace": attributes.namespace}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
+
+
+def metadata_of(template: JSON) -> JSON:
+    """The metadata of a template; none where a text or a list stands in its place, which no controller takes."""
+    metadata = template.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}

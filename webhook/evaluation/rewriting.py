@@ -1,0 +1,91 @@
+"""What a mutation of one target is to the whole object: the target as it is by now, and the change put back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from webhook import paths
+from webhook.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.evaluation.inner_objects import in_version, metadata_of, pod_of
+from webhook.evaluation.target import Target
+from webhook.evaluation.typed_input import typed
+
+
+def refresh(target: Target, obj: JSON, deadline: Deadline | None = None) -> Target | None:
+    """The target in the object as it is by now; None when its template is gone."""
+    podset = target.podset
+    if podset is None:
+        seen = in_version(obj, target.match)
+        return target if seen is target.written else _renewed(target, seen, deadline)
+    template_now = paths.get(obj, podset.path)
+    template = {"spec": template_now} if podset.bare else template_now
+    if not isinstance(template_now, dict):
+        return None
+    if template_now is (podset.template.get("spec") if podset.bare else podset.template):
+        return target
+    now = replace(podset, template=template)
+    return _renewed(replace(target, podset=now), pod_of(template, target.attributes), deadline)
+
+
+def _renewed(target: Target, written: JSON, deadline: Deadline | None) -> Target:
+    made = typed(written, target.kind, target.attributes, deadline or Deadline())
+    return replace(target, object=made.value, written=written)
+
+
+class Rewriting:
+    """The whole object while its templates are changed one after the other.
+
+    What stands on the way to a template is copied once and then changed in place: thousands of templates of one list
+    would otherwise be as many copies of that list. Whoever shows the object, or an object inside it, to somebody who
+    may remember it by its identity must call `seal` first.
+    """
+
+    def __init__(self) -> None:
+        self._own: dict[int, JSON] = {}  # kept alive so that their ids stay theirs
+
+    def seal(self) -> None:
+        """Leave everything that was made so far as it is."""
+        if self._own:
+            self._own = {}
+
+    def put(self, obj: JSON, path: paths.FieldPath, new: JSON) -> JSON:
+        """The object with another value at a path."""
+        if not path:
+            return new
+        root = inner = self._owned(obj)
+        for step in path[:-1]:
+            held = self._owned(inner[step])
+            inner[step] = held
+            inner = held
+        inner[path[-1]] = new
+        return root
+
+    def _owned(self, held: JSON) -> JSON:
+        if id(held) not in self._own:
+            held = held.copy()
+            self._own[id(held)] = held
+        return held
+
+
+def put_back(obj: JSON, target: Target, pod: JSON, rewriting: Rewriting | None = None) -> JSON:
+    """The whole object with a changed virtual Pod back in its template; everything untouched stays the same value."""
+    into = rewriting or Rewriting()
+    podset, before = target.podset, target.written
+    if pod is before:
+        return obj
+    if podset is None:
+        return pod if target.match.conversion == "none" else {**pod, "apiVersion": obj["apiVersion"]}
+    if podset.bare:
+        return into.put(obj, podset.path, pod.get("spec"))
+    template = dict(podset.template)
+    if "spec" not in pod:
+        template.pop("spec", None)
+    elif pod["spec"] is not before["spec"]:
+        template["spec"] = pod["spec"]
+    if pod.get("metadata") is not before["metadata"]:
+        added = not metadata_of(podset.template).get("namespace")
+        metadata = {k: v for k, v in metadata_of(pod).items() if not (added and k == "namespace")}
+        if metadata or "metadata" in template:
+            template["metadata"] = metadata
+    return into.put(obj, podset.path, template)

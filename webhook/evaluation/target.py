@@ -1,0 +1,74 @@
+"""One object that a policy speaks about: the request's own, one inside it, or a virtual Pod of a template.
+
+What is said about a virtual Pod is re-rooted to the object: messages and problems get the template's path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from webhook import paths
+from webhook.attributes import JSON, Attributes, GroupVersionKind
+from webhook.paths import FieldPath
+from webhook.policy.matching import Match
+from webhook.problem import Problem
+from webhook.schema import Mismatch
+from webhook.workloads.podsets import PodSet
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One object that a policy speaks about, in the version that matched.
+
+    `attributes` are its own, which criteria see unless there are `criteria_attributes`, `match` is what `request`
+    shows, `podset` the template of a virtual Pod, or the place of an object inside the request's. `object` and
+    `old_object` are decoded, `written` is the object as it stands, to which changes are made; `mismatches` are what of
+    it is not of its type, and where there are some, the objects are not decoded; `omitted` is where `object` is
+    without something that is written.
+    """
+
+    attributes: Attributes
+    match: Match
+    object: JSON
+    old_object: JSON
+    written: JSON
+    podset: PodSet | None = None
+    mismatches: tuple[Mismatch, ...] = ()
+    omitted: tuple[FieldPath, ...] = ()
+    criteria_attributes: Attributes | None = None
+
+    @property
+    def seen_by_criteria(self) -> Attributes:
+        """The attributes that constraints and bindings match."""
+        return self.criteria_attributes or self.attributes
+
+    @property
+    def kind(self) -> GroupVersionKind:
+        """The kind of the object: Pod for a template."""
+        return self.attributes.kind if self.podset else self.match.kind
+
+    def reroot(self, message: str) -> tuple[str, str]:
+        """The path that a message is about, and the message with that path as the whole object has it.
+
+        The one place where a sentence is read: the text of a policy that is CEL alone may begin with a field path, as
+        the API server's own errors do. What checks say has its path beside it.
+        """
+        path, rest = paths.leading(message) if message else ((), "")
+        if self.podset is None:
+            return paths.render(path), message
+        where = paths.render(self.podset.locate(path) if path else self.podset.path)
+        if not message:
+            return where, ""
+        return where, f"{where}{self._others(rest)}" if path else f"{where}: {message}"
+
+    def locate(self, problem: Problem) -> Problem:
+        """A problem of this object as one of the whole object."""
+        if self.podset is None:
+            return problem
+        path = self.podset.locate(paths.parse(problem.path)) if problem.path else self.podset.path
+        return replace(problem, path=paths.render(path))
+
+    def _others(self, text: str) -> str:
+        if self.podset is None or self.podset.elsewhere:
+            return text
+        return paths.reroot_others(text, paths.render(self.podset.locate(("spec",))))
