@@ -18,7 +18,7 @@ PACKAGE = ROOT / "webhook"
 LAYERS = (
     {"log_writer", "names", "releases", "similar_names", "terminal", "wording"},
     {"attributes", "errors", "problem"},
-    {"decisions", "deadline", "paths", "logs", "shipped"},
+    {"charts", "decisions", "deadline", "paths", "logs", "shipped"},
     {"quantity", "jsontext", "model_errors", "object_lists", "placeholders", "yamlscalar"},
     {"yamltext", "settings"},
     {"yamlfile"},

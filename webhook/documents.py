@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePath
 
-from webhook import yamlfile
+from webhook import charts, yamlfile
 from webhook.attributes import JSON
 from webhook.errors import Problem
 from webhook.object_lists import is_list, unlisted
@@ -47,28 +48,52 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """Everything that could be read, in order, and everything that could not."""
+    """Everything that could be read, in order, and everything that could not.
+
+    templates: files that are no manifests before they are rendered; what can be read of them is read all the same,
+    unless a chart holds them. excluded: how many files were left out.
+    """
 
     documents: tuple[Input, ...]
     files: int
     problems: tuple[Problem, ...]
+    templates: tuple[charts.Template, ...] = ()
+    excluded: int = 0
 
 
-def read(named: Sequence[str | Path]) -> Inputs:
-    """Read files, folders and stdin (`-`); a folder gives its YAML and JSON files in order."""
+def read(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> Inputs:
+    """Read files, folders and stdin (`-`); a folder gives its YAML and JSON files in order.
+
+    Args:
+        named: what to read.
+        exclude: patterns of names, or of paths below what is named, with `*` for any characters.
+    """
     inputs: list[Input] = []
     problems: list[Problem] = []
-    sources = list(_sources(named, problems))
+    templates: list[charts.Template] = []
+    every = list(_sources(named, problems))
+    sources = [source for source in every if not _is_excluded(source, exclude)]
     for source in sources:
-        read = yamlfile.read_parts(source)
+        chart = charts.chart_of(Path(source))
+        is_rendered = not chart or not charts.has_actions(Path(source))
+        read = yamlfile.read_parts(source) if is_rendered else yamlfile.Parts()
         inputs.extend(_split(source, read.documents))
-        problems.extend(read.problems)
-    return Inputs(documents=tuple(inputs), files=len(sources), problems=tuple(problems))
+        if not is_rendered or (read.problems and charts.has_actions(Path(source))):
+            templates.append(charts.Template(source, chart))
+        else:
+            problems.extend(read.problems)
+    return Inputs(
+        documents=tuple(inputs),
+        files=len(sources),
+        problems=tuple(problems),
+        templates=tuple(templates),
+        excluded=len(every) - len(sources),
+    )
 
 
 def nothing(named: Sequence[str | Path], inputs: Inputs, expected: str) -> tuple[Problem, ...]:
     """That there was nothing at all to read, where something should have been."""
-    if inputs.documents or inputs.problems:
+    if inputs.documents or inputs.problems or inputs.templates:
         return ()
     message = f"no {expected} found; expected YAML, JSON or NDJSON"
     return (Problem(message=message, file=" ".join(map(yamlfile.shown, named))),)
@@ -84,6 +109,13 @@ def _sources(named: Iterable[str | Path], problems: list[Problem]) -> Iterator[s
             if file not in seen:
                 seen.add(file)
                 yield file
+
+
+def _is_excluded(source: str, exclude: Sequence[str]) -> bool:
+    """Whether a pattern names the file, a folder above it, or the end of the path of either."""
+    path = PurePath(source)
+    names = [each.as_posix() for each in (path, *path.parents)]
+    return any(fnmatchcase(f"/{name}", f"*/{pattern.strip('/')}") for pattern in exclude for name in names)
 
 
 def _split(source: str, documents: Iterable[yamlfile.Document]) -> Iterator[Input]:

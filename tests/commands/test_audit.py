@@ -27,9 +27,9 @@ def test_findings_name_file_line_object_and_policy(capsys):
         f"{objects}/several.yaml:11: warn: is frowned upon (Pod default/warned, policy warns)",
         f"{objects}/several.yaml:15: error: expression 'object.spec.absent == 1' resulted in error: no such key: absent (Pod default/failed, policy fails)",
     ]
-    assert out.splitlines()[5].startswith(f"{objects}/several.yaml:20: not audited: apiVersion: expected a string")
     assert out.splitlines()[-1] == (
-        "7 objects in 3 files: 7 pass, 3 fail, 1 warn, 1 error, 0 skip; 1 document without a Kubernetes object"
+        "7 objects in 3 files: 7 pass, 3 fail, 1 warn, 1 error, 0 skip; "
+        "1 object that no policy is about (-v names the kinds); 1 document without a Kubernetes object"
     )
 
 
@@ -64,10 +64,91 @@ def test_what_cannot_be_read_is_said_after_everything_else(tmp_path, capsys):
 def test_a_mistake_hides_nothing_that_stands_beside_it(tmp_path, capsys):
     text = "kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {warn: x}}\n---\nkind: {{ .Values.kind }}\n"
     (tmp_path / "chart.yaml").write_text(text)
-    assert audit(tmp_path) == 2
+    assert audit(tmp_path) == 1
     out, err = capsys.readouterr()
-    assert out.endswith("1 warn, 0 error, 0 skip; 1 file not read in full\n")
-    assert err.startswith(f"error: {tmp_path}/chart.yaml:5:")
+    assert out.endswith("1 warn, 0 error, 0 skip; 1 template not rendered\n")
+    assert err == (
+        f"note: 1 file is a template and not audited, first {tmp_path}/chart.yaml: "
+        "audit what they make, for example with `helm template CHART | claimgate audit -`\n"
+    )
+
+
+POD = "kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {warn: x}}\n"
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A repository as people have them: a chart, a kustomization, values, and one manifest."""
+    files = {
+        "charts/web/Chart.yaml": "apiVersion: v2\nname: web\n",
+        "charts/web/values.yaml": "replicas: 1\n",
+        "charts/web/templates/quoted.yaml": POD.replace("name: a", 'name: "{{ .Release.Name }}"'),
+        "charts/web/templates/ranged.yaml": "{{- range .Values.x }}\nkind: Pod\n{{- end }}\n",
+        "charts/web/templates/plain.yaml": "kind: Secret\napiVersion: v1\nmetadata: {name: s}\n",
+        "base/kustomization.yaml": "resources: [pod.yaml]\n",
+        "base/patch.yaml": "- {op: remove, path: /spec}\n",
+        "base/pod.yaml": POD,
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_trees_of_charts_and_kustomizations_are_audited_without_noise(tree, capsys):
+    assert audit(tree) == 1
+    out, err = capsys.readouterr()
+    assert out == (
+        f"{tree}/base/pod.yaml:1: warn: is frowned upon (Pod default/a, policy warns)\n"
+        "\n"
+        "2 objects in 8 files: 1 pass, 0 fail, 1 warn, 0 error, 0 skip; 1 object that no policy is about "
+        "(-v names the kinds); 4 documents without a Kubernetes object; 2 templates not rendered\n"
+    )
+    assert err == (
+        f"note: 2 files are templates and not audited, first {tree}/charts/web/templates/quoted.yaml: "
+        f"audit what they make, for example with `helm template {tree}/charts/web | claimgate audit -`\n"
+    )
+
+
+def test_verbose_names_what_is_only_counted(tree, capsys):
+    assert audit(tree, "-v") == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(": not audited")[0] for line in lines[:5]] == [
+        f"{tree}/base/kustomization.yaml:1",
+        f"{tree}/base/patch.yaml:1",
+        f"{tree}/charts/web/Chart.yaml:1",
+        f"{tree}/charts/web/values.yaml:1",
+        "no policy is about Secret: 1 object",
+    ]
+
+
+@pytest.mark.parametrize("pattern", ["base", "base/*", "pod.yaml", "*.yaml", "**/pod.yaml", "/base/"])
+def test_files_are_left_out_by_name_and_path(pattern, tree, capsys):
+    (tree / "note.json").write_text("{}")
+    assert audit(tree, "--exclude", pattern) == 0
+    assert "frowned" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "said"),
+    [
+        ("apps/v1", "deployment", "`deployment` is not a kind of `apps/v1`, so the API server refuses the object: write `Deployment`"),
+        ("apps/v1", "Deploymet", "write `Deployment`"),
+        ("kubeflow.org/v1", "PytorchJob", "write `PyTorchJob`"),
+        ("v1", "Job", "group `batch` or `batch.volcano.sh` has that kind"),
+        ("v1", "Widget", "`Widget` is not a kind of `v1`, so the API server refuses the object"),
+        ("resource.k8s.io/v1alpha2", "ResourceClass", ""),
+        ("kubeflow.org/v1", "Notebook", ""),
+        ("example.org/v1", "Widget", ""),
+    ],
+)  # fmt: skip
+def test_a_kind_that_nobody_has_is_said(version, kind, said, tmp_path, capsys):
+    (tmp_path / "x.yaml").write_text(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n")
+    for verb in ("audit", "replay"):
+        assert run([verb, *POLICIES, str(tmp_path)]) == 0
+        err = capsys.readouterr().err
+        assert err.startswith(f"warning: {tmp_path}/x.yaml:2: kind: `{kind}` is not a kind of ") is bool(said)
+        assert said in err
 
 
 def test_policyreports_beside_text(tmp_path, capsys):

@@ -198,9 +198,9 @@ def report(name):
 
 def test_text_is_a_line_per_finding_and_the_sums():
     assert report("text") == (
+        "values.yaml:3: not audited: kind: expected a string, found none\n"
         "pod.yaml:7: fail: spec.x: is bad really (Pod team/p, policy gpu)\n"
         "pod.yaml:1: skip: not evaluated: x not found (Node n, policy gpu)\n"
-        "values.yaml:3: not audited: kind: expected a string, found none\n"
         "\n"
         "2 objects in 1 file: 1 pass, 1 fail, 0 warn, 0 error, 1 skip;"
         " 1 document without a Kubernetes object; 1 file not read in full\n"

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
 
-from webhook import assembly, documents
+from webhook import assembly, charts, documents, terminal
 from webhook.admission import fixtures
+from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import Local, run
-from webhook.attributes import JSON
+from webhook.attributes import JSON, GroupVersionKind
 from webhook.commands import options, output
-from webhook.errors import CallError, InputError
+from webhook.errors import CallError, Problem
 from webhook.report import formats
 from webhook.report.finding import Finding, Result, findings, subject
 from webhook.report.rule import Rules, rules
 from webhook.report.writer import SkippedDocument, Totals
 from webhook.settings.shared import Settings
+
+_UNREADABLE = 2
 
 
 @options.takes(Settings, "policies", "context", "workloads", "cel_engine", "kubernetes_version")
@@ -28,6 +32,15 @@ def command(
     ],
     *,
     chosen: options.ReportOutputs = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GLOB", help="Leave out files and folders with such a name or path, such as 'charts/*'; repeatable."
+        ),
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Name what is only counted otherwise, and kinds without a policy.")
+    ] = False,
     unbound: options.Unbound = False,
     settings: Settings,
 ) -> int:
@@ -39,17 +52,28 @@ def command(
     """
     writers = formats.of_findings()
     outputs = output.parse(chosen, writers)
-    inputs = documents.read(path)
+    inputs = documents.read(path, exclude or ())
     assembled = assembly.assemble(settings, context=_objects(inputs), unbound=unbound)
     options.warn_of_unbound(assembled.policies)
-    audit = _Audit(inputs, assembled)
+    # before the report, so that findings are what a terminal shows last
+    problems = (*inputs.problems, *documents.nothing(path, inputs, "object"))
+    sys.stderr.write(terminal.lines(_told(inputs, assembled, problems)))
+    audit = _Audit(inputs, assembled, is_verbose=verbose)
     with output.Report(outputs, writers, audit.rules) as report:
         for finding in audit.findings():
             report.entry(finding)
         report.end(audit.totals())
-    if problems := (*inputs.problems, *documents.nothing(path, inputs, "object")):
-        raise InputError(*problems)
-    return _exit_code(audit.totals())
+    return _UNREADABLE if problems else _exit_code(audit.totals())
+
+
+def _told(inputs: documents.Inputs, assembled: assembly.Assembly, problems: Sequence[Problem]) -> Iterator[str]:
+    """What is said of files, and of objects whose kinds nobody has."""
+    yield from (f"error: {problem}" for problem in problems)
+    if template := charts.summary(inputs.templates):
+        yield f"note: {template}"
+    for each in inputs.documents:
+        if mistake := kind_mistake(each.value, assembled.table):
+            yield f"warning: {each.place(('kind',))}: kind: {mistake}"
 
 
 def _objects(inputs: documents.Inputs) -> Iterator[JSON]:
@@ -62,13 +86,15 @@ def _objects(inputs: documents.Inputs) -> Iterator[JSON]:
 class _Audit:
     """One audit: its findings one after the other, and then what they add up to."""
 
-    def __init__(self, inputs: documents.Inputs, assembled: assembly.Assembly) -> None:
+    def __init__(self, inputs: documents.Inputs, assembled: assembly.Assembly, *, is_verbose: bool) -> None:
         self.rules: Rules = rules(assembled.policies)
         self._inputs = inputs
         self._row = assembled.table.row
         self._door = Local(policies=assembled.policies, cluster=assembled.cluster)
         self._results: Counter[Result] = Counter()
         self._skipped: list[SkippedDocument] = []
+        self._unasked: Counter[str] = Counter()
+        self._is_verbose = is_verbose
 
     def findings(self) -> Iterator[Finding]:
         """The findings of each object, once."""
@@ -77,9 +103,12 @@ class _Audit:
                 attributes = fixtures.attributes(each.value, self._row)
             except CallError as error:
                 # what follows the semicolon tells a webhook's owner what to send, which nobody audits for
-                self._skipped.append(SkippedDocument(place=each.place(), why=error.message.partition(";")[0]))
+                why, is_half = error.message.partition(";")[0], _is_half(each.value)
+                self._skipped.append(SkippedDocument(place=each.place(), why=why, is_half=is_half))
                 continue
             decisions = run(attributes, "auto", self._door).decisions
+            if not decisions:
+                self._unasked[_qualified(attributes.kind)] += 1
             locate = each.locator(fixtures.object_path(each.value))
             made = findings(decisions, subject(attributes), locate, self.rules)
             self._results.update(finding.result for finding in made)
@@ -93,7 +122,20 @@ class _Audit:
             files=self._inputs.files,
             skipped=tuple(self._skipped),
             unreadable=self._inputs.problems,
+            templates=len(self._inputs.templates),
+            unasked=dict(sorted(self._unasked.items())),
+            is_verbose=self._is_verbose,
         )
+
+
+def _is_half(value: JSON) -> bool:
+    """Whether a document that is no object has a part of one: values of a chart and kustomizations have none."""
+    return isinstance(value, dict) and ("kind" in value or ("apiVersion" in value and "metadata" in value))
+
+
+def _qualified(kind: GroupVersionKind) -> str:
+    """`Pod`, `Workflow.argoproj.io`."""
+    return f"{kind.kind}.{kind.group}" if kind.group else kind.kind
 
 
 def _exit_code(totals: Totals) -> int:

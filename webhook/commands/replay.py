@@ -14,10 +14,12 @@ import typer
 
 from webhook import assembly, documents, terminal
 from webhook.admission import fixtures, respond
+from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import Door, Local, PhaseName, run
 from webhook.attributes import Attributes, Phase
 from webhook.commands import options, output
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
+from webhook.paths import get
 from webhook.report import formats
 from webhook.report.answer import Answer
 from webhook.report.finding import subject
@@ -80,7 +82,7 @@ class _Asked:
     """Who answers, what is known of kinds, and of rules: nothing when a server answers."""
 
     door: Door
-    row: fixtures.RowOf
+    table: table.Table
     rules: Rules
 
 
@@ -89,7 +91,7 @@ def _local(settings: Settings, *, unbound: bool) -> Iterator[_Asked]:
     assembled = assembly.assemble(settings, unbound=unbound)
     options.warn_of_unbound(assembled.policies)
     door = Local(policies=assembled.policies, cluster=assembled.cluster, api_server_text=settings.api_server_text)
-    yield _Asked(door, assembled.table.row, rules(assembled.policies))
+    yield _Asked(door, assembled.table, rules(assembled.policies))
 
 
 @contextmanager
@@ -97,7 +99,7 @@ def _remote(server: str, ca: Path | None, settings: Settings) -> Iterator[_Asked
     from webhook.commands.remote import Remote
 
     with closing(Remote.connect(server, ca)) as door:
-        yield _Asked(door, table.load(settings.workloads).row, {})
+        yield _Asked(door, table.load(settings.workloads), {})
 
 
 class _Replay:
@@ -110,18 +112,21 @@ class _Replay:
         self._answered = self._denied = 0
         self._is_undecided = False
         self._unreadable = list(inputs.problems)
-        self._notes: dict[str, Problem] = {}
+        self._notes: dict[str, str] = {}
 
     def answers(self) -> Iterator[Answer]:
         """The answer to each review, once; what a server would not answer is told on stderr."""
         for each in self._inputs.documents:
             try:
-                attributes = fixtures.attributes(each.value, self._asked.row)
+                attributes = fixtures.attributes(each.value, self._asked.table.row)
             except CallError as error:
                 self._unreadable.append(_problem(each, error.message))
                 continue
             if note := fixtures.note(each.value):
-                self._notes.setdefault(note, _problem(each, note))
+                self._notes.setdefault(note, f"note: {_problem(each, note)}")
+            if mistake := kind_mistake(get(each.value, fixtures.object_path(each.value)), self._asked.table):
+                told = f"{each.place((*fixtures.object_path(each.value), 'kind'))}: kind: {mistake}"
+                self._notes.setdefault(told, f"warning: {told}")
             try:
                 answer = _answer(each, attributes, self._phase, self._asked.door)
             except CallError as error:
@@ -135,7 +140,7 @@ class _Replay:
 
     def notes(self) -> Iterator[str]:
         """What somebody who reads the answers should know, each once, with the first review that it is about."""
-        yield from (f"note: {each}" for each in self._notes.values())
+        yield from self._notes.values()
 
     def totals(self) -> Totals:
         """What the answers so far add up to."""

@@ -20,7 +20,7 @@ _LISTS = {"failed": Result.FAIL, "skipped": Result.SKIP, "errors": Result.ERROR}
 
 
 class Findings:
-    """An audit: `{"findings", "notKubernetes", "unreadable", "objects", "files", "summary"}`, passes included."""
+    """An audit: `findings`, passes included, and then `summary`, `objects` and what was not audited."""
 
     def __init__(self) -> None:
         self._comma = ""
@@ -42,6 +42,8 @@ class Findings:
                 {"file": problem.file, "line": problem.line, "column": problem.column, "reason": problem.message}
                 for problem in totals.unreadable
             ],
+            "unasked": dict(totals.unasked),
+            "templates": totals.templates,
             "objects": totals.entries,
             "files": totals.files,
             # last, since it is known last: findings are let go as they are written

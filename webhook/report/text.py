@@ -104,6 +104,10 @@ class Cases:
 
 
 def _lines(spoken: Sequence[Finding], totals: Totals) -> Iterator[str]:
+    named = [each for each in totals.skipped if each.is_half or totals.is_verbose]
+    yield from (f"{skipped.place}: not audited: {skipped.why}" for skipped in named)
+    if totals.is_verbose:
+        yield from (f"no policy is about {kind}: {counted(count, 'object')}" for kind, count in totals.unasked.items())
     missed = _missed(spoken)
     said: set[str] = set()
     for finding in spoken:
@@ -113,9 +117,7 @@ def _lines(spoken: Sequence[Finding], totals: Totals) -> Iterator[str]:
             continue
         yield from (_together(text, missed[text]) for text in lacking if text not in said)
         said.update(lacking)
-    for skipped in totals.skipped:
-        yield f"{skipped.place}: not audited: {skipped.why}"
-    if spoken or totals.skipped:
+    if spoken or named or (totals.is_verbose and totals.unasked):
         yield ""
     yield _summary(totals)
 
@@ -156,8 +158,13 @@ def _line(finding: Finding) -> str:
 def _summary(totals: Totals) -> str:
     counts = ", ".join(f"{count} {result}" for result, count in totals.results.items())
     text = f"{counted(totals.entries, 'object')} in {counted(totals.files, 'file')}: {counts}"
+    if unasked := sum(totals.unasked.values()):
+        text += f"; {counted(unasked, 'object')} that no policy is about"
+        text += "" if totals.is_verbose else " (-v names the kinds)"
     if totals.skipped:
         text += f"; {counted(len(totals.skipped), 'document')} without a Kubernetes object"
+    if totals.templates:
+        text += f"; {counted(totals.templates, 'template')} not rendered"
     if totals.unreadable:
         text += f"; {counted(len({problem.file for problem in totals.unreadable}), 'file')} not read in full"
     return text

@@ -20,10 +20,14 @@ Entry_contra = TypeVar("Entry_contra", contravariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedDocument:
-    """A document that is not a Kubernetes object: named and counted, never evaluated."""
+    """A document that is not a Kubernetes object: counted, never evaluated.
+
+    is_half: it has a part of what an object has, so that it was perhaps meant to be one.
+    """
 
     place: Place
     why: str
+    is_half: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +36,9 @@ class Totals:
 
     entries: objects that were audited, reviews that were answered, or cases of suites. failures: reviews that were
     denied, or cases that failed. results: how many findings an audit made, or cases a test has, of each kind, every
-    kind named. unreadable: what could not be read; a suite that could not is an entry instead.
+    kind named. unreadable: what could not be read; a suite that could not is an entry instead. templates: files that
+    are no manifests before they are rendered. unasked: objects that no policy is about, by their kind. is_verbose:
+    whether a person wants everything named that is only counted otherwise.
     """
 
     entries: int = 0
@@ -41,6 +47,9 @@ class Totals:
     files: int = 0
     skipped: tuple[SkippedDocument, ...] = ()
     unreadable: tuple[Problem, ...] = ()
+    templates: int = 0
+    unasked: Mapping[str, int] = field(default_factory=dict)
+    is_verbose: bool = False
 
 
 class Writer(Protocol[Entry_contra]):

@@ -1,0 +1,32 @@
+"""Kinds that nobody has: a misspelt one, or one of another group, so that no policy for the right kind is asked.
+
+The API server refuses such an object: `no matches for kind "deployment" in version "apps/v1"`.
+"""
+
+from __future__ import annotations
+
+from webhook.attributes import JSON
+from webhook.cluster.known_kinds import COMPLETE, KNOWN
+from webhook.similar_names import nearest
+from webhook.workloads.table import Table
+
+
+def kind_mistake(value: JSON, table: Table) -> str:
+    """What is wrong with the kind of an object, "" where nothing is known to be."""
+    kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
+    if not isinstance(kind, str) or not isinstance(version, str) or not kind:
+        return ""
+    group = version.rpartition("/")[0]
+    known = KNOWN | {(row.group, row.kind) for row in table.rows}
+    own = [name for where, name in known if where == group]
+    if kind in own or not own:
+        return ""
+    refused = f"`{kind}` is not a kind of `{version}`, so the API server refuses the object"
+    sure = [name for name in own if group in COMPLETE or table.row(group, name)]
+    same = next((name for name in own if name.lower() == kind.lower()), "") or nearest(kind, sure)
+    if same:
+        return f"{refused}: write `{same}`"
+    groups = sorted(where for where, name in known if name == kind and where not in ("", "extensions"))
+    if group in COMPLETE:
+        return f"{refused}: group `{'` or `'.join(groups)}` has that kind" if groups else refused
+    return ""

@@ -1,0 +1,45 @@
+"""Files that only become manifests: templates of Helm charts, and others with `{{` or `{%` that are not YAML yet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from webhook.wording import counted
+
+_ACTION: Final = re.compile(rb"\{\{|\{%")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A template; `chart` is the folder of the chart that it belongs to, "" where it belongs to none."""
+
+    file: str
+    chart: str = ""
+
+
+def chart_of(file: Path) -> str:
+    """The chart whose template a file is: the folder that holds `Chart.yaml` and `templates`; "" for other files."""
+    for folder in file.parents:
+        if folder.name == "templates" and (folder.parent / "Chart.yaml").is_file():
+            return str(folder.parent)
+    return ""
+
+
+def has_actions(file: Path) -> bool:
+    """Whether a file has what a template engine replaces."""
+    return file.is_file() and _ACTION.search(file.read_bytes()) is not None
+
+
+def summary(templates: Sequence[Template]) -> str:
+    """One line for all templates, with what to do about the first chart; "" where there is no template."""
+    if not templates:
+        return ""
+    chart = next((each.chart for each in templates if each.chart), "")
+    some = counted(len(templates), "file is a template", "files are templates")
+    first = f", first {templates[0].file}"
+    how = f"`helm template {chart or 'CHART'} | claimgate audit -`"
+    return f"{some} and not audited{first}: audit what they make, for example with {how}"
