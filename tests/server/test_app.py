@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -92,8 +94,17 @@ def test_openapi_has_the_paths_of_the_door_and_resolves() -> None:
     assert set(references) <= document["components"]["schemas"].keys()
 
 
-def test_docs_are_served() -> None:
-    assert Running().call("GET", "/docs").status_code == 200
+def test_docs_are_served_without_another_host() -> None:
+    """A cluster without internet shows them, too: the page has no script, and what it names is its own."""
+    running = Running()
+    answer = running.call("GET", "/docs")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    for name in ("POST /validate", "POST /mutate", "GET /readyz", "AdmissionReviewResponse", "/openapi.json"):
+        assert name in answer.text
+    assert not re.search(r"<script|<link|//", answer.text)
+    references = set(re.findall(r'href="#(\w+)"', answer.text))
+    assert references <= set(re.findall(r'id="(\w+)"', answer.text))
+    assert running.call("GET", "/redoc").status_code == 404
 
 
 def test_a_fault_in_the_application_is_a_status_too() -> None:

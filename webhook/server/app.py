@@ -12,12 +12,13 @@ from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import PlainTextResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 
 from webhook.admission.respond import status_body
 from webhook.decisions import Status
 from webhook.server import documentation
+from webhook.server.documentation_page import page
 from webhook.server.readiness import Readiness
 
 _TITLE: Final = "claimgate"
@@ -34,7 +35,13 @@ def create(readiness: Readiness, metrics: Metrics, version: Mapping[str, str]) -
         metrics: what /metrics answers.
         version: what /version answers; must have `version`.
     """
-    app = FastAPI(title=_TITLE, version=version["version"], description="Admission webhook for AI and GPU workloads.")
+    app = FastAPI(
+        title=_TITLE,
+        version=version["version"],
+        description="Admission webhook for AI and GPU workloads.",
+        docs_url=None,  # FastAPI's pages load scripts of other hosts, which a cluster without internet cannot reach
+        redoc_url=None,
+    )
     _add_probes(app, readiness)
 
     @app.get("/metrics", summary="Counts and durations, for Prometheus.", response_class=PlainTextResponse)
@@ -45,6 +52,10 @@ def create(readiness: Readiness, metrics: Metrics, version: Mapping[str, str]) -
     @app.get("/version", summary="What runs here.")
     async def what_runs() -> dict[str, str]:
         return dict(version)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(page(app.openapi(), str(app.openapi_url)))
 
     app.add_exception_handler(HTTPException, _as_status)
     app.add_exception_handler(Exception, _as_status)
