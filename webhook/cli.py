@@ -10,9 +10,10 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import typer
+from typer import completion
 from typer.core import TyperArgument, TyperGroup
 
 from webhook import __version__, terminal
@@ -39,6 +40,8 @@ EXIT_CODES = {
 }
 """The one table of exit codes, printed by --help."""
 
+_Shell: TypeAlias = Literal["bash", "zsh", "fish", "powershell", "pwsh"]
+_SHELLS = "|".join(get_args(_Shell))
 _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 _BROKEN_PIPE = 141  # 128 + SIGPIPE: the reader of stdout went away, so nobody has the whole answer
 _UNDECIDED = 3
@@ -106,10 +109,38 @@ def _print_version(wanted: bool) -> None:
 
 def application() -> typer.Typer:
     """The Typer application with every verb."""
-    app = typer.Typer(name="claimgate", cls=_Verbs, rich_markup_mode=None, no_args_is_help=True, epilog=_exit_table())
+    completion.get_completion_inspect_parameters()  # tells Typer which shells there are
+    app = typer.Typer(
+        name="claimgate",
+        cls=_Verbs,
+        rich_markup_mode=None,
+        no_args_is_help=True,
+        epilog=_exit_table(),
+        add_completion=False,  # Typer's own options ask which shell runs, and ignore the name of another
+    )
 
     @app.callback()
     def claimgate(
+        _install: Annotated[
+            _Shell | None,
+            typer.Option(
+                "--install-completion",
+                metavar=_SHELLS,
+                callback=completion.install_callback,
+                is_eager=True,
+                help="Install completion for a shell.",
+            ),
+        ] = None,
+        _show: Annotated[
+            _Shell | None,
+            typer.Option(
+                "--show-completion",
+                metavar=_SHELLS,
+                callback=completion.show_callback,
+                is_eager=True,
+                help="Print the completion script of a shell.",
+            ),
+        ] = None,
         _version: bool = typer.Option(
             False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),

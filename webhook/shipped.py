@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ SINCE: Final[Release] = (1, 34)
 """The Kubernetes release whose CEL the shipped policies need: its lists have flatten, and macros two variables."""
 
 _PACKAGE = Path(__file__).parent
+_ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}([^/].*)")
 
 
 def policies(package: Path = _PACKAGE) -> Path:
@@ -44,6 +46,12 @@ def shown(file: str | Path) -> str:
     """A path as people read it: relative to where they are, when it is below."""
     place, here = Path(file), Path.cwd()
     return str(place.relative_to(here)) if place.is_absolute() and place.is_relative_to(here) else str(file)
+
+
+def address(file: str | Path) -> str:
+    """The address that a person wrote where a file was expected; "" for a file. A Path has lost one of two slashes."""
+    match = _ADDRESS.fullmatch(str(file))
+    return f"{match[1]}://{match[2]}" if match else ""
 
 
 def _first(*folders: Path) -> Path | None:

@@ -19,13 +19,13 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Protocol
 
-from webhook import jsontext, yamltext
+from webhook import jsontext, shipped, yamltext
 from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
 from webhook.paths import FieldPath
 from webhook.yamltext import dump
 
-__all__ = ["Document", "Parts", "discover", "dump", "listing", "load", "parts", "read", "read_parts", "shown"]
+__all__ = ["Document", "Parts", "absent", "discover", "dump", "listing", "load", "parts", "read", "read_parts", "shown"]
 
 _LINES = (".ndjson", ".jsonl")
 _JSON = (".json", *_LINES)
@@ -153,8 +153,15 @@ def listing(places: Iterable[str | Path]) -> tuple[tuple[Path, ...], tuple[Probl
         elif str(place) == "-" or place.exists():
             files[place] = None
         else:
-            problems.append(Problem(message="no such file or folder", file=str(place)))
+            problems.append(absent(place))
     return tuple(files), tuple(problems)
+
+
+def absent(place: str | Path) -> Problem:
+    """That there is no such file or folder, perhaps because the name is an address."""
+    if address := shipped.address(place):
+        return Problem(message="is an address, and only files, folders and `-` are read: download it", file=address)
+    return Problem(message="no such file or folder", file=str(place))
 
 
 def _files(folder: Path, problems: list[Problem]) -> Iterator[Path]:

@@ -175,3 +175,32 @@ def test_help_speaks_no_python(verb, capsys):
     shown = capsys.readouterr().out
     assert not re.search(r"<(str|int|float|Path|list|bool)\b|list\[|None|\{[A-Z]", shown)
     assert all(len(line) <= 110 for line in shown.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("shell", "said"),
+    [
+        ("bash", "complete -o default -F _claimgate_completion claimgate"),
+        ("zsh", "#compdef claimgate"),
+        ("fish", "complete --command claimgate"),
+    ],
+)
+def test_completion_is_that_of_the_shell_that_is_named(shell, said, capsys):
+    with pytest.raises(SystemExit) as end:
+        run(["--show-completion", shell])
+    assert end.value.code == 0
+    assert said in capsys.readouterr().out
+
+
+def test_completion_of_an_unknown_shell_names_those_that_there_are(capsys):
+    assert run(["--show-completion", "csh"]) == 2
+    assert "'bash', 'zsh', 'fish'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["audit"], ["replay"], ["test"], ["policies", "check"], ["audit", ".", "--context"]], ids=" ".join
+)
+def test_an_address_is_shown_as_it_was_written(arguments, capsys):
+    assert run([*arguments, "https://example.org/a.yaml"]) == 2
+    said = "https://example.org/a.yaml: is an address, and only files, folders and `-` are read: download it"
+    assert said in capsys.readouterr().err

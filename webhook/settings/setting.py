@@ -9,8 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from webhook import shipped
 from webhook.errors import ConfigurationError
 from webhook.settings.values import ValueType
 
@@ -104,8 +106,8 @@ def read(kind: type[S], flags: Mapping[str, Any], environment: Mapping[str, str]
 
 def _of_flag(each: Setting, value: Any) -> Any:
     """What a flag stands for: of a repeated one, each value as it is."""
-    if isinstance(value, str):
-        return each.read(value, each.flag)
+    if isinstance(value, str | Path):
+        return each.read(shipped.address(value) or str(value), each.flag)
     if isinstance(value, list):
         # not split: a shell has taken the values apart already, and a name may hold a comma
         return tuple(part.strip() if isinstance(part, str) else part for part in value)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from webhook import releases
+from webhook import releases, shipped
 
 EngineName: TypeAlias = Literal["compiled", "celpy"]
 
@@ -48,7 +48,13 @@ def names(metavar: str) -> ValueType:
 
 def file() -> ValueType:
     """A file."""
-    return ValueType(metavar="FILE", read=Path, form="path")
+    return ValueType(metavar="FILE", read=_file, form="path")
+
+
+def _file(value: str) -> Path:
+    if shipped.address(value):
+        raise ValueError("is an address; write the name of a file")
+    return Path(value)
 
 
 def paths(metavar: str) -> ValueType:
@@ -113,6 +119,8 @@ def switch() -> ValueType:
 
 
 def _paths(value: str) -> tuple[Path, ...]:
+    if "://" in value:  # its colon would separate two paths
+        raise ValueError("holds an address; write names of files and folders")
     return tuple(Path(part) for part in value.split(os.pathsep) if part)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from webhook import yamlfile
-from webhook.errors import InputError, Problem
+from webhook.errors import InputError
 from webhook.policy.load import Options
 from webhook.suites.case import Entry, Skipped
 from webhook.suites.files import Suite
@@ -29,7 +29,7 @@ def suites(named: Sequence[Path]) -> Iterator[Suite]:
     """
     for place in named:
         if not place.exists():
-            raise InputError(Problem(message="no such file or folder", file=str(place)))
+            raise InputError(yamlfile.absent(place))
         if place.is_file():
             yield Suite(file=place, root=place.parent)
             continue
