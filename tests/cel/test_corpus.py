@@ -43,14 +43,14 @@ ROWS = [
 @pytest.mark.parametrize("name, rows", ROWS)
 def test_kubernetes_answers(name, rows):
     found = counters(name)
-    assert [(each.id, each.expression, each.expected, each.found) for each in found.failed] == []
+    assert [(each.id, each.expression, each.expected, each.actual) for each in found.failed] == []
     assert found.total == rows
     assert found.cost_equal >= 0.98 * found.cost_rows
 
 
 def test_cel_spec():
     found = counters("cel_spec_cases.jsonl")
-    missed = {each.id: f"{each.expression}: {each.expected} / {each.found}" for each in found.failed}
+    missed = {each.id: f"{each.expression}: {each.expected} / {each.actual}" for each in found.failed}
     expected = {f"cel_spec_cases:{line}" for line in MISSES}
     assert {key: text for key, text in missed.items() if key not in expected} == {}
     assert found.passed >= 0.99 * (found.total - len(BLOCK))
@@ -59,7 +59,7 @@ def test_cel_spec():
 def test_a_miss_is_told():
     row = {"id": "a", "expr": "1 + 1", "expect": {"int": "3"}, "runtime_cost": 7}
     (outcome,) = corpus.run([row], compiled_engine())
-    assert (outcome.passed, outcome.expected, outcome.found) == (False, '{"int": "3"}', '{"int": "2"}')
+    assert (outcome.passed, outcome.expected, outcome.actual) == (False, '{"int": "3"}', '{"int": "2"}')
     assert outcome.cost_equal is False
 
 

@@ -43,7 +43,7 @@ class Outcome:
     id: str
     expression: str
     expected: str
-    found: str
+    actual: str
     passed: bool
     cost_equal: bool | None = None
 
@@ -101,15 +101,15 @@ def rows(file: Path) -> Iterator[JSON]:
         yield {"id": f"{file.stem}:{number}", **row}
 
 
-def run(found: Iterable[JSON], engine: Engine) -> Iterator[Outcome]:
+def run(rows: Iterable[JSON], engine: Engine) -> Iterator[Outcome]:
     """Evaluate rows one after the other, whatever is in them."""
-    for row in found:
+    for row in rows:
         try:
             yield _run(row, engine)
         except Exception as error:  # noqa: BLE001 - whatever one row does, the others are run
             expected = json.dumps({key: value for key, value in row.items() if key.startswith("expect")}, default=str)
             text = f"cannot be run: {type(error).__name__}: {error}"
-            yield Outcome(id=str(row["id"]), expression=row["expr"], expected=expected, found=text, passed=False)
+            yield Outcome(id=str(row["id"]), expression=row["expr"], expected=expected, actual=text, passed=False)
 
 
 def environment(row: JSON) -> Environment:
@@ -174,7 +174,7 @@ def _outcome(row: JSON, phase: str, text: str, program: Program | None = None, s
         id=row["id"],
         expression=row["expr"],
         expected=expected,
-        found=text if phase in ("value", "type") else f"{phase} error: {text}",
+        actual=text if phase in ("value", "type") else f"{phase} error: {text}",
         passed=passed,
         cost_equal=None if cost is None else cost == spent,
     )

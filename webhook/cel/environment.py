@@ -113,8 +113,8 @@ class Environment:
 
     def overloads(self, name: str) -> tuple[Overload, ...]:
         """All signatures of a function (of both call styles) at this version; () when there is no such function."""
-        found = _table(self.version, self.mutation, self.extensions).get(name, ())
-        return (*found, *(each for each in self.functions if each.name == name)) if self.functions else found
+        overloads = _table(self.version, self.mutation, self.extensions).get(name, ())
+        return (*overloads, *(each for each in self.functions if each.name == name)) if self.functions else overloads
 
     def has_macro(self, name: str, arguments: int, *, member: bool) -> bool:
         """Whether a call of this shape is a macro at this version."""
@@ -134,20 +134,20 @@ class Environment:
 
     def structure(self, name: str) -> Structure | None:
         """The structure of that name. With mutation, `Object` and everything under it accepts any field."""
-        found = self.structures.get(name)
-        if found is None and self.mutation:
+        structure = self.structures.get(name)
+        if structure is None and self.mutation:
             if name == JSON_PATCH.name:
                 return JSON_PATCH
             if name == "Object" or name.startswith("Object."):
                 return Structure(name, open=True)
-        return found
+        return structure
 
     def type_named(self, name: str) -> Type | None:
         """The type whose name may stand in an expression as a value: `int`, `google.protobuf.Timestamp`, `net.IP`."""
-        found = _TYPE_NAMES.get(name)
-        if found is None and name in library.TYPES and self.version >= (1, 30):
+        kind = _TYPE_NAMES.get(name)
+        if kind is None and name in library.TYPES and self.version >= (1, 30):
             return opaque(name)
-        return found
+        return kind
 
     def extend(
         self,
@@ -169,6 +169,6 @@ def _table(version: Version, mutation: bool, extensions: frozenset[str]) -> Mapp
     for extension in sorted(extensions):
         if module := _EXTENSION_MODULES.get(extension):
             for overload in import_module(module).FUNCTIONS:
-                found = table.setdefault(overload.name, [])
-                found[:] = [*(each for each in found if each.id != overload.id), overload]
+                listed = table.setdefault(overload.name, [])
+                listed[:] = [*(each for each in listed if each.id != overload.id), overload]
     return {name: tuple(overloads) for name, overloads in table.items()}

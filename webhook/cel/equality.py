@@ -123,8 +123,8 @@ def numbers_equal(left: Any, right: Any) -> bool:
 def _same_entries(left: dict[Any, Any], right: dict[Any, Any], deadline: Deadline | None) -> bool:
     if type(left) is not Map and type(right) is not Map:
         return left.keys() == right.keys() and _same(left.values(), map(right.__getitem__, left), deadline)
-    found = [map_find(right, key) for key in map_keys(left)]
-    return not any(item is ABSENT for item in found) and _same(left.values(), found, deadline)
+    others = [map_find(right, key) for key in map_keys(left)]
+    return not any(item is ABSENT for item in others) and _same(left.values(), others, deadline)
 
 
 def compare(left: Any, right: Any) -> int:

@@ -123,8 +123,8 @@ class CompiledProgram:
             estimate,  # only `policies check` asks, and nobody else should wait for it
         )
 
-        found = estimate(self._checked or read(self.source, self._environment), sizes, worst=worst)
-        return found.least, found.most
+        cost = estimate(self._checked or read(self.source, self._environment), sizes, worst=worst)
+        return cost.least, cost.most
 
     def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
         """The value for these variables. The activation maps each variable to plain JSON or a CEL value.

@@ -73,14 +73,14 @@ _MESSAGES = (
 
 def lacking(checked: Checked) -> list[tuple[int, str]]:
     """What an expression needs that cel-python lacks: place in the text, and what."""
-    found = []
+    names = []
     waiting = [checked.node]
     while waiting:
         node = waiting.pop()
         if what := _lacking_here(node, checked):
-            found.append((node.offset, what))
+            names.append((node.offset, what))
         waiting += children(node)
-    return sorted(found)
+    return sorted(names)
 
 
 def _lacking_here(node: Node, checked: Checked) -> str:
@@ -298,7 +298,7 @@ def from_celpy(value: Any) -> Any:
         return Timestamp((span.days * 86_400 + span.seconds) * NANOSECONDS + span.microseconds * 1000)
     name = _TYPES.get(type(value).__name__, "")
     if name not in _PLAIN:
-        raise EvaluationError(f"cel-python gave a value that is no CEL value: {value}")
+        raise EvaluationError(f"cel-python gave a value that is not a CEL value: {value}")
     return _PLAIN[name](value)
 
 

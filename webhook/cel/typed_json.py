@@ -81,10 +81,10 @@ def parse_type(text: str) -> Type:
     Raises:
         ValueError: brackets that do not fit.
     """
-    found, rest = _type(text.strip())
+    kind, rest = _type(text.strip())
     if rest:
-        raise ValueError(f"unexpected `{rest}` after the type `{found}`")
-    return found
+        raise ValueError(f"unexpected `{rest}` after the type `{kind}`")
+    return kind
 
 
 def _type(text: str) -> tuple[Type, str]:

@@ -341,17 +341,17 @@ def map_find(value: dict[Any, Any], key: Any) -> Any:
 def key_find(value: Mapping[Any, Any], key: Any) -> Any:
     """The same in any mapping whose keys map_key has made."""
     kind = type(key)
-    found = value.get(map_key(key), ABSENT)
-    if found is not ABSENT or kind not in NUMBERS:
-        return found
+    held = value.get(map_key(key), ABSENT)
+    if held is not ABSENT or kind not in NUMBERS:
+        return held
     if kind is float:
         if not math.isfinite(key) or key != math.floor(key):
             return ABSENT
         key = int(key)
-    found = value.get(int(key), ABSENT) if kind is not int else ABSENT
-    if found is ABSENT and kind is not UInt and key >= 0:
-        found = value.get(Key(UInt(key)), ABSENT)
-    return found
+    held = value.get(int(key), ABSENT) if kind is not int else ABSENT
+    if held is ABSENT and kind is not UInt and key >= 0:
+        held = value.get(Key(UInt(key)), ABSENT)
+    return held
 
 
 # ---- out of CEL

@@ -135,7 +135,7 @@ def _report(counters: corpus.Counters) -> str:
     lines = [
         line
         for each in counters.failed
-        for line in (f"{each.id}: {each.expression}", f"  expected {each.expected}", *_found(each.found))
+        for line in (f"{each.id}: {each.expression}", f"  expected {each.expected}", *_found(each.actual))
     ]
     lines.append(
         f"{counters.passed} of {counters.total} passed, {counters.cost_equal} of {counters.cost_rows} costs equal"

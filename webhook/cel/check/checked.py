@@ -78,9 +78,9 @@ def check(node: Node, environment: Environment, expects: Sequence[Type] = (), *,
         checker.handlers[type(node)](checker, node)
     except RecursionError:
         raise CompileError(source, (Issue(f"expression recursion limit exceeded: {DEPTH_LIMIT}", -1, -1),)) from None
-    for each, found in checker.types.items():
-        if found.parameters or found.kind == "param":
-            checker.types[each] = checker.inference.resolved(found, final=True)
+    for each, static in checker.types.items():
+        if static.parameters or static.kind == "param":
+            checker.types[each] = checker.inference.resolved(static, final=True)
     if not environment.strict:
         checker.issues.clear()
         checker.types = dict.fromkeys(checker.types, DYN)
@@ -110,8 +110,8 @@ def _gives_opaque(overloads: Sequence[Overload]) -> bool:
     return any(_is_opaque(overload.result) for overload in overloads)
 
 
-def _is_opaque(found: Type) -> bool:
-    return found.kind == "opaque" or found == BYTES or any(map(_is_opaque, found.parameters))
+def _is_opaque(kind: Type) -> bool:
+    return kind.kind == "opaque" or kind == BYTES or any(map(_is_opaque, kind.parameters))
 
 
 def _mismatch(result: Type, expects: Sequence[Type]) -> str:

@@ -103,11 +103,11 @@ class Checker:
             local = None if self._local_first else self._local(candidate)
             if local is not None:
                 return local
-            found = self.environment.variables.get(candidate)
-            if found is not None:
+            declared = self.environment.variables.get(candidate)
+            if declared is not None:
                 self.references[id(node)] = candidate
                 self.names.add(candidate)
-                return found
+                return declared
             named = self._type_named(candidate)
             if named is not None:
                 self.references[id(node)] = candidate
@@ -129,8 +129,8 @@ class Checker:
     def overloads_of(self, name: str) -> tuple[str, tuple[Overload, ...]]:
         """The full name of a function and its signatures; () when there is none."""
         for candidate in self.candidates(name):
-            if found := self.environment.overloads(candidate):
-                return candidate, found
+            if overloads := self.environment.overloads(candidate):
+                return candidate, overloads
         return name, ()
 
     def undeclared(self, name: str, node: Node) -> Type:
@@ -142,20 +142,20 @@ class Checker:
         return ERROR
 
     def _ident(self, node: Ident) -> Type:
-        found = self.look_up(node.name, node)
-        self.types[id(node)] = found = self.undeclared(node.name, node) if found is None else found
-        return found
+        reference = self.look_up(node.name, node)
+        self.types[id(node)] = reference = self.undeclared(node.name, node) if reference is None else reference
+        return reference
 
     # Fields
 
     def _select(self, node: Select) -> Type:
-        found = None
+        reference = None
         if not node.optional and (name := qualified_name(node)) is not None:
-            found = self.look_up(name, node)
-        if found is None:
-            found = self._field(node, self.handlers[type(node.operand)](self, node.operand), optional=node.optional)
-        self.types[id(node)] = found
-        return found
+            reference = self.look_up(name, node)
+        if reference is None:
+            reference = self._field(node, self.handlers[type(node.operand)](self, node.operand), optional=node.optional)
+        self.types[id(node)] = reference
+        return reference
 
     def _has(self, node: Has) -> Type:
         self._field(node, self.handlers[type(node.operand)](self, node.operand), optional=False)
@@ -179,11 +179,11 @@ class Checker:
 
     def field_type(self, structure: str, field: str, offset: int) -> Type:
         """The type of a structure's field; an issue when it has none of that name."""
-        found = self.environment.structure(structure)
-        if found is None:
+        declared = self.environment.structure(structure)
+        if declared is None:
             self.report(f"unexpected failed resolution of '{structure}'", offset)
             return ERROR
-        return self._declared(found, field, offset)
+        return self._declared(declared, field, offset)
 
     def _declared(self, structure: Structure, field: str, offset: int) -> Type:
         declared = structure.fields.get(field)
@@ -203,14 +203,14 @@ class Checker:
         target = node.target
         if target is not None and not self._is_namespaced(node, target):
             given.insert(0, self.handlers[type(target)](self, target))
-            found = self._resolved(node, node.function, given, member=True)
+            resolved = self._resolved(node, node.function, given, member=True)
         elif node.function in ("_&&_", "_||_"):
-            found = self._logical(node, given)
+            resolved = self._logical(node, given)
         else:
-            found = self._resolved(node, self.references.get(id(node), node.function), given)
+            resolved = self._resolved(node, self.references.get(id(node), node.function), given)
         self.order.append(node)
-        self.types[id(node)] = found
-        return found
+        self.types[id(node)] = resolved
+        return resolved
 
     def _is_namespaced(self, node: Call, target: Node) -> bool:
         """Whether the target is the namespace of the function: `sets` in sets.contains(a, b)."""
@@ -231,9 +231,9 @@ class Checker:
 
     def _logical(self, node: Call, given: Sequence[Type]) -> Type:
         wrong = False
-        for argument, found in zip(node.arguments, given, strict=True):
-            if not self.inference.fits(found, BOOL):
-                self.report(f"expected type 'bool' but found '{show(self.inference.resolved(found))}'", argument)
+        for argument, actual in zip(node.arguments, given, strict=True):
+            if not self.inference.fits(actual, BOOL):
+                self.report(f"expected type 'bool' but found '{show(self.inference.resolved(actual))}'", argument)
                 wrong = True
         self.overloads[id(node)] = self.environment.overloads(node.function)
         return ERROR if wrong else BOOL
@@ -250,10 +250,10 @@ class Checker:
             if not inference.all_fit(given, wanted):
                 continue
             kept.append(overload)
-            found = inference.resolved(returned)
+            static = inference.resolved(returned)
             if result is None:
-                result = found
-            elif result.name not in UNKNOWN and found != result:
+                result = static
+            elif result.name not in UNKNOWN and static != result:
                 result = DYN
         if result is None:
             if not self.environment.strict:
@@ -275,17 +275,17 @@ class Checker:
     # Literals
 
     def _literal(self, node: Literal) -> Type:
-        self.types[id(node)] = found = _LITERALS[type(node.value)]
-        self.has_opaque = self.has_opaque or found == BYTES
-        return found
+        self.types[id(node)] = static = _LITERALS[type(node.value)]
+        self.has_opaque = self.has_opaque or static == BYTES
+        return static
 
     def _list(self, node: ListNode) -> Type:
         joined = None
         for index, element in enumerate(node.elements):
-            found = self.handlers[type(element)](self, element)
+            static = self.handlers[type(element)](self, element)
             if index in node.optional:
-                found = self._inside(element, found)
-            joined = self._join(joined, found)
+                static = self._inside(element, static)
+            joined = self._join(joined, static)
         self.order.append(node)
         self.types[id(node)] = result = list_of(self.inference.fresh() if joined is None else joined)
         return result
@@ -294,36 +294,36 @@ class Checker:
         keys, values = None, None
         for entry in node.entries:
             keys = self._join(keys, self.handlers[type(entry.key)](self, entry.key))
-            found = self.handlers[type(entry.value)](self, entry.value)
+            static = self.handlers[type(entry.value)](self, entry.value)
             if entry.optional:
-                found = self._inside(entry.value, found)
-            values = self._join(values, found)
+                static = self._inside(entry.value, static)
+            values = self._join(values, static)
         if keys is None or values is None:
             keys, values = self.inference.fresh(), self.inference.fresh()
         self.order.append(node)
         self.types[id(node)] = result = map_of(keys, values)
         return result
 
-    def _inside(self, node: Node, found: Type) -> Type:
-        if is_optional(found):
-            return found.parameters[0]
-        if found.name not in UNKNOWN:
-            self.report(f"expected type '{show(optional_of(found))}' but found '{show(found)}'", node)
-        return found
+    def _inside(self, node: Node, static: Type) -> Type:
+        if is_optional(static):
+            return static.parameters[0]
+        if static.name not in UNKNOWN:
+            self.report(f"expected type '{show(optional_of(static))}' but found '{show(static)}'", node)
+        return static
 
-    def _join(self, joined: Type | None, found: Type) -> Type:
+    def _join(self, joined: Type | None, added: Type) -> Type:
         if joined is None:
-            return found
-        if found == NULL and self.inference.fits(joined, found):
+            return added
+        if added == NULL and self.inference.fits(joined, added):
             return joined
-        return most_general(joined, found) if self.inference.fits(joined, found) else DYN
+        return most_general(joined, added) if self.inference.fits(joined, added) else DYN
 
     def _struct(self, node: StructNode) -> Type:
-        found = self.look_up(node.name, node)
-        if found is None:
-            self.types[id(node)] = found = self.undeclared(node.name, node)
-            return found
-        result = self._constructed(node, found)
+        reference = self.look_up(node.name, node)
+        if reference is None:
+            self.types[id(node)] = reference = self.undeclared(node.name, node)
+            return reference
+        result = self._constructed(node, reference)
         for entry in node.entries:
             given = self.handlers[type(entry.value)](self, entry.value)
             wanted = ERROR
@@ -339,13 +339,13 @@ class Checker:
         self.types[id(node)] = result
         return result
 
-    def _constructed(self, node: StructNode, found: Type) -> Type:
-        if found.name == ERROR.name:
+    def _constructed(self, node: StructNode, static: Type) -> Type:
+        if static.name == ERROR.name:
             return ERROR
-        if found.name != "type":
-            self.report(f"'{found.name}' is not a type", node)
+        if static.name != "type":
+            self.report(f"'{static.name}' is not a type", node)
             return ERROR
-        result = found.parameters[0]
+        result = static.parameters[0]
         if result.kind != "object":
             self.report(f"'{result.name}' is not a message type", node)
             return ERROR

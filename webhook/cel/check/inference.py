@@ -15,18 +15,18 @@ from webhook.cel.types import ANY, DURATION, DYN, ERROR, NULL, TIMESTAMP, Type
 _SHOWN = {"null_type": "null", "google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration"}
 
 
-def show(found: Type) -> str:
+def show(shown: Type) -> str:
     """A type as the checker's messages call it."""
-    if found == ERROR:
+    if shown == ERROR:
         return "!error!"
-    if not found.parameters:
-        return _SHOWN.get(found.name, found.name)
-    return f"{found.name}({', '.join(map(show, found.parameters))})"
+    if not shown.parameters:
+        return _SHOWN.get(shown.name, shown.name)
+    return f"{shown.name}({', '.join(map(show, shown.parameters))})"
 
 
-def is_optional(found: Type) -> bool:
+def is_optional(kind: Type) -> bool:
     """Whether it is optional_type(T)."""
-    return found.name == "optional_type" and bool(found.parameters)
+    return kind.name == "optional_type" and bool(kind.parameters)
 
 
 @lru_cache(maxsize=4096)
@@ -35,10 +35,10 @@ def variables_of(overload: Overload) -> tuple[str, ...]:
     names: dict[str, None] = {}
     pending = [*overload.parameters, overload.result]
     while pending:
-        found = pending.pop()
-        if found.kind == "param":
-            names[found.name] = None
-        pending.extend(found.parameters)
+        kind = pending.pop()
+        if kind.kind == "param":
+            names[kind.name] = None
+        pending.extend(kind.parameters)
     return tuple(names)
 
 
@@ -71,8 +71,8 @@ class Inference:
         """Whether all fit together; binds no variable unless all do."""
         if len(targets) != len(given):
             return False
-        for wanted, found in zip(targets, given, strict=True):
-            if wanted is not found and not self._assignable(wanted, found):
+        for wanted, actual in zip(targets, given, strict=True):
+            if wanted is not actual and not self._assignable(wanted, actual):
                 self._roll_back()
                 return False
         self._undo.clear()
@@ -86,23 +86,23 @@ class Inference:
             else:
                 self._bound[name] = before
 
-    def resolved(self, found: Type, *, final: bool = False) -> Type:
+    def resolved(self, kind: Type, *, final: bool = False) -> Type:
         """The type with its variables replaced; those that stand for nothing yet become dyn when `final`."""
-        while found.kind == "param":
-            bound = self._bound.get(found.name)
+        while kind.kind == "param":
+            bound = self._bound.get(kind.name)
             if bound is None:
-                return DYN if final else found
-            found = bound
-        if not found.parameters:
-            return found
-        parameters = tuple(self.resolved(each, final=final) for each in found.parameters)
-        if all(new is old for new, old in zip(parameters, found.parameters, strict=True)):
-            return found
-        return Type(found.name, parameters, found.kind)
+                return DYN if final else kind
+            kind = bound
+        if not kind.parameters:
+            return kind
+        parameters = tuple(self.resolved(each, final=final) for each in kind.parameters)
+        if all(new is old for new, old in zip(parameters, kind.parameters, strict=True)):
+            return kind
+        return Type(kind.name, parameters, kind.kind)
 
-    def _bind(self, name: str, found: Type) -> None:
+    def _bind(self, name: str, kind: Type) -> None:
         self._undo.append((name, self._bound.get(name)))
-        self._bound[name] = found
+        self._bound[name] = kind
 
     def _assignable(self, first: Type, second: Type) -> bool:
         if second.kind == "param":
@@ -123,21 +123,21 @@ class Inference:
             return False
         return all(map(self._assignable, first.parameters, second.parameters))
 
-    def _substitutes(self, found: Type, variable: Type) -> tuple[bool, bool]:
+    def _substitutes(self, kind: Type, variable: Type) -> tuple[bool, bool]:
         """Whether `found` may be what the variable stands for, and whether it already stands for something."""
-        if found == variable:
+        if kind == variable:
             return True, True
         bound = self._bound.get(variable.name)
         if bound is None:
-            if not self._occurs(variable.name, found):
-                self._bind(variable.name, found)
+            if not self._occurs(variable.name, kind):
+                self._bind(variable.name, kind)
                 return True, False
             return False, False
-        if found == bound:
+        if kind == bound:
             return True, True
-        if not self._assignable(found, bound):
+        if not self._assignable(kind, bound):
             return False, True
-        general = most_general(found, bound)
+        general = most_general(kind, bound)
         if not self._occurs(variable.name, general):
             self._bind(variable.name, general)
         return True, True
@@ -158,8 +158,8 @@ UNKNOWN = frozenset({DYN.name, ANY.name})
 _WILD = UNKNOWN | {ERROR.name}
 
 
-def _nullable(found: Type) -> bool:
-    return found.name in (NULL.name, TIMESTAMP.name, DURATION.name, "optional_type") or found.kind in (
+def _nullable(kind: Type) -> bool:
+    return kind.name in (NULL.name, TIMESTAMP.name, DURATION.name, "optional_type") or kind.kind in (
         "opaque",
         "object",
     )
@@ -182,9 +182,9 @@ def _is_less_specific(first: Type, second: Type) -> bool:
     return all(map(_is_less_specific, first.parameters, second.parameters))
 
 
-def _renamed(found: Type, names: dict[str, Type]) -> Type:
-    if found.kind == "param":
-        return names[found.name]
-    if not found.parameters:
-        return found
-    return Type(found.name, tuple(_renamed(each, names) for each in found.parameters), found.kind)
+def _renamed(kind: Type, names: dict[str, Type]) -> Type:
+    if kind.kind == "param":
+        return names[kind.name]
+    if not kind.parameters:
+        return kind
+    return Type(kind.name, tuple(_renamed(each, names) for each in kind.parameters), kind.kind)

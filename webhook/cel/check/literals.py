@@ -53,11 +53,11 @@ def check_literals(checker: Checker) -> None:
             _check_mixture(checker, node)
 
 
-def _below(node: Node, found: set[int]) -> None:
+def _below(node: Node, inside: set[int]) -> None:
     pending = list(children(node))
     while pending:
         current = pending.pop()
-        found.add(id(current))
+        inside.add(id(current))
         pending.extend(children(current))
 
 
@@ -72,13 +72,13 @@ def _check_mixture(checker: Checker, node: ListNode | MapNode) -> None:
 def _check_same(checker: Checker, parts: list[tuple[Node, bool]], *, stop: bool = False) -> None:
     first: Type | None = None
     for part, optional in parts:
-        found = checker.types[id(part)]
+        static = checker.types[id(part)]
         if optional:
-            found = found.parameters[0] if is_optional(found) else DYN
+            static = static.parameters[0] if is_optional(static) else DYN
         if first is None:
-            first = found
-        elif found != first:
-            checker.report(f"expected type '{show(first)}' but found '{show(found)}'", part)
+            first = static
+        elif static != first:
+            checker.report(f"expected type '{show(first)}' but found '{show(static)}'", part)
             if stop:
                 return
 

@@ -17,18 +17,18 @@ WHOLE: Final = ""
 
 def reads(checked: Checked) -> Mapping[str, frozenset[str]]:
     """The variables of an expression, each with the fields that it selects: {"a": {"b", "c"}} of `a.b == a.c[0]`."""
-    found: dict[str, set[str]] = {}
+    selected: dict[str, set[str]] = {}
     pending: list[Node] = [checked.node]
     while pending:
         node = pending.pop()
         name = checked.reference(node)
         if name in checked.names:
-            found.setdefault(str(name), set()).add(WHOLE)
+            selected.setdefault(str(name), set()).add(WHOLE)
         elif isinstance(node, Select | Has) and (name := _variable(checked, node.operand)):
-            found.setdefault(name, set()).add(node.field)
+            selected.setdefault(name, set()).add(node.field)
         else:
             pending.extend(children(node))
-    return {name: frozenset(fields) for name, fields in found.items()}
+    return {name: frozenset(fields) for name, fields in selected.items()}
 
 
 def _variable(checked: Checked, node: Node) -> str:

@@ -37,8 +37,8 @@ def _variable(compiler: Compiler, node: Ident | Select) -> Term:
         assert isinstance(node, Ident)
         return compiler.scope[node.name.removeprefix(".")]
     line = compiler.writer.line(Place("variable", reference))
-    found = code.subscript(code.name(code.ACTIVATION), code.literal(reference), line)
-    return Term(found, compiler.checked.type_of(node))
+    value = code.subscript(code.name(code.ACTIVATION), code.literal(reference), line)
+    return Term(value, compiler.checked.type_of(node))
 
 
 def access(compiler: Compiler, node: Select | Call) -> Term:
@@ -60,9 +60,9 @@ def presence(compiler: Compiler, node: Has) -> Term:
     if _is_conditional(node.operand):
         writer.charge(-1)  # cel-go takes the 1 back that it never counted for a conditional
     if optional:
-        found = writer.keep(compiler.call(runtime.has, term.code, code.literal(node.field), place=Place("call")))
-        writer.charge_value(found)
-        return Term(found, BOOL, raises=False, atom=True, sure=True)
+        answer = writer.keep(compiler.call(runtime.has, term.code, code.literal(node.field), place=Place("call")))
+        writer.charge_value(answer)
+        return Term(answer, BOOL, raises=False, atom=True, sure=True)
     if _is_built(term):
         is_set = compiler.call(runtime.has_field, term.code, code.literal(node.field), place=Place("call"))
         return Term(is_set, BOOL, sure=True)

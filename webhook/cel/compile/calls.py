@@ -146,15 +146,15 @@ def apply_signatures(compiler: Compiler, signatures: Signatures, terms: list[Ter
         place.cost, place.arguments = cost, tuple(values)
     # whatever implementation is chosen, it gives what its signature says
     sure = bool(candidates) and all(each.result == static for each in candidates)
-    found = Term(_target(compiler, candidates, values, place, direct=direct), static, sure=sure)
+    made = Term(_target(compiler, candidates, values, place, direct=direct), static, sure=sure)
     if cost is not None and cost not in _BEFORE:
-        found = compiler.kept(found)
+        made = compiler.kept(made)
         if cost is costs.traverse_target:
             extra = compiler.call(costs.traversal, values[0], compiler.deadline())
         else:
-            extra = compiler.call(cost, found.code, *values)
+            extra = compiler.call(cost, made.code, *values)
         writer.charge_value(code.binary(extra, ast.Sub(), code.literal(1)))
-    return found
+    return made
 
 
 def _target(

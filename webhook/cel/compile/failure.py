@@ -71,10 +71,10 @@ class Failures:
 
 def _innermost(trace: TracebackType | None) -> TracebackType | None:
     """The last frame of generated code, where the failed operation stands."""
-    found = None
+    innermost = None
     while trace is not None and trace.tb_frame.f_code.co_filename == CODE_NAME:
-        found, trace = trace, trace.tb_next
-    return found
+        innermost, trace = trace, trace.tb_next
+    return innermost
 
 
 def failed_cost(cost: Callable[..., int], values: Sequence[Any]) -> int:

@@ -39,10 +39,10 @@ def list_of(compiler: Compiler, node: ListNode) -> Term:
     for position, element in enumerate(node.elements):
         value = compiler.value(element).code
         if position in node.optional:
-            found = compiler.call(runtime.element_of, value, result, place=Place("call"))
+            made = compiler.call(runtime.element_of, value, result, place=Place("call"))
         else:
-            found = code.call(code.attribute(result, "append"), value)
-        writer.emit(code.expression(found))
+            made = code.call(code.attribute(result, "append"), value)
+        writer.emit(code.expression(made))
     return Term(result, static, raises=False, atom=True, sure=True)
 
 
@@ -60,8 +60,8 @@ def map_of(compiler: Compiler, node: MapNode) -> Term:
                 terms.append(compiler.value(entry.value))
             part()
         raises = any(term.raises for term in terms)
-        found: ast.expr = code.mapping([code.literal(key) for key in keys], [term.code for term in terms])
-        return Term(found, static, raises=raises, sure=True)
+        made: ast.expr = code.mapping([code.literal(key) for key in keys], [term.code for term in terms])
+        return Term(made, static, raises=raises, sure=True)
     entries = _entries(compiler, [(entry, compiler.value(entry.key).code) for entry in node.entries])
     return Term(compiler.call(make_map, entries, place=Place("call")), static, sure=True)
 
@@ -75,8 +75,8 @@ def structure_of(compiler: Compiler, node: StructNode) -> Term:
         for entry in node.entries
     ]
     name = compiler.checked.reference(node) or node.name
-    found = compiler.call(runtime.structure, code.literal(name), _entries(compiler, fields), place=Place("call"))
-    return Term(found, static, sure=True)
+    made = compiler.call(runtime.structure, code.literal(name), _entries(compiler, fields), place=Place("call"))
+    return Term(made, static, sure=True)
 
 
 def _entries(compiler: Compiler, entries: list[tuple[MapEntry, ast.expr]]) -> ast.expr:
@@ -89,8 +89,8 @@ def _entries(compiler: Compiler, entries: list[tuple[MapEntry, ast.expr]]) -> as
     for entry, key in entries:
         value = compiler.value(entry.value).code
         if entry.optional:
-            found = compiler.call(runtime.entry_of, key, value, result, place=Place("call"))
+            made = compiler.call(runtime.entry_of, key, value, result, place=Place("call"))
         else:
-            found = code.call(code.attribute(result, "append"), code.pair(key, value))
-        writer.emit(code.expression(found))
+            made = code.call(code.attribute(result, "append"), code.pair(key, value))
+        writer.emit(code.expression(made))
     return result

@@ -44,15 +44,15 @@ def disjunction(compiler: Compiler, node: Call) -> Term:
 
 
 def _operands(node: Call) -> list[Node]:
-    found: list[Node] = []
+    operands: list[Node] = []
     pending: list[Node] = [node]
     while pending:
         at = pending.pop()
         if isinstance(at, Call) and at.function == node.function:
             pending.extend(reversed(at.arguments))
         else:
-            found.append(at)
-    return found
+            operands.append(at)
+    return operands
 
 
 def _chain(compiler: Compiler, node: Call, *, decides: bool) -> Term:
@@ -212,10 +212,10 @@ def _with_type(compiler: Compiler, node: Call, name: str) -> Term:
     first, again = compiler.named(term) if name == "map" else (term.code, term.code)
     line = compiler.writer.line(Place("call"))
     named = code.subscript(compiler.bind(TYPE_NAMES), code.call(compiler.bind(type), again), line)
-    found: ast.expr = code.compare(named, ast.Eq(), code.literal(name))
+    test: ast.expr = code.compare(named, ast.Eq(), code.literal(name))
     if name == "map":
-        found = code.disjunction(code.identical(code.call(compiler.bind(type), first), compiler.bind(dict)), found)
-    return Term(found, BOOL, sure=True)
+        test = code.disjunction(code.identical(code.call(compiler.bind(type), first), compiler.bind(dict)), test)
+    return Term(test, BOOL, sure=True)
 
 
 _ONLY: dict[str, type] = {

@@ -66,20 +66,20 @@ class _Loop:
                 pairs = code.either(is_list, code.call(compiler.bind(enumerate), operand.code), pairs)
             return keep(operand.code), keep(pairs)
         if operand.type.name == "list" and operand.sure:
-            found = keep(operand.code)
+            value = keep(operand.code)
         else:
             slow = compiler.call(runtime.elements, operand.code, place=Place("call"))
-            found = keep(code.either(is_list, operand.code, slow))
-        return found, found
+            value = keep(code.either(is_list, operand.code, slow))
+        return value, value
 
     def types(self) -> list[Type]:
         """What the variables are, as far as the range's type says."""
-        found = self.compiler.checked.type_of(self.node.operand)
+        static = self.compiler.checked.type_of(self.node.operand)
         if len(self.names) == 2:
-            if found.name == "list":
-                return [INT, found.parameters[0]]
-            return list(found.parameters) if found.name == "map" else [DYN, DYN]
-        return [found.parameters[0]] if found.name in ("list", "map") else [DYN]
+            if static.name == "list":
+                return [INT, static.parameters[0]]
+            return list(static.parameters) if static.name == "map" else [DYN, DYN]
+        return [static.parameters[0]] if static.name in ("list", "map") else [DYN]
 
     def bound(self, node: Node) -> Term:
         """The code of an expression that sees the loop's variables."""
@@ -236,8 +236,8 @@ def _exists_one(compiler: Compiler, node: Macro) -> Term:
     count = writer.temporary()
     with loop.body() as body:
         test = checked_bool(compiler, loop.bound(node.arguments[0]))
-        found = code.binary(code.name(count), ast.Add(), code.literal(1))
-        writer.emit(code.branch(test, [code.assign(count, found)]))
+        counted = code.binary(code.name(count), ast.Add(), code.literal(1))
+        writer.emit(code.branch(test, [code.assign(count, counted)]))
     writer.emit(code.assign(count, code.literal(0)))
     _run(compiler, loop, body, 2, code.binary(code.name(count), ast.Mult(), code.literal(2)))
     return Term(code.compare(code.name(count), ast.Eq(), code.literal(1)), BOOL, raises=False, sure=True)
@@ -304,12 +304,12 @@ def _append(compiler: Compiler, loop: _Loop, result: ast.Name, step: int) -> Non
         writer.charge(-10)  # a list of constants is a constant
     term = loop.bound(value)
     if node.name == "transformMapEntry":
-        found = compiler.call(runtime.insert, compiler.deadline(), result, term.code, place=Place("call"))
+        made = compiler.call(runtime.insert, compiler.deadline(), result, term.code, place=Place("call"))
     elif node.name == "transformMap":
-        found = code.call(code.attribute(result, "append"), code.pair(code.name(loop.names[0]), term.code))
+        made = code.call(code.attribute(result, "append"), code.pair(code.name(loop.names[0]), term.code))
     else:
-        found = code.call(code.attribute(result, "append"), term.code)
-    writer.emit(code.expression(found))
+        made = code.call(code.attribute(result, "append"), term.code)
+    writer.emit(code.expression(made))
 
 
 _MAP_STEP = 12
@@ -335,9 +335,9 @@ def _bind(compiler: Compiler, node: Macro) -> Term:
     value = compiler.kept(compiler.value(node.operand))
     before = compiler.scope
     compiler.scope = {**before, node.variables[0]: value}
-    found = compiler.value(node.arguments[0])
+    bound = compiler.value(node.arguments[0])
     compiler.scope = before
-    return found
+    return bound
 
 
 def _sort_by(compiler: Compiler, node: Macro) -> Term:
@@ -348,9 +348,9 @@ def _sort_by(compiler: Compiler, node: Macro) -> Term:
     known = tuple(each for each in every if each.parameters[1] == sorted_by)
     compiler.writer.charge(2)
     with breaking_off(compiler, failed_list) if known else nullcontext():
-        found, keys = _keys(compiler, node)
+        items, keys = _keys(compiler, node)
     terms = [
-        Term(found, static, raises=False, atom=True, sure=True),
+        Term(items, static, raises=False, atom=True, sure=True),
         Term(keys, sorted_by, raises=False, atom=True, sure=True),
     ]
     return apply_signatures(compiler, Signatures(known or every, every), terms, static)

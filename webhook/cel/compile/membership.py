@@ -35,10 +35,10 @@ def membership(compiler: Compiler, node: Call) -> Term:
     overloads = compiler.overloads(node)
     if isinstance(right, MapNode | Macro) and may_be_opaque(compiler, term):
         compiler.writer.charge(1)
-        found = compiler.call(
+        answer = compiler.call(
             standard.contains_hashed, compiler.deadline(), term.code, container.code, place=Place("call")
         )
-        return Term(found, BOOL, sure=True)
+        return Term(answer, BOOL, sure=True)
     compiler.writer.charge(1)  # also when the container fails, which then counts as one of size 1
     is_counted = len(overloads) == 1 and overloads[0].id == "in_list"
     if is_counted:
@@ -58,8 +58,8 @@ def membership(compiler: Compiler, node: Call) -> Term:
         quick = code.compare(term.code, ast.In(), container.code)
         slow = compiler.call(standard.contains, compiler.deadline(), term.code, container.code, place=Place("call"))
         return Term(code.either(known, quick, slow), BOOL, sure=True)
-    found = compiler.call(standard.contains, compiler.deadline(), term.code, container.code, place=Place("call"))
-    return Term(found, BOOL, sure=True)
+    answer = compiler.call(standard.contains, compiler.deadline(), term.code, container.code, place=Place("call"))
+    return Term(answer, BOOL, sure=True)
 
 
 def may_be_opaque(compiler: Compiler, term: Term) -> bool:
@@ -84,5 +84,5 @@ def _in_set(compiler: Compiler, term: Term, values: list[Any]) -> Term:
             return Term(code.compare(first, ast.In(), members), BOOL, raises=raises, sure=True)
         is_text = code.identical(code.call(compiler.bind(type), first), compiler.bind(str))
         return Term(code.conjunction(is_text, code.compare(again, ast.In(), members)), BOOL, raises=raises, sure=True)
-    found = compiler.bind(membership_set(values))
-    return Term(compiler.call(is_member, term.code, found, place=Place("call")), BOOL, sure=True)
+    constants = compiler.bind(membership_set(values))
+    return Term(compiler.call(is_member, term.code, constants, place=Place("call")), BOOL, sure=True)

@@ -49,20 +49,20 @@ def steps(compiler: Compiler, term: Term, path: Sequence[Select | Call], part: C
     writer = compiler.writer
     static = term.type
     at: ast.expr = raw_of(compiler, term) if static.name == "optional_type" else compiler.kept(term).code
-    found: list[ast.Name] = []
+    names: list[ast.Name] = []
     for step in path:
         part()
         with writer.block() as body:
             key = _key(compiler, step)
         is_first = step is path[0] and static.name != "optional_type"
         if body:
-            _count(compiler, found)
-            found = []
-        found.append(_found(compiler, at, key, body, _Way(is_first=is_first, before=len(found))))
-        at = found[-1]
-    _count(compiler, found)
-    counted = len(found) if len(found) == len(path) else 0
-    return of_raw(compiler, found[-1], compiler.checked.type_of(path[-1]), counted)
+            _count(compiler, names)
+            names = []
+        names.append(_found(compiler, at, key, body, _Way(is_first=is_first, before=len(names))))
+        at = names[-1]
+    _count(compiler, names)
+    counted = len(names) if len(names) == len(path) else 0
+    return of_raw(compiler, names[-1], compiler.checked.type_of(path[-1]), counted)
 
 
 def _key(compiler: Compiler, step: Select | Call) -> Term:
@@ -95,19 +95,19 @@ def _found(compiler: Compiler, at: ast.expr, key: Term, body: list[ast.stmt], wa
 def _look_up(compiler: Compiler, at: ast.expr, key: Term, way: _Way) -> ast.expr:
     """What a key finds in a value; ABSENT in what is ABSENT itself."""
     missing = compiler.bind(ABSENT)
-    found = compiler.call(runtime.find, at, key.code, place=Place("call", refund=-way.before))
+    value = compiler.call(runtime.find, at, key.code, place=Place("call", refund=-way.before))
     if not way.is_first:
-        found = code.either(code.identical(at, missing), missing, found)
+        value = code.either(code.identical(at, missing), missing, value)
     if not (key.sure and key.type.name == "string"):
-        return found
+        return value
     is_map = code.identical(code.call(compiler.bind(type), at), compiler.bind(dict))
-    return code.either(is_map, code.call(code.attribute(at, "get"), key.code, missing), found)
+    return code.either(is_map, code.call(code.attribute(at, "get"), key.code, missing), value)
 
 
-def _count(compiler: Compiler, found: Sequence[ast.Name]) -> None:
+def _count(compiler: Compiler, names: Sequence[ast.Name]) -> None:
     """Count 1 for every step up to the last that found something."""
     statement: list[ast.stmt] = []
-    for number, raw in enumerate(found, start=1):
+    for number, raw in enumerate(names, start=1):
         statement = [code.branch(present(compiler, raw), [code.add_cost(code.literal(number))], statement)]
     for each in statement:
         compiler.writer.moves += 1
@@ -218,14 +218,14 @@ def opt_map(compiler: Compiler, node: Macro) -> Term:
             writer.charge_value(again)
         term = _body(compiler, node, raw, operand.type)
         is_raw = node.name == "optMap" or _is_optional(term)
-        found = code.name(writer.temporary())
+        named = code.name(writer.temporary())
         value = raw_of(compiler, term) if is_raw and node.name == "optFlatMap" else term.code
-        writer.emit(code.assign(found.id, value))
+        writer.emit(code.assign(named.id, value))
     writer.moves += 1
-    absent = [*gone, code.add_cost(code.literal(1)), code.assign(found.id, compiler.bind(ABSENT if is_raw else NONE))]
+    absent = [*gone, code.add_cost(code.literal(1)), code.assign(named.id, compiler.bind(ABSENT if is_raw else NONE))]
     writer.emit(code.branch(present(compiler, raw), chosen, absent))
     static = compiler.checked.type_of(node)
-    return of_raw(compiler, found, static) if is_raw else Term(found, static, raises=False, atom=True)
+    return of_raw(compiler, named, static) if is_raw else Term(named, static, raises=False, atom=True)
 
 
 def _is_optional(term: Term) -> bool:

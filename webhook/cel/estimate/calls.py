@@ -53,9 +53,9 @@ def estimate_call(asked: Asked) -> Answer:
         return _WORST[asked.function](asked)
     overload = asked.overload.id
     for formula in (_BY_LIBRARY.get(overload), _BY_FUNCTION.get(asked.function), _BY_OVERLOAD.get(overload)):
-        found = formula(asked) if formula is not None else None
-        if found is not None:
-            return found
+        estimated = formula(asked) if formula is not None else None
+        if estimated is not None:
+            return estimated
     return ONE, None
 
 
@@ -130,8 +130,8 @@ def _element_size(asked: Asked, container: Part) -> Range | None:
     if not container.type.parameters:
         return None
     path = (*container.path, "@items") if container.path else ()
-    found = asked.sizes(path, container.type.parameters[0]) if asked.sizes else None
-    return found or UNKNOWN
+    size = asked.sizes(path, container.type.parameters[0]) if asked.sizes else None
+    return size or UNKNOWN
 
 
 def _traversal(asked: Asked) -> Answer | None:

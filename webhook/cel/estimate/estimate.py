@@ -69,10 +69,10 @@ class Estimator:
         static = part.type
         if self.worst and static.name == "optional_type":
             static = static.parameters[0]
-        found = self.sizes(part.path, static) if self.sizes else None
-        if found is None and (is_scalar(part.type) or (self.worst and not _has_size(static))):
-            found = ONE
-        return replace(part, size=found) if found is not None else part
+        size = self.sizes(part.path, static) if self.sizes else None
+        if size is None and (is_scalar(part.type) or (self.worst and not _has_size(static))):
+            size = ONE
+        return replace(part, size=size) if size is not None else part
 
     def call(
         self,
@@ -100,10 +100,10 @@ class Estimator:
             if size is None:
                 size = self.known(Part(static, NOTHING, path=path)).size
         own = (cost or NOTHING) + operands
-        found = Part(static, own + target.cost if target else own, size, entries, path)
+        whole = Part(static, own + target.cost if target else own, size, entries, path)
         if self.worst and overloads:
-            return result(Asked(function, overloads[0], target, arguments, self.sizes), found)
-        return found
+            return result(Asked(function, overloads[0], target, arguments, self.sizes), whole)
+        return whole
 
     def chosen(self, static: Type, condition: Part, first: Part, second: Part) -> Part:
         """Condition ? first : second, which costs nothing itself."""
@@ -113,9 +113,9 @@ class Estimator:
     def body(self, node: Node, variables: Mapping[str, Part]) -> Part:
         """A node that sees more variables."""
         before, self.scope = self.scope, {**self.scope, **variables}
-        found = self.part(node)
+        estimated = self.part(node)
         self.scope = before
-        return found
+        return estimated
 
     def local(self, name: str) -> Part | None:
         """A macro's variable."""
@@ -193,12 +193,12 @@ def _call(estimator: Estimator, node: Call) -> Part:
     if node.function == "dyn" and target is None:
         return replace(arguments[0], type=static, cost=arguments[0].cost + ONE, path=(), constant=None)
     overloads = estimator.checked.overloads.get(id(node), ())
-    found = estimator.call(reference or node.function, overloads, static, arguments, target)
+    whole = estimator.call(reference or node.function, overloads, static, arguments, target)
     if node.function in _PATHS and estimator.worst:
-        path = found.path or (*arguments[0].path, "@items")
-        found = replace(found, cost=found.cost + _path_cost(estimator, node.arguments[0]), path=path)
-        return found if found.size is not None else estimator.known(found)
-    return found
+        path = whole.path or (*arguments[0].path, "@items")
+        whole = replace(whole, cost=whole.cost + _path_cost(estimator, node.arguments[0]), path=path)
+        return whole if whole.size is not None else estimator.known(whole)
+    return whole
 
 
 def _list(estimator: Estimator, node: ListNode) -> Part:

@@ -134,8 +134,8 @@ _STEPS: Mapping[str, Callable[[Estimator, Macro, Mapping[str, Part]], Part]] = {
 
 
 def _bound(estimator: Estimator, node: Macro, value: Part, body: Node) -> Part:
-    found = estimator.body(body, {node.variables[0]: replace(value, cost=ONE, constant=None)})
-    return replace(found, cost=value.cost + _NO_BINDING + found.cost, path=(), constant=None)
+    estimated = estimator.body(body, {node.variables[0]: replace(value, cost=ONE, constant=None)})
+    return replace(estimated, cost=value.cost + _NO_BINDING + estimated.cost, path=(), constant=None)
 
 
 def _option(estimator: Estimator, node: Macro) -> Part:
@@ -147,12 +147,12 @@ def _option(estimator: Estimator, node: Macro) -> Part:
     if estimator.worst:
         value = replace(value, size=target.size, entries=target.entries, path=target.path)
     value = estimator.known(value)
-    found = _bound(estimator, node, value, node.arguments[0])
+    estimated = _bound(estimator, node, value, node.arguments[0])
     if node.name == "optMap":
-        made = Part(static, found.cost + ONE)
-        found = replace(found, type=static, cost=made.cost) if estimator.worst else estimator.known(made)
+        made = Part(static, estimated.cost + ONE)
+        estimated = replace(estimated, type=static, cost=made.cost) if estimator.worst else estimator.known(made)
     none = Part(static, ONE, Range(0, 1)) if estimator.worst else estimator.known(Part(static, ONE))
-    return estimator.chosen(static, Part(BOOL, target.cost + ONE), found, none)
+    return estimator.chosen(static, Part(BOOL, target.cost + ONE), estimated, none)
 
 
 def _sort_by(estimator: Estimator, node: Macro, operand: Part) -> Part:

@@ -17,54 +17,54 @@ _NUMBER = 40
 _Result: TypeAlias = Callable[[Asked, Part], Part]
 
 
-def result(asked: Asked, found: Part) -> Part:
+def result(asked: Asked, part: Part) -> Part:
     """The result of a call, with what its arguments tell of it."""
     known = _RESULTS.get(asked.function)
-    return found if known is None else known(asked, found)
+    return part if known is None else known(asked, part)
 
 
-def _same(asked: Asked, found: Part) -> Part:
+def _same(asked: Asked, part: Part) -> Part:
     """The value that the first argument has or is; an optional without one counts 1."""
     size = None if asked.first.size is None else asked.first.size | Range(0, 1)
-    return replace(found, size=size, entries=asked.first.entries, path=asked.first.path)
+    return replace(part, size=size, entries=asked.first.entries, path=asked.first.path)
 
 
-def _element(asked: Asked, found: Part) -> Part:
+def _element(asked: Asked, part: Part) -> Part:
     path = (*asked.first.path, "@items")
     entries = asked.first.entries
-    size = entries.value if entries else asked.sizes(path, found.type) if asked.sizes else None
-    return replace(found, size=size, path=path)
+    size = entries.value if entries else asked.sizes(path, part.type) if asked.sizes else None
+    return replace(part, size=size, path=path)
 
 
-def _either(asked: Asked, found: Part) -> Part:
+def _either(asked: Asked, part: Part) -> Part:
     one, other = asked.first, asked.arguments[0]
     size = None if one.size is None or other.size is None else one.size | other.size
-    return replace(found, size=size, entries=shared(one.entries, other.entries), path=one.path)
+    return replace(part, size=size, entries=shared(one.entries, other.entries), path=one.path)
 
 
-def _text(asked: Asked, found: Part) -> Part:
+def _text(asked: Asked, part: Part) -> Part:
     if asked.first.type.name in ("string", "bytes", "dyn", "any") or asked.first.size is None:
-        return replace(found, size=asked.first.extent | Range(0, _NUMBER))
-    return replace(found, size=Range(0, _NUMBER))
+        return replace(part, size=asked.first.extent | Range(0, _NUMBER))
+    return replace(part, size=Range(0, _NUMBER))
 
 
-def _formatted(asked: Asked, found: Part) -> Part:
+def _formatted(asked: Asked, part: Part) -> Part:
     values = asked.arguments[0]
     if values.entries is None:
-        return found
+        return part
     each = Range(0, max(values.entries.value.most, _NUMBER))
-    return replace(found, size=asked.first.extent + values.extent * each)
+    return replace(part, size=asked.first.extent + values.extent * each)
 
 
 def _at_most(most: int) -> _Result:
-    return lambda _, found: replace(found, size=Range(0, most))
+    return lambda _, part: replace(part, size=Range(0, most))
 
 
 _RESULTS: Mapping[str, _Result] = {
     **dict.fromkeys(("value", "optional.of", "optional.ofNonZeroValue"), _same),
     **dict.fromkeys(("first", "last"), _element),
     **dict.fromkeys(("or", "orValue"), _either),
-    "optional.none": lambda _, found: replace(found, size=Range(0, 1)),
+    "optional.none": lambda _, part: replace(part, size=Range(0, 1)),
     "string": _text,
     "format": _formatted,
     "charAt": _at_most(1),

@@ -115,8 +115,8 @@ def _taking_deadline(overload: Overload, *, metered: bool) -> Callable[..., Any]
 
 def fitting(overloads: Sequence[Overload], values: tuple[Any, ...]) -> Callable[..., Any]:
     """The implementation for these values, without a deadline."""
-    found = find(overloads, tuple(map(type, values)))
-    return partial(found, Deadline()) if is_metered(overloads) else found
+    overload = find(overloads, tuple(map(type, values)))
+    return partial(overload, Deadline()) if is_metered(overloads) else overload
 
 
 class Unary(dict[type, Callable[..., Any]]):
@@ -127,8 +127,8 @@ class Unary(dict[type, Callable[..., Any]]):
         self.overloads = overloads
 
     def __missing__(self, kind: type) -> Callable[..., Any]:
-        found = self[kind] = find(self.overloads, (kind,))
-        return found
+        overload = self[kind] = find(self.overloads, (kind,))
+        return overload
 
 
 class Dispatch(dict[tuple[type, ...], Callable[..., Any]]):
@@ -139,5 +139,5 @@ class Dispatch(dict[tuple[type, ...], Callable[..., Any]]):
         self.overloads = overloads
 
     def __missing__(self, kinds: tuple[type, ...]) -> Callable[..., Any]:
-        found = self[kinds] = find(self.overloads, kinds)
-        return found
+        overload = self[kinds] = find(self.overloads, kinds)
+        return overload

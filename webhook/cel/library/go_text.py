@@ -41,9 +41,9 @@ def quote(text: str, deadline: Deadline | None = None) -> str:
     return f'"{"".join([_SPECIAL.sub(_run, piece) for piece in pieces])}"'
 
 
-def _run(found: re.Match[str]) -> str:
+def _run(match: re.Match[str]) -> str:
     """Characters outside printable ASCII, or special ones, as %q writes them."""
-    text = found[0]
+    text = match[0]
     return text if text.isprintable() and text not in ESCAPES else "".join(map(_quoted, text))
 
 

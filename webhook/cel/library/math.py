@@ -42,12 +42,12 @@ def _of_list(name: str, pick: Callable[[Any, Any], Any]) -> Callable[[list[Any]]
     def picked(numbers: list[Any]) -> Any:
         if not numbers:
             raise EvaluationError(f"math.@{name}(list) argument must not be empty")
-        found = numbers[0]
+        extreme = numbers[0]
         for number in numbers[1:]:
-            found = pick(found, number)
-        if type(found) not in _CLASSES:
+            extreme = pick(extreme, number)
+        if type(extreme) not in _CLASSES:
             raise NoSuchOverload
-        return found
+        return extreme
 
     return picked
 
@@ -110,15 +110,15 @@ def _signed(value: int) -> int:
 
 
 def _extreme(name: str, short: str, pick: Callable[[Any, Any], Any]) -> tuple[Overload, ...]:
-    found = []
+    numbers = []
     for kind, number in _NUMBERS.items():
-        found.append(Overload(name, f"math_@{short}_{kind}", (number,), number, lambda value: value))
+        numbers.append(Overload(name, f"math_@{short}_{kind}", (number,), number, lambda value: value))
         listed = list_of(number)
-        found.append(Overload(name, f"math_@{short}_list_{kind}", (listed,), number, _of_list(short, pick)))
+        numbers.append(Overload(name, f"math_@{short}_list_{kind}", (listed,), number, _of_list(short, pick)))
         for other, second in _NUMBERS.items():
             result = number if kind == other else DYN
-            found.append(Overload(name, f"math_@{short}_{kind}_{other}", (number, second), result, pick))
-    return tuple(found)
+            numbers.append(Overload(name, f"math_@{short}_{kind}_{other}", (number, second), result, pick))
+    return tuple(numbers)
 
 
 def _double(name: str, result: Type, function: Callable[[float], Any]) -> Overload:

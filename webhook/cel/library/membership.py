@@ -39,17 +39,17 @@ def membership_set(values: Collection[Any]) -> Mapping[tuple[type, Any], None]:
     maybeOptimizeSetMembership). A number also stands in it as those of the other classes that it converts to, an int as
     the nearest double: 9007199254740992.0 is in [9007199254740993], but 9007199254740993 not in [9007199254740992.0].
     """
-    found: dict[tuple[type, Any], None] = {}
+    members: dict[tuple[type, Any], None] = {}
     for value in values:
         kind = type(value)
         if kind is not float or not isnan(value):  # which is in no set
-            found[kind, value] = None
+            members[kind, value] = None
         if kind is float and value.is_integer():
-            found |= {(other, other(value)): None for other, least, most in _WHOLE if least <= value < most}
+            members |= {(other, other(value)): None for other, least, most in _WHOLE if least <= value < most}
         elif kind is int or kind is UInt:
-            found[float, float(value)] = None
-            found |= {(other, other(value)): None for other, least, most in _WHOLE if least <= value < most}
-    return found
+            members[float, float(value)] = None
+            members |= {(other, other(value)): None for other, least, most in _WHOLE if least <= value < most}
+    return members
 
 
 def is_member(value: Any, members: Mapping[tuple[type, Any], None]) -> bool:

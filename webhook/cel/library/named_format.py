@@ -162,19 +162,19 @@ FORMATS = {
 
 def named(name: str) -> Optional:
     """The format of that name, if there is one."""
-    found = FORMATS.get(name)
-    return NONE if found is None else Optional(found)
+    declared = FORMATS.get(name)
+    return NONE if declared is None else Optional(declared)
 
 
-def validate(deadline: Deadline, format_: NamedFormat, text: str) -> Optional:
+def validate(deadline: Deadline, declared: NamedFormat, text: str) -> Optional:
     """What is wrong with the text, absent when nothing is."""
-    problems = format_.wrong(text, deadline)
+    problems = declared.wrong(text, deadline)
     return Optional(problems) if problems else NONE
 
 
-def validate_before_1_35(deadline: Deadline, format_: NamedFormat, text: str) -> Optional:
+def validate_before_1_35(deadline: Deadline, declared: NamedFormat, text: str) -> Optional:
     """The same in the older wording."""
-    problems = [_older(problem) for problem in format_.wrong(text, deadline)]
+    problems = [_older(problem) for problem in declared.wrong(text, deadline)]
     return Optional(problems) if problems else NONE
 
 
@@ -184,8 +184,8 @@ def _older(problem: str) -> str:
     return f"{problem.removesuffix('bytes')}characters" if _TOO_LONG.search(problem) else problem
 
 
-def _cost(_: Any, format_: NamedFormat, text: str) -> int:
-    return costs.apply_pattern(_, text, " " * format_.pattern_length)
+def _cost(_: Any, declared: NamedFormat, text: str) -> int:
+    return costs.apply_pattern(_, text, " " * declared.pattern_length)
 
 
 def _validate(implementation: Callable[..., Optional], since: Version, until: Version | None) -> Overload:

@@ -110,8 +110,8 @@ def _found_once(compiled: Search, text: str) -> bool:
         data = text.encode()
     except UnicodeEncodeError:
         data = text.encode(errors="replace")
-    found: bool = search(unanchored, data, 0, len(data))[0][0] >= 0
-    return found
+    matches: bool = search(unanchored, data, 0, len(data))[0][0] >= 0
+    return matches
 
 
 _known = lru_cache(maxsize=KNOWN_TEXTS)(_matches)

@@ -90,8 +90,8 @@ def get(value: Any, key: Any) -> Any:
 
 def look_up(value: Any, key: Any) -> Optional:
     """value[?key], also of an optional value: an optional."""
-    found = find(value, key)
-    return NONE if found is ABSENT else Optional(found)
+    held = find(value, key)
+    return NONE if held is ABSENT else Optional(held)
 
 
 def find(value: Any, key: Any) -> Any:

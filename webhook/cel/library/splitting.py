@@ -23,16 +23,16 @@ def split(deadline: Deadline, text: str, part: str) -> list[str]:
     if len(text) <= LONG or _overlaps(part):
         deadline.spend(len(text) // CHARACTERS)
         return text.split(part)
-    return [found for piece in _pieces(deadline, text, part) for found in piece.split(part)]
+    return [each for piece in _pieces(deadline, text, part) for each in piece.split(part)]
 
 
 def characters(deadline: Deadline, text: str) -> list[str]:
     """Every character of a text."""
-    found: list[str] = []
+    texts: list[str] = []
     for start in range(0, len(text), LONG):
         deadline.spend(min(LONG, len(text) - start) // CHARACTERS)
-        found += text[start : start + LONG]
-    return found
+        texts += text[start : start + LONG]
+    return texts
 
 
 def replace(deadline: Deadline, text: str, old: str, new: str) -> str:

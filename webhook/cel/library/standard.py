@@ -122,9 +122,9 @@ def index(container: Any, key: Any) -> Any:
             return container[position]
         raise EvaluationError(f"index out of bounds: {position}")
     if kind in MAPS:
-        found = map_find(container, key)
-        if found is not ABSENT:
-            return found
+        held = map_find(container, key)
+        if held is not ABSENT:
+            return held
     raise EvaluationError(f"no such key: {conversions.show(key)}")
 
 

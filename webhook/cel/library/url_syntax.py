@@ -93,10 +93,10 @@ class Url:
 
     def parameters(self, deadline: Deadline) -> dict[str, list[str]]:
         """The query's parameters; those that cannot be read are left out."""
-        found: dict[str, list[str]] = {}
+        values: dict[str, list[str]] = {}
         pieces = self.query.split("&")
         if len(pieces) > MAX_PARAMETERS:
-            return found
+            return values
         for piece in deadline.each(pieces):
             if not piece or ";" in piece:
                 continue
@@ -105,8 +105,8 @@ class Url:
                 names = _unescape(deadline, key, plus=True), _unescape(deadline, value, plus=True)
             except BadUrl:
                 continue
-            found.setdefault(names[0], []).append(names[1])
-        return found
+            values.setdefault(names[0], []).append(names[1])
+        return values
 
     def written(self, deadline: Deadline) -> str:
         """The URL as Go writes it."""
@@ -176,9 +176,9 @@ def _found(deadline: Deadline, pattern: re.Pattern[str], text: str) -> re.Match[
     for start in range(0, len(text), PIECE):
         if start:
             deadline.spend(STEP)
-        found = pattern.search(text, start, start + PIECE + 2)
-        if found and found.start() < start + PIECE:
-            return found
+        match = pattern.search(text, start, start + PIECE + 2)
+        if match and match.start() < start + PIECE:
+            return match
     return None
 
 

@@ -83,9 +83,9 @@ class Frame:
         """Apply the waiting operators that bind at least as tightly."""
         operators, operands = self.operators, self.operands
         while operators and operators[-1][0] >= precedence:
-            found, function, offset = operators.pop()
-            count = 1 if found == UNARY else 2
-            while found <= AND and operators and operators[-1][0] == found:
+            operator, function, offset = operators.pop()
+            count = 1 if operator == UNARY else 2
+            while operator <= AND and operators and operators[-1][0] == operator:
                 offset = operators.pop()[2]
                 count += 1
             arguments = tuple(operands[-count:])

@@ -46,18 +46,21 @@ def nodes(tree: Node) -> Iterator[Node]:
 
 def depth(tree: Node) -> int:
     """How many nodes stand below each other."""
-    level, found = [tree], 0
+    level, deepest = [tree], 0
     while level:
-        level, found = [child for node in level for child in children(node)], found + 1
-    return found
+        level, deepest = [child for node in level for child in children(node)], deepest + 1
+    return deepest
 
 
 def names(tree: Node) -> frozenset[str]:
     """Every name in a tree, free or bound."""
-    found: set[str] = set()
+    identifiers: set[str] = set()
     for node in nodes(tree):
-        found.update((node.name,) if isinstance(node, Ident) else node.variables if isinstance(node, Macro) else ())
-    return frozenset(found)
+        if isinstance(node, Ident):
+            identifiers.add(node.name)
+        elif isinstance(node, Macro):
+            identifiers.update(node.variables)
+    return frozenset(identifiers)
 
 
 def bound(tree: Node) -> frozenset[str]:
@@ -67,9 +70,9 @@ def bound(tree: Node) -> frozenset[str]:
 
 def replace(node: Node, given: Callable[[Node], Node | None]) -> Node:
     """A tree with other nodes in the place of those for which `given` has one; what it gives is not looked into."""
-    found = given(node)
-    if found is not None:
-        return found
+    made = given(node)
+    if made is not None:
+        return made
     return with_children(node, tuple([replace(child, given) for child in children(node)]))
 
 
@@ -139,10 +142,10 @@ class Inliner:
         for name in chosen:
             values.append(self._below(self._definitions[name], known))
             known |= {name}
-        found = self._below(node, known)
+        made = self._below(node, known)
         for name, value in zip(reversed(chosen), reversed(values), strict=True):
-            found = let(self._local[name], value, found)
-        return found
+            made = let(self._local[name], value, made)
+        return made
 
     def _below(self, node: Node, known: frozenset[str]) -> Node:
         name = variable(node)

@@ -33,9 +33,9 @@ def source(node: Node) -> str:
         if isinstance(piece, str):
             text.append(piece)
             continue
-        found, needed = piece
-        pieces = _pieces(found)
-        pending.extend(reversed(pieces if _tightness(found) >= needed else ["(", *pieces, ")"]))
+        written, needed = piece
+        pieces = _pieces(written)
+        pending.extend(reversed(pieces if _tightness(written) >= needed else ["(", *pieces, ")"]))
     return "".join(text)
 
 
