@@ -66,17 +66,17 @@ class Registry:
             KeyError: there is none.
 
         """
-        found = self._facts.get(name)
-        if found is None:
-            found = self._facts[name] = _fact(self.packages, name)
-        return found
+        known = self._facts.get(name)
+        if known is None:
+            known = self._facts[name] = _fact(self.packages, name)
+        return known
 
     def checks(self, group: str) -> Sequence[Check]:
         """The checks of a group."""
-        found = self._checks.get(group)
-        if found is None:
-            found = self._checks[group] = _checks(self.packages, group)
-        return found
+        known = self._checks.get(group)
+        if known is None:
+            known = self._checks[group] = _checks(self.packages, group)
+        return known
 
     def judges_types(self, groups: tuple[str, ...]) -> bool:
         """Whether checks of these groups are asked about objects that are not of their types."""

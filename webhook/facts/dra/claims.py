@@ -39,14 +39,14 @@ def notes(obj: JSON, at: FieldPath, asked: Sequence[JSON], view: View) -> list[J
     objects, kind, version = declared(FILE)["objects"], group_kind(obj)[1], version_of(obj)
     if kind not in _GROUPS and version not in objects["Devices"]["requests"]["list"]["object"]:
         return []  # nothing is known of its shape
-    found = [*notes_of(values(FILE, version).breaches(obj, kind, (), view.deadline))]
+    noted = [*notes_of(values(FILE, version).breaches(obj, kind, (), view.deadline))]
     if kind in _GROUPS:
-        found += _shared(obj, kind, view.deadline)
+        noted += _shared(obj, kind, view.deadline)
     elif kind == "DeviceClass":
-        found += _parameters(get(obj, ("spec", "config")), ("spec", "config"))
+        noted += _parameters(get(obj, ("spec", "config")), ("spec", "config"))
     elif kind != "DeviceTaintRule":
-        found += _claim(get(obj, at), (*at, "devices"), asked, view, flat=version in ("v1beta1", "v1alpha3"))
-    return found
+        noted += _claim(get(obj, at), (*at, "devices"), asked, view, flat=version in ("v1beta1", "v1alpha3"))
+    return noted
 
 
 def _shared(obj: JSON, kind: str, deadline: Deadline) -> Iterator[JSON]:

@@ -79,17 +79,17 @@ def _config(opaque: JSON, at: FieldPath, wanted: Sequence[JSON], asked: Mapping[
     driver, parameters = text(opaque.get("driver")), opaque.get("parameters")
     names = [name for name in wanted if isinstance(name, str)]
     table, where = declared(FILE), (*at, "opaque", "parameters")
-    found: list[JSON] = []
+    entries: list[JSON] = []
     if driver in table["drivers"] and isinstance(parameters, dict):
-        found = [*_driven(driver, parameters, where, table, deadline)]
+        entries = [*_driven(driver, parameters, where, table, deadline)]
         kind = table["kinds"].get(text(parameters.get("kind")), {})
-        found += _applied(kind.get("class", ""), deadline.paced(names), (*at, "requests"), asked)
+        entries += _applied(kind.get("class", ""), deadline.paced(names), (*at, "requests"), asked)
     return {
         "path": render(at),
         "driver": driver,
         "kind": text(get(parameters, ("kind",))),
         "requests": names,
-        "notes": found,
+        "notes": entries,
     }
 
 
@@ -134,7 +134,7 @@ def _applied(device_class: str, names: Iterable[str], at: FieldPath, asked: Mapp
 
 
 def _by_name(choices: Sequence[JSON]) -> Mapping[str, list[JSON]]:
-    found: dict[str, list[JSON]] = {}
+    named: dict[str, list[JSON]] = {}
     for each in choices:
-        found.setdefault(each["name"], []).append(each)
-    return found
+        named.setdefault(each["name"], []).append(each)
+    return named

@@ -27,7 +27,7 @@ def selects(expression: str, driver: str, device: JSON, meter: Meter | None = No
     """
     value = compiled(expression).evaluate({"device": seen(driver, device)}, meter or Meter(limit=MOST_COST))
     if type(value) is not bool:
-        raise EvaluationError("the result is no bool")
+        raise EvaluationError("the result is not a bool")
     return value
 
 

@@ -21,8 +21,8 @@ def problems(group: str, notes: Iterable[JSON]) -> Iterator[Problem]:
     for note in notes:
         rule, words, shows = _RULES[note["what"]]
         message, fix = words(note)
-        found = f"`{note['found']}`" if shows else ""
-        yield Problem(code=f"{group}/{rule}", path=note["path"], message=message, fix=fix, found=found)
+        shown = f"`{note['found']}`" if shows else ""
+        yield Problem(code=f"{group}/{rule}", path=note["path"], message=message, fix=fix, found=shown)
 
 
 def _meant(note: JSON, otherwise: str = "") -> str:

@@ -23,25 +23,25 @@ def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
     annotations = mapping(get(subject.object, ("metadata", "annotations")))
     if any(name in annotations for name in _MADE):
         return
-    found = inventory(subject.object, subject.view())
-    selected = _most_of_alternatives(found["requests"])
-    for each in subject.deadline.each(found["requests"]):
+    devices = inventory(subject.object, subject.view())
+    selected = _most_of_alternatives(devices["requests"])
+    for each in subject.deadline.each(devices["requests"]):
         if each["failures"]:
             yield _failing(each)
         elif each["selected"] == 0 and (not each["of"] or selected[each["of"]] == 0):
             # an alternative that takes nothing is what alternatives are for, unless all of them do
-            yield _none(each, found["devices"])
+            yield _none(each, devices["devices"])
         if each["selected"] and not each["of"] and not each["shared"] and (each["wanted"] or 0) > each["selected"]:
             yield _few(each)
 
 
 def _most_of_alternatives(asked: Sequence[JSON]) -> Mapping[str, int]:
     """Devices that the alternatives of a request take; one that nobody can tell takes some."""
-    found: dict[str, int] = {}
+    most: dict[str, int] = {}
     for each in asked:
         count = 1 if each["selected"] is None else each["selected"]
-        found[each["of"]] = max(found.get(each["of"], 0), count)
-    return found
+        most[each["of"]] = max(most.get(each["of"], 0), count)
+    return most
 
 
 def _problem(rule: str, asked: JSON, message: str, fix: str) -> Problem:

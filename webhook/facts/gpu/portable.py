@@ -125,7 +125,7 @@ def names_gpu(subject: Subject) -> bool:
     holders = [spec]
     for name in _HOLDERS:
         holders.extend(subject.deadline.each(spec.get(name) or ()))
-    resources = [found for each in holders if (found := each.get("resources"))]
+    resources = [amounts for each in holders if (amounts := each.get("resources"))]
     return any(NAME in (each.get(side) or ()) for each in resources for side in SIDES)
 
 

@@ -110,10 +110,10 @@ def _compute(subject: Subject) -> Result:
 
 
 def _mistyped(path: FieldPath, value: JSON) -> JSON:
-    found = (
+    shown_as = (
         "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else f"`{str(value).lower()}`"
     )
-    return {"path": paths.render(path), "found": found}
+    return {"path": paths.render(path), "found": shown_as}
 
 
 def _meaning(subject: Subject) -> tuple[str, JSON]:

@@ -39,10 +39,10 @@ def sidecar(subject: Subject) -> Iterator[Problem]:
         )
         fix = f'set one with the label {_INJECT}: "false"'
         yield problem("default-submitter", "spec.submitterPodTemplate", message, fix)
-    found = subject.result("podSets")
-    if missing := found.lacks():
+    pod_sets = subject.result("podSets")
+    if missing := pod_sets.lacks():
         yield problem("sidecar", "spec.runtimeRef", missing=missing)
-    for podset in subject.deadline.each(found.value):
+    for podset in subject.deadline.each(pod_sets.value):
         if (not is_ray_job or podset["name"] == _SUBMITTER) and _gets_sidecar(podset["template"], subject.deadline):
             who = f"the pods of `{podset['name']}` get" if is_train_job else "gets"
             message = f"{who} the sidecar of Istio, which keeps running, so the job never completes"

@@ -37,26 +37,26 @@ def batch_sandbox(subject: Subject) -> Iterator[Problem]:
 
 def pool(subject: Subject) -> Iterator[Problem]:
     """A Pool."""
-    found = subject.once(read_sandbox)
-    if found.changes_at_all():
-        yield from validate_pool_template(found)
-        yield from advise_capacity(found)
-        if found.old is None:
-            yield from advise_windows(found)
+    read = subject.once(read_sandbox)
+    if read.changes_at_all():
+        yield from validate_pool_template(read)
+        yield from advise_capacity(read)
+        if read.old is None:
+            yield from advise_windows(read)
 
 
 def references(subject: Subject) -> Iterator[Problem]:
     """What must be there for pods to be had. It may come later, so nothing is denied."""
-    found = subject.once(read_sandbox)
-    if found.changes_at_all():
-        yield from validate_references(found, subject)
+    read = subject.once(read_sandbox)
+    if read.changes_at_all():
+        yield from validate_references(read, subject)
 
 
 def agent_sandbox(subject: Subject) -> Iterator[Problem]:
     """A Sandbox or SandboxTemplate of agent-sandbox."""
-    found = subject.once(read_sandbox)
-    if found.changes_at_all():
-        yield from validate_claim_names(found)
+    read = subject.once(read_sandbox)
+    if read.changes_at_all():
+        yield from validate_claim_names(read)
 
 
 _BATCH: Final = (OPENSANDBOX, "BatchSandbox")

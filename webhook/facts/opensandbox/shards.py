@@ -57,7 +57,7 @@ class Template:
         self.deadline = deadline or Deadline()
         self.claims = items(get(self.written, ("spec", "resourceClaims")))
         self.sources = dict(_claims(self.claims))
-        self.is_torn = any(self.sources[name] != found for name, found in _claims(self.claims))
+        self.is_torn = any(self.sources[name] != source for name, source in _claims(self.claims))
 
     def pods(self, patch: JSON) -> tuple[JSON, JSON]:
         """The template with a patch merged into it, and the pod that the controller makes of both.
@@ -111,9 +111,7 @@ def _merged(template: JSON, patch: JSON, deadline: Deadline) -> JSON:
         had = {str(get(item, (key,))) for item in items(get(template, ("spec", name)))} if key and given else set()
         new = {str(get(item, (key,))): item for item in given if isinstance(item, dict)} if had else {}
         if new.keys() - had:
-            whole = [
-                new.get(found, item) if (found := str(get(item, (key,)))) not in had else item for item in spec[name]
-            ]
+            whole = [new.get(now, item) if (now := str(get(item, (key,)))) not in had else item for item in spec[name]]
             merged = {**merged, "spec": {**merged["spec"], name: whole}}
     return merged
 
@@ -141,11 +139,11 @@ class _Shard:
 
 def _places(patch: JSON) -> Mapping[str, Mapping[str, int]]:
     """Where each name stands first in the lists of a patch."""
-    found: dict[str, Mapping[str, int]] = {}
+    places: dict[str, Mapping[str, int]] = {}
     for part in (*_LISTS, "resourceClaims"):
         names = [text(get(item, ("name",))) for item in items(get(patch, ("spec", part)))]
-        found[part] = {name: len(names) - 1 - back for back, name in enumerate(reversed(names))}
-    return found
+        places[part] = {name: len(names) - 1 - back for back, name in enumerate(reversed(names))}
+    return places
 
 
 def _decoded(old: JSON, new: JSON) -> JSON:
@@ -316,7 +314,7 @@ def _sources(shard: _Shard, pod: JSON) -> Iterator[Note]:
     listed, before = items(get(pod, ("spec", "resourceClaims"))), shard.template.sources
     if listed is shard.template.claims and not shard.template.is_torn:
         return
-    for name, found in _claims(shard.template.deadline.paced(listed)):
-        if len(found) != 1 and before.get(name) != found:
-            words = f"two sources ({' and '.join(found)})" if found else "no source"
+    for name, source in _claims(shard.template.deadline.paced(listed)):
+        if len(source) != 1 and before.get(name) != source:
+            words = f"two sources ({' and '.join(source)})" if source else "no source"
             yield Note("sources", shard.place("resourceClaims", name), f"`{name}` has {words}")

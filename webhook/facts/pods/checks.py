@@ -17,8 +17,8 @@ def pod_resources(subject: Subject) -> Iterator[Problem]:
     spec = subject.object.get("spec")
     if not isinstance(spec, dict):
         return
-    found = resource_validation.places(subject)
-    for place in found:
+    places = resource_validation.places(subject)
+    for place in places:
         if place.part == "ephemeralContainers":
             yield from resource_validation.validate_ephemeral_container(place)
             continue
@@ -26,7 +26,7 @@ def pod_resources(subject: Subject) -> Iterator[Problem]:
         yield from resource_validation.validate_hugepages_are_not_alone(place, subject)
     yield from pod_level_resources.validate_overhead(spec)
     yield from pod_level_resources.validate_windows(spec)
-    yield from pod_level_resources.validate_pod_resource_consistency(found, subject)
+    yield from pod_level_resources.validate_pod_resource_consistency(places, subject)
 
 
 CHECKS: Final = (

@@ -23,12 +23,12 @@ Side: TypeAlias = Literal["limits", "requests"]
 SIDES: Final[tuple[Side, ...]] = ("limits", "requests")
 
 
-def validate_pod_resource_consistency(found: Sequence[Place], subject: Subject) -> Iterator[Problem]:
+def validate_pod_resource_consistency(places: Sequence[Place], subject: Subject) -> Iterator[Problem]:
     """The containers together against the pod as a whole, then the limit of each."""
-    pod = next((place for place in found if place.part == "pod"), None)
+    pod = next((place for place in places if place.part == "pod"), None)
     if pod is None:
         return
-    containers = [place for place in found if place.part in ("containers", "initContainers")]
+    containers = [place for place in places if place.part in ("containers", "initContainers")]
     names = {name for name in (*pod.limits, *pod.requests) if name in ("cpu", "memory") or name.startswith(HUGE)}
     sums = {side: together(containers, names, side, subject) for side in SIDES}
     for name in subject.deadline.each(dict.fromkeys((*pod.requests, *pod.limits))):
@@ -81,8 +81,8 @@ def together(containers: Sequence[Place], names: Collection[str], side: Side, su
 
 def _asked(place: Place, name: str, side: Side) -> int:
     """The limit of a container, or its request, which is the limit by default."""
-    found = _amount(place.requests, name) if side == "requests" else None
-    return (_amount(place.limits, name) or 0) if found is None else found
+    amount = _amount(place.requests, name) if side == "requests" else None
+    return (_amount(place.limits, name) or 0) if amount is None else amount
 
 
 def _amount(given: Mapping[str, JSON], name: str) -> int | None:

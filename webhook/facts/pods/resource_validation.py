@@ -43,17 +43,17 @@ class Place:
 def places(subject: Subject) -> list[Place]:
     """Every place of a pod where resources may stand."""
     spec = subject.object.get("spec") or {}
-    found = []
+    listed = []
     for part in LISTS:
         for index, container in enumerate(subject.deadline.each(spec.get(part) or ())):
             if resources := container.get("resources"):
                 restarts = container.get("restartPolicy") == "Always"
-                found.append(_place(part, ("spec", part, index), resources, restarts))
+                listed.append(_place(part, ("spec", part, index), resources, restarts))
     if spec.get("resources") is not None:
-        found.append(_place("pod", ("spec",), spec["resources"]))
+        listed.append(_place("pod", ("spec",), spec["resources"]))
     if overhead := spec.get("overhead"):
-        found.append(Place("overhead", ("spec", "overhead"), overhead, {}))
-    return found
+        listed.append(Place("overhead", ("spec", "overhead"), overhead, {}))
+    return listed
 
 
 def _place(part: Part, path: FieldPath, resources: JSON, restarts: bool = False) -> Place:

@@ -39,8 +39,8 @@ def validate_mpi_replicas(job: Job) -> Iterator[Problem]:
             if worker.is_given
             else f"must be set because it is 0 by default and {reason}"
         )
-        found = worker.replicas if worker.is_given else None
-        yield problem("mpi-workers", (*worker.path, "replicas"), message, "set 1 or more", found)
+        replicas = worker.replicas if worker.is_given else None
+        yield problem("mpi-workers", (*worker.path, "replicas"), message, "set 1 or more", replicas)
 
 
 def validate_mpi_settings(job: Job) -> Iterator[Problem]:

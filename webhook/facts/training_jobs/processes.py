@@ -41,8 +41,8 @@ def _processes(job: Job) -> str:
 
 def _counted(job: Job) -> int | None:
     """The same as a number."""
-    found = _processes(job)
-    return int(found) if _COUNT.fullmatch(found) else None
+    said = _processes(job)
+    return int(said) if _COUNT.fullmatch(said) else None
 
 
 def _world_size(job: Job) -> Iterator[Problem]:
