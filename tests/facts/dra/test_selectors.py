@@ -85,7 +85,7 @@ def test_names_without_a_domain_are_the_drivers() -> None:
 def test_an_attribute_has_a_value() -> None:
     with pytest.raises(EvaluationError, match="unsupported attribute value"):
         selecting.selects("true", "x.y", {"attributes": {"model": {"string": None}}})
-    with pytest.raises(EvaluationError, match="no bool"):
+    with pytest.raises(EvaluationError, match="not a bool"):
         selecting.selects("device.attributes['x.y'].model", "x.y", {"attributes": {"model": {"string": "a"}}})
 
 

@@ -23,7 +23,7 @@ def selects(expression: str, driver: str, device: JSON, meter: Meter | None = No
 
     Raises:
         CompileError: the expression is refused.
-        EvaluationError: it asks for what the device does not have, costs too much, or gives no bool.
+        EvaluationError: it asks for what the device does not have, costs too much, or gives something else than a bool.
     """
     value = compiled(expression).evaluate({"device": seen(driver, device)}, meter or Meter(limit=MOST_COST))
     if type(value) is not bool:
