@@ -114,7 +114,9 @@ def _catalogue(packages: tuple[Package, ...], groups: tuple[str, ...]) -> Catalo
 
 SHIPPED: Final = Registry(
     (
-        Package(module="webhook.facts.pods", facts=("podSets",), groups=("pod-resources", "workload-update")),
+        Package(
+            module="webhook.facts.pods", facts=("podSets",), groups=("pod-resources", "pod-template", "workload-update")
+        ),
         Package(module="webhook.facts.shapes", groups=("pod-template-shape", "object-shape"), judges_types=True),
         Package(module="webhook.facts.gpu", facts=("gpu", "portableGpu"), groups=("gpu-requests", "ray")),
         Package(

@@ -69,9 +69,9 @@ RULES = "failurePolicy.rules"
         ),
         (
             {"replicatedJobs": [job(), job("b", dependsOn=[{"name": "b"}])]},
-            "dependency-order",
+            "self-dependency",
             "replicatedJobs[1].dependsOn[0].name",
-            "`b` must be a replicated job that stands before",
+            "`b` is the replicated job itself",
         ),
         (
             {"replicatedJobs": [job(), job("b", dependsOn=[{"name": "nod"}])]},

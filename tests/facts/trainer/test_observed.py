@@ -30,5 +30,5 @@ def test_what_is_said_fits_what_became_of_it() -> None:
     assert told[False, "none"] <= SILENT
 
 
-FALSE_DENIALS = 27
-SILENT = 119
+FALSE_DENIALS = 3
+SILENT = 33

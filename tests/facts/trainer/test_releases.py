@@ -188,7 +188,7 @@ def test_workers_of_mpi_get_the_image_since_2_4(version: tuple, expected: str) -
         ("mpi", (2, 3), 0, "no-processes"),
         ("flux", (2, 3), 0, "processes"),
         ("flux", (2, 2), 0, "no-processes"),
-        ("jax", (2, 3), 0, None),
+        ("jax", (2, 3), 0, "no-processes"),
         ("torch", (2, 4), 0, "processes"),
     ],
 )

@@ -11,13 +11,15 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.jobset.job_set import JobSet, problem
-from webhook.names import dns1035_label, dns1123_label
+from webhook.names import dns1035_label, dns1123_label, label_value, qualified_name
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
 LETTERS: Final = "use at most 63 lower-case letters, digits and dashes"
 _MOST_PODS: Final = 2**31 - 1
+_MOST_INDEXED: Final = 100_000
+_POD: Final = ("template", "spec", "template", "spec")
 
 
 def validate_network(job_set: JobSet) -> Iterator[Problem]:
@@ -36,10 +38,13 @@ def validate_replicated_jobs(job_set: JobSet) -> Iterator[Problem]:
         at = (*job_set.at, "replicatedJobs", index)
         yield from _validate_names(job, at)
         yield from _validate_pods(job, at)
+        yield from validate_job(job, at, job_set)
         for place, other in enumerate(job_set.deadline.paced(job.get("dependsOn", []))):
             wanted = other.get("name", "")
             if not is_placeholder(wanted) and places.get(wanted, index) >= index:
-                yield _dependency(wanted, index, is_there=wanted in places, path=(*at, "dependsOn", place, "name"))
+                path = (*at, "dependsOn", place, "name")
+                is_itself = places.get(wanted) == index
+                yield _dependency(wanted, index, is_there=wanted in places, is_itself=is_itself, path=path)
 
 
 def _validate_names(job: JSON, at: FieldPath) -> Iterator[Problem]:
@@ -60,11 +65,33 @@ def _validate_pods(job: JSON, at: FieldPath) -> Iterator[Problem]:
         yield problem("most-pods", (*at, "replicas"), message, "ask for fewer pods", replicas)
 
 
-def _dependency(wanted: str, index: int, *, is_there: bool, path: FieldPath) -> Problem:
+def validate_job(job: JSON, at: FieldPath, job_set: JobSet) -> Iterator[Problem]:
+    """What the API server refuses of the Job: k8s.io/kubernetes v1.36 pkg/apis/batch/validation, ValidateLabels."""
+    spec = get(job, ("template", "spec"), {})
+    policy, path = get(spec, ("template", "spec", "restartPolicy")), (*at, *_POD, "restartPolicy")
+    if policy == "Always":
+        message = "must be OnFailure or Never because pods of a Job end"
+        yield problem("restart-policy", path, message, "set OnFailure", policy)
+    pods = spec.get("parallelism")
+    is_indexed = spec.get("completionMode") in (None, "Indexed")
+    if job_set.is_counted and is_indexed and pods is not None and pods > _MOST_INDEXED:
+        message = f"must not be more than {_MOST_INDEXED} because the pods of the Job are numbered"
+        yield problem("indexed-pods", (*at, "template", "spec", "parallelism"), message, "ask for fewer pods", pods)
+    labels: JSON = get(job, ("template", "metadata", "labels"), {})
+    for key, value in job_set.deadline.each(labels.items()):
+        if (label_value(value) or qualified_name(key)) and not is_placeholder(key + value):
+            where = (*at, "template", "metadata", "labels", key)
+            yield problem("label", where, "must be a label because the Job has it", "correct it", value)
+
+
+def _dependency(wanted: str, index: int, *, is_there: bool, is_itself: bool, path: FieldPath) -> Problem:
     """Only earlier jobs may be waited for; upstream lets a job wait for itself, which it then does."""
     if index == 0:
         message = "must not be set because the first replicated job cannot depend on another"
         return problem("dependency-order", path, message, "remove it, or move the job behind the other", wanted)
+    if is_itself:
+        message = "is the replicated job itself, which waits for itself and never starts"
+        return problem("self-dependency", path, message, "remove it", wanted)
     if is_there:
         message = "must be a replicated job that stands before the one that depends on it"
         return problem("dependency-order", path, message, "move it to the front", wanted)

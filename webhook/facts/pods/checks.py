@@ -6,10 +6,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Check
-from webhook.facts.pods import pod_level_resources, resource_validation
+from webhook.facts.pods import container_validation, placement_validation, pod_level_resources, resource_validation
+from webhook.facts.pods.container_validation import validate_service_account
 from webhook.facts.pods.template_changes import validate_template_update
 from webhook.facts.subject import Subject
+from webhook.facts.trainer.generated_pods import generated_problems
+from webhook.facts.trainer.lookups import GROUP, RUNTIMES
 from webhook.problem import Problem
+from webhook.schema.kinds import is_builtin
+
+_POD: Final = frozenset((("", "Pod"),))
+_TRAIN_JOB: Final = frozenset(((GROUP, "TrainJob"),))
 
 
 def pod_resources(subject: Subject) -> Iterator[Problem]:
@@ -29,7 +36,43 @@ def pod_resources(subject: Subject) -> Iterator[Problem]:
     yield from pod_level_resources.validate_pod_resource_consistency(places, subject)
 
 
+def generated_pod_resources(subject: Subject) -> Iterator[Problem]:
+    """What Kubernetes refuses of the resources of the pods that Trainer makes of a TrainJob."""
+    yield from generated_problems(subject, pod_resources)
+
+
+def generated_pod_templates(subject: Subject) -> Iterator[Problem]:
+    """What Kubernetes refuses of those pods besides."""
+    yield from generated_problems(subject, template_problems)
+
+
+def pod_template(subject: Subject) -> Iterator[Problem]:
+    """What Kubernetes refuses of a pod besides; it says so itself of Pods and of its own kinds."""
+    if subject.template_of is not None and not is_builtin(subject.template_of):
+        yield from template_problems(subject)
+
+
+def template_problems(subject: Subject) -> Iterator[Problem]:
+    """What Kubernetes refuses of a pod besides, whatever it is made from."""
+    pod, metadata, deadline = subject.object.get("spec") or {}, subject.object.get("metadata") or {}, subject.deadline
+    yield from container_validation.validate_containers(subject)
+    yield from container_validation.validate_volumes(subject)
+    yield from container_validation.validate_user(pod.get("securityContext"), ("spec", "securityContext"))
+    yield from validate_service_account(pod)
+    yield from placement_validation.validate_affinity(pod, deadline)
+    yield from placement_validation.validate_tolerations(pod, deadline)
+    yield from placement_validation.validate_scheduling_gates(pod, deadline)
+    selector = ("spec", "nodeSelector")
+    yield from placement_validation.validate_labels(pod.get("nodeSelector"), selector, deadline, "node-selector")
+    yield from placement_validation.validate_labels(metadata.get("labels"), ("metadata", "labels"), deadline)
+    annotations = ("metadata", "annotations")
+    yield from placement_validation.validate_annotations(metadata.get("annotations"), annotations, deadline)
+
+
 CHECKS: Final = (
-    Check(group="pod-resources", run=pod_resources, kinds=frozenset((("", "Pod"),))),
+    Check(group="pod-resources", run=pod_resources, kinds=_POD),
+    Check(group="pod-resources", run=generated_pod_resources, kinds=_TRAIN_JOB, lookups=RUNTIMES),
+    Check(group="pod-template", run=pod_template, kinds=_POD),
+    Check(group="pod-template", run=generated_pod_templates, kinds=_TRAIN_JOB, lookups=RUNTIMES),
     Check(group="workload-update", run=validate_template_update),
 )

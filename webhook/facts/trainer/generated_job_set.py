@@ -12,13 +12,15 @@ from dataclasses import replace
 
 from webhook.attributes import JSON
 from webhook.facts.jobset.job_set import JobSet, problem
-from webhook.facts.jobset.name_length import length, limit
+from webhook.facts.jobset.name_length import MOST, length, limit
 from webhook.facts.jobset.validation import validate_create
 from webhook.facts.subject import Subject
 from webhook.facts.trainer import overlays
 from webhook.facts.trainer.changes import changes_more_than_suspend
+from webhook.facts.trainer.flux_pods import entrypoint
 from webhook.facts.trainer.nodes import name_of
 from webhook.facts.trainer.train_job import TrainJob, train_job
+from webhook.names import label_value, qualified_name
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -28,6 +30,7 @@ _ADVICE = ("job-set/alpha-feature",)
 _NAMED = {
     "coordinator": "the label of coordinator `{}` holds it",
     "claim": "the claim of template `{}` is named after it",
+    "volume": "a volume `…{}` of the flux plugin is named after it",
     "pod": "the pods of replicated job `{}` are named after it",
     "job": "the jobs of replicated job `{}` are named after it",
 }
@@ -39,19 +42,26 @@ def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
     yield from _validate_name(job)
+    yield from _validate_labels(job)
     found = [each for each in _problems(_known(job), job) if each.code not in _ADVICE]
     if found:
         yield from _told(found, job)
 
 
 def _validate_name(job: TrainJob) -> Iterator[Problem]:
-    most, of, name = limit(job.merged.spec)
+    most, of, name = min((limit(job.merged.spec), *_volumes(job)))
     metadata, size = job.object.get("metadata", {}), length(job.object)
     field = "name" if metadata.get("name") is not None else "generateName"
     given = metadata.get(field, "")
     if size > most and not is_placeholder(given):
         message = f"comes to {size} characters, but {_NAMED[of].format(name)} and may have 63"
         yield problem("name-length", f"metadata.{field}", message, f"use at most {most} characters", given)
+
+
+def _volumes(job: TrainJob) -> Iterator[tuple[int, str, str]]:
+    """What flux names a volume, which is a DNS label."""
+    if job.plugin == "flux" and any(name_of(each) == "node" for each in job.jobs):
+        yield MOST - len(entrypoint("")), "volume", entrypoint("")
 
 
 def _known(job: TrainJob) -> JSON:
@@ -62,6 +72,14 @@ def _known(job: TrainJob) -> JSON:
 
 def _problems(spec: JSON, job: TrainJob) -> Iterator[Problem]:
     yield from validate_create(JobSet(spec=spec, deadline=job.deadline))
+
+
+def _validate_labels(job: TrainJob) -> Iterator[Problem]:
+    """The labels that patches give the JobSet."""
+    for key, value in job.deadline.each(job.merged.labels.items()):
+        if (label_value(value) or qualified_name(key)) and not is_placeholder(key + value):
+            message = f"leads to a JobSet that is refused because `{value}` cannot be the value of its label `{key}`"
+            yield problem("label", f"spec.{overlays.field(job.release)}", message, "correct it")
 
 
 def _told(found: list[Problem], job: TrainJob) -> Iterator[Problem]:

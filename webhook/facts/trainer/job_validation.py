@@ -57,14 +57,18 @@ def validate_managed_by(job: TrainJob) -> Iterator[Problem]:
 
 def validate_resource_claims(job: TrainJob) -> Iterator[Problem]:
     """kubeflow/trainer#4027: builder.go copies limits and requests alone."""
-    claims = get(job.trainer, ("resourcesPerNode", "claims"), [])
-    if claims:
+    claims, path = get(job.trainer, ("resourcesPerNode", "claims"), []), "spec.trainer.resourcesPerNode.claims"
+    if not claims:
+        return
+    found = ", ".join(f"`{name_of(claim)}`" for claim in job.deadline.paced(claims))
+    if job.release >= CLAIMS:
+        message = f"must not be set because Trainer {shown(job.release)} refuses it"
         fix = "name the claim's template in spec.trainer.resourceClaimsPerNode"
-        if job.release < CLAIMS:
-            fix = "declare the claim in the pod template of the runtime"
-        found = ", ".join(f"`{name_of(claim)}`" for claim in job.deadline.paced(claims))
-        message = "must not be set because Trainer ignores claims of resourcesPerNode"
-        yield problem("resources-claims", "spec.trainer.resourcesPerNode.claims", message, fix, shown=found)
+        yield problem("resources-claims", path, message, fix, shown=found)
+    else:
+        fix = "declare the claim in the pod template of the runtime"
+        message = f"is ignored because Trainer {shown(job.release)} copies limits and requests alone"
+        yield problem("ignored-claims", path, message, fix, shown=found)
 
 
 def validate_num_proc_per_node(job: TrainJob) -> Iterator[Problem]:

@@ -55,7 +55,7 @@ def validate_processes(job: TrainJob) -> Iterator[Problem]:
     number = whole(asked)
     if job.release < NUMBERS_ONLY and number is None:
         yield from _validate_word(job, asked)
-    elif number is not None and number < 1 and job.release < REFUSES_ZERO and job.plugin in ("torch", "mpi", "flux"):
+    elif number is not None and number < 1 and job.release < REFUSES_ZERO:
         fix = "set a whole number of at least 1, or remove it"
         if job.plugin == "flux" and job.release >= INJECTION:
             message = f"must be at least 1 because the flux plugin of Trainer {shown(job.release)} refuses less"

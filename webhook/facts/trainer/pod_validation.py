@@ -25,8 +25,8 @@ from webhook.problem import Problem
 
 problem: Final = Group("train-job").problem
 _POD: Final = ("template", "spec", "template")
-_OWN_VOLUMES: Final = ("initializer", "kubeflow-trainer-token")
-"""Volumes of a volumeClaimPolicy or of the controller."""
+_STATUS: Final = "kubeflow-trainer-token"
+"""The volume by which pods report the status of the job."""
 
 
 def validate_pods(job: TrainJob) -> Iterator[Problem]:
@@ -74,7 +74,7 @@ class _Pod:
         claims = get(self.template, ("spec", "resourceClaims"), [])
         yield from self._sources(volumes, "volume")
         yield from self._sources(claims, "claim")
-        mountable = {name_of(each) for each in volumes}.union(shared, _OWN_VOLUMES)
+        mountable = {name_of(each) for each in volumes}.union(shared)
         declared = {name_of(each) for each in claims}
         used: set[str] = set()
         for container in self.deadline.paced(containers(self.template)):
@@ -89,6 +89,9 @@ class _Pod:
         """Volumes or claims with more than one source."""
         for each in self.deadline.each(listed):
             sources = sorted(key for key, value in each.items() if value not in (None, "") and key != "name")
+            if not sources and what == "claim":
+                message = f"claim `{name_of(each)}` of {self.where} has no source"
+                yield _found("claim-source", message, "set resourceClaimName or resourceClaimTemplateName")
             if len(sources) > 1:
                 message = (
                     f"{what} `{name_of(each)}` of {self.where} gets several sources in merging ({', '.join(sources)})"
@@ -108,7 +111,11 @@ class _Pod:
             yield _found("image-required", f"container `{container.name}` of {self.where} has no image", fix)
         for mount in self.deadline.each(container.value.get("volumeMounts", [])):
             name = mount.get("name", "")
-            if name not in volumes and not is_placeholder(name):
+            of = f"container `{container.name}` of {self.where} mounts volume `{name}`, which"
+            if name == _STATUS and name not in volumes:
+                message = f"{of} only pods of the trainer have, with the feature TrainJobStatus"
+                yield _found("status-volume", message, "remove the mount")
+            elif name not in volumes and not is_placeholder(name):
                 message = (
                     f"container `{container.name}` of {self.where} mounts volume `{name}`, which the pod does not have"
                 )

@@ -48,6 +48,9 @@ def validate_gang(job: TrainJob) -> Iterator[Problem]:
         )
         yield problem("gang-resources", "spec.trainer.resourcesPerNode", message, "set the resources in the runtime")
     pods = [parallelism(each) for each in job.jobs]
+    if sum(pods) < 1 and job.jobs:
+        message = f"makes no pod for the PodGroup of {by}, which must have one, so the job is never started"
+        yield problem("gang-size", "spec.trainer.numNodes", message, "set at least 1", sum(pods))
     first = sum(count for each, count in zip(job.jobs, pods, strict=True) if not each.get("dependsOn", []))
     if first != sum(pods):
         message = (

@@ -1,0 +1,124 @@
+"""Names, variables, mounts, ports and users of the containers of a pod, and its volumes.
+
+Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go; functions are named like those there. Images,
+and volumes that mounts need, are left out: a controller may add them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.check import Group
+from webhook.facts.pods.containers import Container, containers
+from webhook.facts.subject import Subject
+from webhook.names import dns1123_label, dns1123_subdomain
+from webhook.paths import FieldPath, get
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+
+problem: Final = Group("pod-template").problem
+_ENV_NAME: Final = re.compile(r"[ -<>-~]+")
+_PORTS: Final = range(1, 65536)
+_USERS: Final = range(2**31)
+_LABEL: Final = "use at most 63 lower-case letters, digits and dashes"
+
+
+def validate_containers(subject: Subject) -> Iterator[Problem]:
+    """As validateContainers and validateInitContainers."""
+    seen: set[str] = set()
+    for container in subject.deadline.each([*containers(subject.object)]):
+        yield from _validate_name(container, seen)
+        seen.add(container.name)
+        yield from _validate_image(container)
+        yield from validate_env(container, subject)
+        yield from validate_volume_mounts(container, subject)
+        yield from validate_container_ports(container, subject)
+        yield from validate_user(get(container.value, ("securityContext",)), (*container.path, "securityContext"))
+
+
+def _validate_name(container: Container, seen: set[str]) -> Iterator[Problem]:
+    name, path = container.name, (*container.path, "name")
+    if not name or is_placeholder(name):
+        return
+    if dns1123_label(name):
+        yield problem("name", path, "must be a DNS label", _LABEL, name)
+    elif name in seen:
+        yield problem("name", path, "must not be the name of several containers", "give each a name of its own", name)
+
+
+def _validate_image(container: Container) -> Iterator[Problem]:
+    """As validateContainerOnlyForPod; one that is absent may come from a controller."""
+    image = container.value.get("image") or ""
+    if image != image.strip():
+        path = (*container.path, "image")
+        yield problem("image", path, "must not begin or end with a space", "remove the spaces", image)
+
+
+def validate_env(container: Container, subject: Subject) -> Iterator[Problem]:
+    """As ValidateEnv, with relaxed names."""
+    for index, each in enumerate(subject.deadline.paced(container.value.get("env") or ())):
+        name = each.get("name") or ""
+        if not _ENV_NAME.fullmatch(name):
+            message = "must be printable ASCII characters without `=`"
+            yield problem("env-name", (*container.path, "env", index, "name"), message, "correct the name", name)
+
+
+def validate_volume_mounts(container: Container, subject: Subject) -> Iterator[Problem]:
+    """As ValidateVolumeMounts."""
+    seen: set[str] = set()
+    for index, each in enumerate(subject.deadline.paced(container.value.get("volumeMounts") or ())):
+        mounted, path = each.get("mountPath") or "", (*container.path, "volumeMounts", index, "mountPath")
+        if not mounted:
+            yield problem("mount-path", path, "must be set", "name the directory where the volume appears")
+        elif mounted in seen:
+            message = "must not be the path of several mounts of a container"
+            yield problem("mount-path", path, message, "mount the volumes at different paths", mounted)
+        seen.add(mounted)
+
+
+def validate_container_ports(container: Container, subject: Subject) -> Iterator[Problem]:
+    """As validateContainerPorts."""
+    for index, each in enumerate(subject.deadline.paced(container.value.get("ports") or ())):
+        for name in ("containerPort", "hostPort"):
+            number = each.get(name)
+            if number is not None and number not in _PORTS and (number or name == "containerPort"):
+                path = (*container.path, "ports", index, name)
+                yield problem("port", path, "must be a port from 1 to 65535", "correct the number", number)
+
+
+def validate_user(context: JSON, at: FieldPath) -> Iterator[Problem]:
+    """ValidateSecurityContext and validatePodSpecSecurityContext: IsValidUserID and IsValidGroupID."""
+    for name in ("runAsUser", "runAsGroup", "fsGroup"):
+        number = get(context, (name,))
+        if number is not None and number not in _USERS:
+            yield problem("user", (*at, name), f"must be a number from 0 to {_USERS[-1]}", "correct it", number)
+
+
+def validate_service_account(pod: JSON) -> Iterator[Problem]:
+    """ValidatePodSpec: ValidateServiceAccountName."""
+    name = pod.get("serviceAccountName") or ""
+    if name and dns1123_subdomain(name) and not is_placeholder(name):
+        fix = "use lower-case letters, digits, dashes and dots"
+        yield problem("service-account", ("spec", "serviceAccountName"), "must be a DNS subdomain", fix, name)
+
+
+def validate_volumes(subject: Subject) -> Iterator[Problem]:
+    """As ValidateVolumes."""
+    volumes: Sequence[JSON] = get(subject.object, ("spec", "volumes")) or ()
+    seen: set[str] = set()
+    for index, each in enumerate(subject.deadline.paced(volumes)):
+        name, at = each.get("name") or "", ("spec", "volumes", index)
+        if name and not is_placeholder(name):
+            if dns1123_label(name):
+                yield problem("name", (*at, "name"), "must be a DNS label", _LABEL, name)
+            elif name in seen:
+                fix = "give each a name of its own"
+                yield problem("name", (*at, "name"), "must not be the name of several volumes", fix, name)
+        seen.add(name)
+        host = get(each, ("hostPath", "path"), "")
+        if ".." in host.split("/"):
+            message = "must not contain `..`"
+            yield problem("host-path", (*at, "hostPath", "path"), message, "write the path out", host)

@@ -1,0 +1,142 @@
+"""Where a pod may run: node selector, affinity, tolerations and scheduling gates.
+
+Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go; functions are named like those there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.facts.pods.container_validation import problem
+from webhook.names import label_value, qualified_name
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+
+_REQUIRED, _PREFERRED = (f"{each}DuringSchedulingIgnoredDuringExecution" for each in ("required", "preferred"))
+_KEY: Final = "use letters, digits, dashes, dots and underscores, with a domain and a slash before them or without"
+_VALUE: Final = "use at most 63 letters, digits, dashes, dots and underscores"
+_WEIGHTS: Final = range(1, 101)
+_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def validate_affinity(pod: JSON, deadline: Deadline) -> Iterator[Problem]:
+    """As validateAffinity."""
+    at: FieldPath = ("spec", "affinity")
+    affinity = pod.get("affinity") or {}
+    nodes = affinity.get("nodeAffinity") or {}
+    if (required := nodes.get(_REQUIRED)) is not None:
+        yield from validate_node_selector(required, (*at, "nodeAffinity", _REQUIRED), deadline)
+    for index, term in enumerate(deadline.paced(nodes.get(_PREFERRED) or ())):
+        path = (*at, "nodeAffinity", _PREFERRED, index)
+        yield from _validate_weight(term, path)
+        yield from _validate_term(term.get("preference") or {}, (*path, "preference"), deadline)
+    for kind in ("podAffinity", "podAntiAffinity"):
+        yield from _validate_pod_affinity(affinity.get(kind) or {}, (*at, kind), deadline)
+
+
+def validate_node_selector(selector: JSON, at: FieldPath, deadline: Deadline) -> Iterator[Problem]:
+    """As ValidateNodeSelector."""
+    terms: Sequence[JSON] = selector.get("nodeSelectorTerms") or ()
+    if not terms:
+        message = "must have at least one term because no node would fit"
+        yield problem("affinity", (*at, "nodeSelectorTerms"), message, "add a term, or remove the affinity")
+    for index, term in enumerate(deadline.paced(terms)):
+        yield from _validate_term(term, (*at, "nodeSelectorTerms", index), deadline)
+
+
+def _validate_term(term: JSON, at: FieldPath, deadline: Deadline) -> Iterator[Problem]:
+    """As ValidateNodeSelectorRequirement."""
+    for index, each in enumerate(deadline.paced(term.get("matchExpressions") or ())):
+        path, operator = (*at, "matchExpressions", index), each.get("operator") or ""
+        count = len(each.get("values") or ())
+        if operator not in _OPERATORS:
+            message = f"must be one of {', '.join(_OPERATORS)}"
+            yield problem("affinity", (*path, "operator"), message, "correct it", operator)
+        elif count != 1 if operator in ("Gt", "Lt") else (count == 0) == (operator in ("In", "NotIn")):
+            wanted = "no value" if count and "Exist" in operator else "one value"
+            yield problem("affinity", (*path, "values"), f"must have {wanted} for operator {operator}", "correct them")
+        yield from _validate_key(each.get("key") or "", (*path, "key"), "affinity")
+
+
+def _validate_pod_affinity(affinity: JSON, at: FieldPath, deadline: Deadline) -> Iterator[Problem]:
+    for index, term in enumerate(deadline.paced(affinity.get(_REQUIRED) or ())):
+        yield from _validate_topology(term, (*at, _REQUIRED, index))
+    for index, term in enumerate(deadline.paced(affinity.get(_PREFERRED) or ())):
+        path = (*at, _PREFERRED, index)
+        yield from _validate_weight(term, path)
+        yield from _validate_topology(term.get("podAffinityTerm") or {}, (*path, "podAffinityTerm"))
+
+
+def _validate_topology(term: JSON, at: FieldPath) -> Iterator[Problem]:
+    key, path = term.get("topologyKey") or "", (*at, "topologyKey")
+    if not key:
+        fix = "name a label of nodes such as kubernetes.io/hostname"
+        yield problem("affinity", path, "must be set because pods are compared by it", fix)
+    else:
+        yield from _validate_key(key, path, "affinity")
+
+
+def _validate_weight(term: JSON, at: FieldPath) -> Iterator[Problem]:
+    if (weight := term.get("weight") or 0) not in _WEIGHTS:
+        yield problem("affinity", (*at, "weight"), "must be from 1 to 100", "correct it", weight)
+
+
+def _validate_key(key: str, at: FieldPath, rule: str) -> Iterator[Problem]:
+    if qualified_name(key) and not is_placeholder(key):
+        yield problem(rule, at, "must be the key of a label", _KEY, key)
+
+
+def validate_tolerations(pod: JSON, deadline: Deadline) -> Iterator[Problem]:
+    """As ValidateTolerations."""
+    for index, each in enumerate(deadline.paced(pod.get("tolerations") or ())):
+        at: FieldPath = ("spec", "tolerations", index)
+        key, operator, value = (each.get(name) or "" for name in ("key", "operator", "value"))
+        if key:
+            yield from _validate_key(key, (*at, "key"), "toleration")
+        if not key and operator != "Exists":
+            message = "must be Exists because the toleration has no key and so is for all keys"
+            yield problem("toleration", (*at, "operator"), message, "set Exists, or name a key", operator or None)
+        elif operator not in ("", "Equal", "Exists", "Lt", "Gt") and not is_placeholder(operator):
+            yield problem("toleration", (*at, "operator"), "must be Equal or Exists", "correct it", operator)
+        elif operator == "Exists" and value:
+            yield problem("toleration", (*at, "value"), "must not be set for operator Exists", "remove it", value)
+        elif label_value(value) and not is_placeholder(value):
+            yield problem("toleration", (*at, "value"), "must be the value of a label", _VALUE, value)
+        yield from _validate_effect(each, at)
+
+
+def _validate_effect(toleration: JSON, at: FieldPath) -> Iterator[Problem]:
+    effect = toleration.get("effect") or ""
+    if effect and effect not in _EFFECTS and not is_placeholder(effect):
+        yield problem("toleration", (*at, "effect"), f"must be one of {', '.join(_EFFECTS)}", "correct it", effect)
+    elif toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+        message = "must be NoExecute because tolerationSeconds is set"
+        yield problem("toleration", (*at, "effect"), message, "set it, or remove tolerationSeconds", effect or None)
+
+
+def validate_scheduling_gates(pod: JSON, deadline: Deadline) -> Iterator[Problem]:
+    """As validateSchedulingGates."""
+    for index, each in enumerate(deadline.paced(pod.get("schedulingGates") or ())):
+        name, path = each.get("name") or "", ("spec", "schedulingGates", index, "name")
+        if qualified_name(name) and not is_placeholder(name):
+            yield problem("scheduling-gate", path, "must be a qualified name", _KEY, name)
+
+
+def validate_labels(labels: JSON, at: FieldPath, deadline: Deadline, rule: str = "label") -> Iterator[Problem]:
+    """ValidateLabels of metadata, and of spec.nodeSelector."""
+    for key, value in deadline.each((labels or {}).items()):
+        yield from _validate_key(key, at, rule)
+        if label_value(value) and not is_placeholder(value):
+            yield problem(rule, (*at, key), "must be the value of a label", _VALUE, value)
+
+
+def validate_annotations(annotations: JSON, at: FieldPath, deadline: Deadline) -> Iterator[Problem]:
+    """ValidateAnnotations, by which case does not matter."""
+    for key in deadline.each(annotations or {}):
+        if qualified_name(key.lower()) and not is_placeholder(key):
+            yield problem("label", at, "must be the key of an annotation", _KEY, key)

@@ -1,0 +1,92 @@
+"""The pods that Trainer makes of a TrainJob, asked like any other pod, and where in the TrainJob a problem comes from.
+
+The pods stand nowhere in the TrainJob: a problem of what spec.trainer says is told there, one that the pods of the
+runtime have by themselves where the TrainJob names it, and another one where it has its patches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.facts.subject import Subject
+from webhook.facts.trainer import overlays
+from webhook.facts.trainer.changes import changes_more_than_suspend
+from webhook.facts.trainer.flux_pods import entrypoint
+from webhook.facts.trainer.nodes import POD, is_trainer, name_of
+from webhook.facts.trainer.train_job import TrainJob, train_job
+from webhook.paths import FieldPath, get, parse, render
+from webhook.problem import Problem
+
+_KIND = GroupVersionKind("", "v1", "Pod")
+_OF_TRAINER = {"resources": "resourcesPerNode", "env": "env", "image": "image"}
+
+
+def generated_problems(subject: Subject, run: Callable[[Subject], Iterator[Problem]]) -> Iterator[Problem]:
+    """What a check says of the pods of each replicated job."""
+    job = subject.once(train_job)
+    if not job.runtime.is_found or not changes_more_than_suspend(subject):
+        return
+    scripts = f"`{entrypoint(name_of(job.object.get('metadata')))}`"
+    own = {name_of(each): each for each in get(job.runtime.spec, ("template", "spec", "replicatedJobs"), [])}
+    for each in job.deadline.paced(job.jobs):
+        found = [problem for problem in run(_pod(each, subject)) if problem.found != scripts]
+        if found and (name_of(each), "") not in job.merged.unknown:
+            before = own.get(name_of(each))
+            known = {_kind(problem) for problem in run(_pod(before, subject))} if before is not None else set()
+            for problem in job.deadline.paced(found):
+                yield _located(problem, each, job, is_own=_kind(problem) in known)
+
+
+def _pod(job: JSON, subject: Subject) -> Subject:
+    """A replicated job's template as a pod of its own."""
+    template = get(job, POD[:-1]) or {}
+    pod = {**template, "apiVersion": "v1", "kind": "Pod", "spec": template.get("spec") or {}}
+    attributes = replace(subject.attributes, kind=_KIND, object=pod, old_object=None)
+    return Subject(
+        object=pod,
+        old_object=None,
+        attributes=attributes,
+        cluster=subject.cluster,
+        table=subject.table,
+        assumptions=subject.assumptions,
+        registry=subject.registry,
+        template_of=subject.attributes.kind,
+    )
+
+
+def _located(problem: Problem, of: JSON, job: TrainJob, *, is_own: bool) -> Problem:
+    """A problem of a pod as one of the TrainJob."""
+    at = parse(problem.path)
+    if (path := _in_trainer(at, of, job)) is not None:
+        return replace(problem, path=path)
+    patched = overlays.field(job.release)
+    path = "spec.runtimeRef" if is_own or not job.spec.get(patched, []) else f"spec.{patched}"
+    said = f"is {problem.found} and {problem.message}" if problem.found else problem.message
+    where = f"{problem.path} of replicated job `{name_of(of)}` of {job.runtime}"
+    message = f"leads to pods that are refused because {where} {said}"
+    return replace(problem, path=path, found="", message=message)
+
+
+def _in_trainer(at: FieldPath, of: JSON, job: TrainJob) -> str | None:
+    """Where spec.trainer says it; None where it does not."""
+    if at[:2] != ("spec", "containers") or len(at) < 4 or not is_trainer(of):
+        return None
+    container, field = get(of, (*POD, "containers", at[2]), {}), _OF_TRAINER.get(str(at[3]))
+    if name_of(container) != "node" or field is None or job.trainer.get(field) is None:
+        return None
+    if field == "image":
+        return "spec.trainer.image"
+    if field == "resourcesPerNode":
+        asked = job.trainer[field]
+        return render(("spec", "trainer", field, *at[4:])) if get(asked, at[4:]) is not None else None
+    name = get(container, ("env", at[4], "name"))
+    places = (index for index, each in enumerate(job.trainer["env"]) if each.get("name") == name)
+    index = next(places, None)
+    return None if index is None else render(("spec", "trainer", "env", index, *at[5:]))
+
+
+def _kind(problem: Problem) -> tuple[str, str, str]:
+    """A problem without its place, which merging may change."""
+    return problem.code, problem.found, problem.message
