@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.literals import validating
 from webhook import shipped, yamlfile
 from webhook.cli import run
 
@@ -38,24 +39,69 @@ def test_check_says_coverage_and_portability(capsys):
 
 
 def test_check_in_text_sums_up(capsys):
+    verdict = "4 policies compile, 3 portable, 1 more after export; 1 may be wrong\n"
+    wrong = (
+        f"fails (ValidatingAdmissionPolicy, {shipped.shown(POLICIES)}/policies.yaml): compiles\n"
+        "    field: `object.spec.absent` does not exist in Pod\n"
+    )
     assert run(["policies", "check", POLICIES]) == 0
+    assert capsys.readouterr().out == f"{verdict}{wrong}"
+    assert run(["policies", "check", POLICIES, "-v"]) == 0
     out = capsys.readouterr().out
+    assert out.startswith(verdict)
     assert "    covers: pods, and the pod templates of " in out
     assert (
         "    portable: after `claimgate policies export`, which writes its expansion out; "
         "not for appwrappers.workload.codeflare.dev: their templates are those of the objects that they wrap\n"
     ) in out
     assert out.count("    worst-case cost: ") == 4
-    assert out.endswith("4 policies compile, 3 portable, 1 more after export\n")
 
 
 def test_check_says_what_no_export_can_help(tmp_path, capsys):
     text = yamlfile.dump(yamlfile.read(Path(POLICIES) / "policies.yaml")[0].value)
     (tmp_path / "p.yaml").write_text(text.replace("claimgate.dev/expand: pods", "claimgate.dev/facts: gpu"))
-    assert run(["policies", "check", str(tmp_path)]) == 1
+    assert run(["policies", "check", "--verbose", str(tmp_path)]) == 1
     out = capsys.readouterr().out
     assert "    portable: no: uses facts (gpu), which only claimgate computes\n" in out
-    assert out.endswith("1 policy compiles, 0 portable\n")
+    assert out.startswith("1 policy compiles, 0 portable; 1 may be wrong\n")
+
+
+DEPLOYMENTS = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["deployments"]}
+
+
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        ("object.spec.replica < 3", "`object.spec.replica` does not exist in Deployment: did you mean `replicas`?"),
+        ("!has(oldObject.spec.replica)", "`oldObject.spec.replica` does not exist in Deployment"),
+        ("object.spec.?replica.orValue(1) < 3", "`object.spec.replica` does not exist"),
+        ("object.spec.template.spec.containers.all(c, c.imag != 'a')", "`c.imag` does not exist in Deployment"),
+        ("object.spec.template.spec.containers[0].imag != 'a'", "`object.spec.template.spec.containers[0].imag`"),
+        ("variables.pod.conainers.size() > 0", "`variables.pod.conainers` does not exist"),
+        ("object.status.replicas > 0 && object.metadata.namespace != ''", ""),
+        ("object.metadata.labels.team == 'a' && object.metadata.labels.all(l, l.size() > 1)", ""),
+        ("variables.pod.containers.map(c, c.image).all(i, i != '')", ""),
+        ("namespaceObject.metadata.name != '' && request.kind.kind == 'x' && dyn(object).whatever", ""),
+    ],
+)
+def test_check_names_fields_that_no_kind_has(expression, told, tmp_path, capsys):
+    """As kube-apiserver does in status.typeChecking."""
+    pod = [{"name": "pod", "expression": "object.spec.template.spec"}]
+    made = validating(expression, variables=pod, rule=DEPLOYMENTS)
+    (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, made)))
+    assert run(["policies", "check", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert ("    field: " in out) is bool(told)
+    assert told in out
+
+
+@pytest.mark.parametrize("resources", [["deployments", "daemonsets"], ["deployments", "widgets"], ["*"]], ids=str)
+def test_a_field_that_some_kinds_may_have_is_not_named(resources, tmp_path, capsys):
+    expression = "!has(object.spec.updateStrategy) || has(object.spec.strategy)"
+    made = validating(expression, rule={**DEPLOYMENTS, "resources": resources})
+    (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, made)))
+    assert run(["policies", "check", str(tmp_path)]) == 0
+    assert "    field: " not in capsys.readouterr().out
 
 
 def test_check_says_what_is_hard_to_read(tmp_path, capsys):
@@ -63,7 +109,7 @@ def test_check_says_what_is_hard_to_read(tmp_path, capsys):
     policy["spec"]["validations"] = [{"expression": " && ".join(["true"] * 70)}]
     policy["spec"]["variables"] = [{"name": f"v{number}", "expression": "1"} for number in range(13)]
     (tmp_path / "p.yaml").write_text(yamlfile.dump(policy))
-    assert run(["policies", "check", str(tmp_path)]) == 1
+    assert run(["policies", "check", "-v", str(tmp_path)]) == 1
     out = capsys.readouterr().out
     assert "    hard to read: an expression of 556 characters, more than 400\n" in out
     assert "    hard to read: 13 variables, more than 12\n" in out
@@ -91,7 +137,7 @@ def test_rules_are_printed_with_their_examples(capsys):
 def test_check_reads_standard_input(monkeypatch, capsys):
     text = (Path(POLICIES) / "policies.yaml").read_bytes()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
-    assert run(["policies", "check", "-"]) == 0
+    assert run(["policies", "check", "-", "-v"]) == 0
     assert "    portable: no: expands to the pod templates" in capsys.readouterr().out
 
 

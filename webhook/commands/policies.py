@@ -19,6 +19,7 @@ from webhook.errors import InputError
 from webhook.export.webhook_rules import rules
 from webhook.paths import get
 from webhook.policy.compiled import Policy
+from webhook.policy.field_names import undefined_fields
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.readability import hard_to_read
@@ -67,12 +68,17 @@ def check(
     folder: Places = None,
     *,
     chosen: Outputs = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say of each policy what it covers, may cost, and where it can run.")
+    ] = False,
     settings: Settings,
 ) -> int:
-    """Compile every policy; say what it covers.
+    """Compile every policy, and say whether all is well.
 
-    Says also what it may cost, and whether a cluster can take it natively, as it is or after `export`. The worst case
-    is that of the API server's cost model, whose limits stop an expression at 1,000,000.
+    Names what is probably a mistake: a policy that no binding names, a rule in a param that does not exist, and a field
+    that the object does not have. --verbose says also what each policy covers, what it may cost, and whether a cluster
+    can take it natively, as it is or after `export`. The worst case is that of the API server's cost model, whose
+    limits stop an expression at 1,000,000.
 
     Exits with 2 when one does not compile, and names every mistake of every file; with 1 when one is never evaluated
     because no binding names it, or when its param names a rule that does not exist.
@@ -81,7 +87,7 @@ def check(
     loaded = _load(folder, settings)
     rewritten = _rewritten(loaded, settings.kubernetes_version)
     described = [_full(policy, loaded, rewritten) for policy in loaded.policies]
-    output.deliver(outputs, {"text": lambda: _checked(described), "json": lambda: _json(described)})
+    output.deliver(outputs, {"text": lambda: _checked(described, verbose=verbose), "json": lambda: _json(described)})
     return 1 if loaded.unbound or any(one["unknownRules"] for one in described) else 0
 
 
@@ -173,6 +179,7 @@ def _full(policy: Policy, loaded: PolicySet, rewritten: Mapping[tuple[str, str],
         "unknownRules": list(_unknown_rules(policy, loaded)),
         "worstCase": asdict(worst_case(policy)),
         "hardToRead": list(hard_to_read(policy)),
+        "undefinedFields": list(undefined_fields(policy)),
     }
 
 
@@ -218,25 +225,42 @@ def _table(described: Sequence[dict[str, Any]]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _checked(described: Sequence[dict[str, Any]]) -> str:
-    lines: list[str] = []
+def _checked(described: Sequence[dict[str, Any]], *, verbose: bool) -> str:
+    """The verdict, then the policies with what is wrong; all of them, with everything, where that is wanted."""
+    lines = [_verdict(described)]
     for one in described:
-        lines.append(f"{one['name']} ({one['kind']}, {one['file']}): compiles")
-        if one["description"]:
-            lines.append(f"    {one['description']}")
-        if not one["bound"]:
-            lines.append("    never evaluated: no binding names it")
-        lines.append(f"    covers: {_coverage(one)}")
-        lines.append(f"    worst-case cost: {_cost(WorstCase(**one['worstCase']))}")
-        lines.append(f"    portable: {_portability(one)}")
-        lines += [f"    param: {text}" for text in one["unknownRules"]]
-        lines += [f"    hard to read: {text}" for text in one["hardToRead"]]
+        wrong, details = list(_wrong(one)), list(_details(one)) if verbose else []
+        if wrong or details:
+            lines.append(f"{one['name']} ({one['kind']}, {one['file']}): compiles")
+            lines += [f"    {text}" for text in (*details[:1], *wrong, *details[1:])]
+    return terminal.lines(lines)
+
+
+def _verdict(described: Sequence[dict[str, Any]]) -> str:
     portable = sum(one["portable"] for one in described)
     rewritten = sum(one["exported"] == "rewritten" for one in described)
     after = f", {rewritten} more after export" if rewritten else ""
     compiled = "1 policy compiles" if len(described) == 1 else f"{len(described)} policies compile"
-    lines.append(f"{compiled}, {portable} portable{after}")
-    return terminal.lines(lines)
+    wrong = sum(any(_wrong(one)) for one in described)
+    rest = f"{wrong} may be wrong" if wrong else "nothing is wrong"
+    return f"{compiled}, {portable} portable{after}; {rest}"
+
+
+def _wrong(one: dict[str, Any]) -> Iterator[str]:
+    """What is probably a mistake."""
+    if not one["bound"]:
+        yield "never evaluated: no binding names it"
+    yield from (f"param: {text}" for text in one["unknownRules"])
+    yield from (f"field: {text}" for text in one["undefinedFields"])
+
+
+def _details(one: dict[str, Any]) -> Iterator[str]:
+    if one["description"]:
+        yield one["description"]
+    yield f"covers: {_coverage(one)}"
+    yield f"worst-case cost: {_cost(WorstCase(**one['worstCase']))}"
+    yield f"portable: {_portability(one)}"
+    yield from (f"hard to read: {text}" for text in one["hardToRead"])
 
 
 def _portability(one: dict[str, Any]) -> str:

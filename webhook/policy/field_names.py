@@ -1,0 +1,142 @@
+"""Fields that expressions select and that no kind of the policy has: `object.spec.replica`.
+
+kube-apiserver writes such fields to `status.typeChecking` of a ValidatingAdmissionPolicy. It types the object by each
+kind that the rules name (kubernetes v1.36 pkg/admission/plugin/policy/validating/typechecking.go) and names those, too,
+that only some of the kinds lack, although policies tell kinds apart by `has()`: here these are left out. Knows the
+kinds of Kubernetes alone, and says nothing where rules name others, or wildcards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from webhook.attributes import GroupVersionKind
+from webhook.cel.syntax.parser import parse
+from webhook.cel.syntax.text import source
+from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Macro, Node, Select, children
+from webhook.cluster.known_kinds import KNOWN
+from webhook.patch import schema as kubernetes
+from webhook.policy.compiled import Policy
+from webhook.schema.kinds import is_builtin
+from webhook.schema.types import Fields, Items, Type, of_node
+from webhook.similar_names import nearest
+from webhook.workloads.plurals import plural
+
+_GONE: Final = frozenset(("source",))
+"""Fields of earlier releases, which policies ask for to name their successor: that of claims of pods, until 1.30."""
+_SAME: Final = frozenset(("filter", "sortBy"))
+"""Macros whose value has the type of their operand."""
+_INNER: Final = frozenset(("bind", "optMap", "optFlatMap"))
+"""Macros that name their operand, and whose value is that of their argument."""
+
+Scope: TypeAlias = "Mapping[str, Type | None]"
+
+
+def undefined_fields(policy: Policy) -> Iterator[str]:
+    """A sentence for each field that is selected and that no kind has."""
+    kinds = tuple(_kinds(policy))
+    if None in kinds:
+        return
+    reader = _Reader()
+    for kind in filter(None, kinds):
+        root = of_node(kubernetes.root(kind))
+        scope: dict[str, Type | None] = {"object": root, "oldObject": root}
+        for name, expression in policy.variables.items():
+            scope[f"variables.{name}"] = reader.read(expression.source, scope)
+        for expression in policy.expressions():
+            reader.read(expression.source, scope)
+    names = " or ".join(dict.fromkeys(kind.kind for kind in kinds if kind))
+    for path, near in reader.unknown.items():
+        if path not in reader.known:
+            yield f"`{path}` does not exist in {names}{f': did you mean `{near}`?' if near else ''}"
+
+
+def _kinds(policy: Policy) -> Iterator[GroupVersionKind | None]:
+    """The kinds that the rules name; None stands for those that nothing is known of."""
+    known = {(group, plural(kind)): kind for group, kind in sorted(KNOWN)}
+    for rule in policy.criteria.rules:
+        for group in sorted(rule.groups or ("*",)):
+            for version in sorted(rule.versions or ("*",)):
+                for resource, sub in rule.resources:
+                    name = known.get((group, resource), "") if not sub else ""
+                    kind = GroupVersionKind(group, version, name)
+                    yield kind if is_builtin(kind) else None
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Types expressions. `unknown` are paths that some kind lacks, with a near name; `known` those that one has."""
+
+    unknown: dict[str, str] = field(default_factory=dict)
+    known: set[str] = field(default_factory=set)
+
+    def read(self, text: str, scope: Scope) -> Type | None:
+        """The type of an expression; None where nothing is known of it."""
+        return self._type(parse(text), scope)
+
+    def _type(self, node: Node, scope: Scope) -> Type | None:
+        match node:
+            case Ident():
+                return scope.get(node.name)
+            case Select() | Has():
+                return self._selected(node, scope)
+            case Macro():
+                return self._macro(node, scope)
+            case Call():
+                return self._call(node, scope)
+        for each in children(node):
+            self._type(each, scope)
+        return None
+
+    def _selected(self, node: Select | Has, scope: Scope) -> Type | None:
+        if node.operand == Ident(node.operand.offset, "variables"):
+            return scope.get(f"variables.{node.field}")
+        of = self._type(node.operand, scope)
+        if not isinstance(of, Fields):
+            return None
+        path = f"{source(node.operand)}.{node.field}"
+        is_escaped = node.field.startswith("__")  # how typed objects spell fields that are words of CEL
+        if of.fields and of.others is None and node.field not in {*of.fields, *_GONE} and not is_escaped:
+            self.unknown.setdefault(path, nearest(node.field, of.fields))
+        else:
+            self.known.add(path)
+        return of.fields.get(node.field, of.others)
+
+    def _call(self, node: Call, scope: Scope) -> Type | None:
+        types = [self._type(each, scope) for each in children(node)]
+        match node.function:
+            case "_[_]" | "_[?_]":
+                return _entry(types[0], node.arguments[1])
+            case "_+_" | "orValue" | "value" | "or":
+                return next(filter(None, types), None)
+            case "_?_:_":
+                return types[1] or types[2]
+        return None
+
+    def _macro(self, node: Macro, scope: Scope) -> Type | None:
+        of = self._type(node.operand, scope)
+        *first, last = node.variables
+        # one variable over a map is its key
+        item = of if node.name in _INNER else _each(of) if first or isinstance(of, Items) else None
+        inner = {**scope, **dict.fromkeys(first), last: item}
+        types = [self._type(each, inner) for each in node.arguments]
+        if node.name in _SAME:
+            return of
+        if node.name in _INNER:
+            return types[-1]
+        return Items(types[-1]) if node.name in {"map", "transformList"} and types[-1] else None
+
+
+def _each(of: Type | None) -> Type | None:
+    """An element of a list, or a value of a map."""
+    if isinstance(of, Items):
+        return of.item
+    return of.others if isinstance(of, Fields) else None
+
+
+def _entry(of: Type | None, key: Node) -> Type | None:
+    if isinstance(of, Fields) and isinstance(key, Literal) and isinstance(key.value, str):
+        return of.fields.get(key.value, of.others)
+    return _each(of)
