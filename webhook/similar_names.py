@@ -47,13 +47,19 @@ def edits(one: str, other: str, limit: int) -> int:
 def nearest_resource(name: str, known: Iterable[str]) -> str:
     """The known resource from which a name differs by at most two slips; "" when there is none."""
     best, fewest = "", _FARTHEST + 1
-    domain, _, last = name.partition("/")
+    domain, _, last = name.lower().partition("/")
     for candidate in known:
-        its_domain, _, its_last = candidate.partition("/")
-        slips = _slips(domain, its_domain) + _slips(last, its_last)
+        its_domain, _, its_last = candidate.lower().partition("/")
+        slips = int(name != candidate and name.lower() == candidate.lower())  # capital letters alone
+        slips += _domain_slips(domain, its_domain) + _slips(last, its_last)
         if 0 < slips < fewest:
             best, fewest = candidate, slips
     return best
+
+
+def _domain_slips(domain: str, known: str) -> int:
+    """Slips of what stands before the slash; one where it is the company of the domain alone: `nvidia`."""
+    return 1 if "." not in domain and known.startswith(f"{domain}.") else _slips(domain, known)
 
 
 def _slips(name: str, known: str) -> int:

@@ -5,6 +5,7 @@ Knows names only. A name that no row fits is no known device; the nearest known 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -28,9 +29,22 @@ class Device:
     vendor: str = ""
     kind: str = ""
     gpu: bool = True
+    form: str = ""
+
+    def fits(self, name: str) -> bool:
+        """Whether the row is about a name; where it has a form, the name has it, too."""
+        if self.name == name:
+            return True
+        return (
+            "*" in self.name
+            and fnmatchcase(name, self.name)
+            and bool(re.fullmatch(self.form, name) if self.form else 1)
+        )
 
 
 UNKNOWN = Device(gpu=False)
+_SLICE = re.compile(r"nvidia(?:[.]com)?/mig-([1-9])g[._-]?([1-9][0-9]*)g?b?((?:[.]shared)?)")
+"""A MIG slice as people write it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +73,8 @@ def catalogue() -> Catalogue:
 
 
 def _device(row: JSON) -> Device:
-    return Device(name=row["name"], vendor=row["vendor"], kind=row["kind"], gpu=row.get("gpu", True))
+    given = {"gpu": row.get("gpu", True), "form": row.get("form", "")}
+    return Device(name=row["name"], vendor=row["vendor"], kind=row["kind"], **given)
 
 
 @lru_cache(maxsize=4096)
@@ -76,7 +91,13 @@ def device_class(name: str) -> Device:
 
 @lru_cache(maxsize=4096)
 def nearest(name: str) -> str:
-    """The known resource that an unknown one was probably meant to be: `nvidia.com/gpus` is near `nvidia.com/gpu`."""
+    """The known resource that an unknown one was probably meant to be: `nvidia.com/gpus` is near `nvidia.com/gpu`.
+
+    What stands before the slash may lack its end (`nvidia/gpu`), and a slice its dot (`mig-1g5gb`).
+    """
+    slice_ = _SLICE.fullmatch(name.lower())
+    if slice_:
+        return f"nvidia.com/mig-{slice_[1]}g.{slice_[2]}gb{slice_[3]}"
     return nearest_resource(
         name, (row.name for row in catalogue().resources if "*" not in row.name and "/" in row.name)
     )
@@ -95,6 +116,6 @@ def _fits(name: str, patterns: Sequence[str]) -> bool:
 
 def _first(name: str, rows: Sequence[Device]) -> Device:
     for row in rows:
-        if row.name == name or ("*" in row.name and fnmatchcase(name, row.name)):
+        if row.fits(name):
             return row
     return UNKNOWN

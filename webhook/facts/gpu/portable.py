@@ -27,6 +27,7 @@ NAME: Final = "gpu"
 POD: Final = ("", "Pod")
 SIDES: Final = ("limits", "requests")
 _COUNT: Final = re.compile(r"[+]?0*([1-9][0-9]{0,17})")
+_ZERO: Final = re.compile(r"[+-]?0{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,11 @@ def count(value: JSON) -> str:
     """The positive whole number that somebody means, in plain digits: `" +02 "` -> "2"; "" for everything else."""
     match = _COUNT.fullmatch(shown(value).strip())
     return match[1] if match else ""
+
+
+def count_of_patch(value: JSON) -> str:
+    """The same in a patch of a template, where 0 takes the devices of the template away."""
+    return count(value) or ("0" if _ZERO.fullmatch(shown(value).strip()) else "")
 
 
 def whole(value: JSON) -> str:

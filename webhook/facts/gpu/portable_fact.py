@@ -10,7 +10,19 @@ from webhook.attributes import JSON, NAMESPACE
 from webhook.cel.types import BOOL, STRING, list_of
 from webhook.errors import LookupFailed
 from webhook.facts.fact import Fact, Result, structure
-from webhook.facts.gpu.portable import NAME, POD, Place, asked, count, devices, elsewhere, names_gpu, shown, whole
+from webhook.facts.gpu.portable import (
+    NAME,
+    POD,
+    Place,
+    asked,
+    count,
+    count_of_patch,
+    devices,
+    elsewhere,
+    names_gpu,
+    shown,
+    whole,
+)
 from webhook.facts.pods.containers import text
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
@@ -40,6 +52,7 @@ ASK: Final = structure(
     isPatch=(BOOL, "whether null takes an amount of the template away, as in shardPatches"),
     isWindows=(BOOL, "whether the pod runs on Windows, where nobody gets a GPU by this name"),
     isNull=(BOOL, "whether `gpu` is null wherever it stands"),
+    outcome=(STRING, "what is requested where the key is removed without a replacement: `no GPU is requested`"),
     isInvalid=(BOOL, "whether the amount is neither a positive whole number nor the word `all`; not on Windows"),
     isAll=(BOOL, "whether the amount is the word `all`; not on Windows"),
     isEqual=(BOOL, "whether limit and request are equal, or one of them is not set or `all`; so they are on Windows"),
@@ -143,7 +156,8 @@ def _label(subject: Subject) -> str:
 
 
 def _ask(place: Place, old: Place | None, resource: str) -> JSON:
-    limit, request = (_amount(place, old, side, NAME, count) for side in ("limits", "requests"))
+    read = count_of_patch if place.is_patch else count
+    limit, request = (_amount(place, old, side, NAME, read) for side in ("limits", "requests"))
     own = {side: _amount(place, old, side, resource, whole) for side in ("limits", "requests")}
     written = [each for each in (limit, request) if each["isSet"] and not each["isNull"]]
     every = [each for each in written if each["text"].strip().lower() == "all"]
@@ -155,6 +169,7 @@ def _ask(place: Place, old: Place | None, resource: str) -> JSON:
         "isPatch": place.is_patch,
         "isWindows": place.is_windows,
         "isNull": not written,
+        "outcome": _outcome(place, own),
         **_state(written, chosen, is_all=bool(every), is_windows=place.is_windows),
         "hasLimits": bool(place.amounts("limits")),
         "count": number,
@@ -175,6 +190,14 @@ def _state(written: Sequence[JSON], chosen: JSON, *, is_all: bool, is_windows: b
         "isAll": is_all and not is_windows,
         "isEqual": is_windows or is_all or len(counts) <= 1,
     }
+
+
+def _outcome(place: Place, own: Mapping[str, JSON]) -> str:
+    """What is requested once the key is gone."""
+    kept = next((each for each in own.values() if each["isSet"] and not (each["isNull"] or each["isKept"])), None)
+    if kept:
+        return f"{kept['name']} stays `{kept['text']}`"
+    return "the shard gets what the template requests" if place.is_patch else "no GPU is requested"
 
 
 def _contradicts(own: JSON, number: str) -> bool:
