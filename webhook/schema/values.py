@@ -2,7 +2,9 @@
 
 A file has `objects`. Of each, a field is declared by one key, which is its type as well:
 
-    text: FORM       one of forms.py; `one: [A, B]` instead for a closed set, both with `empty: true` where "" is none
+    text: FORM       one of forms.py; `one: [A, B]` instead for a closed set, both with `empty: true` where "" is none;
+                     `longest`, in bytes
+    amount: true     a whole number or a text, as custom kinds declare quantities
     number: true     a whole number, `least`, `most`
     flag: true       true or false
     quantity: true   with `least`
@@ -44,6 +46,7 @@ _SCALARS: Final[Mapping[str, Scalar]] = {
     "number": "number",
     "flag": "truth",
     "quantity": "quantity",
+    "amount": "any",
     "any": "any",
 }
 Field: TypeAlias = Mapping[str, Any]
@@ -53,8 +56,8 @@ Field: TypeAlias = Mapping[str, Any]
 class Breach:
     """One thing that is wrong; `what` says how, the rest fills the sentence.
 
-    `what` is wrongType, notQuantity, missing, tooMany, duplicate, badName or what `otherwise` says instead, notOneOf,
-    outOfRange, forbidden, excluded or unknownField.
+    `what` is wrongType, notQuantity, missing, tooMany, tooLong, duplicate, badName or what `otherwise` says instead,
+    notOneOf, outOfRange, forbidden, excluded or unknownField.
     """
 
     what: str
@@ -198,7 +201,10 @@ def _map(walk: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Iterato
 def _text(_: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Iterator[Breach]:
     if is_placeholder(value) or (value == "" and (declaration.get("empty") or declaration.get("required"))):
         return
-    if "one" in declaration:
+    longest = declaration.get("longest")
+    if longest is not None and len(value.encode()) > longest:
+        yield Breach(what="tooLong", at=at, given=value, expected=str(longest))
+    elif "one" in declaration:
         choices = declaration["one"]
         if value not in choices:
             near = nearest(value, choices)
@@ -220,6 +226,11 @@ def _quantity(_: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Itera
         yield Breach(what="notQuantity", at=at, given=value, expected=_QUANTITY)
     elif "least" in declaration and amount < parse(declaration["least"]):
         yield Breach(what="outOfRange", at=at, given=value, expected=_expected(declaration))
+
+
+def _amount(_: _Walk, value: JSON, __: Field, at: FieldPath) -> Iterator[Breach]:
+    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+        yield Breach(what="wrongType", at=at, given=value, expected="a whole number or a string")
 
 
 def _parsed(value: JSON) -> Quantity | None:
@@ -253,4 +264,5 @@ _KINDS: Final[Mapping[str, Callable[[_Walk, JSON, Field, FieldPath], Iterator[Br
     "one": _text,
     "number": _number,
     "quantity": _quantity,
+    "amount": _amount,
 }

@@ -11,6 +11,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Check
+from webhook.facts.shapes.value_checks import validate_values
 from webhook.facts.subject import Subject
 from webhook.paths import get
 from webhook.problem import Problem
@@ -44,4 +45,5 @@ def _was_stored(mismatch: Mismatch, old: JSON) -> bool:
 CHECKS: Final = (
     Check(group="pod-template-shape", run=decode_pod_template, kinds=POD),
     Check(group="object-shape", run=decode_object),
+    Check(group="object-shape", run=validate_values, kinds=frozenset({("trainer.kubeflow.org", "TrainJob")})),
 )

@@ -41,7 +41,7 @@ def validate_name(job: TrainJob) -> Iterator[Problem]:
 def validate_runtime_ref(job: TrainJob) -> Iterator[Problem]:
     """Only two kinds are runtimes."""
     reference = job.spec.get("runtimeRef", {})
-    kind, group = reference.get("kind", "") or _RUNTIMES[0], reference.get("apiGroup", "") or _GROUP
+    kind, group = reference.get("kind", _RUNTIMES[0]), reference.get("apiGroup", _GROUP)
     if (kind not in _RUNTIMES or group != _GROUP) and not is_placeholder(kind + group):
         fix = "name a ClusterTrainingRuntime or a TrainingRuntime of trainer.kubeflow.org"
         yield problem("runtime-kind", "spec.runtimeRef", "must be a runtime of Trainer", fix, f"{kind}.{group}")
