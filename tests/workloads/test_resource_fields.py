@@ -37,6 +37,27 @@ def test_a_component_has_resources_in_any_of_its_fields() -> None:
     ]
 
 
+STEP = {"computeResources": LIMITS}
+STEPS = [
+    ("argoproj.io/v1alpha1", "Workflow", {"templates": [{}, {"script": {"resources": LIMITS}}]}, "spec.templates[1].script.resources"),
+    ("tekton.dev/v1", "Task", {"steps": [STEP]}, "spec.steps[0].computeResources"),
+    ("tekton.dev/v1", "PipelineRun", {"pipelineSpec": {"tasks": [{"taskSpec": {"steps": [STEP]}}]}}, "spec.pipelineSpec.tasks[0].taskSpec.steps[0].computeResources"),
+    ("serving.kserve.io/v1alpha1", "LLMInferenceService", {"worker": {"containers": [{"resources": LIMITS}]}}, "spec.worker.containers[0].resources"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "kind", "spec", "path"), STEPS, ids=[step[1] for step in STEPS])
+def test_containers_that_no_pod_template_holds_have_resources(version: str, kind: str, spec: JSON, path: str) -> None:
+    assert found({"apiVersion": version, "kind": kind, "spec": spec}) == [(path, LIMITS, "", "", 1)]
+
+
+def test_the_gpu_of_a_dynamo_service_is_dynamos_own() -> None:
+    """Its operator translates `resources.limits.gpu` itself, so nobody else may."""
+    service = {"resources": LIMITS, "extraPodSpec": {"mainContainer": {"resources": LIMITS}}}
+    obj = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment", "spec": {"services": {"a": service}}}
+    assert [each[0] for each in found(obj)] == ["spec.services.a.extraPodSpec.mainContainer.resources"]
+
+
 def test_a_device_with_a_quantity_is_a_limit() -> None:
     device = {"name": "gpu", "quantity": 2}
     obj = {**SPARK, "spec": {"driver": {"gpu": device}, "executor": {"instances": 3, "gpu": device}}}
