@@ -28,6 +28,7 @@ MAX_ANNOTATION = 10 * 1024
 """Characters of one audit annotation, all its values joined: what the API server leaves of one value
 (maxAuditAnnotationValueLength, k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.go)."""
 
+_BAD_REQUEST = 400
 _SUFFIX = 512  # room for the rule, whose name has up to 253 characters, and for "; and 1000000 more"
 _MORE = 32  # room for "and 1000000 more warnings"
 
@@ -36,7 +37,10 @@ _SURROGATES = dict.fromkeys(range(55296, 57344), "�")
 
 
 def enforce(decisions: Sequence[Decision], attributes: Attributes, *, api_server_text: bool = False) -> Verdict:
-    """The verdict of decisions, in their order; the first denial gives code and reason."""
+    """The verdict of decisions, in their order; the first denial gives code and reason.
+
+    In our own text all denials are told, so a value that nobody can read (400) gives the code whatever else is wrong.
+    """
     if not [each for each in decisions if each.action == "deny" or each.audit_annotations]:  # faster than any()
         return Verdict(allowed=True, decisions=tuple(decisions), patched_object=attributes.object)
     failed = [decision for decision in decisions if decision.action == "deny"]
@@ -45,7 +49,8 @@ def enforce(decisions: Sequence[Decision], attributes: Attributes, *, api_server
     status = None
     if denied:
         said = text.ended(native_text(denied[0], attributes), MAX_MESSAGE) if api_server_text else own_text(denied)
-        status = Status(code=denied[0].code, reason=denied[0].reason, message=said)
+        first = denied[0] if api_server_text else min(denied, key=lambda decision: decision.code != _BAD_REQUEST)
+        status = Status(code=first.code, reason=first.reason, message=said)
     texts = map(native_warning, warned) if api_server_text else _sentences(warned)
     return Verdict(
         allowed=not denied,
