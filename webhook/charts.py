@@ -22,11 +22,20 @@ class Template:
 
 
 def chart_of(file: Path) -> str:
-    """The chart whose template a file is: the folder that holds `Chart.yaml` and `templates`; "" for other files."""
+    """The chart whose template a file is, that around it for one of its `charts`; "" for other files."""
     for folder in file.parents:
-        if folder.name == "templates" and (folder.parent / "Chart.yaml").is_file():
-            return str(folder.parent)
+        if folder.name == "templates" and _is_chart(folder.parent):
+            return str(_outermost(folder.parent))
     return ""
+
+
+def _is_chart(folder: Path) -> bool:
+    return (folder / "Chart.yaml").is_file()
+
+
+def _outermost(chart: Path) -> Path:
+    outer = chart.parent.parent
+    return _outermost(outer) if chart.parent.name == "charts" and _is_chart(outer) else chart
 
 
 def has_actions(file: Path) -> bool:

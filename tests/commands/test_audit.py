@@ -110,6 +110,23 @@ def test_trees_of_charts_and_kustomizations_are_audited_without_noise(tree, caps
     )
 
 
+def test_a_chart_inside_another_is_rendered_with_that(tree, capsys):
+    inner = tree / "charts" / "web" / "charts" / "db"
+    (inner / "templates").mkdir(parents=True)
+    (inner / "Chart.yaml").write_text("apiVersion: v2\nname: db\n")
+    (inner / "templates" / "pod.yaml").write_text("{{ .Values.x }}\n")
+    assert audit(inner) == 0
+    assert f"`helm template {tree}/charts/web | claimgate audit -`" in capsys.readouterr().err
+
+
+def test_a_beta_review_is_read_and_noted(tmp_path, capsys):
+    review = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1beta1"}
+    request = {"operation": "CREATE", "object": yamlfile.load(POD)[0].value}
+    (tmp_path / "x.json").write_text(json.dumps({**review, "request": request}))
+    assert audit(tmp_path) == 1
+    assert capsys.readouterr().err.startswith(f"note: {tmp_path}/x.json:1: apiVersion `admission.k8s.io/v1beta1`")
+
+
 def test_verbose_names_what_is_only_counted(tree, capsys):
     assert audit(tree, "-v") == 1
     lines = capsys.readouterr().out.splitlines()

@@ -71,6 +71,8 @@ def _told(inputs: documents.Inputs, assembled: assembly.Assembly, problems: Sequ
     yield from (f"error: {problem}" for problem in problems)
     if template := charts.summary(inputs.templates):
         yield f"note: {template}"
+    notes = {note: each.place() for each in reversed(inputs.documents) if (note := fixtures.note(each.value))}
+    yield from (f"note: {place}: {note}" for note, place in notes.items())
     for each in inputs.documents:
         if mistake := kind_mistake(each.value, assembled.table):
             yield f"warning: {each.place(('kind',))}: kind: {mistake}"
