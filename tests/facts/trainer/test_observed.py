@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
-from tests.facts.trainer.observed import RUNS, normal, predicted, rows, said
+import pytest
+
+from tests.facts.trainer.observed import RUNS, cluster, normal, policies, predicted, rows, said, spoken
+from webhook.admission.decode import decode_review
+from webhook.admission.review import review
+from webhook.attributes import Phase
 
 ROWS = rows("observed")
 NAMED_LATER = {"t1406"}
@@ -28,6 +34,14 @@ def test_what_is_said_fits_what_became_of_it() -> None:
     told = Counter((row["observed"]["stage"] in RUNS, said(row["trainjob"])) for row in ROWS)
     assert told[True, "deny"] <= FALSE_DENIALS
     assert told[False, "none"] <= SILENT
+
+
+@pytest.mark.parametrize("row", rows("updates"), ids=lambda row: row["case"])
+def test_an_update_is_told_what_becomes_of_it(row: dict[str, Any]) -> None:
+    """Refused, or taken and then refused by JobSet for ever, or taken."""
+    seen = row["observed"]
+    verdict = review(decode_review(row["review"]), policies(), cluster(), phase=Phase.VALIDATE)
+    assert spoken(verdict) == ("deny" if not seen["allowed"] else "warn" if seen["jobsetRefused"] else "none")
 
 
 FALSE_DENIALS = 3

@@ -16,8 +16,11 @@ from webhook.facts.check import Group
 from webhook.facts.pods.containers import items, whole
 from webhook.facts.subject import Subject
 from webhook.facts.trainer import overlays
+from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.trainer.nodes import POD
 from webhook.facts.trainer.overlays import Overlay
 from webhook.facts.trainer.releases import FIXED_GRACE, PATCHES
+from webhook.facts.trainer.train_job import TrainJob, train_job
 from webhook.facts.view import NAMESPACES
 from webhook.paths import get
 from webhook.problem import Problem
@@ -25,9 +28,17 @@ from webhook.releases import shown
 
 problem: Final = Group("train-job-changes").problem
 JOB_SET: Final = GroupVersionKind("jobset.x-k8s.io", "v1alpha2", "JobSet")
-LOOKUPS: Final = (reading(JOB_SET, *(f"status.replicatedJobsStatus.{each}" for each in ("name", "active"))), NAMESPACES)
+LOOKUPS: Final = (
+    reading(JOB_SET, *(f"status.replicatedJobsStatus.{each}" for each in ("name", "active"))),
+    *RUNTIMES,
+    NAMESPACES,
+)
 _REFERENCE: Final = {"name": "", "kind": "ClusterTrainingRuntime", "apiGroup": "trainer.kubeflow.org"}
 _MANAGER: Final = "trainer.kubeflow.org/trainjob-controller"
+_MUTABLE: Final = ("nodeSelector", "tolerations", "schedulingGates")
+"""Fields of a PodSpec that JobSet lets change while it is suspended, besides labels and annotations."""
+_MAKING: Final = ("runtimePatches", "trainer", "initializer")
+"""Fields of a TrainJob of which its JobSet is made."""
 _OF_PODS: Final = (
     *("serviceAccountName", "volumes", "initContainers", "containers", "imagePullSecrets", "securityContext"),
     *("terminationGracePeriodSeconds", "resourceClaims"),
@@ -122,22 +133,58 @@ def _validate_active_pods(subject: Subject, path: str) -> Iterator[Problem]:
 
 
 def validate_job_set_update(subject: Subject) -> Iterator[Problem]:
-    """Changes that Trainer takes and JobSet refuses once the job exists (kubernetes-sigs/jobset#624)."""
-    (now, before), name = specs(subject), "runtimePatches"
-    if now.get(name, []) != before.get(name, []) and _fixed_in_job_set(now) != _fixed_in_job_set(before):
-        message = "changes affinity or claims of a pod template, which JobSet refuses on a job that exists"
-        fix = "create a new TrainJob, or use nodeSelector, tolerations or schedulingGates"
-        yield problem("job-set-immutable", f"spec.{name}", message, fix)
+    """Changes that Trainer takes and JobSet refuses once the job exists (kubernetes-sigs/jobset#624).
+
+    Trainer updates a JobSet that is suspended, or whose TrainJob is.
+    """
+    now, before = specs(subject)
+    if True not in (now.get("suspend"), before.get("suspend")) or _is_refused(subject):
+        return
+    changed = [name for name in _MAKING if now.get(name) != before.get(name)]
+    if changed and _fixed_in_job_set(subject.once(train_job), now) != _fixed_in_job_set(_before(subject), before):
+        message = "changes more of the pods than JobSet lets change in a job that exists, which it always refuses"
+        fix = "create a new TrainJob, or use nodeSelector, tolerations, schedulingGates, labels or annotations of pods"
+        yield problem("job-set-immutable", f"spec.{changed[0]}", message, fix)
 
 
-def _fixed_in_job_set(spec: Mapping[str, JSON]) -> list[list[tuple[JSON, JSON]]]:
-    """Affinity and claims by patch and job; what else JobSet does not let change, the CRD does not either."""
-    patches = [
-        [
-            (overlay.pod.get("affinity"), overlay.pod.get("resourceClaims"))
-            for overlay in layer.overlays
-            if overlay.pod.get("affinity") is not None or overlay.pod.get("resourceClaims") is not None
-        ]
-        for layer in overlays.layers({"spec": spec}, PATCHES)
-    ]
-    return [patch for patch in patches if patch]
+def _is_refused(subject: Subject) -> bool:
+    """Whether the API server refuses the change by itself."""
+    found = (*validate_immutable_fields(subject), *validate_immutable_patches(subject))
+    return bool(found)
+
+
+def _before(subject: Subject) -> TrainJob:
+    """The TrainJob as it was."""
+    return train_job(
+        Subject(
+            object=subject.old_object,
+            old_object=None,
+            attributes=subject.attributes,
+            cluster=subject.cluster,
+            table=subject.table,
+            assumptions=subject.assumptions,
+            registry=subject.registry,
+        )
+    )
+
+
+def _fixed_in_job_set(job: TrainJob, spec: Mapping[str, JSON]) -> list[JSON]:
+    """What JobSet does not let change: its jobs but for some fields of pods; without the runtime what patches say."""
+    if job.runtime.is_found:
+        return [_fixed(each) for each in job.jobs]
+    layers = overlays.layers({"spec": spec}, PATCHES)
+    pods = [{**overlay.pod, "name": overlay.name} for layer in layers for overlay in layer.overlays]
+    return [each for each in map(_of_pod, pods) if len(each) > 1]
+
+
+def _fixed(job: JSON) -> JSON:
+    template = get(job, POD[:-1], {})
+    others = {
+        name: held for name, held in template.get("metadata", {}).items() if name not in ("labels", "annotations")
+    }
+    spec = {**job["template"]["spec"], "template": [others, _of_pod(template.get("spec", {}))]}
+    return {**job, "template": {**job["template"], "spec": spec}}
+
+
+def _of_pod(pod: Mapping[str, JSON]) -> JSON:
+    return {name: held for name, held in pod.items() if name not in _MUTABLE}
