@@ -11,8 +11,10 @@ from webhook.server.inline_budget import (
     FAIR_S,
     LEAST_S,
     MOST_S,
+    ORDINARY_S,
     TENANT_SHARE,
     WARMING_S,
+    WORKER_S,
     InlineBudget,
     InlineDeadline,
 )
@@ -53,6 +55,37 @@ def test_ordinary_reviews_cost_nothing():
     for _ in range(10_000):
         budget.took(MINE, LEAST_S, now)
     assert budget.allowance(MINE, now) == MOST_S
+
+
+def test_ordinary_reviews_of_a_slow_processor_get_more():
+    budget, now = InlineBudget(), time.monotonic()
+    for _ in range(6):
+        budget.took(MINE, MOST_S, now)
+    for _ in range(64):
+        budget.answered(4 * ORDINARY_S)
+    assert budget.allowance(MINE, now) == pytest.approx(4 * LEAST_S)
+    assert budget.allowance(YOURS, now) == MOST_S  # which nobody gets more than
+    for _ in range(64):
+        budget.answered(ORDINARY_S / 10)
+    assert budget.allowance(MINE, now) == LEAST_S
+
+
+def test_slow_reviews_of_a_tenant_are_not_ordinary():
+    """Three of four in a row; the others say what the processor needs."""
+    budget = InlineBudget()
+    for number in range(256):
+        budget.answered(MOST_S if number % 4 else ORDINARY_S)
+    assert budget.slowness == 1
+
+
+def test_a_worker_is_charged_on_a_slow_processor_too():
+    budget, now = InlineBudget(), time.monotonic()
+    budget.slowness = 5.0
+    budget.charge(MINE, WORKER_S, now)
+    assert budget.allowance(MINE, now + 0.001) == MOST_S
+    for _ in range(30):
+        budget.charge(MINE, WORKER_S, now)
+    assert budget.pause(MINE, now) > 0
 
 
 def test_tenants_that_are_many_are_forgotten():

@@ -2,8 +2,9 @@
 
 While it works on one, everybody else waits. So a single slow review may take MOST_S; but the slow reviews of one tenant
 together may take only TENANT_SHARE of the loop's time, and those of all tenants SHARE. A tenant that took its share
-gets LEAST_S for each review, which is ten times what an ordinary one needs; others still get FAIR_S, because nobody
-pays for what another one sent. The budget of a server that nobody attacks is always full.
+gets LEAST_S for each review, which is several times what an ordinary one needs; others still get FAIR_S, because nobody
+pays for what another one sent. The budget of a server that nobody attacks is always full. On a slow processor ordinary
+reviews take longer, and get as much more.
 
 A tenant is a user in a namespace: the same controller creates the pods of everybody.
 
@@ -14,7 +15,7 @@ a worker would get its turn later still. Knows the clocks, nothing of reviews.
 from __future__ import annotations
 
 import resource
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from time import monotonic, thread_time
 from typing import Final, TypeAlias
 
@@ -30,6 +31,14 @@ notice it, and a probe or another caller waits no longer than for a slow network
 FAIR_S: Final = 0.008
 """An ordinary review is done in a tenth of it, also right after a fork, when each page that it touches is copied."""
 LEAST_S: Final = 0.003
+ORDINARY_S: Final = 0.000_6
+"""What an ordinary review takes where LEAST_S and FAIR_S are as they stand; on a slower processor they grow …"""
+_SLOWEST: Final = MOST_S / LEAST_S
+"""… up to so many times. An attacker cannot make them grow while others are answered."""
+_REMEMBERED: Final = 64
+"""Reviews whose quickest eighth says what is ordinary."""
+_EVERY: Final = 16
+"""Reviews after which that is looked at again."""
 TENANT_SHARE: Final = 0.1
 SHARE: Final = 0.3
 WORKER_S: Final = 0.005
@@ -73,12 +82,16 @@ class InlineBudget:
 
     Attributes:
         is_warming: the server has just started, and the first review of a policy also makes its functions.
+        slowness: how many times as long as ORDINARY_S ordinary reviews take here, at least 1.
     """
 
-    __slots__ = ("_all", "_tenants", "is_warming")
+    __slots__ = ("_all", "_latest", "_noted", "_tenants", "is_warming", "slowness")
 
     def __init__(self) -> None:
         self.is_warming = False
+        self.slowness = 1.0
+        self._latest: deque[float] = deque(maxlen=_REMEMBERED)
+        self._noted = 0
         self._all = _Credit(SHARE, _SAVED_FOR_ALL_S, monotonic())
         self._tenants: OrderedDict[Tenant, _Credit] = OrderedDict()
 
@@ -88,7 +101,7 @@ class InlineBudget:
             return WARMING_S
         credit = self._tenants.get(tenant)
         own = _SAVED_S if credit is None else credit.left(now)
-        least = LEAST_S if own < MOST_S else FAIR_S
+        least = min(MOST_S, (LEAST_S if own < MOST_S else FAIR_S) * self.slowness)
         return max(least, min(MOST_S, own, self._all.left(now)))
 
     def pause(self, tenant: Tenant, now: float) -> float:
@@ -96,9 +109,22 @@ class InlineBudget:
         credit = self._tenants.get(tenant)
         return 0.0 if credit is None else max(0.0, -credit.left(now)) / TENANT_SHARE
 
+    def answered(self, seconds: float) -> None:
+        """Note what a review took that was done in its budget."""
+        self._latest.append(seconds)
+        self._noted += 1
+        if self._noted % _EVERY == 0 and not self.is_warming:
+            ordinary = sorted(self._latest)[len(self._latest) // 8]
+            self.slowness = min(_SLOWEST, max(1.0, ordinary / ORDINARY_S))
+
     def took(self, tenant: Tenant, seconds: float, now: float) -> None:
-        """Charge a review or the start of a worker, unless it was an ordinary review."""
-        if seconds <= LEAST_S or self.is_warming:
+        """Charge a review, unless it was an ordinary one."""
+        if seconds > min(MOST_S, LEAST_S * self.slowness):
+            self.charge(tenant, seconds, now)
+
+    def charge(self, tenant: Tenant, seconds: float, now: float) -> None:
+        """Charge a review, or the start of a worker."""
+        if self.is_warming:
             return
         credit = self._tenants.setdefault(tenant, _Credit(TENANT_SHARE, _SAVED_S, now))
         self._tenants.move_to_end(tenant)
@@ -121,6 +147,11 @@ class LoopTime:
     def __init__(self, *, copies: bool) -> None:
         self._faults = _page_faults() if copies else None
         self._begun = thread_time()
+
+    @property
+    def grace(self) -> float:
+        """Seconds that the copies may take besides."""
+        return 0.0 if self._faults is None else _COPIES_S
 
     def seconds(self) -> float:
         """What was spent so far."""

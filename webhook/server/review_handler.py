@@ -21,7 +21,7 @@ from webhook.decisions import Status, Verdict
 from webhook.errors import BudgetExceeded, CallError, InlineBudgetSpent
 from webhook.logs import Level, Log
 from webhook.server.counters import Counters
-from webhook.server.inline_budget import LEAST_S, WORKER_S, InlineBudget, InlineDeadline, LoopTime, Tenant
+from webhook.server.inline_budget import WORKER_S, InlineBudget, InlineDeadline, LoopTime, Tenant
 from webhook.server.reply import Reply, unpack
 from webhook.server.review_log import WorkerFault, fault, line
 from webhook.server.worker_lane import OutOfTime, Size, WorkerDied, WorkerLane
@@ -102,15 +102,17 @@ class ReviewHandler:
     ) -> bytes | None:
         """The answer, or None when it would take too long here."""
         tenant = _tenant(attributes)
-        until = InlineDeadline(started, self.budget.allowance(tenant, started), _soft(started, deadline))
+        allowance = self.budget.allowance(tenant, started) + spent.grace
+        until = InlineDeadline(started, allowance, _soft(started, deadline))
         try:
             reply = self._reply(attributes, phase, until, self._counters)
         except InlineBudgetSpent:
             self._counters.lanes["inline_overrun",] += 1
             return None
         finally:
-            if monotonic() - started > LEAST_S:
-                self.budget.took(tenant, spent.seconds(), started)
+            seconds = spent.seconds()
+            self.budget.took(tenant, seconds, started)
+        self.budget.answered(seconds)
         self._counters.lanes["inline",] += 1
         self._note("info", "review", reply.fields)
         return reply.body
@@ -156,7 +158,7 @@ class ReviewHandler:
         """Wait while a tenant's earlier reviews cost the loop more than its share; then charge for a worker."""
         while (now := monotonic()) < deadline and (pause := self.budget.pause(tenant, now)) > 0:  # noqa: ASYNC110
             await asyncio.sleep(min(pause, deadline - now))
-        self.budget.took(tenant, WORKER_S, monotonic())
+        self.budget.charge(tenant, WORKER_S, monotonic())
 
     def _in_child(self, asked: bytes | Attributes, phase: Phase, end: float) -> bytes:
         """What a child does; its counts travel with the answer, and it logs nothing."""
