@@ -368,14 +368,14 @@ TEMPLATE = {
 }
 
 
-def test_the_nodes_claims_are_those_of_its_container_and_those_of_nobody() -> None:
+def test_the_nodes_claims_are_those_of_its_container() -> None:
     claims = [{"name": name, "resourceClaimTemplateName": "t"} for name in ("mine", "others", "nobodys")]
     side = {"name": "side", "resources": {"claims": [{"name": "others"}]}}
     base = runtime(
         replicated("node", node({"claims": [{"name": "mine"}]}), side, step="trainer", resourceClaims=claims)
     )
     fact = of(job(), base, TEMPLATE)
-    assert [(c.name, c.devices, c.found) for c in fact.claims] == [("mine", 4, True), ("nobodys", 4, True)]
+    assert [(c.name, c.devices, c.found) for c in fact.claims] == [("mine", 4, True)]
     assert fact.job.missing == ()
 
 

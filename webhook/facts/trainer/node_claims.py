@@ -39,9 +39,9 @@ class NodeClaim:
 def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
     """The claims, to be asked for with `Subject.once`.
 
-    Those that the container `node` refers to, those that it would but for resourcesPerNode, those that no container
-    refers to, and those of patches that the release drops. What the claims are missing is not said here: `found` and
-    `devices` tell.
+    Those that the container `node` refers to, and those that it would but for resourcesPerNode; where there are none,
+    those that no container refers to, and those of patches that the release drops. What the claims are missing is not
+    said here: `found` and `devices` tell.
     """
     job = subject.once(train_job)
     if not job.object:
@@ -53,8 +53,9 @@ def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
     node = next((each for each in containers(podset.template) if each.name == "node" and not each.init), None)
     wanted = {*job.merged.lost_claims, *(name_of(entry) for entry in (node.claims() if node else ()))}
     found = dra({}, (podset, extra), subject.view())["claims"]
-    unused = [each for each in found if each["name"] in wanted or not each["users"]]
-    return tuple(_claim(each, dropped=each["name"] in {*map(name_of, dropped)}) for each in unused)
+    used = [each for each in found if each["name"] in wanted]
+    meant = used or [each for each in found if not each["users"]]
+    return tuple(_claim(each, dropped=each["name"] in {*map(name_of, dropped)}) for each in meant)
 
 
 def _claims(claims: Sequence[JSON], at: str) -> PodSet:
