@@ -65,7 +65,8 @@ def pod(template: str, *, bare: bool, named: bool, drops_nulls: bool) -> str:
         drops_nulls: the cluster's version can leave out the fields of the PodSpec that are null.
 
     """
-    spec = f"dyn({template if bare else _map(template, 'spec')}{_WITHOUT_NULLS if drops_nulls else ''})"
+    held = f"dyn({template})" if bare else _map(template, "spec")  # the type of a template with a default may be null
+    spec = f"dyn({held}{_WITHOUT_NULLS if drops_nulls else ''})"
     metadata = "{}" if bare else _map(template, "metadata")
     if named:
         metadata = f"[dyn({metadata})].map(m, {_NAMED})[0]"
