@@ -190,6 +190,12 @@ def test_an_integer_outside_int64_is_a_double_as_the_api_server_has_it(number: i
     assert type(found["spec"]["n"]) is type(found["spec"]["list"][0]["n"]) is type(read)
 
 
+def test_a_long_number_is_seen_wherever_it_stands_in_a_large_body() -> None:
+    for fill in range((1 << 16) - 400, 1 << 16):
+        found = decode(body(review(object={"text": "x" * fill, "n": 2**63}))).object
+        assert type(found["n"]) is float, fill
+
+
 def test_a_number_that_no_double_holds_is_refused() -> None:
     with pytest.raises(CallError, match="a number that no double can"):
         decode(body(review(object={"n": 10**400})))

@@ -41,7 +41,7 @@ def decode(body: bytes) -> Attributes:
         raise _refuse(wire.explain(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _refuse(f"the body is not JSON: {_lower(error)}; {_EXPECTED}") from None
-    if review.request is not None and _LONG_NUMBER in body.translate(_DIGITS):
+    if review.request is not None and _has_long_number(body):
         try:
             _narrow(review.request)
         except OverflowError:
@@ -53,6 +53,13 @@ _DIGITS: Final = bytes(ord("0") if byte in b"0123456789" else ord(" ") for byte 
 _LONG_NUMBER: Final = b"0" * 19
 """The digits that an integer outside int64 has at least."""
 _INT64: Final = range(-(2**63), 2**63)
+
+
+def _has_long_number(body: bytes) -> bool:
+    """Whether there is a number of so many digits; looked for block by block, without a copy of a large body."""
+    overlap = len(_LONG_NUMBER) - 1
+    blocks = (body[max(0, start - overlap) : start + _BLOCK] for start in range(0, len(body), _BLOCK))
+    return any(_LONG_NUMBER in block.translate(_DIGITS) for block in blocks)
 
 
 def _narrow(request: wire.Request) -> None:

@@ -3,7 +3,7 @@
 Knows slots, tenants and deadlines; forked.py knows processes, review_handler.py what is done in one. Tenants take
 turns, and nobody takes the last free slot who has one already: one tenant's heavy objects do not keep another's from a
 worker. When all slots are taken, a spare one is left for a small review of a tenant whose workers were all quick: it
-does not wait seconds for those of others.
+does not wait seconds for those of others. Quick is who takes little of a processor, however busy the node is.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from webhook.settings.serving import DEFAULTS
 _REAP_S: Final = 0.05
 _REAP_TRIES: Final = 100
 _QUICK_S: Final = 0.1
+"""Seconds of a processor. Clocks on the wall would call a victim slow because an attacker has both processors."""
+_SLOW: Final = float("inf")
+"""What a child took that did not say it."""
 _RECENT_S: Final = 1.0
 _REMEMBERED_S: Final = 30.0
 _TENANTS: Final = 4096
@@ -106,7 +109,7 @@ class WorkerLane:
         """
         async with self._slot(tenant, deadline, size):
             for _ in range(_TRIES):
-                answer = await self._attempt(work, deadline)
+                answer = await self._attempt(work, tenant, deadline)
                 if answer is not None:
                     return answer
         raise WorkerDied("its worker process ended early")
@@ -119,12 +122,9 @@ class WorkerLane:
             self._start(tenant, size)
         else:
             await self._wait(tenant, deadline, size)
-        started = monotonic()
         try:
             yield
         finally:
-            if monotonic() - started > _QUICK_S:
-                self._was_slow(tenant)
             self._release(tenant, size)
 
     def _start(self, tenant: Tenant, size: Size) -> None:
@@ -199,7 +199,7 @@ class WorkerLane:
 
     # ---- children
 
-    async def _attempt(self, work: Callable[[], bytes], deadline: float) -> bytes | None:
+    async def _attempt(self, work: Callable[[], bytes], tenant: Tenant, deadline: float) -> bytes | None:
         """One child's answer, or None when it ended without.
 
         Raises:
@@ -214,13 +214,16 @@ class WorkerLane:
         except OSError as error:
             self._counters.workers["not_started",] += 1
             raise WorkerDied(f"no worker process could be started: {error.strerror}") from None
+        seconds = _SLOW
         try:
             async with asyncio.timeout(deadline - monotonic()):
-                answer = await _answer(child)
+                answer, seconds = await _answer(child)
         except TimeoutError:
             self._counters.workers["killed",] += 1
             raise OutOfTime from None
         finally:
+            if seconds > _QUICK_S:
+                self._was_slow(tenant)
             child.channel.close()
             child.kill()
             _reap(child, _REAP_TRIES)
@@ -228,11 +231,13 @@ class WorkerLane:
         return answer
 
 
-async def _answer(child: Child) -> bytes | None:
-    head = await _exactly(child, forked.LENGTH.size)
+async def _answer(child: Child) -> tuple[bytes | None, float]:
+    """What a child answered, None when it ended without, and the seconds of a processor that it took."""
+    head = await _exactly(child, forked.HEAD.size)
     if head is None:
-        return None
-    return await _exactly(child, forked.LENGTH.unpack(head)[0])
+        return None, _SLOW
+    length, seconds = forked.HEAD.unpack(head)
+    return await _exactly(child, length), seconds
 
 
 async def _exactly(child: Child, count: int) -> bytes | None:

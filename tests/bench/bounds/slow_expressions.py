@@ -33,7 +33,9 @@ class OwnPolicy:
 
 
 def words(n: int, word: str = "word-{i}") -> JSON:
-    return pod({"containers": [container("main", args=[word.format(i=i) for i in range(n)])]})
+    return pod(
+        {"containers": [container("main", args=[word.format(i=i, high=i >> 16, low=i & 0xFFFF) for i in range(n)])]}
+    )
 
 
 def _text(letters: str) -> Maker:
@@ -107,7 +109,9 @@ OWN = (
         f"!{WORDS}.all(a, semver(a).isGreaterThan(semver('0.0.0')) || a == '1.0.0')",
         _numbered("1.{i}.0-rc.{i}"),
     ),
-    OwnPolicy("addresses", f"!{WORDS}.all(a, isIP(a) && cidr('fd00::/8').containsIP(a))", _numbered("fd00::{i:x}")),
+    OwnPolicy(
+        "addresses", f"!{WORDS}.all(a, isIP(a) && cidr('fd00::/8').containsIP(a))", _numbered("fd00::{high:x}:{low:x}")
+    ),
     OwnPolicy("sets.contains", f"!{WORDS}.all(a, sets.contains({WORDS}, {WORDS}))", words),
     OwnPolicy("sets.intersects", f"sets.intersects({WORDS}, {WORDS}.map(a, a + '-'))", words),
     OwnPolicy(
