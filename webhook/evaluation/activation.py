@@ -13,7 +13,6 @@ from typing import Any
 from webhook.attributes import JSON
 from webhook.evaluation import problem_values
 from webhook.evaluation.cost_budget import CostBudget, Variables
-from webhook.evaluation.match_conditions import ConditionAnswers
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.policy.compiled import Policy
@@ -61,51 +60,22 @@ def activation(policy: Policy, target: Target, param: JSON, context: RequestCont
     return seen
 
 
-def for_conditions(policy: Policy, target: Target, param: JSON, context: RequestContext) -> ConditionAnswers:
+def for_conditions(policy: Policy, target: Target, param: JSON, context: RequestContext) -> Activation:
     """What matchConditions see: no namespaceObject, and the resource as requested (matchconditions/matcher.go).
 
     Raises:
         LookupFailed: of facts, when they are read.
 
     """
-    _, shared = context.asked.get(id(target)) or _ask(target, context)
-    gate = policy.gate()
-    if gate.is_shared:
-        return shared
-    if gate.is_of_facts:
-        return _of_facts(policy, target, param, context, shared)
-    seen = _names(policy, gate.needs, target, param, context)
-    seen["request"] = shared.seen["request"]
-    return ConditionAnswers(seen, shared.answers)
-
-
-def _of_facts(
-    policy: Policy, target: Target, param: JSON, context: RequestContext, shared: ConditionAnswers
-) -> ConditionAnswers:
-    """What conditions see that read facts, the same for all policies whose params assume the same."""
-    subject = context.subject(target.object, target.attributes, param, target.podset)
-    key = id(target), id(subject), policy.facts
-    known = context.asked.get(key)
-    if known is None:
-        seen = _names(policy, policy.facts, target, param, context)
-        seen["request"] = shared.seen["request"]
-        known = context.asked[key] = subject, ConditionAnswers(seen, has_facts=True)
-    answers: ConditionAnswers = known[1]
-    return answers
-
-
-def _ask(target: Target, context: RequestContext) -> tuple[Target, ConditionAnswers]:
-    """What the conditions of all policies see of an object; kept with it, so that no other gets its `id`."""
+    seen = _names(policy, policy.gate().needs, target, param, context)
     asked, match = context.attributes.request_resource, target.match
-    seen = _of(target)
     seen["request"] = context.request(match if asked == match.resource else Match(asked, match.kind))
-    made = context.asked[id(target)] = target, ConditionAnswers(seen)
-    return made
+    return seen
 
 
 def _names(policy: Policy, needs: Collection[str], target: Target, param: JSON, context: RequestContext) -> Activation:
     """What both kinds of expressions see alike."""
-    seen = _of(target)
+    seen = Activation({"object": target.object, "oldObject": target.old_object, "namespaceObject": None})
     if policy.param_kind is not None:
         seen["params"] = param
     if "authorizer" in needs or REQUEST_RESOURCE in needs:
@@ -115,10 +85,6 @@ def _names(policy: Policy, needs: Collection[str], target: Target, param: JSON, 
         if policy.checks and PROBLEMS in needs:
             seen.facts[PROBLEMS] = partial(problem_values.shown, policy, target, param, context)
     return seen
-
-
-def _of(target: Target) -> Activation:
-    return Activation({"object": target.object, "oldObject": target.old_object, "namespaceObject": None})
 
 
 def _value(name: str, target: Target, param: JSON, context: RequestContext) -> JSON:

@@ -21,12 +21,12 @@ from webhook.deadline import Deadline
 from webhook.decisions import Decision, ValidationAction
 from webhook.errors import BindingError, BudgetExceeded, EvaluationError, LookupFailed, PatchError
 from webhook.evaluation import mutations, params
-from webhook.evaluation.activation import activation, for_conditions
+from webhook.evaluation.activation import activation
 from webhook.evaluation.cost_budget import CostBudget
 from webhook.evaluation.decision_list import DecisionList
 from webhook.evaluation.expansion import bound, targets
 from webhook.evaluation.inner_objects import POD
-from webhook.evaluation.match_conditions import hold
+from webhook.evaluation.match_conditions import is_asked
 from webhook.evaluation.object_decoding import Undecodable
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.rewriting import Rewriting, put_back, refresh
@@ -185,11 +185,8 @@ class _Run:
 
     def _holds(self, invocation: _Invocation, target: Target, context: RequestContext) -> bool:
         policy = invocation.policy
-        if not policy.conditions:
-            return True
         try:
-            asked = for_conditions(policy, target, invocation.param, context)
-            return hold(policy.conditions, asked, is_fail=policy.is_fail, deadline=context.deadline)
+            return is_asked(policy, target, invocation.param, context)
         except (EvaluationError, BindingError, LookupFailed) as error:
             self._fail(policy, invocation.binding, str(error), "Invalid", target=target, param=invocation.key[2])
             if context.deadline.is_over:

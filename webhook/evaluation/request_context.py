@@ -79,8 +79,8 @@ class RequestContext:
     and by which criteria they were matched (by `id`: policies outlive a request); `inputs` are the targets whose
     objects are not as they were written, by `id` of the object. `undecoded` are targets that no policy was asked about
     because they are not of their type, each with the first policy that was not, `judged` those that a policy about
-    types was asked about. `asked` is for activation.py, which keeps there what conditions have said, `held`
-    for validating.py, whether all of a policy's hold, `params` for params.py.
+    types was asked about. `held` is for match_conditions.py, whether all conditions of a policy hold, with
+    the object asked about, `params` for params.py.
     """
 
     attributes: Attributes
@@ -100,8 +100,7 @@ class RequestContext:
     judged: set[int] = field(default_factory=set)
     undecoded: dict[int, Any] = field(default_factory=dict)
     matched: dict[tuple[int | str, ...], Any] = field(default_factory=dict)
-    asked: dict[int | tuple[int, int, tuple[str, ...]], Any] = field(default_factory=dict)
-    held: dict[tuple[int, bool, tuple[str, ...]], bool] = field(default_factory=dict)
+    held: dict[tuple[int, bool, tuple[str, ...]], tuple[object, bool]] = field(default_factory=dict)
     params: dict[tuple[int, int], Sequence[JSON]] = field(default_factory=dict)
     _sent_request: JSON = None
     _namespace: list[JSON] = field(default_factory=list)

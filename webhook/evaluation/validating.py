@@ -22,11 +22,11 @@ from webhook.decisions import Decision, ValidationAction, rank
 from webhook.errors import BindingError, BudgetExceeded, EvaluationError, LookupFailed
 from webhook.evaluation import audit_annotations as auditannotations
 from webhook.evaluation import params
-from webhook.evaluation.activation import activation, for_conditions
+from webhook.evaluation.activation import activation
 from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
 from webhook.evaluation.decision_list import DecisionList
 from webhook.evaluation.expansion import bound, targets
-from webhook.evaluation.match_conditions import hold
+from webhook.evaluation.match_conditions import is_asked
 from webhook.evaluation.messages import MAX_BYTES, listed_problems, message
 from webhook.evaluation.not_evaluated import missing, unchecked
 from webhook.evaluation.problem_values import has_none
@@ -116,31 +116,13 @@ def _invoke(
         return [unconverted(policy, binding, target)]
     started = perf_counter()
     try:
-        if policy.gate().conditions and not _is_asked(policy, target, param, context):
+        if not is_asked(policy, target, param, context):
             return ()
         if policy.checks and policy.body().admits_without_problems() and has_none(policy, target, param, context):
             return _admits(binding, param, target)
         return _Invocation(policy, binding, param, target, context, started=started).decisions()
     except (EvaluationError, BindingError, LookupFailed) as error:
         return [_Invocation(policy, binding, param, target, context, started=started).failure(str(error))]
-
-
-def _is_asked(policy: Policy, target: Target, param: JSON, context: RequestContext) -> bool:
-    """Whether the conditions of a policy hold; asked once for all policies with the same ones about object and request.
-
-    Raises:
-        EvaluationError: they could not be evaluated.
-
-    """
-    gate = policy.gate()
-    key = (id(target), policy.is_fail, gate.sources) if gate.is_shared else None
-    known = context.held.get(key) if key else None
-    if known is None:
-        asked = for_conditions(policy, target, param, context)
-        known = hold(gate.conditions, asked, is_fail=policy.is_fail, deadline=context.deadline)
-        if key:
-            context.held[key] = known
-    return known
 
 
 def _admits(binding: Binding, param: JSON, target: Target) -> Sequence[Decision]:

@@ -140,8 +140,7 @@ def _gate(manifest: PolicyManifest, walk: Walk, *, is_about_specs: bool) -> Matc
         conditions=conditions,
         sources=tuple(each.expression.source for each in conditions),
         needs=walk.needs,
-        is_shared=all(each.is_shared for each in conditions),
-        is_of_facts=all(each.is_shared or each.is_of_facts for each in conditions),
+        is_shared=all(map(_is_shared, conditions)),
     )
 
 
@@ -192,10 +191,13 @@ def _conditions(walk: Walk, manifest: PolicyManifest) -> tuple[Condition, ...]:
 
 def _condition(walk: Walk, name: str, source: str, where: FieldPath) -> Condition:
     expression = walk.trimmed(where, source, walk.place(variables=False), (BOOL,))
-    names = expression.program.names if expression.program is not None else None
-    is_shared = names is not None and names <= SHARED
-    is_of_facts = names is not None and names <= SHARED.union(fact.name for fact in walk.facts)
-    return Condition(name, expression, is_shared, is_of_facts and not is_shared)
+    return Condition(name, expression)
+
+
+def _is_shared(condition: Condition) -> bool:
+    """Whether it sees only what is the same for every policy."""
+    program = condition.expression.program
+    return program is not None and program.names <= SHARED
 
 
 def _variables(walk: Walk, manifest: PolicyManifest) -> None:

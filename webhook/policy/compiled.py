@@ -35,16 +35,10 @@ class Expression:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Condition:
-    """One matchCondition.
-
-    `is_shared`: it reads nothing but object and request, so all policies get the same answer. `is_of_facts`: it reads
-    facts besides, so all get the same answer whose params assume the same of the cluster.
-    """
+    """One matchCondition."""
 
     name: str
     expression: Expression
-    is_shared: bool = False
-    is_of_facts: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,13 +101,16 @@ class Binding:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class MatchConditions:
-    """The matchConditions of a policy, and the names that they read. `is_shared`, `is_of_facts`: every condition is."""
+    """The matchConditions of a policy, and the names that they read.
+
+    `is_shared`: they read nothing but object and request, so that all policies
+    with these `sources` get the same answer.
+    """
 
     conditions: tuple[Condition, ...] = ()
     sources: tuple[str, ...] = ()
     needs: frozenset[str] = frozenset()
     is_shared: bool = False
-    is_of_facts: bool = False
 
 
 T = TypeVar("T")
