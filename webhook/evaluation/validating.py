@@ -91,7 +91,7 @@ def _binding(
     """Add what a policy says under one binding; once the time is up, that it could not say more."""
     deadline = context.deadline
     try:
-        targeted = matched if binding.criteria is None else bound(binding.criteria, matched, context)
+        targeted = bound(binding.criteria, matched, context)
         if not targeted:
             return
         for param in params.collect(policy, binding, context):
