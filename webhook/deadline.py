@@ -87,7 +87,7 @@ class Deadline:
     def each(self, items: Collection[Item]) -> Iterable[Item]:
         """The items of a collection, all charged: as they are when they are few, otherwise paced."""
         if len(items) > STEP:
-            return self.paced(items)
+            return self._paced(items)
         self.spend(len(items))
         return items
 
@@ -112,10 +112,7 @@ class Deadline:
 
     def paced(self, items: Iterable[Item]) -> Iterable[Item]:
         """The items, with the clock read at least every STEP of them; a short collection is charged at once."""
-        if type(items) in _COLLECTIONS and len(items) <= STEP:  # type: ignore[arg-type]
-            self.spend(len(items))  # type: ignore[arg-type]
-            return items
-        return self._paced(items)
+        return self.each(items) if isinstance(items, _COLLECTIONS) else self._paced(items)
 
     def _paced(self, items: Iterable[Item]) -> Iterator[Item]:
         source = iter(items)
