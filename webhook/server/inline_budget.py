@@ -95,13 +95,18 @@ class InlineBudget:
         self._all = _Credit(SHARE, _SAVED_FOR_ALL_S, monotonic())
         self._tenants: OrderedDict[Tenant, _Credit] = OrderedDict()
 
+    @property
+    def least_s(self) -> float:
+        """Seconds that a review may take whatever its tenant took before."""
+        return min(MOST_S, LEAST_S * self.slowness)
+
     def allowance(self, tenant: Tenant, now: float) -> float:
         """Seconds that the next review of a tenant may take, at a moment of the monotonic clock."""
         if self.is_warming:
             return WARMING_S
         credit = self._tenants.get(tenant)
         own = _SAVED_S if credit is None else credit.left(now)
-        least = min(MOST_S, (LEAST_S if own < MOST_S else FAIR_S) * self.slowness)
+        least = self.least_s if own < MOST_S else min(MOST_S, FAIR_S * self.slowness)
         return max(least, min(MOST_S, own, self._all.left(now)))
 
     def pause(self, tenant: Tenant, now: float) -> float:
@@ -119,7 +124,7 @@ class InlineBudget:
 
     def took(self, tenant: Tenant, seconds: float, now: float) -> None:
         """Charge a review, unless it was an ordinary one."""
-        if seconds > min(MOST_S, LEAST_S * self.slowness):
+        if seconds > self.least_s:
             self.charge(tenant, seconds, now)
 
     def charge(self, tenant: Tenant, seconds: float, now: float) -> None:
