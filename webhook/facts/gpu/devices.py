@@ -33,13 +33,9 @@ class Device:
 
     def fits(self, name: str) -> bool:
         """Whether the row is about a name; where it has a form, the name has it, too."""
-        if self.name == name:
-            return True
-        return (
-            "*" in self.name
-            and fnmatchcase(name, self.name)
-            and bool(re.fullmatch(self.form, name) if self.form else 1)
-        )
+        if "*" not in self.name:
+            return self.name == name
+        return fnmatchcase(name, self.name) and (not self.form or re.fullmatch(self.form, name) is not None)
 
 
 UNKNOWN = Device(gpu=False)
