@@ -19,6 +19,7 @@ from webhook.facts.trainer.releases import OLDEST
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.releases import Release, parsed, shown
+from webhook.schema.absence import lacks
 
 FILE = Path(__file__).with_name("fields.yaml")
 _FOREVER: Release = (99, 0)
@@ -62,9 +63,6 @@ class Shape:
         name, _, rest = path.partition(".")
         shape = self.inner.setdefault(name.removesuffix("[]"), Shape())
         return shape.at(rest) if rest else shape
-
-
-_NOTHING = Shape()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +125,28 @@ def _pruned(value: JSON, shape: Shape, release: Release, deadline: Deadline) -> 
     if not isinstance(value, dict):
         return value
     kept = {name: held for name, held in value.items() if held is not None and shape.keeps(name, release)}
-    made = {name: _pruned(held, shape.inner.get(name, _NOTHING), release, deadline) for name, held in kept.items()}
+    made = {
+        name: _pruned(held, shape.inner[name], release, deadline) if name in shape.inner else _bare(held, deadline)
+        for name, held in kept.items()
+    }
     return value if len(made) == len(value) and all(made[name] is value[name] for name in made) else made
+
+
+def _bare(value: JSON, deadline: Deadline) -> JSON:
+    """What no row describes, without nulls and directives."""
+    if not isinstance(value, dict | list) or lacks(value, deadline, b"null", b'"$'):
+        return value
+    return _stripped(value, deadline)
+
+
+def _stripped(value: JSON, deadline: Deadline) -> JSON:
+    deadline.spend(1)
+    if isinstance(value, list):
+        return [_stripped(each, deadline) for each in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {name: held for name, held in value.items() if held is not None and not name.startswith("$")}
+    return {name: _stripped(held, deadline) for name, held in kept.items()}
 
 
 @dataclass(frozen=True, slots=True)
