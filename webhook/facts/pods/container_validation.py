@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import Container, containers
+from webhook.facts.pods.containers import Container, containers, names
 from webhook.facts.subject import Subject
 from webhook.names import dns1123_label, dns1123_subdomain
 from webhook.paths import FieldPath, get
@@ -59,11 +59,10 @@ def _validate_image(container: Container) -> Iterator[Problem]:
 
 def validate_env(container: Container, subject: Subject) -> Iterator[Problem]:
     """As ValidateEnv, with relaxed names."""
-    for index, each in enumerate(subject.deadline.paced(container.value.get("env") or ())):
-        name = each.get("name") or ""
-        if not _ENV_NAME.fullmatch(name):
+    for index, name in enumerate(subject.deadline.each(names(container.value.get("env")))):
+        if not _ENV_NAME.fullmatch(name or ""):
             message = "must be printable ASCII characters without `=`"
-            yield problem("env-name", (*container.path, "env", index, "name"), message, "correct the name", name)
+            yield problem("env-name", (*container.path, "env", index, "name"), message, "correct the name", name or "")
 
 
 def validate_volume_mounts(container: Container, subject: Subject) -> Iterator[Problem]:
