@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 JSON: TypeAlias = Any
 """A decoded JSON value: dict, list, str, int, float, bool or None. Never mutated in place."""
@@ -32,8 +32,7 @@ class Phase(StrEnum):
     VALIDATE = "validate"
 
 
-@dataclass(frozen=True, slots=True)
-class GroupVersionKind:
+class GroupVersionKind(NamedTuple):
     """A kind with its group and version; group is "" for core."""
 
     group: str
@@ -47,10 +46,10 @@ class GroupVersionKind:
 
 
 NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
+POD: Final = GroupVersionKind("", "v1", "Pod")
 
 
-@dataclass(frozen=True, slots=True)
-class GroupVersionResource:
+class GroupVersionResource(NamedTuple):
     """A resource (plural, lower case) with its group and version."""
 
     group: str

@@ -34,8 +34,7 @@ def targets(policy: Policy, context: RequestContext) -> tuple[Target, ...]:
         BudgetExceeded: the time is up.
 
     """
-    words = (policy.expands, policy.reads_patches, policy.enters, policy.reads_resources)
-    key = (id(policy.criteria), *words, policy.judges_types)
+    key = (id(policy.criteria), policy.judges_types, None if context.is_pod else policy.scope)
     known: tuple[Target, ...] | None = context.matched.get(key)
     if known is None:
         known = context.matched[key] = tuple(_asked(policy, context))
@@ -61,8 +60,8 @@ def _targets(policy: Policy, context: RequestContext) -> Iterator[Target]:
     match = _matched(policy.criteria, context)
     if match is not None:
         yield whole(match, context)
-    if attributes.sub_resource or attributes.operation is Operation.CONNECT:
-        return
+    if context.is_pod or attributes.sub_resource or attributes.operation is Operation.CONNECT:
+        return  # a Pod has nothing inside
     labels, equal = context.namespace_labels, context.equivalents
     paced = context.deadline.paced(_inside(policy, context))
     yield from (each for each in paced if matches(policy.criteria, each.seen_by_criteria, labels, equal))

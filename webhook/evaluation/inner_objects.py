@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
-from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource
+from webhook.attributes import JSON, POD, Attributes, GroupVersionKind, GroupVersionResource
 from webhook.deadline import Deadline
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
@@ -21,7 +21,6 @@ from webhook.workloads.embedded import Embedded, embedded
 from webhook.workloads.podsets import PodSet, patches, podsets
 from webhook.workloads.table import Table
 
-POD = GroupVersionKind("", "v1", "Pod")
 PODS = GroupVersionResource("", "v1", "pods")
 _Listed: TypeAlias = Callable[[JSON, Table, Deadline], tuple[PodSet, ...]]
 
@@ -34,9 +33,7 @@ def _typed(context: RequestContext) -> TypedInput:
 
 
 def virtual(context: RequestContext) -> tuple[Target, ...]:
-    """The pod templates of the request as virtual Pods; the same values for every policy. A Pod holds none."""
-    if context.attributes.kind == POD:
-        return ()
+    """The pod templates of the request as virtual Pods; the same values for every policy."""
     if not isinstance(context.virtual, tuple):
         context.virtual = _virtual_pods(podsets, context)
     return context.virtual

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
-from webhook.attributes import JSON, Attributes, Operation
+from webhook.attributes import JSON, POD, Attributes, Operation
 from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
@@ -25,7 +25,6 @@ from webhook.evaluation.activation import activation
 from webhook.evaluation.cost_budget import CostBudget
 from webhook.evaluation.decision_list import DecisionList
 from webhook.evaluation.expansion import bound, targets
-from webhook.evaluation.inner_objects import POD
 from webhook.evaluation.match_conditions import is_asked
 from webhook.evaluation.object_decoding import Undecodable
 from webhook.evaluation.request_context import RequestContext, request_context

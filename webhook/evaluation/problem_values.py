@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from webhook.attributes import JSON
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
-from webhook.facts.check import NOTHING, Checked
+from webhook.facts.check import Checked
 from webhook.policy.compiled import Policy
 from webhook.problem import Problem
 from webhook.problems import actions
@@ -32,7 +32,7 @@ def shown(policy: Policy, target: Target, param: JSON, context: RequestContext) 
 
 def has_none(policy: Policy, target: Target, param: JSON, context: RequestContext) -> bool:
     """Whether its checks found nothing wrong and missed nothing. Raises as `shown`."""
-    return all(checked is NOTHING for checked in _checked(policy, target, param, context))
+    return not _checked(policy, target, param, context)
 
 
 def unchecked(policy: Policy, target: Target, param: JSON, context: RequestContext) -> Sequence[Problem]:
@@ -41,7 +41,7 @@ def unchecked(policy: Policy, target: Target, param: JSON, context: RequestConte
 
 
 def _checked(policy: Policy, target: Target, param: JSON, context: RequestContext) -> Sequence[Checked]:
-    return [context.checked(group, target.object, target.attributes, param, target.podset) for group in policy.checks]
+    return context.checked(policy.checks, target.object, target.attributes, param, target.podset)
 
 
 def judged(problems: Sequence[Problem], policy: Policy, param: JSON) -> Sequence[tuple[Problem, JSON]]:

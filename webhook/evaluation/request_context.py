@@ -7,17 +7,17 @@ optional fields are absent keys, as the API server's conversion to unstructured 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from webhook.attributes import JSON, NAMESPACE, Attributes, GroupVersionKind, GroupVersionResource, UserInfo
+from webhook.attributes import JSON, NAMESPACE, POD, Attributes, GroupVersionKind, GroupVersionResource, UserInfo
 from webhook.cluster import Cluster
 from webhook.cluster.layered import LayeredCluster
 from webhook.deadline import Deadline
 from webhook.errors import BindingError, EvaluationError, PatchError
-from webhook.facts.assumptions import Assumptions, assumptions
-from webhook.facts.check import Checked
+from webhook.facts.assumptions import assumptions
+from webhook.facts.check import NOTHING, Checked
 from webhook.facts.fact import Result
 from webhook.facts.registry import SHIPPED, Registry
 from webhook.facts.subject import Subject
@@ -91,6 +91,7 @@ class RequestContext:
     authorizer: Authorizer | None = None
     registry: Registry = SHIPPED
     sent: Match = field(init=False)
+    is_pod: bool = field(init=False)
     whole: object = None
     virtual: object = None
     patches: object = None
@@ -99,18 +100,19 @@ class RequestContext:
     inputs: dict[int, TypedObject] = field(default_factory=dict)
     judged: set[int] = field(default_factory=set)
     undecoded: dict[int, Any] = field(default_factory=dict)
-    matched: dict[tuple[int | str, ...], Any] = field(default_factory=dict)
+    matched: dict[tuple[object, ...], Any] = field(default_factory=dict)
     held: dict[tuple[int, bool, tuple[str, ...]], tuple[object, bool]] = field(default_factory=dict)
     params: dict[tuple[int, int], Sequence[JSON]] = field(default_factory=dict)
     _sent_request: JSON = None
     _namespace: list[JSON] = field(default_factory=list)
     _view: View | None = None
     _subjects: dict[tuple[int, int], tuple[Subject, JSON]] = field(default_factory=dict)
-    _shared: dict[tuple[int, Assumptions], Subject] = field(default_factory=dict)
+    _shared: dict[tuple[int, int], Subject] = field(default_factory=dict)
     _requests: dict[tuple[GroupVersionResource, GroupVersionKind], JSON] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sent = native(self.attributes)
+        self.is_pod = self.attributes.kind == POD
 
     def namespace_labels(self) -> Labels | None:
         """The labels of the request's namespace, None when it does not exist."""
@@ -177,7 +179,7 @@ class RequestContext:
     def _subject(self, obj: JSON, attributes: Attributes, param: JSON, podset: PodSet | None) -> Subject:
         """The subject of an object, the same one for params that assume the same."""
         assumed = assumptions(param)
-        key = (id(obj), assumed)
+        key = (id(obj), id(assumed))
         known = self._shared.get(key)
         if known is None:
             if self._view is None:
@@ -200,19 +202,30 @@ class RequestContext:
         return known
 
     def checked(
-        self, group: str, obj: JSON, attributes: Attributes, param: JSON = None, podset: PodSet | None = None
-    ) -> Checked:
-        """What the checks of a group say of an object.
+        self,
+        groups: Iterable[str],
+        obj: JSON,
+        attributes: Attributes,
+        param: JSON = None,
+        podset: PodSet | None = None,
+    ) -> Sequence[Checked]:
+        """What the checks of some groups say of an object: nothing of a group whose checks have nothing to say.
 
         Raises:
             LookupFailed: the param cannot be read.
             EvaluationError: the object holds patches that cannot be merged.
 
         """
-        try:
-            return self.subject(obj, attributes, param, podset).checked(group)
-        except PatchError as error:
-            raise EvaluationError(f"checks `{group}`: the patches of the object cannot be merged: {error}") from error
+        subject, said = self.subject(obj, attributes, param, podset), []
+        for group in groups:
+            try:
+                checked = subject.checked(group)
+            except PatchError as error:
+                text = f"checks `{group}`: the patches of the object cannot be merged: {error}"
+                raise EvaluationError(text) from error
+            if checked is not NOTHING:
+                said.append(checked)
+        return said
 
     def request(self, match: Match) -> JSON:
         """What `request` shows for a match; the same for every policy with that match."""
@@ -248,11 +261,14 @@ def request_context(
 
 def request(attributes: Attributes, resource: GroupVersionResource, kind: GroupVersionKind) -> JSON:
     """The AdmissionRequest as expressions see it: without uid, object and oldObject."""
+    own_kind, own_resource = _kind(kind), _resource(resource)
     shown: dict[str, JSON] = {
-        "kind": _kind(kind),
-        "resource": _resource(resource),
-        "requestKind": _kind(attributes.request_kind),
-        "requestResource": _resource(attributes.request_resource),
+        "kind": own_kind,
+        "resource": own_resource,
+        "requestKind": own_kind if attributes.request_kind == kind else _kind(attributes.request_kind),
+        "requestResource": (
+            own_resource if attributes.request_resource == resource else _resource(attributes.request_resource)
+        ),
         "operation": str(attributes.operation),
         "userInfo": _user(attributes.user_info),
         "dryRun": attributes.dry_run,

@@ -35,10 +35,6 @@ class Check:
     kinds: frozenset[tuple[str, str]] = field(default=frozenset())
     lookups: tuple[Interest, ...] = ()
 
-    def concerns(self, subject: Subject) -> bool:
-        """Say whether the check is about such objects."""
-        return not self.kinds or subject.group_kind in self.kinds
-
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -81,7 +77,7 @@ def check(checks: Iterable[Check], subject: Subject) -> Checked:
     problems: list[Problem] = []
     unchecked: list[Problem] = []
     for each in checks:
-        if each.concerns(subject):
+        if not each.kinds or subject.group_kind in each.kinds:
             for problem in each.run(subject):
                 (unchecked if problem.missing else problems).append(problem)
     return Checked(tuple(problems), tuple(unchecked)) if problems or unchecked else NOTHING

@@ -40,6 +40,7 @@ class Subject:
         is_patch: whether a virtual Pod is a part that is merged into a template of another object.
         registry: the facts and checks that there are.
         mismatches: what of the object is not of its type; only checks about types are asked about such an object.
+        group_kind: group and kind of the object.
         omitted: where the object as it is written has something that `object` is without, a placeholder for a value
             of its type or a pod template that cannot be decoded: whoever says that something is not set looks here.
 
@@ -57,7 +58,11 @@ class Subject:
     registry: Registry = SHIPPED
     mismatches: tuple[Mismatch, ...] = ()
     omitted: frozenset[FieldPath] = frozenset()
+    group_kind: tuple[str, str] = field(init=False)
     _results: dict[object, Any] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.group_kind = self.attributes.kind.group, self.attributes.kind.kind
 
     @property
     def deadline(self) -> Deadline:
@@ -68,11 +73,6 @@ class Subject:
     def namespace(self) -> str:
         """The namespace of the request, "" for cluster-scoped objects."""
         return self.attributes.namespace
-
-    @property
-    def group_kind(self) -> tuple[str, str]:
-        """Group and kind of the object."""
-        return self.attributes.kind.group, self.attributes.kind.kind
 
     def view(self) -> View:
         """The cluster as seen from the object's namespace, with nothing noted as missing yet."""
@@ -93,10 +93,11 @@ class Subject:
 
     def checked(self, group: str) -> Checked:
         """What the checks of a group say of the object."""
-        if group not in self._results:
-            self.deadline.look()
-            self._results[group] = check(self.registry.checks(group), self)
-        return cast("Checked", self._results[group])
+        said: Checked | None = self._results.get(group)
+        if said is None:
+            self.cluster.deadline.look()
+            said = self._results[group] = check(self.registry.checks(group), self)
+        return said
 
     def once(self, compute: Callable[[Subject], _T]) -> _T:
         """What a function makes of the object, computed when it is first asked for."""

@@ -158,8 +158,8 @@ class Policy:
     requests never reach. `expands` is `pods` in the annotation `expand`, `enters` is `objects`, `reads_patches` is
     `patches`, `reads_resources` is `resources`, `phase` where a validating policy speaks, `judges_types` whether it is
     about what is not of its type. `checks` are the groups whose problems it reads, `catalogue` their rules, `named`
-    what rules.yaml says of its validations, `missing` what becomes of a rule without an object that it needs.
-    `obstacles` say why the policy cannot be installed natively.
+    what rules.yaml says of its validations, `missing` what becomes of a rule without an object that it needs, `scope`
+    what inside an object it is asked about. `obstacles` say why the policy cannot be installed natively.
     """
 
     kind: Literal["validating", "mutating"]
@@ -189,6 +189,11 @@ class Policy:
     category: str = ""
     docs: str = ""
     obstacles: tuple[str, ...] = ()
+    scope: tuple[bool, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        scope = (self.expands, self.reads_patches, self.enters, self.reads_resources)
+        object.__setattr__(self, "scope", scope)
 
     def rule_id(self, index: int | None) -> str:
         """The id of a validation; the policy's name where nobody gave it one, and for the policy as a whole."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.attributes import JSON, POD
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
 from webhook.facts.pods.containers import items, text
@@ -21,7 +21,6 @@ from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.quantity import Quantity, read
 
-_POD = GroupVersionKind("", "v1", "Pod")
 _WORDS = {"string": "a string", "numeric": "a number", "boolean": "true or false"}
 _TYPES: dict[str, type | tuple[type, ...]] = {"string": str, "numeric": (int, float), "boolean": bool}
 _LISTS = ("containers", "initContainers")
@@ -73,7 +72,7 @@ class Template:
         """What is to be said of the patch of one shard, which stands at a path."""
         if patch is None:
             return []
-        broken = list(_mistyped(patch, schema.root(_POD), at, self.deadline))
+        broken = list(_mistyped(patch, schema.root(POD), at, self.deadline))
         broken += _keyless(patch, "PodTemplateSpec", at) if not broken else ()
         if any(note.what in ("type", "key") for note in broken):
             return broken

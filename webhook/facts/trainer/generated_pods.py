@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.attributes import JSON
+from webhook.attributes import POD as KIND
 from webhook.facts.subject import Subject
 from webhook.facts.trainer import overlays
 from webhook.facts.trainer.changes import changes_more_than_suspend
@@ -19,7 +20,6 @@ from webhook.facts.trainer.train_job import TrainJob, train_job
 from webhook.paths import FieldPath, get, parse, render
 from webhook.problem import Problem
 
-_KIND = GroupVersionKind("", "v1", "Pod")
 _OF_TRAINER = {"resources": "resourcesPerNode", "env": "env", "image": "image"}
 
 
@@ -43,7 +43,7 @@ def _pod(job: JSON, subject: Subject) -> Subject:
     """A replicated job's template as a pod of its own."""
     template = get(job, POD[:-1]) or {}
     pod = {**template, "apiVersion": "v1", "kind": "Pod", "spec": template.get("spec") or {}}
-    attributes = replace(subject.attributes, kind=_KIND, object=pod, old_object=None)
+    attributes = replace(subject.attributes, kind=KIND, object=pod, old_object=None)
     return Subject(
         object=pod,
         old_object=None,
