@@ -30,7 +30,8 @@ class FilesCluster:
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
         """The object, or None: files hold everything there is."""
-        return self._objects.get((gvk.group, gvk.kind), {}).get((_namespace(namespace), name))
+        held = self._objects.get((gvk.group, gvk.kind))
+        return None if held is None else held.get((namespace or "default", name))
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:  # noqa: ARG002
         """The objects of a kind, by namespace and name, whatever their labels."""

@@ -51,14 +51,18 @@ def _defaults(kind: GroupVersionKind) -> Sequence[JSON]:
 def _collect(kind: GroupVersionKind, source: ParamSource, context: RequestContext) -> Sequence[JSON]:
     cluster = context.cluster
     where = _namespace(kind, source, context.attributes.namespace, cluster)
-    params = _by_name(kind, source, where, cluster) if source.name else _selected(kind, source, where, cluster)
+    if source.name:
+        param = cluster.get(kind, where, source.name)
+        params = () if param is None else (_typed(param, kind),)
+    else:
+        params = tuple(_typed(param, kind) for param in _selected(kind, source, where, cluster))
     if not params and source.denies_absence:
         raise BindingError("no params found for policy binding with `Deny` parameterNotFoundAction")
-    return [_typed(param, kind) for param in params]
+    return params
 
 
 def _namespace(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> str:
-    if has_no_namespace(kind, cluster):
+    if _may_lack_namespace(kind) and has_no_namespace(kind, cluster):
         if source.namespace:
             raise BindingError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
         return ""
@@ -67,14 +71,14 @@ def _namespace(kind: GroupVersionKind, source: ParamSource, namespace: str, clus
     return source.namespace or namespace
 
 
+@lru_cache(maxsize=64)
+def _may_lack_namespace(kind: GroupVersionKind) -> bool:
+    return is_cluster_scoped(kind) or not is_built_in(kind)
+
+
 def has_no_namespace(kind: GroupVersionKind, cluster: Cluster) -> bool:
     """Say whether objects of a parameter kind have no namespace; of a custom kind the cluster knows it better."""
     return is_cluster_scoped(kind) or (not is_built_in(kind) and cluster.is_namespaced(kind) is False)
-
-
-def _by_name(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:
-    param = cluster.get(kind, namespace, source.name)
-    return () if param is None else (param,)
 
 
 def _selected(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:
@@ -104,4 +108,5 @@ def name_of(param: JSON) -> str:
     if param is None:
         return ""
     metadata = _metadata(param)
-    return "/".join(filter(None, (metadata.get("namespace"), metadata.get("name"))))
+    namespace, name = metadata.get("namespace"), metadata.get("name") or ""
+    return f"{namespace}/{name}" if namespace else name

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 from webhook import releases
 from webhook.attributes import JSON
@@ -40,24 +40,34 @@ def assumptions(param: JSON) -> Assumptions:
     data = param.get("data") if isinstance(param, dict) else None
     if not isinstance(data, dict):
         return _DEFAULTS
-    return _read(tuple((key, str(text or "")) for key, text in data.items() if _TOLD.match(key)))
+    told = [(key, str(text or "")) for key, text in data.items() if key in _WORDS or key.startswith(_RESOURCES)]
+    return _read(tuple(told)) if told else _DEFAULTS
 
 
-_DEFAULTS = Assumptions()
-_RESOURCE = re.compile(r"resource$|resource[.]|vendor[.]")
-_TOLD = re.compile(rf"{_RESOURCE.pattern}|(kubernetes|trainer|dynamicResourceAllocation|featureGates)$")
+_RESOURCES: Final = ("resource.", "vendor.")
+_WORDS: Final = frozenset(("kubernetes", "trainer", "dynamicResourceAllocation", "featureGates", "resource"))
+
+
+@lru_cache(maxsize=64)
+def _one(assumed: Assumptions) -> Assumptions:
+    """The same value for equal ones, so that it is told by its identity."""
+    return assumed
+
+
+_DEFAULTS: Final = _one(Assumptions())
 
 
 @lru_cache(maxsize=64)
 def _read(told: tuple[tuple[str, str], ...]) -> Assumptions:
     texts = dict(told)
-    return Assumptions(
+    assumed = Assumptions(
         kubernetes=_release("kubernetes", texts.get("kubernetes", ""), _DEFAULTS.kubernetes),
         trainer=_release("trainer", texts.get("trainer", ""), _DEFAULTS.trainer),
         device_claims=texts.get("dynamicResourceAllocation") == "true",
-        resources=tuple((key, text) for key, text in told if _RESOURCE.match(key)),
+        resources=tuple((key, text) for key, text in told if key == "resource" or key.startswith(_RESOURCES)),
         feature_gates=frozenset(_switched_on(texts.get("featureGates", ""))),
     )
+    return _one(assumed)
 
 
 def _switched_on(gates: str) -> Iterator[str]:
