@@ -20,10 +20,10 @@ CLUSTER = FilesCluster([namespace()])
 EXPAND = {"expand": "pods"}
 
 
-def native(written):
+def native(written, table=TABLE):
     """The manifests that a policy and its bindings become."""
     policy, *bindings = written
-    return list(rewrite(policy, bindings, TABLE, (1, 36)).manifests)
+    return list(rewrite(policy, bindings, table, (1, 36)).manifests)
 
 
 def said(found, attributes):
@@ -177,6 +177,8 @@ JOBS = {
 }
 SWAPPED = {**JOBS, "spec": {"replicatedJobs": JOBS["spec"]["replicatedJobs"][1::-1]}}
 OBJECTS = [JOB, job(x=2), job(y=[1]), job(metadata={"namespace": "own"}, x=1), {**JOB, "spec": None}, JOBS, SWAPPED]
+ASKED = Table((TABLE.row("batch", "Job"), TABLE.row("jobset.x-k8s.io", "JobSet")))
+"""The kinds of these objects: to write and compile a policy for all others takes a second."""
 DELETE = {**PODS, "operations": ["*"]}
 CORNERS = {
     "a message with a path": [{"expression": "object.spec.?x.orValue(0) != 1", "message": "spec.x: is one"}],
@@ -208,8 +210,14 @@ def test_corners(rules, failure, rule):
     agree(written)
 
 
+@pytest.mark.parametrize("rule", [PODS, DELETE], ids=["", "on delete"])
+def test_corners_compile_for_every_kind(rule):
+    written = validating(*(each for rules in CORNERS.values() for each in rules), annotations=EXPAND, rule=rule)
+    assert policies(native(written)).policies
+
+
 def agree(written):
-    before, after = policies(written), policies(native(written))
+    before, after = policies(written), policies(native(written, ASKED))
     spoke = 0
     for obj in OBJECTS:
         several = obj["kind"] == "JobSet"
