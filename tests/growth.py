@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, TypeAlias
 
+from tests.literals import TABLE
 from webhook.attributes import JSON
-from webhook.workloads import table
 
-TABLE = table.load()
 Make: TypeAlias = Callable[[int], JSON]
 TRAINER = "trainer.kubeflow.org/v1alpha1"
 STEP = "trainer.kubeflow.org/trainjob-ancestor-step"

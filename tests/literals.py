@@ -1,10 +1,13 @@
 """Policies and requests as literals, for tests of several folders."""
 
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
+from webhook import shipped
 from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo
 from webhook.facts.registry import SHIPPED
-from webhook.policy.load import Options, load_documents
+from webhook.policy.load import Options, load, load_documents
 from webhook.workloads import table
 from webhook.yamlfile import Document
 
@@ -69,6 +72,13 @@ def policies(*lists, registry=SHIPPED):
         [Document(value, "test.yaml", number) for number, value in enumerate(written)],
         replace(OPTIONS, registry=registry),
     )
+
+
+@cache
+def shipped_policies(*folders):
+    """All shipped policies, or those of some folders, compiled once for all tests."""
+    root = Path(shipped.policies())
+    return load([root / folder for folder in folders] or [root], OPTIONS)
 
 
 def request(obj, operation="CREATE", old=None, resource=None, **changes):

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.rows import all_rows
 from webhook import paths
 
 KEYS = st.text(min_size=1, max_size=12) | st.sampled_from(["nvidia.com/gpu", "0", "a~b", "x-y", '"', "\\", "", "a]b"])
@@ -48,7 +49,7 @@ def test_other_text_is_no_path(text):
         paths.parse(text)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "text, path, rest",
     [
         ("spec.x[0].y: text", ("spec", "x", 0, "y"), ": text"),

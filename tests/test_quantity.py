@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.rows import all_rows
 from webhook import quantity
 from webhook.quantity import Quantity, parse
 
@@ -24,7 +25,7 @@ def fraction(q: Quantity) -> Fraction:
     return q.unscaled * Fraction(10) ** q.scale
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if "error" not in c], ids=lambda c: c["text"])
+@all_rows("case", [c for c in CASES if "error" not in c], ids=lambda c: c["text"])
 def test_a_quantity_answers_as_the_go_library(case):
     q = parse(case["text"])
     assert [str(q), q.format, q.is_integer()] == [case["string"], case["format"], case["integer"]]
@@ -36,7 +37,7 @@ def test_a_quantity_answers_as_the_go_library(case):
         assert (q.value(), q.milli_value()) == (case["value"], case["milli"])
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if "error" in c], ids=lambda c: c["text"])
+@all_rows("case", [c for c in CASES if "error" in c], ids=lambda c: c["text"])
 def test_other_text_is_refused_with_the_go_librarys_words(case):
     with pytest.raises(ValueError) as raised:
         parse(case["text"])

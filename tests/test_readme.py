@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from tests.rows import all_rows
 from webhook import yamlfile
 from webhook.cli import EXIT_CODES, VERBS, application, run
 from webhook.settings.serving import ServerSettings
@@ -114,7 +115,7 @@ def test_help_says_of_each_setting_what_the_table_says(name, capsys):
         assert (f"{each.help} [{each.variable}" in shown) is has(command, each)
 
 
-@pytest.mark.parametrize("policy", sorted(path.parent.name for path in (ROOT / "policies").glob("*/policy.yaml")))
+@all_rows("policy", sorted(path.parent.name for path in (ROOT / "policies").glob("*/policy.yaml")))
 def test_every_policy_has_a_suite(policy):
     assert (ROOT / "policies" / policy / "suite.yaml").is_file()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.rows import all_rows
 from webhook import yamlfile
 from webhook.terminal import exact_json, lines, message_lines, one_line
 
@@ -34,7 +34,7 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize(("text", "shown"), SHOWN.values(), ids=SHOWN.keys())
+@all_rows(("text", "shown"), SHOWN.values(), ids=SHOWN.keys())
 def test_what_is_shown(text: str, shown: str) -> None:
     assert one_line(text) == shown
     assert lines([text, "b"]) == f"{shown}\nb\n"

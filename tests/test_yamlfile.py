@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.rows import all_rows
 from webhook import paths, yamlfile, yamlscalar
 from webhook.errors import InputError
 from webhook.yamlfile import Document, discover, dump, listing, load, read
@@ -25,7 +26,7 @@ JSONS = st.recursive(
 )
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "text, value",
     [
         ("yes", True),
@@ -68,7 +69,7 @@ def test_numbers_json_cannot_hold_are_refused(text):
         yamlscalar.resolve(text)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "text, values",
     [
         ("a: 1\n---\n---\nb: 2\n", [{"a": 1}, {"b": 2}]),
@@ -94,7 +95,7 @@ def test_texts_become_objects(text, values):
     assert [document.index for document in documents] == list(range(len(values)))
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "text, message",
     [
         ("a: 1\na: 2", "f:2:1: key `a` appears twice in one mapping; expected it once"),
@@ -155,7 +156,7 @@ second:
 """
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "index, path, place",
     [
         (0, "", (2, 1)),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.admission.decode import MAX_DEPTH, decode, decode_head, decode_request, decode_review
 from webhook.attributes import GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import CallError
@@ -95,7 +96,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("sent", "message"), REFUSED.values(), ids=REFUSED.keys())
+@all_rows(("sent", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_unreadable_calls_are_refused_with_400_and_a_reason(sent: bytes, message: str) -> None:
     with pytest.raises(CallError) as caught:
         decode(sent)
@@ -119,7 +120,7 @@ def test_nesting_up_to_the_bound_is_read() -> None:
     assert decode(body(review(object={"x": json.loads(inner)}))).uid
 
 
-@pytest.mark.parametrize("path", REVIEWS, ids=lambda path: path.name)
+@all_rows("path", REVIEWS, ids=lambda path: path.name)
 def test_every_recorded_review_is_read_as_it_was_sent(path: Path) -> None:
     sent = json.loads(path.read_text())["request"]
     read = decode(path.read_bytes())

@@ -4,23 +4,20 @@
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.bench.bench_shipped import CLASS, claim_template, runtime
 from tests.growth import LISTS, review
-from webhook import shipped
+from tests.literals import shipped_policies
 from webhook.admission.decode import decode_review
 from webhook.admission.review import review as answer
 from webhook.attributes import Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
-from webhook.policy.load import Options, load
-from webhook.workloads import table
 
-POLICIES = load([Path(shipped.policies())], Options(table=table.load()))
+POLICIES = shipped_policies()
 CLUSTER = AssumedNamespaces(FilesCluster([runtime(), claim_template("team", "one-gpu", 1), CLASS]))
 SHORT = {"workload": 60, "Pod": 240, "devices": 240}
 """Items of the shorter list: more than what is charged in whole hundreds, and few where an item is a whole template."""

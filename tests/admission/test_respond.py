@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.admission.respond import MAX_KEY, audit_annotations, free_name, respond, status_body
 from webhook.attributes import Operation, Phase
 from webhook.decisions import Status, Verdict
@@ -60,7 +61,7 @@ def verify(uid: str, *, mutating: bool, version: str, review: dict[str, Any]) ->
     return "denied", {"code": max(status.get("code", 0), 400), "message": message}
 
 
-@pytest.mark.parametrize("case", TABLE["cases"], ids=lambda case: case["name"])
+@all_rows("case", TABLE["cases"], ids=lambda case: case["name"])
 def test_the_rules_that_our_answers_are_held_to_are_the_api_servers(case: dict[str, Any]) -> None:
     given = case["in"]
     outcome, detail = verify("U", mutating=given.get("mutating", False), version=given["v"], review=given)
@@ -71,9 +72,9 @@ def test_the_rules_that_our_answers_are_held_to_are_the_api_servers(case: dict[s
         assert detail.items() >= case["expect"].items()
 
 
-@pytest.mark.parametrize("phase", list(Phase))
-@pytest.mark.parametrize("operation", list(Operation))
-@pytest.mark.parametrize("verdict", [ALLOWED, DENIED, PATCHED, Verdict(allowed=False, patch=OPERATIONS)])
+@all_rows("phase", list(Phase))
+@all_rows("operation", list(Operation))
+@all_rows("verdict", [ALLOWED, DENIED, PATCHED, Verdict(allowed=False, patch=OPERATIONS)])
 def test_every_answer_passes_the_api_servers_rules(verdict: Verdict, phase: Phase, operation: Operation) -> None:
     review = json.loads(respond("U", verdict, phase, operation))
     outcome, _ = verify("U", mutating=phase is Phase.MUTATE, version="v1", review=review)

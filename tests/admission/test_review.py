@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from webhook import shipped
+from tests.literals import shipped_policies
 from webhook.admission.decode import decode
 from webhook.admission.review import review
 from webhook.attributes import JSON, Attributes, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation import validating
-from webhook.policy.load import Options, load
 from webhook.policy.policy_set import PolicySet
-from webhook.workloads import table
 
 
 @pytest.fixture(scope="module")
 def policies() -> PolicySet:
-    return load([Path(shipped.policies())], Options(table=table.load()))
+    return shipped_policies()
 
 
 def sent(spec: JSON) -> Attributes:

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.cel.check.checked import check, read
 from webhook.cel.environment import Environment
 from webhook.cel.syntax.parser import parse
@@ -38,7 +39,7 @@ def complaint(source, *expects, environment=ENVIRONMENT):
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "source, result",
     [
         ("1 + 2", "int"),
@@ -100,7 +101,7 @@ def test_types(source, result):
     assert str(read(source, ENVIRONMENT).result) == result
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "source, message",
     [
         ("x", "1:1: undeclared reference to 'x' (in container '')"),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.cel import compiled_engine, corpus, typed_json
 from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.types import INT, NULL, STRING, list_of, map_of
@@ -118,7 +119,7 @@ def test_an_error_may_have_to_have_a_text():
     assert [outcome.passed for outcome in corpus.run([row, other], compiled_engine())] == [True, False]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "value",
     [
         None, True, 1, UInt(1), 1.5, "é", b"\xff", [1, "a"], {"b": 1, "a": [None]}, Map([]), TypeValue("int"), NONE,

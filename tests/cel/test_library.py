@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rows import all_rows
 from webhook.cel import Environment, Meter, compiled_engine, corpus
 from webhook.cel.equality import equal
 from webhook.cel.library import authorizer, extended_lists, functions_of, lists, regex, strings
@@ -60,7 +61,7 @@ def test_what_kubernetes_leaves_out_is_not_there() -> None:
             _value(expression)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("expression", "version", "expected"),
     [
         ("x.orValue('w')", (1, 36), "v"),

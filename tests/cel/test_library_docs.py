@@ -5,6 +5,7 @@ from importlib import import_module
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.cel import Environment, Meter, compiled_engine
 from webhook.cel.equality import equal
 from webhook.cel.library import LIBRARIES, functions
@@ -46,7 +47,7 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "expected"), EXAMPLES)
+@all_rows(("expression", "expected"), EXAMPLES)
 def test_documented_example_is_true(expression: str, expected: str) -> None:
     if expected.startswith("error: "):
         with pytest.raises(EvaluationError) as caught:
@@ -56,7 +57,7 @@ def test_documented_example_is_true(expression: str, expected: str) -> None:
         assert equal(_evaluate(expression), _evaluate(expected))
 
 
-@pytest.mark.parametrize("library", DOCUMENTED)
+@all_rows("library", DOCUMENTED)
 def test_every_function_has_signature_and_examples(library: str) -> None:
     module = import_module(f"webhook.cel.library.{library}")
     examples = EXAMPLE.findall(_document(library))

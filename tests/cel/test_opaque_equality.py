@@ -2,13 +2,14 @@
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.cel import Environment, Meter, compiled_engine
 from webhook.errors import NoSuchOverload
 
 REFUSED = "no such overload"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "text, expected, cost",
     [
         ("ip('1.1.1.1') == dyn('x')", REFUSED, 2),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.cel import Environment, Meter, compiled_engine, typed_json
 from webhook.cel.types import DYN
 from webhook.errors import EvaluationError
@@ -18,7 +19,7 @@ def evaluate(text):
         return str(error), meter.spent
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "text, value, cost",
     [
         ("o.?a.?b.hasValue()", {"bool": True}, 4),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rows import all_rows
 from webhook.cel.environment import Environment
 from webhook.cel.syntax.lexer import is_identifier
 from webhook.cel.syntax.parser import parse
@@ -61,7 +62,7 @@ def show(node: object) -> str:
     raise AssertionError(node)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "source, tree",
     [
         ("a + b * c - d", "_-_(_+_(a, _*_(b, c)), d)"),
@@ -127,7 +128,7 @@ def test_backticks_where_they_are_offered():
     assert complaint("self.`k-1` == 1").startswith("ERROR: <input>:1:6: unsupported syntax: '`'")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "source, message",
     [
         ("+ 1", "1:1: Syntax error: extraneous input '+' expecting {"),
@@ -185,7 +186,7 @@ def test_every_issue_is_reported_with_line_and_caret():
     )
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "build, most",
     [
         (lambda n: "(" * n + "1" + ")" * n, 249),

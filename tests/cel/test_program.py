@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.cel import Environment, Meter, compiled_engine
 from webhook.cel.library.declaration import Overload
 from webhook.cel.structures import JSONPatch
@@ -44,7 +45,7 @@ def cost(expression, activation=ACTIVATION):
     return meter.spent
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("expression", "value"),
     [
         # plain JSON is read as it stands
@@ -124,7 +125,7 @@ def test_an_expression_has_this_value(expression, value):
     assert type(found) is type(value)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("expression", "text"),
     [
         ("object.nope", "no such key: nope"),
@@ -164,7 +165,7 @@ def test_a_wrong_class_is_no_such_overload():
         evaluate("object.name.startsWith(object.replicas)")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("expression", "units"),
     [
         # by cel-go v0.26.0 in k8s.io/apiserver v0.36.1's environment

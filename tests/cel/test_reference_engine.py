@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rows import all_rows
 from webhook.cel import Environment, Meter, celpy_engine, compiled_engine
 from webhook.cel.equality import equal
 from webhook.cel.types import BOOL, DYN
@@ -26,7 +27,7 @@ def _outcome(engine, expression, **variables):
         return "error", None
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("expression", "what"),
     [
         ("object.?a", "optional syntax"),

@@ -5,6 +5,7 @@ import contextlib
 import pytest
 
 from tests.cel.test_text import EVERYTHING, expressions
+from tests.rows import all_rows
 from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.rewrite import Inliner, TooLarge, bound, depth, names, replace, variable
 from webhook.cel.syntax.text import source
@@ -30,7 +31,7 @@ def test_names():
 A, B = "variables.a", "variables.b"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "expression, written",
     [
         ("x + 1", "x + 1"),

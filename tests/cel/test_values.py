@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.cel.equality import compare, equal
 from webhook.cel.structures import Struct
 from webhook.cel.types import opaque
@@ -25,7 +26,7 @@ from webhook.cel.values import (
 from webhook.errors import EvaluationError, NoSuchOverload
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("left", "right", "expected"),
     [
         (True, 1, False),

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.yamldata import document, documents
 from webhook import assembly
 from webhook.cli import run
 from webhook.settings.shared import Settings
@@ -45,7 +45,7 @@ def printed(capsys: Capture, *flags: str) -> dict[str, dict[str, Any]]:
     """The one webhook of each configuration by the configuration's kind."""
     assert run(["webhook-config", *flags]) == 0
     found = {}
-    for manifest in yaml.safe_load_all(capsys.readouterr().out):
+    for manifest in documents(capsys.readouterr().out):
         assert manifest["apiVersion"] == "admissionregistration.k8s.io/v1"
         (found[manifest["kind"]],) = manifest["webhooks"]
     return found
@@ -240,7 +240,7 @@ def test_the_role_has_what_policies_look_up_under_its_own_name(
     (tmp_path / "p.yaml").write_text(f"{dump(policy)}---\n{dump(chosen)}")
     named = ["--policies", str(tmp_path / "p.yaml"), "--workloads", str(tmp_path / "rows.yaml"), "--name", "own"]
     assert run(["webhook-config", "--rbac", *named]) == 0
-    role = yaml.safe_load(capsys.readouterr().out)
+    role = document(capsys.readouterr().out)
     assert (role["kind"], role["metadata"]) == ("ClusterRole", {"name": "own"})
     verbs = ["get", "list", "watch"]
     assert role["rules"] == [

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-import yaml
 
+from tests.yamldata import documents
 from webhook import yamlfile
 from webhook.cli import run
 
@@ -58,7 +58,7 @@ def test_the_environment_names_the_file_too(files, capsys, monkeypatch):
 def test_the_api_server_is_told_to_call_for_the_kind(files, capsys):
     flag, _ = files
     assert run(["webhook-config", *flag]) == 0
-    for configuration in yaml.safe_load_all(capsys.readouterr().out):
+    for configuration in documents(capsys.readouterr().out):
         (rule,) = [each for each in configuration["webhooks"][0]["rules"] if each["apiGroups"] == ["example.org"]]
         assert (rule["resources"], rule["apiVersions"]) == (["fleets"], ["v1"])
 
@@ -68,7 +68,7 @@ def test_exported_policies_speak_of_the_kind(files, capsys):
     assert run(["policies", "export", *flag]) == 0
     rules = [
         rule
-        for made in yaml.safe_load_all(capsys.readouterr().out)
+        for made in documents(capsys.readouterr().out)
         for rule in made.get("spec", {}).get("matchConstraints", {}).get("resourceRules", ())
         if made["metadata"]["name"] == "claims-exactly-one-templates"
     ]

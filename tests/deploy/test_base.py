@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.yamldata import document, documents
 from webhook import __version__, assembly
 from webhook.cli import run
 from webhook.settings.shared import Settings
@@ -19,9 +19,9 @@ BASE = ROOT / "deploy" / "base"
 
 def manifests(*names: str) -> list[dict[str, Any]]:
     """The objects of files of the base, or of all that its kustomization names."""
-    kustomization = yaml.safe_load((BASE / "kustomization.yaml").read_text())
+    kustomization = document(BASE / "kustomization.yaml")
     files = names or kustomization["resources"]
-    return [found for file in files for found in yaml.safe_load_all((BASE / file).read_text())]
+    return [found for file in files for found in documents(BASE / file)]
 
 
 def one(kind: str, name: str) -> dict[str, Any]:
@@ -38,7 +38,7 @@ PODS = {
 
 def test_every_file_is_in_the_kustomization() -> None:
     files = {path.name for path in BASE.glob("*.yaml")} - {"kustomization.yaml"}
-    assert files == set(yaml.safe_load((BASE / "kustomization.yaml").read_text())["resources"])
+    assert files == set(document(BASE / "kustomization.yaml")["resources"])
 
 
 def test_webhooks_are_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,9 +63,7 @@ def test_the_server_may_read_what_pods_of_a_trainjob_come_from() -> None:
 
 def test_parameters_are_the_shipped_ones() -> None:
     shipped = [
-        found
-        for path in sorted((ROOT / "policies").glob("*/params.yaml"), key=str)
-        for found in yaml.safe_load_all(path.read_text())
+        found for path in sorted((ROOT / "policies").glob("*/params.yaml"), key=str) for found in documents(path)
     ]
     assert manifests("params.yaml") == shipped, "the policies changed: run make deploy"
 
@@ -138,7 +136,7 @@ def test_the_server_has_time_to_drain() -> None:
 
 
 def test_the_image_is_this_version() -> None:
-    (image,) = yaml.safe_load((BASE / "kustomization.yaml").read_text())["images"]
+    (image,) = document(BASE / "kustomization.yaml")["images"]
     assert (image["name"], image["newTag"]) == ("claimgate", __version__)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tests.literals import TABLE
 from webhook.admission import fixtures
 from webhook.attributes import JSON
 from webhook.cluster import Cluster
@@ -13,9 +14,7 @@ from webhook.facts.fact import Result
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.schema import decode_object
-from webhook.workloads.table import load
 
-TABLE = load()
 POD: Mapping[str, JSON] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
 
 

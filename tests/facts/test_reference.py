@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.cel import Environment, compiled_engine
 from webhook.cel.types import Type
 from webhook.facts import reference
@@ -21,7 +22,7 @@ def test_the_page_is_up_to_date(request: pytest.FixtureRequest) -> None:
     assert PAGE.read_text() == reference.markdown(SHIPPED)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("name", "example"),
     [(fact.name, example) for fact in FACTS for example in fact.examples],
 )

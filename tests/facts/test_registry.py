@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.facts.subjects import subject
+from tests.yamldata import documents
 from webhook.attributes import JSON
 from webhook.cel.types import BOOL, DYN, INT, STRING, Structure, Type
 from webhook.cluster.files import FilesCluster
@@ -20,7 +20,7 @@ MANIFESTS = Path(__file__).parents[1] / "data" / "manifests"
 OBJECTS = [
     obj
     for file in sorted(MANIFESTS.rglob("*.yaml"))
-    for obj in yaml.safe_load_all(file.read_text())
+    for obj in documents(file)
     if isinstance(obj, dict) and obj.get("apiVersion") and obj.get("kind")
 ]
 VIEW = FilesCluster(OBJECTS)

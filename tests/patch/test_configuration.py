@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.attributes import GroupVersionKind
 from webhook.errors import PatchError
 from webhook.patch.configuration import apply
@@ -24,14 +25,14 @@ def pod(**spec):
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if "result" in c], ids=lambda c: json.dumps(c["configuration"])[:60])
+@all_rows("case", [c for c in CASES if "result" in c], ids=lambda c: json.dumps(c["configuration"])[:60])
 def test_a_merge_gives_what_the_go_library_gives(case):
     before = copy.deepcopy(case["document"])
     assert equal(apply(case["document"], case["configuration"], POD), case["result"])
     assert equal(case["document"], before)
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if "error" in c], ids=lambda c: c["error"][:60])
+@all_rows("case", [c for c in CASES if "error" in c], ids=lambda c: c["error"][:60])
 def test_a_configuration_that_does_not_fit_is_refused_in_the_same_words(case):
     with pytest.raises(PatchError) as raised:
         apply(case["document"], case["configuration"], POD)
@@ -44,7 +45,7 @@ def claims(text):
     return sorted(re.split(r"\n|, |(?<=structs): ", text))
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "spec, text",
     [
         (

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.rows import all_rows
 from webhook.errors import PatchError
 from webhook.patch.diff import diff
 from webhook.patch.jsonpatch import FailedTest, apply, equal
@@ -24,7 +25,7 @@ JSONS = st.recursive(
 DOCUMENTS = st.dictionaries(KEYS, JSONS, max_size=4)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: json.dumps(case["patch"])[:60])
+@all_rows("case", CASES, ids=lambda case: json.dumps(case["patch"])[:60])
 def test_a_patch_does_what_the_go_library_does(case):
     before = copy.deepcopy(DOCUMENT)
     if "error" in case:

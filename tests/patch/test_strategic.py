@@ -6,6 +6,7 @@ import pathlib
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.errors import PatchError
 from webhook.patch.jsonpatch import equal
 from webhook.patch.strategic import merge
@@ -21,7 +22,7 @@ def typed(value):
     return [typed(item) for item in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: json.dumps(case["patch"])[:60])
+@all_rows("case", CASES, ids=lambda case: json.dumps(case["patch"])[:60])
 def test_a_merge_gives_what_the_go_library_gives(case):
     before = copy.deepcopy(case)
     if "error" in case:

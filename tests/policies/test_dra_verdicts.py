@@ -9,7 +9,6 @@ import random
 import re
 from collections.abc import Iterator
 from copy import copy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,16 +16,14 @@ import pytest
 from tests.dra_selectors import DOMAIN
 from tests.dra_variants import variants
 from tests.e2e.dra_verdicts import FILE, fingerprint
-from webhook import paths, shipped
+from tests.literals import TABLE, shipped_policies
+from webhook import paths
 from webhook.admission import fixtures
 from webhook.admission.phases import Local, Outcome, run
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.policy.load import Options, load
-from webhook.workloads.table import load as load_table
 
-HOW = Options(table=load_table())
-POLICIES = load([Path(shipped.policies())], HOW)
+POLICIES = shipped_policies()
 OBJECTS = dict(variants())
 VERDICTS = {row[0]: row[1:] for row in (line.split("\t") for line in FILE.read_text().splitlines())}
 
@@ -51,7 +48,7 @@ def judged(name: str) -> Outcome:
 
 def judge(obj: Any) -> Outcome:
     door = Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster([PLAIN])))
-    return run(fixtures.attributes_of_object(obj, HOW.table.row), "validate", door)
+    return run(fixtures.attributes_of_object(obj, TABLE.row), "validate", door)
 
 
 def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

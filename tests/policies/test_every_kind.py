@@ -10,21 +10,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.policies.test_portable_kinds import HOW, TEMPLATES, merged, planted
-from webhook import shipped
+from tests.literals import TABLE, shipped_policies
+from tests.policies.test_portable_kinds import TEMPLATES, merged, planted
+from tests.rows import all_rows
 from webhook.admission import fixtures
 from webhook.admission.phases import Local, Outcome, run
 from webhook.attributes import JSON
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.policy.load import load
 from webhook.workloads.rows import PodSetRule, Row
 
-POLICIES = load([shipped.policies()], HOW)
+POLICIES = shipped_policies()
 
 
 def answer(obj: JSON) -> Outcome:
-    attributes = fixtures.attributes_of_object(obj, HOW.table.row)
+    attributes = fixtures.attributes_of_object(obj, TABLE.row)
     return run(attributes, "auto", Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())))
 
 
@@ -50,10 +50,8 @@ def spec(**claim: str) -> JSON:
     return {"containers": [container], "resourceClaims": [{"name": "gpu", **claim}]}
 
 
-@pytest.mark.parametrize(("row", "version", "rule"), TEMPLATES)
-@pytest.mark.parametrize(
-    "claim", [{}, {"resourceClaimName": "a", "resourceClaimTemplateName": "b"}], ids=["none", "both"]
-)
+@all_rows(("row", "version", "rule"), TEMPLATES)
+@all_rows("claim", [{}, {"resourceClaimName": "a", "resourceClaimTemplateName": "b"}], ids=["none", "both"])
 def test_a_claim_has_exactly_one_source(row: Row, version: str, rule: PodSetRule, claim: dict[str, str]) -> None:
     denied = {
         made.policy: made.path

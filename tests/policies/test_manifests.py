@@ -13,20 +13,17 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-import yaml
 
-from webhook import shipped
+from tests.literals import TABLE, shipped_policies
+from tests.yamldata import documents
 from webhook.admission import fixtures
 from webhook.admission.phases import Local, run
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import ValidationAction
-from webhook.policy.load import Options, load
-from webhook.workloads.table import load as load_table
 
 DATA = Path(__file__).parents[1] / "data"
-HOW = Options(table=load_table())
-POLICIES = load([Path(shipped.policies())], HOW)
+POLICIES = shipped_policies()
 
 FOLDERS = ("kubeflow", "dra", "kueue", "volcano", "opensandbox")
 
@@ -46,9 +43,9 @@ INVALID = {
 }
 
 
-def documents(folder: str) -> Iterator[tuple[str, dict]]:
+def objects(folder: str) -> Iterator[tuple[str, dict]]:
     for file in sorted((DATA / "manifests" / folder).rglob("*.yaml")):
-        for document in yaml.safe_load_all(file.read_text()):
+        for document in documents(file):
             if isinstance(document, dict) and document.get("apiVersion") and document.get("kind"):
                 yield str(file.relative_to(DATA / "manifests")), document
 
@@ -77,11 +74,11 @@ def named(document: dict) -> str:
 @cache
 def findings(folder: str) -> tuple[Found, ...]:
     """Denials, warnings and failed expressions about all objects of a folder, in the order of files and policies."""
-    known = list(documents(folder))
+    known = list(objects(folder))
     door = Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster(document for _, document in known)))
     found = []
     for file, document in known:
-        outcome = run(fixtures.attributes_of_object(document, HOW.table.row), "auto", door)
+        outcome = run(fixtures.attributes_of_object(document, TABLE.row), "auto", door)
         for _, made in outcome.decisions:
             if made.evaluation in ("deny", "error"):
                 action = "deny" if ValidationAction.DENY in made.actions or made.kind == "mutating" else "warn"

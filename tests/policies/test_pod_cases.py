@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
-from webhook import shipped
+from tests.literals import TABLE, shipped_policies
+from tests.rows import all_rows
 from webhook.admission import fixtures
 from webhook.admission.phases import Local, run
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.policy.load import Options, load
-from webhook.workloads.table import load as load_table
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "cases" / "pod_dra_and_resources.json").read_text())["cases"]
-HOW = Options(table=load_table())
-POLICIES = load([Path(shipped.policies())], HOW)
+POLICIES = shipped_policies()
 
 WORDS = {
     # Kubernetes' words, and what stands for them here
@@ -43,7 +39,7 @@ ONLY_PODS = {"static pods do not support resource claims"}
 
 def answer(obj: dict, phase: str) -> tuple[bool, str]:
     outcome = run(
-        fixtures.attributes_of_object(obj, HOW.table.row),
+        fixtures.attributes_of_object(obj, TABLE.row),
         phase,
         Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())),
     )
@@ -56,7 +52,7 @@ def expected_words(text: str) -> tuple[str, ...]:
     return (found,) if isinstance(found, str) else found
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+@all_rows("case", CASES, ids=lambda case: case["name"])
 def test_a_pod_is_judged_as_kubernetes_judges_it(case: dict) -> None:
     allowed, message = answer(case["object"], "validate")
     assert allowed is case["valid"], message
@@ -64,7 +60,7 @@ def test_a_pod_is_judged_as_kubernetes_judges_it(case: dict) -> None:
         assert any(words in message for words in expected_words(case["errorContains"])), message
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+@all_rows("case", CASES, ids=lambda case: case["name"])
 def test_a_template_that_kubernetes_does_not_see_is_judged_the_same(case: dict) -> None:
     template = {"metadata": case["object"]["metadata"], "spec": case["object"]["spec"]}
     obj = {

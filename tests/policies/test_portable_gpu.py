@@ -8,18 +8,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
-from webhook import shipped
+from tests.literals import TABLE, shipped_policies
+from tests.rows import all_rows
 from webhook.admission import fixtures
 from webhook.admission.phases import Local, run
 from webhook.cluster.files import FilesCluster
-from webhook.policy.load import Options, load
-from webhook.workloads.table import load as load_table
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "cases" / "opensandbox_gpu.json").read_text())
-HOW = Options(table=load_table())
-POLICIES = load([Path(shipped.policies()) / name for name in ("gpu-portable", "opensandbox")], HOW)
+POLICIES = shipped_policies("gpu-portable", "opensandbox")
 PLACES = ("template", "shardPatches")
 VENDOR = "nvidia.com/gpu"
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
@@ -55,7 +51,7 @@ def review(limits: dict, place: str) -> tuple[str, dict]:
             **({"template": asking} if place == "template" else {"template": plain, place: [asking]}),
         },
     }
-    attributes = fixtures.attributes_of_object(obj, HOW.table.row)
+    attributes = fixtures.attributes_of_object(obj, TABLE.row)
     outcome = run(attributes, "auto", Local(policies=POLICIES, cluster=FilesCluster([NAMESPACE])))
     if not outcome.verdict.allowed:
         return str(outcome.verdict.status.code), limits
@@ -69,8 +65,8 @@ def without_nulls(limits: dict) -> dict:
     return {name: amount for name, amount in limits.items() if amount is not None}
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(("value", "parsed"), CASES["parse"], ids=repr)
+@all_rows("place", PLACES)
+@all_rows(("value", "parsed"), CASES["parse"], ids=repr)
 def test_parse_table(value: object, parsed: object, place: str) -> None:
     answer, limits = review({"cpu": "1", "gpu": value}, place)
     expected = DIFFERS.get(repr(value), parsed)
@@ -93,8 +89,8 @@ TRANSLATE_DIFFERS = {
 SHARD_DIFFERS = {'{"cpu": "1", "gpu": "0"}': {"cpu": "1", VENDOR: "0"}}
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(("limits", "expected"), CASES["translate"], ids=json.dumps)
+@all_rows("place", PLACES)
+@all_rows(("limits", "expected"), CASES["translate"], ids=json.dumps)
 def test_translate_table(limits: dict, expected: object, place: str) -> None:
     expected = TRANSLATE_DIFFERS.get(
         json.dumps(limits), "400" if expected == "HTTP 400 INVALID_PARAMETER" else expected

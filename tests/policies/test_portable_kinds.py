@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from webhook import shipped
+from tests.literals import TABLE, shipped_policies
+from tests.rows import all_rows
 from webhook.admission import fixtures
 from webhook.admission.phases import Local, Outcome, run
 from webhook.attributes import JSON, Operation
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.policy.load import Options, load
 from webhook.workloads.podsets import podsets
 from webhook.workloads.rows import PodSetRule, Row
-from webhook.workloads.table import load as load_table
 
-HOW = Options(table=load_table())
-POLICIES = load([Path(shipped.policies()) / name for name in ("gpu-portable", "opensandbox")], HOW)
+POLICIES = shipped_policies("gpu-portable", "opensandbox")
 TEMPLATES = [
     pytest.param(row, version, rule, id=f"{row.group}/{version} {row.kind} {rule.template or 'itself'}")
-    for row in HOW.table.rows
+    for row in TABLE.rows
     for version in row.versions
     for rule in row.podSets
 ]
@@ -34,7 +30,7 @@ OUTSIDE = [
     # (group, kind), where resources stand outside a pod template
     *(
         ((row.group, row.kind), rule.path.replace("{}", ".model"))
-        for row in HOW.table.rows
+        for row in TABLE.rows
         for rule in row.resources
         if rule.holds == "resources"
     ),
@@ -93,19 +89,17 @@ def workload(row: Row, version: str, rule: PodSetRule, gpu: JSON) -> JSON:
 def answer(obj: JSON, before: JSON = None) -> Outcome:
     """What is said of an object that is created, or that was another before."""
     operation = Operation.CREATE if before is None else Operation.UPDATE
-    attributes = fixtures.attributes_of_object(obj, HOW.table.row, operation=operation, old_object=before)
+    attributes = fixtures.attributes_of_object(obj, TABLE.row, operation=operation, old_object=before)
     return run(attributes, "auto", Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())))
 
 
-@pytest.mark.parametrize(("row", "version", "rule"), TEMPLATES)
+@all_rows(("row", "version", "rule"), TEMPLATES)
 def test_every_container_is_translated(row: Row, version: str, rule: PodSetRule) -> None:
     obj = workload(row, version, rule, 2)
     outcome = answer(obj)
     assert outcome.verdict.allowed, outcome.verdict.status
-    before = [podset for podset in podsets(obj, HOW.table) if "initContainers" in podset.template["spec"]]
-    after = [
-        podset for podset in podsets(outcome.patched_object, HOW.table) if "initContainers" in podset.template["spec"]
-    ]
+    before = [podset for podset in podsets(obj, TABLE) if "initContainers" in podset.template["spec"]]
+    after = [podset for podset in podsets(outcome.patched_object, TABLE) if "initContainers" in podset.template["spec"]]
     assert before
     assert len(after) == len(before)
     for podset in after:
@@ -114,7 +108,7 @@ def test_every_container_is_translated(row: Row, version: str, rule: PodSetRule)
             assert limits == [{"cpu": "1", "nvidia.com/gpu": "2"}], podset.path
 
 
-@pytest.mark.parametrize(("row", "version", "rule"), TEMPLATES)
+@all_rows(("row", "version", "rule"), TEMPLATES)
 def test_all_is_denied_at_its_place(row: Row, version: str, rule: PodSetRule) -> None:
     status = answer(workload(row, version, rule, "all")).verdict.status
     assert status is not None
@@ -126,7 +120,7 @@ def test_all_is_denied_at_its_place(row: Row, version: str, rule: PodSetRule) ->
 
 def outside(kind: tuple[str, str], path: str, gpu: JSON) -> JSON:
     """The least object with requests outside a pod template."""
-    row = HOW.table.row(*kind)
+    row = TABLE.row(*kind)
     assert row is not None
     metadata = {"name": "x", "namespace": "team-a"}
     obj = {"apiVersion": f"{row.group}/{row.versions[0]}", "kind": row.kind, "metadata": metadata}
@@ -148,9 +142,9 @@ def reached(obj: JSON, path: str) -> JSON:
     return obj
 
 
-@pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
-@pytest.mark.parametrize("around", ["", "AppWrapper"])
-@pytest.mark.parametrize(("kind", "path"), OUTSIDE, ids=str)
+@all_rows("operation", [Operation.CREATE, Operation.UPDATE])
+@all_rows("around", ["", "AppWrapper"])
+@all_rows(("kind", "path"), OUTSIDE, ids=str)
 def test_requests_outside_templates_are_translated(
     kind: tuple[str, str], path: str, around: str, operation: Operation
 ) -> None:
@@ -162,7 +156,7 @@ def test_requests_outside_templates_are_translated(
     assert reached(outcome.patched_object, path) == {"limits": {"cpu": "1", "nvidia.com/gpu": "1"}}
 
 
-@pytest.mark.parametrize(("kind", "path"), OUTSIDE, ids=str)
+@all_rows(("kind", "path"), OUTSIDE, ids=str)
 def test_what_does_not_change_is_left_alone(kind: tuple[str, str], path: str) -> None:
     """What was stored before may be immutable by now."""
     obj = outside(kind, path, 1)
@@ -171,7 +165,7 @@ def test_what_does_not_change_is_left_alone(kind: tuple[str, str], path: str) ->
     assert reached(outcome.patched_object, path) == {"limits": {"cpu": "1", "gpu": 1}}
 
 
-@pytest.mark.parametrize(("row", "version", "rule"), TEMPLATES)
+@all_rows(("row", "version", "rule"), TEMPLATES)
 def test_a_template_that_changes_is_translated(row: Row, version: str, rule: PodSetRule) -> None:
     obj = workload(row, version, rule, 2)
     outcome = answer(obj, workload(row, version, rule, None))
@@ -182,7 +176,7 @@ def test_a_template_that_changes_is_translated(row: Row, version: str, rule: Pod
 
 def test_every_row_is_translated_somewhere() -> None:
     """A new row has pod templates, resources or objects of other rows, or is named above."""
-    for row in HOW.table.rows:
+    for row in TABLE.rows:
         kind = (row.group, row.kind)
         assert row.podSets or row.resources or row.objects or kind in PATCHES, kind
         assert not row.fragments or row.group == "trainer.kubeflow.org" or kind in PATCHES, kind

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
+from tests.rows import all_rows
 from webhook import shipped
 from webhook.policy.compiled import Policy
 from webhook.policy.load import Options, load
@@ -50,14 +49,14 @@ def broken(folder: str) -> Iterator[str]:
             yield f"{policy.name}: `dyn(` without a reason"
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@all_rows("folder", FOLDERS)
 def test_a_missing_config_map_does_not_deny(folder: str) -> None:
     """The rules of a policy over checks have defaults, so that nobody is locked out by a ConfigMap that is deleted."""
     bindings = [binding for policy in policies(folder) if policy.checks for binding in policy.bindings]
     assert [binding.name for binding in bindings if binding.param_source and binding.param_source.denies_absence] == []
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@all_rows("folder", FOLDERS)
 def test_policies_keep_the_limits(folder: str) -> None:
     assert list(broken(folder)) == []
 

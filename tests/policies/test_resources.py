@@ -12,16 +12,14 @@ from typing import Any
 
 import pytest
 
-from webhook import shipped
+from tests.literals import TABLE, shipped_policies
+from tests.rows import all_rows
 from webhook.admission import fixtures
 from webhook.admission.phases import Local, run
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.policy.load import Options, load
-from webhook.workloads.table import load as load_table
 
-HOW = Options(table=load_table())
-POLICIES = load([Path(shipped.policies()) / name for name in ("gpu-limits", "pod-template-shape")], HOW)
+POLICIES = shipped_policies("gpu-limits", "pod-template-shape")
 HUGE = (
     "1Ei",
     "7Ei",
@@ -53,7 +51,7 @@ def difference(row: Any) -> str:
 
 def judged(obj: Any) -> tuple[bool, list[str]]:
     """Whether the object is allowed, and why not."""
-    attributes = fixtures.attributes_of_object(obj, HOW.table.row)
+    attributes = fixtures.attributes_of_object(obj, TABLE.row)
     outcome = run(attributes, "validate", Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())))
     denied = [made for _, made in outcome.decisions if made.action == "deny"]
     assert [made.message for made in denied if made.evaluation == "error"] == []
@@ -64,7 +62,7 @@ def pod(spec: Any) -> Any:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "namespace": "default"}, "spec": spec}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[json.dumps(row["spec"])[:200] for row in ROWS])
+@all_rows("row", ROWS, ids=[json.dumps(row["spec"])[:200] for row in ROWS])
 def test_a_pod_is_refused_as_the_api_server_refuses_it(row: Any) -> None:
     allowed, said = judged(pod(row["spec"]))
     is_refused = bool(row["refusal"])

@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.policies.test_portable_kinds import HOW
+from tests.literals import OPTIONS, shipped_policies
+from tests.rows import all_rows
 from webhook import shipped
 from webhook.facts.registry import SHIPPED
-from webhook.policy.load import load
-from webhook.suites.examples import examples
+from webhook.suites.examples import Pair, examples
 from webhook.suites.rule_reference import markdown, stated
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
 FOLDER = Path(shipped.policies())
-POLICIES = load([FOLDER], HOW).policies
-EXAMPLES = examples([FOLDER], HOW)
+POLICIES = shipped_policies().policies
 RULES = stated(POLICIES)
 
 
+@cache
+def shown() -> Mapping[str, Pair]:
+    """The examples of all rules."""
+    return examples([FOLDER], OPTIONS)
+
+
 def test_the_page_is_up_to_date(request: pytest.FixtureRequest) -> None:
-    found = markdown(POLICIES, EXAMPLES)
+    found = markdown(POLICIES, shown())
     if request.config.getoption("--update-golden"):
         PAGE.write_text(found)
     assert PAGE.read_text() == found
 
 
-@pytest.mark.parametrize("rule", RULES)
+@all_rows("rule", RULES)
 def test_a_rule_has_a_bad_and_a_good_example(rule: str) -> None:
-    pair = EXAMPLES[rule]
+    pair = shown()[rule]
     assert pair.bad is not None, (
         f"no case of a suite shows {rule} broken: add `rule: {rule}` to one that denies or warns"
     )
@@ -39,7 +46,7 @@ def test_a_rule_has_a_bad_and_a_good_example(rule: str) -> None:
 
 
 def test_an_example_is_of_a_rule() -> None:
-    assert set(EXAMPLES) <= set(RULES)
+    assert set(shown()) <= set(RULES)
 
 
 def test_a_rule_is_declared_once() -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.thorough import some
+from tests.yamldata import documents
 from webhook import shipped
 from webhook.admission.fixtures import attributes_of_object
 from webhook.admission.review import review
@@ -31,7 +31,7 @@ FOLDER = Path(__file__).parents[1] / "data" / "manifests" / "kubeflow"
 OBJECTS = [
     each
     for file in sorted(FOLDER.rglob("*.yaml"))
-    for each in yaml.safe_load_all(file.read_text())
+    for each in documents(file)
     if isinstance(each, dict) and each.get("apiVersion") == GROUP
 ]
 ODD: tuple[Any, ...] = (None, "x", 7, [], {}, True, [None], {"name": None}, 1.5, ["x"])

@@ -11,22 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests.literals import TABLE, shipped_policies
+from tests.rows import all_rows
 from tests.thorough import some
-from webhook import shipped
+from tests.yamldata import documents
 from webhook.admission import fixtures
 from webhook.admission.phases import Local, run
 from webhook.attributes import JSON
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.policy.load import Options, load
-from webhook.workloads.table import load as load_table
 
-HOW = Options(table=load_table())
-POLICIES = load(
-    [Path(shipped.policies()) / name for name in ("pod-template-shape", "training-jobs", "service-mesh")], HOW
-)
+POLICIES = shipped_policies("pod-template-shape", "training-jobs", "service-mesh")
 MESH = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": {"istio-injection": "enabled"}}}
 DOOR = Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster([MESH])))
 KINDS = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
@@ -37,7 +33,7 @@ READABLE = re.compile(r"(metadata\.name|spec)[\w.\[\]\"/-]*: [^\n]+")
 
 def jobs() -> Iterator[JSON]:
     for file in sorted(MANIFESTS.rglob("*.yaml")):
-        for document in yaml.safe_load_all(file.read_text()):
+        for document in documents(file):
             if isinstance(document, dict) and document.get("kind") in KINDS:
                 document["metadata"]["namespace"] = "team"
                 yield pytest.param(document, id=f"{file.parent.name}/{file.name}")
@@ -53,21 +49,21 @@ def changed(value: JSON) -> Iterator[JSON]:
             yield copy
 
 
-@pytest.mark.parametrize("job", tuple(jobs()))
+@all_rows("job", jobs)
 def test_anything_anywhere_is_judged_in_words(job: JSON) -> None:
     for spec in (*OTHERS, *some(changed(job["spec"]), 7)):
-        attributes = fixtures.attributes_of_object({**job, "spec": spec}, HOW.table.row)
+        attributes = fixtures.attributes_of_object({**job, "spec": spec}, TABLE.row)
         for _, made in run(attributes, "auto", DOOR).decisions:
             assert made.evaluation != "error", (made.policy, made.message, spec)
             assert made.evaluation == "admit" or READABLE.match(made.message), made.message
 
 
-@pytest.mark.parametrize("job", tuple(jobs()))
+@all_rows("job", jobs)
 def test_a_null_is_as_good_as_nothing(job: JSON) -> None:
     """What is said of a job does not change when everything that is not set is null instead."""
 
     def said(obj: JSON) -> list[str]:
-        decisions = run(fixtures.attributes_of_object(obj, HOW.table.row), "auto", DOOR).decisions
+        decisions = run(fixtures.attributes_of_object(obj, TABLE.row), "auto", DOOR).decisions
         return [made.message for _, made in decisions if made.evaluation == "deny"]
 
     nothing = dict.fromkeys(("nprocPerNode", "elasticPolicy", "slotsPerWorker", "mpiImplementation", "successPolicy"))

@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-import yaml
-
+from tests.yamldata import document
 from webhook import shipped
 from webhook.workloads import table
 
 
 def test_the_rules_name_the_rows_that_say_later() -> None:
-    policy = yaml.safe_load((Path(shipped.policies()) / "workload-updates" / "policy.yaml").read_text())
+    policy = document(Path(shipped.policies()) / "workload-updates" / "policy.yaml")
     rules = policy["spec"]["matchConstraints"]["resourceRules"]
     named = [
         (group, version, name)

@@ -11,23 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from webhook import shipped
+from tests.literals import TABLE, shipped_policies
 from webhook.admission import fixtures
 from webhook.admission.phases import Local, run
 from webhook.attributes import JSON, Operation
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import ValidationAction
-from webhook.policy.load import Options, load
-from webhook.workloads.table import load as load_table
 
 CASES = [
     json.loads(line)
     for line in (Path(__file__).parents[1] / "data" / "training" / "upstream.jsonl").read_text().splitlines()
 ]
-HOW = Options(table=load_table())
 DOOR = Local(
-    policies=load([Path(shipped.policies()) / "training-jobs"], HOW),
+    policies=shipped_policies("training-jobs"),
     cluster=AssumedNamespaces(FilesCluster()),
 )
 LATER = {
@@ -44,7 +41,7 @@ LATER_BETA = {"image-required": "no API server takes the pods"}
 
 
 def denials(case: JSON) -> list[str]:
-    attributes = fixtures.attributes_of_object(case["object"], HOW.table.row)
+    attributes = fixtures.attributes_of_object(case["object"], TABLE.row)
     if "old" in case:
         attributes = dataclasses.replace(attributes, operation=Operation.UPDATE, old_object=case["old"])
     decisions = run(attributes, "auto", DOOR).decisions

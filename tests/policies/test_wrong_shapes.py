@@ -9,22 +9,20 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.literals import TABLE, shipped_policies
+from tests.rows import all_rows
 from tests.thorough import some
-from webhook import paths, shipped
+from webhook import paths
 from webhook.admission import fixtures
 from webhook.admission.phases import Local, run
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.policy.load import Options, load
-from webhook.workloads.table import load as load_table
 
-HOW = Options(table=load_table())
-DOOR = Local(policies=load([Path(shipped.policies())], HOW), cluster=AssumedNamespaces(FilesCluster()))
+DOOR = Local(policies=shipped_policies(), cluster=AssumedNamespaces(FilesCluster()))
 SHAPES: tuple[Any, ...] = (None, "x", "", 1, -1.5, True, [], {}, [None], ["x"], [{}], {"a": 1}, "${X}")
 TEMPLATE = {
     "metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}},
@@ -119,12 +117,12 @@ def changed(value: Any, path: paths.FieldPath, shape: Any) -> Any:
 
 
 def errors(obj: Any) -> list[str]:
-    found = run(fixtures.attributes_of_object(obj, HOW.table.row), "auto", DOOR).decisions
+    found = run(fixtures.attributes_of_object(obj, TABLE.row), "auto", DOOR).decisions
     return [f"{obj}: {each.policy}: {each.message}" for _, each in found if each.evaluation == "error"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("path", list(places(TEMPLATE)), ids=paths.render)
+@all_rows("kind", KINDS)
+@all_rows("path", list(places(TEMPLATE)), ids=paths.render)
 def test_no_rule_fails_on_a_template_of_a_wrong_shape(path: paths.FieldPath, kind: str) -> None:
     version, spec = KINDS[kind]
     failed = []

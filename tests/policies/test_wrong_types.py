@@ -8,24 +8,22 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 
 import pytest
 
-from tests.policies.test_manifests import FOLDERS, documents
-from tests.policies.test_portable_kinds import HOW
+from tests.literals import TABLE, shipped_policies
+from tests.policies.test_manifests import FOLDERS, objects
 from tests.thorough import some
-from webhook import paths, shipped
+from webhook import paths
 from webhook.admission import fixtures
 from webhook.admission.phases import Local, run
 from webhook.attributes import JSON, Operation
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.paths import FieldPath
-from webhook.policy.load import load
 
 NAMES = ("pod-template-shape", "gpu-limits", "gpu-portable", "opensandbox", "claims-exactly-one")
-POLICIES = load([Path(shipped.policies()) / name for name in NAMES], HOW)
+POLICIES = shipped_policies(*NAMES)
 WRONG: tuple[JSON, ...] = (None, "text", 7, True, [], {}, [None], ["a"], [[]], {"a": 1})
 FIXED = {("apiVersion",), ("kind",), ("metadata",), ("metadata", "name"), ("metadata", "namespace")}
 A_FILE = 12  # of a manifest's nodes and values, at random
@@ -149,7 +147,7 @@ def replaced(value: JSON, path: FieldPath, new: JSON) -> JSON:
 def failed(obj: JSON, old: JSON = None) -> list[str]:
     """Expressions that failed on an object that is created, or that was another before."""
     operation = Operation.CREATE if old is None else Operation.UPDATE
-    attributes = fixtures.attributes_of_object(obj, HOW.table.row, operation=operation, old_object=old)
+    attributes = fixtures.attributes_of_object(obj, TABLE.row, operation=operation, old_object=old)
     outcome = run(attributes, "auto", Local(policies=POLICIES, cluster=VIEW))
     return [f"{made.policy}: {made.message}" for _, made in outcome.decisions if made.evaluation == "error"]
 
@@ -172,7 +170,7 @@ def test_nor_does_one_that_was_stored_before(obj: JSON) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_nor_in_a_published_manifest(folder: str) -> None:
-    for number, (file, document) in enumerate(documents(folder)):
+    for number, (file, document) in enumerate(objects(folder)):
         chosen = random.Random(f"{file} {number}")  # the same nodes each time
         found = list(nodes(document))
         for path in chosen.sample(found, min(A_FILE, len(found))):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import BindingError, LookupFailed
 from webhook.manifests.models import LabelSelector, LabelSelectorRequirement, MatchResources, NamedRule
@@ -44,7 +45,7 @@ def asked(attributes, labels=None, **resources):
     return matches(found, attributes, lambda: labels, EQUAL)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("changes", "attributes", "expected"),
     [
         pytest.param({}, {}, True, id="the plain rule"),

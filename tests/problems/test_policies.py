@@ -7,6 +7,7 @@ from textwrap import indent
 
 import pytest
 
+from tests.literals import TABLE
 from webhook import shipped, yamlfile
 from webhook.admission.enforce import enforce
 from webhook.admission.fixtures import attributes_of_object
@@ -19,9 +20,7 @@ from webhook.facts.registry import SHIPPED, Package, Registry
 from webhook.policy.declarations import with_problems
 from webhook.policy.load import Options, load_documents
 from webhook.problems.declarations import PROBLEM
-from webhook.workloads import table
 
-TABLE = table.load()
 REGISTRY = Registry((Package(module="tests.problems.shop", facts=("shop",), groups=("shop",)),))
 EVERY = """
 - expression: problems.size() == 0

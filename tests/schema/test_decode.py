@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.schema import decode, named
@@ -60,7 +61,7 @@ def test_what_fits_comes_back_as_the_same_value(value: Any) -> None:
     assert (found.mismatches, found.unfilled) == ((), ())
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("value", "path", "message"),
     [
         ({"name": 4}, "spec.name", "must be a string, not the number 4"),

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.rows import all_rows
+from tests.yamldata import document
 from webhook.attributes import GroupVersionKind
 from webhook.schema import decode_object, named, type_of
 from webhook.schema.kinds import at, declarations
@@ -45,14 +46,14 @@ def disagreements(of: Type | None, schema: Any, path: str) -> list[str]:
 def published() -> list[tuple[GroupVersionKind, Any]]:
     found = []
     for file in sorted(CRDS.glob("*.yaml")):
-        spec = yaml.safe_load(file.read_text())["spec"]
+        spec = document(file)["spec"]
         for version in spec["versions"]:
             kind = GroupVersionKind(spec["group"], version["name"], spec["names"]["kind"])
             found.append((kind, version["schema"]["openAPIV3Schema"]["properties"]["spec"]))
     return found
 
 
-@pytest.mark.parametrize(("kind", "schema"), published(), ids=lambda each: getattr(each, "kind", ""))
+@all_rows(("kind", "schema"), published, ids=lambda each: getattr(each, "kind", ""))
 def test_a_kind_has_the_types_of_its_published_schema(kind: GroupVersionKind, schema: Any) -> None:
     assert disagreements(at(type_of(kind), ("spec",)), schema, "") == []
 
@@ -81,7 +82,7 @@ def steps(template: str) -> tuple[str | int, ...]:
     )
 
 
-@pytest.mark.parametrize(("row", "version"), TYPED, ids=lambda each: getattr(each, "kind", each))
+@all_rows(("row", "version"), TYPED, ids=lambda each: getattr(each, "kind", each))
 def test_a_typed_kind_has_pod_templates_where_the_workload_table_has_them(row: Any, version: str) -> None:
     of = type_of(GroupVersionKind(row.group, version, row.kind))
     for rule in row.podSets:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.deadline import Deadline
 from webhook.facts.dra import claims, configs
 from webhook.facts.dra.notes import notes_of
@@ -55,7 +56,7 @@ def test_what_fits_makes_no_note(value: dict) -> None:
     assert notes(GOOD | value) == []
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("value", "note"),
     [
         ({"name": None}, ("missing", "name", "", forms.FORMS["label"][1], "")),
@@ -122,7 +123,7 @@ def test_every_object_that_is_named_is_declared(file: Path) -> None:
     assert seen
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("form", "good", "bad"),
     [
         ("label", "a-1", "a.b"),

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.rows import all_rows
 from tests.server.asgi import Running, allow, review_of
 from webhook.attributes import Attributes, Phase
 from webhook.deadline import Deadline
@@ -49,10 +50,8 @@ REFUSED: dict[str, tuple[str, dict[str, str], bytes, int, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("path", ["/validate", "/mutate"])
-@pytest.mark.parametrize(
-    ("method", "headers", "body", "code", "reason", "message"), REFUSED.values(), ids=REFUSED.keys()
-)
+@all_rows("path", ["/validate", "/mutate"])
+@all_rows(("method", "headers", "body", "code", "reason", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_unreadable_calls(
     path: str, method: str, headers: dict[str, str], body: bytes, code: int, reason: str, message: str
 ) -> None:
@@ -111,8 +110,8 @@ def test_a_client_that_goes_away_gets_nothing_and_breaks_nothing() -> None:
     assert sent == []
 
 
-@pytest.mark.parametrize("phase", list(Phase))
-@pytest.mark.parametrize("path", REVIEWS, ids=lambda path: path.name)
+@all_rows("phase", list(Phase))
+@all_rows("path", REVIEWS, ids=lambda path: path.name)
 def test_every_recorded_review_is_answered(path: Path, phase: Phase) -> None:
     sent = path.read_bytes()
     answer = Running().post(f"/{phase}?timeout=10s", sent)

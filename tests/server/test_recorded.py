@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import all_rows
 from tests.server.asgi import Running
 from webhook.attributes import Phase
 from webhook.logs import Log
@@ -24,8 +25,8 @@ def running() -> Running:
     return Running(held.review)
 
 
-@pytest.mark.parametrize("phase", list(Phase))
-@pytest.mark.parametrize("path", REVIEWS, ids=lambda path: path.name)
+@all_rows("phase", list(Phase))
+@all_rows("path", REVIEWS, ids=lambda path: path.name)
 def test_it_is_answered_as_the_api_server_demands(running: Running, path: Path, phase: Phase) -> None:
     request = json.loads(path.read_text())["request"]
     answer = running.post(f"/{phase}?timeout=10s", path.read_bytes())

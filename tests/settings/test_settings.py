@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import all_rows
 from webhook import shipped
 from webhook.commands import options
 from webhook.errors import ConfigurationError
@@ -49,7 +50,7 @@ def test_text_is_read(name, text, value):
     assert getattr(read(ServerSettings, {}, {BY_NAME[name].variable: text}), name) == value
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("name", "text", "message"),
     [
         ("kubernetes_version", "one", "`one` is not a version; write one such as `1.36`"),
@@ -80,14 +81,14 @@ def test_what_cannot_be_used_names_its_flag_or_variable(name, text, message):
         assert str(error.value) == f"{origin}: {message}"
 
 
-@pytest.mark.parametrize("each", declared(ServerSettings), ids=lambda each: each.name)
+@all_rows("each", declared(ServerSettings), ids=lambda each: each.name)
 def test_every_default_can_be_written(each):
     """What README and help show as a default is read as that default."""
     if each.default not in (None, ()):
         assert each.type.read(each.shown_default) == each.default
 
 
-@pytest.mark.parametrize("each", declared(ServerSettings), ids=lambda each: each.name)
+@all_rows("each", declared(ServerSettings), ids=lambda each: each.name)
 def test_every_setting_is_explained_in_sentences(each):
     assert each.help[0].isupper() or each.help[0] == "`"
     assert each.help.endswith(".")

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.admission.phases import Outcome
 from webhook.attributes import Phase
 from webhook.decisions import Decision, Status, Verdict
@@ -46,7 +47,7 @@ def test_what_is_as_expected_passes(expected, found):
     assert Expectation(**expected).judge(found) == ()
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("expected", "found", "why"),
     [
         pytest.param(

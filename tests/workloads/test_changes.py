@@ -2,11 +2,9 @@
 
 import pytest
 
+from tests.literals import TABLE
 from webhook.workloads.changes import change, changed
 from webhook.workloads.podsets import PodSet, podsets
-from webhook.workloads.table import load
-
-TABLE = load()
 
 
 def workload(api_version: str, kind: str, **spec: object) -> dict:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.literals import TABLE
 from webhook.paths import render
 from webhook.workloads.embedded import embedded, holds
-from webhook.workloads.table import load
 
-TABLE = load()
 TRAIN_JOB = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "spec": {}}
 
 

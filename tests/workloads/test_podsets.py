@@ -4,15 +4,16 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests.literals import TABLE
+from tests.rows import all_rows
+from tests.yamldata import documents
 from webhook import paths
 from webhook.workloads.podsets import fragments, patches, podsets
 from webhook.workloads.rows import Factor, PodSetRule, Row
-from webhook.workloads.table import Table, load
+from webhook.workloads.table import Table
 
 DATA = Path(__file__).parents[1] / "data" / "manifests"
-TABLE = load()
 POD = {"spec": {"containers": [{"name": "c"}]}}
 
 COMPUTED = [
@@ -22,9 +23,9 @@ COMPUTED = [
 ]
 
 
-@pytest.mark.parametrize(("folder", "expected"), COMPUTED)
+@all_rows(("folder", "expected"), COMPUTED)
 def test_published_manifests_have_the_computed_pod_sets(folder: str, expected: dict) -> None:
-    obj = list(yaml.safe_load_all((DATA / folder / expected["file"]).read_text()))[expected["doc"]]
+    obj = documents(DATA / folder / expected["file"])[expected["doc"]]
     found = podsets(obj, TABLE)
     assert [(p.name, p.count, paths.render(p.path) or "$") for p in found] == [
         (p["name"], p["count"], p["path"]) for p in expected["podSets"]
@@ -264,7 +265,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("obj", "expected"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
+@all_rows(("obj", "expected"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
 def test_pod_sets(obj: object, expected: list) -> None:
     assert [(p.name, paths.render(p.path), p.count) for p in podsets(obj, TABLE)] == expected
 

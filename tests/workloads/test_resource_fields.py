@@ -2,12 +2,11 @@
 
 import pytest
 
+from tests.literals import TABLE
 from webhook import paths
 from webhook.attributes import JSON
 from webhook.workloads.resource_fields import resource_fields
-from webhook.workloads.table import load
 
-TABLE = load()
 TRAIN_JOB = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob"}
 SERVICE = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"}
 SPARK = {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication"}

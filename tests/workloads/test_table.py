@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import all_rows
 from tests.workloads.crds import embedded
 from webhook import yamlfile
 from webhook.errors import InputError
@@ -90,7 +91,7 @@ def covers(rule: str, path: str) -> bool:
     return re.fullmatch(re.escape(path).replace(r"\{\}", r"(\{\}|\.\w+)"), rule) is not None
 
 
-@pytest.mark.parametrize("crd", WITH_ROW, ids=lambda crd: f"{crd['kind']} {crd['group']}/{crd['version']}")
+@all_rows("crd", WITH_ROW, ids=lambda crd: f"{crd['kind']} {crd['group']}/{crd['version']}")
 def test_every_pod_spec_of_a_crd_is_in_the_row_of_its_kind(crd: dict) -> None:
     row = row_of(crd)
     assert crd["version"] in row.versions
@@ -102,7 +103,7 @@ def test_every_pod_spec_of_a_crd_is_in_the_row_of_its_kind(crd: dict) -> None:
                 assert any(rule.embeds == embeds and covers(rule.template, path) for rule in rules), path
 
 
-@pytest.mark.parametrize("row", SHIPPED.rows, ids=lambda row: f"{row.kind} {row.group}")
+@all_rows("row", SHIPPED.rows, ids=lambda row: f"{row.kind} {row.group}")
 def test_every_path_of_a_row_is_in_a_crd(row: Row) -> None:
     """In some version of it, where the CRD says what stands there; fragments of old releases are in none."""
     crds = [crd for crd in CRDS if (crd["group"], crd["kind"]) == (row.group, row.kind)]
@@ -123,7 +124,7 @@ def factors(row: Row) -> Iterator[tuple[str, Factor]]:
             yield "", factor
 
 
-@pytest.mark.parametrize("crd", WITH_ROW, ids=lambda crd: f"{crd['kind']} {crd['group']}/{crd['version']}")
+@all_rows("crd", WITH_ROW, ids=lambda crd: f"{crd['kind']} {crd['group']}/{crd['version']}")
 def test_counts_are_integers_of_the_crd_with_its_defaults(crd: dict) -> None:
     """A field may be another version's, or below an object without a schema."""
     row, group = row_of(crd), [each for each in CRDS if (each["group"], each["kind"]) == (crd["group"], crd["kind"])]

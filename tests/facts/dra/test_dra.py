@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.facts.subjects import with_missing
+from tests.literals import TABLE
+from tests.yamldata import documents
 from webhook.attributes import GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.errors import LookupFailed
@@ -16,9 +17,7 @@ from webhook.facts.dra.requests import requests
 from webhook.facts.view import View
 from webhook.similar_names import nearest
 from webhook.workloads.podsets import podsets
-from webhook.workloads.table import load
 
-TABLE = load()
 MANIFESTS = Path(__file__).parents[2] / "data" / "manifests" / "dra"
 
 
@@ -288,7 +287,7 @@ def test_published_claims_are_all_read() -> None:
     """Every published request is exact or a choice, of known count or All; the oldest shape alone is not read."""
     kinds: dict[str, int] = {}
     for file in sorted(MANIFESTS.rglob("*.yaml")):
-        for obj in yaml.safe_load_all(file.read_text()):
+        for obj in documents(file):
             if isinstance(obj, dict) and str(obj.get("kind")).startswith("ResourceClaim"):
                 for request in of(obj)["requests"]:
                     kinds[request["kind"]] = kinds.get(request["kind"], 0) + 1

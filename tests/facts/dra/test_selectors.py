@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.cel import Environment, Meter, compiled_engine
 from webhook.cel.types import ANY, DYN
 from webhook.errors import CompileError, EvaluationError
@@ -24,12 +25,12 @@ def compiled(row: dict):
     return compiled_engine().compile(row["expr"], selectors._environment(DYN if row["lists"] else ANY))
 
 
-@pytest.mark.parametrize("row", REFUSED, ids=lambda row: f"{row['expr'][:60]} lists {row['lists']}")
+@all_rows("row", REFUSED, ids=lambda row: f"{row['expr'][:60]} lists {row['lists']}")
 def test_what_kubernetes_refuses_is_refused(row: dict) -> None:
     assert selectors._refusal(row["expr"], lists=row["lists"])
 
 
-@pytest.mark.parametrize("row", TAKEN, ids=lambda row: f"{row['expr'][:60]} {row['device']}")
+@all_rows("row", TAKEN, ids=lambda row: f"{row['expr'][:60]} {row['device']}")
 def test_what_kubernetes_takes_has_its_type_cost_and_answer(row: dict) -> None:
     program, device, meter = compiled(row), DEVICES[row["device"]], Meter(limit=selectors.MOST_COST)
     assert str(program.result).replace("any", "google.protobuf.Any") == row["type"]

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.literals import TABLE
+from tests.rows import all_rows
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.resources import gpu
 from webhook.facts.trainer.processes import gpu_count
 from webhook.workloads.podsets import PodSet, podsets
 from webhook.workloads.resource_fields import resource_fields
-from webhook.workloads.table import load
-
-TABLE = load()
 
 
 def pod(*containers: dict, **spec: object) -> dict:
@@ -29,7 +28,7 @@ def of(obj: dict) -> dict:
     return gpu(podsets(obj, TABLE))
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("name", "vendor", "kind"),
     [
         ("nvidia.com/gpu", "nvidia", "device"),
@@ -60,7 +59,7 @@ def test_a_resource_name_means_one_thing(name: str, vendor: str, kind: str) -> N
     assert (devices.resource(name).vendor, devices.resource(name).kind) == (vendor, kind)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("name", "meant"),
     [
         ("nvidia.com/gpus", "nvidia.com/gpu"),
@@ -94,7 +93,7 @@ def test_a_misspelt_name_has_a_near_one(name: str, meant: str) -> None:
 OTHERS = (Path(__file__).parents[2] / "data" / "cases" / "other_resources.txt").read_text().splitlines()[1:]
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@all_rows("name", OTHERS)
 def test_a_resource_of_something_else_is_not_misspelt(name: str) -> None:
     assert devices.nearest(name) == ""
 
@@ -218,7 +217,7 @@ def test_a_runtime_class_that_is_no_text_is_none(runtime_class: object) -> None:
     assert (podset["gpuRuntime"], podset["runtimeClass"]) == (False, "")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("image", "expected"),
     [
         ("nvcr.io/nvidia/pytorch:24.01-py3", True),

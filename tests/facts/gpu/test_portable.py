@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.facts.subjects import subject
+from tests.rows import all_rows
 from webhook.attributes import JSON
 from webhook.errors import LookupFailed
 from webhook.facts.assumptions import assumptions
@@ -38,7 +39,7 @@ def asks(obj: JSON, old: JSON = None) -> list[JSON]:
     return found
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("value", "count"),
     [
         *((value, "2") for value in ("2", 2, 2.0, " 2 ", "+2", "02", "2\n")),

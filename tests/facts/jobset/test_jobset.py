@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.facts.subjects import subject
+from tests.rows import all_rows
 from webhook.facts.jobset import name_length
 from webhook.facts.jobset.job_set import JobSet
 from webhook.facts.jobset.validation import validate_create
@@ -36,7 +37,7 @@ INDEXED = {"completions": 2, "parallelism": 2}
 RULES = "failurePolicy.rules"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("spec", "what", "at", "words"),
     [
         ({"network": {"subdomain": "1x"}}, "dns-label", "network.subdomain", "`1x` must be a DNS label of RFC 1035"),

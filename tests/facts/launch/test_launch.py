@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.rows import all_rows
 from webhook.facts.launch import command as launching
 from webhook.facts.launch.command import Launch
 from webhook.facts.launch.launchers import catalogue
@@ -40,7 +41,7 @@ def mpirun(**words: object) -> dict:
     return {"by": "mpirun", "whole": True, **words}
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("command", "expected"),
     [
         (["torchrun", "t.py"], torchrun()),
@@ -149,7 +150,7 @@ def test_commands_say_how_processes_start(command: object, expected: dict) -> No
     assert said(command) == expected
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("command", "expected"),
     [
         (["mpirun", "-np", "8", "./a"], mpirun(ranks=8)),
@@ -210,7 +211,7 @@ def test_mpirun_says_its_ranks(command: list[str], expected: dict) -> None:
     assert said(command) == expected
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "expected"),
     [
         ("torchrun --nproc_per_node 2 t.py", torchrun(processes=2, per_node="2")),

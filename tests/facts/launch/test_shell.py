@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.rows import all_rows
 from webhook.facts.launch.shell import Variables, commands
 
 
@@ -14,7 +15,7 @@ def words(script: str, **known: str) -> list[tuple[str, ...]]:
     return [taken for command in commands(script) if (taken := variables.take(command))]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("script", "expected"),
     [
         ("a b  c", [("a", "b", "c")]),
@@ -55,7 +56,7 @@ def test_scripts_are_commands(script: str, expected: list) -> None:
     assert words(script) == expected
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("script", "expected"),
     [
         ("a $X", "8"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import all_rows
 from webhook.attributes import JSON
 from webhook.facts.opensandbox.shards import Template
 from webhook.paths import render
@@ -39,7 +40,7 @@ def solid(value: JSON) -> JSON:
     return [solid(inner) for inner in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
+@all_rows("case", CASES, ids=range(len(CASES)))
 def test_a_pod_is_made_as_the_controller_makes_it(case: JSON) -> None:
     assert solid(Template(case["template"]).pods(case["patch"])[1]) == solid(case["pod"])
 
@@ -57,7 +58,7 @@ def containers(*listed: JSON) -> JSON:
 GPU = '.spec.containers[0].resources.limits["nvidia.com/gpu"]'
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("patch", "expected"),
     [
         (None, []),

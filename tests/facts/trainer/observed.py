@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.policies.test_portable_kinds import HOW
-from webhook import quantity, shipped
+from tests.literals import TABLE, shipped_policies
+from webhook import quantity
 from webhook.admission.fixtures import attributes_of_object
 from webhook.admission.review import review
 from webhook.attributes import Phase
@@ -20,13 +20,10 @@ from webhook.decisions import Verdict
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.train_job import TrainJob, train_job
 from webhook.facts.view import View
-from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 from webhook.schema import decode_object
-from webhook.workloads import table
 
 DATA = Path(__file__).parents[2] / "data" / "trainer"
-TABLE = table.load()
 RUNS = ("ok", "external")
 
 
@@ -44,7 +41,7 @@ def cluster() -> Cluster:
 @cache
 def policies() -> PolicySet:
     """The shipped policies."""
-    return load([Path(shipped.policies())], HOW)
+    return shipped_policies()
 
 
 def said(trainjob: dict[str, Any]) -> str:

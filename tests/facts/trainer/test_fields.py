@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests.rows import all_rows
+from tests.yamldata import document
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.trainer import fields
@@ -26,7 +27,7 @@ def told(obj: dict, kind: str, release: tuple[int, int]) -> Iterator[Problem]:
 
 
 def schema(kind: str) -> dict:
-    (version,) = yaml.safe_load((CRDS / FILES[kind]).read_text())["spec"]["versions"]
+    (version,) = document(CRDS / FILES[kind])["spec"]["versions"]
     return version["schema"]["openAPIV3Schema"]
 
 
@@ -48,7 +49,7 @@ def test_the_table_is_that_of_the_published_crds(kind: str) -> None:
     assert disagreements(fields.table().kinds[kind], schema(kind), kind) == []
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("obj", "release", "expected"),
     [
         ({"podSpecOverrides": []}, (2, 0), []),

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import pytest
-
 from tests.facts.trainer.observed import RUNS, cluster, normal, policies, predicted, rows, said, spoken
+from tests.rows import all_rows
 from webhook.admission.decode import decode_review
 from webhook.admission.review import review
 from webhook.attributes import Phase
@@ -36,7 +35,7 @@ def test_what_is_said_fits_what_became_of_it() -> None:
     assert told[False, "none"] <= SILENT
 
 
-@pytest.mark.parametrize("row", rows("updates"), ids=lambda row: row["case"])
+@all_rows("row", rows("updates"), ids=lambda row: row["case"])
 def test_an_update_is_told_what_becomes_of_it(row: dict[str, Any]) -> None:
     """Refused, or taken and then refused by JobSet for ever, or taken."""
     seen = row["observed"]

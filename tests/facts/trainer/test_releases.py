@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.facts.trainer.test_trainer import job, node, of, patch, pod_of, pod_patch, replicated, runtime
+from tests.rows import all_rows
 
 EVERY = ((2, 0), (2, 1), (2, 2), (2, 3), (2, 4))
 SINCE_2_1 = EVERY[1:]
@@ -27,8 +28,8 @@ def laid(version: tuple[int, int], name: str = "node", **pod: Any) -> dict:
 # --- 3.3: processes per node ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", SINCE_2_1)
-@pytest.mark.parametrize(
+@all_rows("version", SINCE_2_1)
+@all_rows(
     ("resources", "expected"),
     [
         ({"requests": {"cpu": 4}}, ("4", 4)),
@@ -39,7 +40,7 @@ def laid(version: tuple[int, int], name: str = "node", **pod: Any) -> dict:
         ({}, ("1", 1)),
     ],
 )
-@pytest.mark.parametrize("where", ["runtime", "job"])
+@all_rows("where", ["runtime", "job"])
 def test_torch_since_2_1(version: tuple, resources: dict, expected: tuple, where: str) -> None:
     base = runtime(replicated("node", node(resources if where == "runtime" else None), step="trainer"))
     own = {"resourcesPerNode": resources} if where == "job" else {}
@@ -47,7 +48,7 @@ def test_torch_since_2_1(version: tuple, resources: dict, expected: tuple, where
     assert (found.per_node, found.count) == expected
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("asked", "resources", "expected"),
     [
         ("auto", {"requests": {"cpu": 4}}, ("4", 4)),
@@ -107,8 +108,8 @@ def test_a_runtime_without_policy_keeps_its_own_parallelism() -> None:
 # --- 4.1: merging --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", EVERY)
-@pytest.mark.parametrize(
+@all_rows("version", EVERY)
+@all_rows(
     ("before", "change", "after"),
     [
         ({"nodeSelector": {"a": "1"}}, {"nodeSelector": {"b": "2"}}, {"nodeSelector": {"a": "1", "b": "2"}}),
@@ -174,7 +175,7 @@ def test_workers_of_mpi_get_the_image_since_2_4(version: tuple, expected: str) -
     assert pod_of(fact, 0)["containers"][0]["image"] == "mine"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("policy", "release", "asked", "what"),
     [
         ("torch", (2, 1), "gpu", None),

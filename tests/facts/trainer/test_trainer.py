@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.facts.subjects import subject
+from tests.rows import all_rows
+from tests.yamldata import documents
 from webhook.facts.jobset.name_length import length, limit
 from webhook.facts.trainer.node_claims import NodeClaim, node_claims
 from webhook.facts.trainer.processes import cpu_count
@@ -91,7 +92,7 @@ def pod_of(made: Made, index: int = 0) -> dict:
 # --- processes -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("resources", "explicit", "expected"),
     [
         ({"limits": {"cpu": 4}}, None, ("4", 4)),
@@ -116,7 +117,7 @@ def test_torch_counts_gpus_then_cpus_then_one(resources: object, explicit: objec
     assert (found.per_node, found.count) == expected
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("policy", "resources", "explicit", "expected"),
     [
         ("mpi", None, None, ("1", 1)),
@@ -478,12 +479,7 @@ def test_odd_runtimes_have_a_fact(jobs: object) -> None:
 
 
 def test_published_train_jobs_merge_with_their_runtimes() -> None:
-    objects = [
-        o
-        for file in sorted(MANIFESTS.glob("*.yaml"))
-        for o in yaml.safe_load_all(file.read_text())
-        if isinstance(o, dict)
-    ]
+    objects = [o for file in sorted(MANIFESTS.glob("*.yaml")) for o in documents(file) if isinstance(o, dict)]
     found = 0
     for obj in objects:
         if obj.get("kind") == "TrainJob":

@@ -1,0 +1,81 @@
+"""Tests that are tables: one test asks every row, and names each row that fails.
+
+pytest needs about ten milliseconds for a test, whatever it does: a table of hundreds of rows that take one each is one
+test. Rows that take long are better told apart by `pytest.mark.parametrize`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+TOLD = 3
+"""Failures that are told with their traceback; of the others the last line is enough."""
+LONGEST = 80
+"""Characters of a row's name that is made of its values."""
+
+
+def all_rows(
+    names: str | Sequence[str],
+    rows: Iterable[Any] | Callable[[], Iterable[Any]],
+    ids: Iterable[str] | Callable[[Any], Any] | None = None,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Like `pytest.mark.parametrize`, as one test; other parameters are fixtures, which all rows share.
+
+    Args:
+        names: the parameters that a row gives.
+        rows: for each row a tuple, or one value where there is one parameter; a function gives them when the test runs.
+        ids: the names of the rows, or what makes one of a value.
+    """
+    parameters = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    written = ids if ids is None or callable(ids) else list(ids)
+    held = rows if callable(rows) else list(rows)
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(test)
+
+        def ask(**fixtures: Any) -> None:
+            named = list(_named(held() if callable(held) else held, parameters, written))
+            assert named, "the table has no rows"
+            failed = []
+            for name, values in named:
+                try:
+                    test(**dict(zip(parameters, values, strict=True)), **fixtures)
+                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 (the other rows are asked as well)
+                    failed.append((name, error))
+            if failed:
+                pytest.fail(f"{len(failed)} of {len(named)} rows\n" + "\n".join(_told(failed)), pytrace=False)
+
+        ask.__name__, ask.__doc__, ask.__module__ = test.__name__, test.__doc__, test.__module__
+        shared = [each for name, each in signature.parameters.items() if name not in parameters]
+        ask.__signature__ = signature.replace(parameters=shared)  # type: ignore[attr-defined]
+        return ask
+
+    return decorate
+
+
+def _named(
+    rows: Iterable[Any], parameters: Sequence[str], ids: Sequence[str] | Callable[[Any], Any] | None
+) -> Iterator[tuple[str, Sequence[Any]]]:
+    for number, row in enumerate(rows):
+        if hasattr(row, "marks"):  # pytest.param
+            values, name = row.values, row.id
+        else:
+            values, name = row if len(parameters) > 1 else (row,), None
+        if name is None and ids is not None and not callable(ids):
+            name = ids[number]
+        yield name or "-".join(map(ids if callable(ids) else _shown, values)), values
+
+
+def _shown(value: Any) -> str:
+    return str(value)[:LONGEST]
+
+
+def _told(failed: Sequence[tuple[str, BaseException]]) -> Iterator[str]:
+    for number, (name, error) in enumerate(failed):
+        lines = traceback.format_exception(error) if number < TOLD else traceback.format_exception_only(error)[:1]
+        yield f"[{name}] " + "".join(lines)

@@ -1,0 +1,22 @@
+"""YAML of the tests' data, read by libyaml: the parser that is written in Python takes ten times as long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def documents(text: str | Path) -> list[Any]:
+    """The documents of a text or a file, made anew each time: whoever asks may change them."""
+    written = text if isinstance(text, str) else text.read_text()
+    return list(yaml.load_all(written, LOADER))
+
+
+def document(text: str | Path) -> Any:
+    """The only document."""
+    (one,) = documents(text)
+    return one
