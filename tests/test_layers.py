@@ -8,10 +8,11 @@ import importlib
 import pathlib
 import re
 import tomllib
-
-import pytest
+from dataclasses import dataclass
+from functools import cache
 
 import webhook
+from tests.rows import all_rows
 
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
@@ -66,11 +67,33 @@ UNIMPORTED = {"uvloop", "httptools"}
 """Chosen by uvicorn, never imported here."""
 
 
+@dataclass(frozen=True)
+class Module:
+    """What is asked of a module: each is parsed once, for all tests."""
+
+    imports: tuple[str, ...]
+    functions: tuple[tuple[str, int], ...]
+    docstring: str | None
+    lines: int
+
+
+@cache
+def parsed(path):
+    text = path.read_text()
+    tree = ast.parse(text)
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    lengths = tuple((node.name, node.end_lineno - node.body[0].lineno) for node in functions)
+    return Module(tuple(imported_by(tree, path)), lengths, ast.get_docstring(tree), text.count("\n"))
+
+
 def imports(path):
     """Absolute names that a module imports when it runs, at the top or inside functions; not those for types alone."""
-    tree = ast.parse(path.read_text())
+    return parsed(path).imports
+
+
+def imported_by(tree, path):
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in (getattr(node.test, name, "") for name in ("id", "attr")):
             node.body = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -205,7 +228,7 @@ def test_every_import_is_the_standard_library_ours_or_known():
     assert imported() - set(sys.stdlib_module_names) - {"webhook", "certs"} <= set(FOLDERS)
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("__init__.py")), ids=lambda path: str(path.parent.name))
+@all_rows("path", sorted(PACKAGE.rglob("__init__.py")), ids=lambda path: str(path.parent.name))
 def test_exported_names_exist_and_are_sorted(path):
     name = ".".join(("webhook", *path.relative_to(PACKAGE).parent.parts))
     module = importlib.import_module(name)
@@ -223,18 +246,15 @@ def test_modules_are_named_for_what_is_inside():
 
 def test_modules_and_functions_stay_short():
     for path in [*PACKAGE.rglob("*.py"), *(ROOT / "certs").rglob("*.py")]:
-        text = path.read_text()
-        assert text.count("\n") <= 400, path
-        assert text.count("\n") >= 15 or path.name == "__init__.py", path
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                assert node.end_lineno - node.body[0].lineno < 80, (
-                    f"{path}: {node.name}"
-                )  # flags of a verb do not count
+        module = parsed(path)
+        assert module.lines <= 400, path
+        assert module.lines >= 15 or path.name == "__init__.py", path
+        # flags of a verb do not count
+        assert [name for name, lines in module.functions if lines >= 80] == [], path
 
 
 def test_every_module_says_what_it_knows():
-    assert [path for path in PACKAGE.rglob("*.py") if not ast.get_docstring(ast.parse(path.read_text()))] == []
+    assert [path for path in PACKAGE.rglob("*.py") if not parsed(path).docstring] == []
 
 
 def test_heavy_packages_are_imported_only_when_used():
