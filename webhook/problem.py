@@ -40,3 +40,8 @@ class Problem:
     fix: str = ""
     found: str = ""
     missing: tuple[MissingObject, ...] = ()
+
+    @property
+    def without_path(self) -> tuple[str, str, str]:
+        """What is wrong wherever it is: two objects of which one is made of the other have it at different paths."""
+        return self.code, self.found, self.message

@@ -109,12 +109,19 @@ class Subject:
     def inner(self, obj: JSON) -> Subject:
         """An object inside this one, decoded as if it stood alone."""
         group, version, kind = (*str(obj["apiVersion"]).rpartition("/")[::2], str(obj["kind"]))
+        return self.about(decode_object(obj, GroupVersionKind(group, version, kind), self.deadline).value)
+
+    def about(
+        self, obj: JSON, attributes: Attributes | None = None, template_of: GroupVersionKind | None = None
+    ) -> Subject:
+        """Another object, decoded, in the same cluster; its attributes are those of the request unless given."""
         return Subject(
-            object=decode_object(obj, GroupVersionKind(group, version, kind), self.deadline).value,
+            object=obj,
             old_object=None,
-            attributes=self.attributes,
+            attributes=attributes or self.attributes,
             cluster=self.cluster,
             table=self.table,
             assumptions=self.assumptions,
+            template_of=template_of,
             registry=self.registry,
         )

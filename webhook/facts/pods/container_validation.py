@@ -30,8 +30,7 @@ def validate_containers(subject: Subject) -> Iterator[Problem]:
     """As validateContainers and validateInitContainers."""
     seen: set[str] = set()
     for container in subject.deadline.each([*containers(subject.object)]):
-        yield from _validate_name(container, seen)
-        seen.add(container.name)
+        yield from _validate_name(container.name, container.path, "containers", seen)
         yield from _validate_image(container)
         yield from validate_env(container, subject)
         yield from validate_volume_mounts(container, subject)
@@ -39,14 +38,15 @@ def validate_containers(subject: Subject) -> Iterator[Problem]:
         yield from validate_user(get(container.value, ("securityContext",)), (*container.path, "securityContext"))
 
 
-def _validate_name(container: Container, seen: set[str]) -> Iterator[Problem]:
-    name, path = container.name, (*container.path, "name")
-    if not name or is_placeholder(name):
-        return
-    if dns1123_label(name):
-        yield problem("name", path, "must be a DNS label", _LABEL, name)
-    elif name in seen:
-        yield problem("name", path, "must not be the name of several containers", "give each a name of its own", name)
+def _validate_name(name: str, at: FieldPath, what: str, seen: set[str]) -> Iterator[Problem]:
+    """The name of a container or volume at a path; `seen` has those before it, and then this one too."""
+    if name and not is_placeholder(name):
+        path = (*at, "name")
+        if dns1123_label(name):
+            yield problem("name", path, "must be a DNS label", _LABEL, name)
+        elif name in seen:
+            yield problem("name", path, f"must not be the name of several {what}", "give each a name of its own", name)
+    seen.add(name)
 
 
 def _validate_image(container: Container) -> Iterator[Problem]:
@@ -109,14 +109,8 @@ def validate_volumes(subject: Subject) -> Iterator[Problem]:
     volumes: Sequence[JSON] = get(subject.object, ("spec", "volumes")) or ()
     seen: set[str] = set()
     for index, each in enumerate(subject.deadline.paced(volumes)):
-        name, at = each.get("name") or "", ("spec", "volumes", index)
-        if name and not is_placeholder(name):
-            if dns1123_label(name):
-                yield problem("name", (*at, "name"), "must be a DNS label", _LABEL, name)
-            elif name in seen:
-                fix = "give each a name of its own"
-                yield problem("name", (*at, "name"), "must not be the name of several volumes", fix, name)
-        seen.add(name)
+        at = ("spec", "volumes", index)
+        yield from _validate_name(each.get("name") or "", at, "volumes", seen)
         host = get(each, ("hostPath", "path"), "")
         if ".." in host.split("/"):
             message = "must not contain `..`"

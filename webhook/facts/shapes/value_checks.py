@@ -30,8 +30,8 @@ def validate_values(subject: Subject) -> Iterator[Problem]:
 
 def _breaches(obj: JSON, subject: Subject) -> Iterator[Breach]:
     declared, kind = values(_FILE), subject.group_kind[1]
-    found = declared.breaches(obj, kind, (), subject.deadline)
-    yield from (each for each in found if each.at not in subject.omitted)
+    breaches = declared.breaches(obj, kind, (), subject.deadline)
+    yield from (each for each in breaches if each.at not in subject.omitted)
 
 
 def _kind(breach: Breach) -> tuple[str, str, str]:
@@ -46,12 +46,12 @@ def _problem(breach: Breach) -> Problem:
             message = f"must differ from entry {breach.expected}, which has the same name"
             return problem("duplicate", breach.at, message, "join them, or correct the name", breach.given)
         case "tooMany":
-            found = f"{breach.given} entries"
-            return problem("length", breach.at, f"must not be more than {breach.expected}", "shorten it", shown=found)
+            given = f"{breach.given} entries"
+            return problem("length", breach.at, f"must not be more than {breach.expected}", "shorten it", shown=given)
         case "tooLong":
-            found = f"{len(breach.given.encode())} bytes"
+            given = f"{len(breach.given.encode())} bytes"
             message = f"must not be more than {breach.expected}"
-            return problem("length", breach.at, message, "shorten it", shown=found)
+            return problem("length", breach.at, message, "shorten it", shown=given)
         case "wrongType":
             message = f"should be {breach.expected}, not {described(breach.given)}, which the API server refuses"
             return problem("fraction", breach.at, message, "write it as a string")

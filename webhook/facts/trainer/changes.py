@@ -8,6 +8,7 @@ to release-2.3; kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go V
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 from webhook.attributes import JSON, GroupVersionKind
@@ -121,11 +122,11 @@ def validate_suspended(subject: Subject) -> Iterator[Problem]:
 def _validate_active_pods(subject: Subject, path: str) -> Iterator[Problem]:
     """Trainer gives the JobSet the name of the TrainJob. In a whole cluster one that is not there does not exist."""
     view, name = subject.view(), get(subject.object, ("metadata", "name"), "")
-    found = view.get(JOB_SET, name) if name else None
-    if name and found is None and not view.is_whole():
+    job_set = view.get(JOB_SET, name) if name else None
+    if name and job_set is None and not view.is_whole():
         missing = tuple(each for listed in view.missing().values() for each in listed)
         yield problem("active-pods", path, missing=missing)
-    counts = items(get(found, ("status", "replicatedJobsStatus")))
+    counts = items(get(job_set, ("status", "replicatedJobsStatus")))
     jobs = ", ".join(f"`{get(each, ('name',))}`" for each in counts if (whole(get(each, ("active",))) or 0) > 0)
     if jobs:
         message = f"must not change while pods of replicated job {jobs} are active"
@@ -141,7 +142,10 @@ def validate_job_set_update(subject: Subject) -> Iterator[Problem]:
     if True not in (now.get("suspend"), before.get("suspend")) or _is_refused(subject):
         return
     changed = [name for name in _MAKING if now.get(name) != before.get(name)]
-    if changed and _fixed_in_job_set(subject.once(train_job), now) != _fixed_in_job_set(_before(subject), before):
+    if not changed:
+        return
+    old = train_job(subject.about(subject.old_object))
+    if _fixed_in_job_set(subject.once(train_job), now) != _fixed_in_job_set(old, before):
         message = "changes more of the pods than JobSet lets change in a job that exists, which it always refuses"
         fix = "create a new TrainJob, or use nodeSelector, tolerations, schedulingGates, labels or annotations of pods"
         yield problem("job-set-immutable", f"spec.{changed[0]}", message, fix)
@@ -149,23 +153,7 @@ def validate_job_set_update(subject: Subject) -> Iterator[Problem]:
 
 def _is_refused(subject: Subject) -> bool:
     """Whether the API server refuses the change by itself."""
-    found = (*validate_immutable_fields(subject), *validate_immutable_patches(subject))
-    return bool(found)
-
-
-def _before(subject: Subject) -> TrainJob:
-    """The TrainJob as it was."""
-    return train_job(
-        Subject(
-            object=subject.old_object,
-            old_object=None,
-            attributes=subject.attributes,
-            cluster=subject.cluster,
-            table=subject.table,
-            assumptions=subject.assumptions,
-            registry=subject.registry,
-        )
-    )
+    return any(chain(validate_immutable_fields(subject), validate_immutable_patches(subject)))
 
 
 def _fixed_in_job_set(job: TrainJob, spec: Mapping[str, JSON]) -> list[JSON]:

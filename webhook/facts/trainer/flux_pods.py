@@ -79,5 +79,5 @@ def _command(making: Making) -> str:
 def _image(making: Making) -> str:
     """The image of the installer, which a variable may name."""
     own = making.node.get("env", []) if making.node else []
-    found = [each.get("value", "") for each in (*own, *making.trainer.get("env", [])) if each.get("name") == _IMAGE]
-    return str(found[-1]) if found else _DEFAULT_IMAGE
+    images = [each.get("value", "") for each in (*own, *making.trainer.get("env", [])) if each.get("name") == _IMAGE]
+    return str(images[-1]) if images else _DEFAULT_IMAGE

@@ -43,9 +43,9 @@ def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
         return
     yield from _validate_name(job)
     yield from _validate_labels(job)
-    found = [each for each in _problems(_known(job), job) if each.code not in _ADVICE]
-    if found:
-        yield from _told(found, job)
+    problems = [each for each in _problems(_known(job), job) if each.code not in _ADVICE]
+    if problems:
+        yield from _told(problems, job)
 
 
 def _validate_name(job: TrainJob) -> Iterator[Problem]:
@@ -82,16 +82,9 @@ def _validate_labels(job: TrainJob) -> Iterator[Problem]:
             yield problem("label", f"spec.{overlays.field(job.release)}", message, "correct it")
 
 
-def _told(found: list[Problem], job: TrainJob) -> Iterator[Problem]:
-    patched = overlays.field(job.release)
-    own = {_kind(each) for each in _problems(get(job.runtime.spec, ("template", "spec"), {}), job)}
-    for each in job.deadline.paced(found):
-        is_own = _kind(each) in own or not job.spec.get(patched, [])
+def _told(problems: list[Problem], job: TrainJob) -> Iterator[Problem]:
+    own = {each.without_path for each in _problems(get(job.runtime.spec, ("template", "spec"), {}), job)}
+    for each in job.deadline.paced(problems):
         where = f"{each.path} of the JobSet of {job.runtime}"
         said = f"{where} is {each.found} and {each.message}" if each.found else f"{where} {each.message}"
-        yield replace(each, path="spec.runtimeRef" if is_own else f"spec.{patched}", found="", message=said)
-
-
-def _kind(found: Problem) -> tuple[str, str, str]:
-    """A problem without its place, which merging may change."""
-    return found.code, found.found, found.message
+        yield replace(each, path=job.origin(is_own=each.without_path in own), found="", message=said)

@@ -12,7 +12,6 @@ from dataclasses import replace
 from webhook.attributes import JSON
 from webhook.attributes import POD as KIND
 from webhook.facts.subject import Subject
-from webhook.facts.trainer import overlays
 from webhook.facts.trainer.changes import changes_more_than_suspend
 from webhook.facts.trainer.flux_pods import entrypoint
 from webhook.facts.trainer.nodes import POD, is_trainer, name_of
@@ -31,12 +30,12 @@ def generated_problems(subject: Subject, run: Callable[[Subject], Iterator[Probl
     scripts = f"`{entrypoint(name_of(job.object.get('metadata')))}`"
     own = {name_of(each): each for each in get(job.runtime.spec, ("template", "spec", "replicatedJobs"), [])}
     for each in job.deadline.paced(job.jobs):
-        found = [problem for problem in run(_pod(each, subject)) if problem.found != scripts]
-        if found and (name_of(each), "") not in job.merged.unknown:
+        problems = [problem for problem in run(_pod(each, subject)) if problem.found != scripts]
+        if problems and (name_of(each), "") not in job.merged.unknown:
             before = own.get(name_of(each))
-            known = {_kind(problem) for problem in run(_pod(before, subject))} if before is not None else set()
-            for problem in job.deadline.paced(found):
-                yield _located(problem, each, job, is_own=_kind(problem) in known)
+            known = {problem.without_path for problem in run(_pod(before, subject))} if before is not None else set()
+            for problem in job.deadline.paced(problems):
+                yield _located(problem, each, job, is_own=problem.without_path in known)
 
 
 def _pod(job: JSON, subject: Subject) -> Subject:
@@ -44,16 +43,7 @@ def _pod(job: JSON, subject: Subject) -> Subject:
     template = get(job, POD[:-1]) or {}
     pod = {**template, "apiVersion": "v1", "kind": "Pod", "spec": template.get("spec") or {}}
     attributes = replace(subject.attributes, kind=KIND, object=pod, old_object=None)
-    return Subject(
-        object=pod,
-        old_object=None,
-        attributes=attributes,
-        cluster=subject.cluster,
-        table=subject.table,
-        assumptions=subject.assumptions,
-        registry=subject.registry,
-        template_of=subject.attributes.kind,
-    )
+    return subject.about(pod, attributes, template_of=subject.attributes.kind)
 
 
 def _located(problem: Problem, of: JSON, job: TrainJob, *, is_own: bool) -> Problem:
@@ -61,12 +51,10 @@ def _located(problem: Problem, of: JSON, job: TrainJob, *, is_own: bool) -> Prob
     at = parse(problem.path)
     if (path := _in_trainer(at, of, job)) is not None:
         return replace(problem, path=path)
-    patched = overlays.field(job.release)
-    path = "spec.runtimeRef" if is_own or not job.spec.get(patched, []) else f"spec.{patched}"
     said = f"is {problem.found} and {problem.message}" if problem.found else problem.message
     where = f"{problem.path} of replicated job `{name_of(of)}` of {job.runtime}"
     message = f"leads to pods that are refused because {where} {said}"
-    return replace(problem, path=path, found="", message=message)
+    return replace(problem, path=job.origin(is_own=is_own), found="", message=message)
 
 
 def _in_trainer(at: FieldPath, of: JSON, job: TrainJob) -> str | None:
@@ -85,8 +73,3 @@ def _in_trainer(at: FieldPath, of: JSON, job: TrainJob) -> str | None:
     places = (index for index, each in enumerate(job.trainer["env"]) if each.get("name") == name)
     index = next(places, None)
     return None if index is None else render(("spec", "trainer", "env", index, *at[5:]))
-
-
-def _kind(problem: Problem) -> tuple[str, str, str]:
-    """A problem without its place, which merging may change."""
-    return problem.code, problem.found, problem.message

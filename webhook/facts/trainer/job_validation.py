@@ -60,15 +60,15 @@ def validate_resource_claims(job: TrainJob) -> Iterator[Problem]:
     claims, path = get(job.trainer, ("resourcesPerNode", "claims"), []), "spec.trainer.resourcesPerNode.claims"
     if not claims:
         return
-    found = ", ".join(f"`{name_of(claim)}`" for claim in job.deadline.paced(claims))
+    names = ", ".join(f"`{name_of(claim)}`" for claim in job.deadline.paced(claims))
     if job.release >= CLAIMS:
         message = f"must not be set because Trainer {shown(job.release)} refuses it"
         fix = "name the claim's template in spec.trainer.resourceClaimsPerNode"
-        yield problem("resources-claims", path, message, fix, shown=found)
+        yield problem("resources-claims", path, message, fix, shown=names)
     else:
         fix = "declare the claim in the pod template of the runtime"
         message = f"is ignored because Trainer {shown(job.release)} copies limits and requests alone"
-        yield problem("ignored-claims", path, message, fix, shown=found)
+        yield problem("ignored-claims", path, message, fix, shown=names)
 
 
 def validate_num_proc_per_node(job: TrainJob) -> Iterator[Problem]:

@@ -52,9 +52,9 @@ def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
     extra = _claims((*_unmerged(job), *dropped), "trainer")
     node = next((each for each in containers(podset.template) if each.name == "node" and not each.init), None)
     wanted = {*job.merged.lost_claims, *(name_of(entry) for entry in (node.claims() if node else ()))}
-    found = dra({}, (podset, extra), subject.view())["claims"]
-    used = [each for each in found if each["name"] in wanted]
-    meant = used or [each for each in found if not each["users"]]
+    claims = dra({}, (podset, extra), subject.view())["claims"]
+    used = [each for each in claims if each["name"] in wanted]
+    meant = used or [each for each in claims if not each["users"]]
     return tuple(_claim(each, dropped=each["name"] in {*map(name_of, dropped)}) for each in meant)
 
 

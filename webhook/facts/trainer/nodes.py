@@ -22,8 +22,8 @@ PORT = 29500
 
 def step(job: JSON) -> str | None:
     """The step that a replicated job's label names."""
-    found: str | None = get(job, ("template", "metadata", "labels", STEP_LABEL))
-    return found
+    label: str | None = get(job, ("template", "metadata", "labels", STEP_LABEL))
+    return label
 
 
 def is_trainer(job: JSON) -> bool:

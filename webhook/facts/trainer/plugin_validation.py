@@ -39,9 +39,9 @@ def validate_reserved_env(job: TrainJob) -> Iterator[Problem]:
     is_late = (job.plugin == "mpi" and job.release < INJECTION) or (
         job.plugin == "torch" and job.release < NUMBERS_ONLY and job.trainer.get("numProcPerNode") is None
     )
-    found = names(job.trainer.get("env")) if reserved and not is_late else []
-    if not reserved.isdisjoint(found):
-        for index, name in enumerate(job.deadline.paced(found)):
+    variables = names(job.trainer.get("env")) if reserved and not is_late else []
+    if not reserved.isdisjoint(variables):
+        for index, name in enumerate(job.deadline.paced(variables)):
             if name in reserved:
                 message = f"must not be set because the {job.plugin} plugin sets it"
                 yield problem("reserved-env", f"spec.trainer.env[{index}].name", message, "remove it", name)

@@ -114,10 +114,10 @@ def _injected(making: Making) -> Iterator[dict[str, Any]]:
     for target in get(making.spec, ("mlPolicy", "torch", "envInjection", "targets"), []):
         pod_set = making.named(target.get("jobName", ""))
         if pod_set is not None:
-            found = (
+            containers = (
                 pod_set.container(name) or pod_set.init_container(name) for name in target.get("containerNames", [])
             )
-            yield from (container for container in found if container is not None)
+            yield from (container for container in containers if container is not None)
 
 
 def enforce_jax(making: Making) -> None:

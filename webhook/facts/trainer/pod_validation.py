@@ -15,7 +15,6 @@ from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.jobset.volume_claims import claim_templates
 from webhook.facts.pods.containers import Container, containers
-from webhook.facts.trainer import overlays
 from webhook.facts.trainer.nodes import name_of
 from webhook.facts.trainer.runtime_reference import Runtime
 from webhook.facts.trainer.train_job import TrainJob
@@ -31,15 +30,13 @@ _STATUS: Final = "kubeflow-trainer-token"
 
 def validate_pods(job: TrainJob) -> Iterator[Problem]:
     """Everything that is refused, or wasted, of the pods of all replicated jobs."""
-    found = list(_problems(job.merged.spec, job))
-    if not found:
+    problems = list(_problems(job.merged.spec, job))
+    if not problems:
         return
-    patched = overlays.field(job.release)
     own = set(_problems(get(job.runtime.spec, ("template", "spec")) or {}, job))
-    for each in job.deadline.paced(found):
-        is_own = each in own or not job.spec.get(patched, [])
-        path = "spec.runtimeRef" if is_own else f"spec.{patched}"
-        if not (is_own and each.code == "train-job/unused-claim"):
+    for each in job.deadline.paced(problems):
+        path = job.origin(is_own=each in own)
+        if not (path == "spec.runtimeRef" and each.code == "train-job/unused-claim"):
             yield replace(each, path=path)
 
 
@@ -111,15 +108,12 @@ class _Pod:
             yield _found("image-required", f"container `{container.name}` of {self.where} has no image", fix)
         for mount in self.deadline.each(container.value.get("volumeMounts", [])):
             name = mount.get("name", "")
-            of = f"container `{container.name}` of {self.where} mounts volume `{name}`, which"
+            mounts = f"container `{container.name}` of {self.where} mounts volume `{name}`, which"
             if name == _STATUS and name not in volumes:
-                message = f"{of} only pods of the trainer have, with the feature TrainJobStatus"
+                message = f"{mounts} only pods of the trainer have, with the feature TrainJobStatus"
                 yield _found("status-volume", message, "remove the mount")
             elif name not in volumes and not is_placeholder(name):
-                message = (
-                    f"container `{container.name}` of {self.where} mounts volume `{name}`, which the pod does not have"
-                )
-                yield _found("volume-exists", message, "add the volume, or correct the name")
+                yield _found("volume-exists", f"{mounts} the pod does not have", "add the volume, or correct the name")
 
     def _unused(self, names: Collection[str]) -> Iterator[Problem]:
         for name in sorted(names):

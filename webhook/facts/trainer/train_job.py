@@ -13,6 +13,7 @@ from webhook.deadline import Deadline
 from webhook.facts.gpu.resources import devices_of
 from webhook.facts.jobset.name_length import replicas
 from webhook.facts.subject import Subject
+from webhook.facts.trainer import overlays
 from webhook.facts.trainer.fields import pruned
 from webhook.facts.trainer.lookups import CLUSTER_RUNTIME, GROUP, RUNTIME
 from webhook.facts.trainer.merged import Merged
@@ -97,6 +98,17 @@ class TrainJob:
         own = node_job(get(self.runtime.spec, ("template", "spec")))
         return devices_of(get(container_of(own, "node"), ("resources",)))
 
+    def origin(self, *, is_own: bool) -> str:
+        """Where a problem of what stands nowhere in the TrainJob is told.
+
+        Args:
+            is_own: whether the runtime has it by itself, so that no patch can be its reason.
+
+        Returns: the rendered path of the runtime's reference, or of all patches.
+        """
+        patches = overlays.field(self.release)
+        return f"spec.{patches}" if self.spec.get(patches) and not is_own else "spec.runtimeRef"
+
     @property
     def counted(self) -> tuple[int, bool]:
         """GPUs that Trainer counts, and whether several resources contain `gpu`, of which it takes any one."""
@@ -127,8 +139,8 @@ def find(reference: JSON, view: View) -> Runtime:
     """The runtime that a TrainJob names; what is not found is `missing` in the view."""
     kind = RUNTIME if reference.get("kind") == RUNTIME.kind else CLUSTER_RUNTIME
     name = reference.get("name", "")
-    found = view.get(kind, name, namespaced=kind is RUNTIME) if name else None
-    return Runtime(kind=kind, name=name, object=None if found is None else _decoded(found, kind, view))
+    runtime = view.get(kind, name, namespaced=kind is RUNTIME) if name else None
+    return Runtime(kind=kind, name=name, object=None if runtime is None else _decoded(runtime, kind, view))
 
 
 def _decoded(runtime: JSON, kind: GroupVersionKind, view: View) -> JSON:
