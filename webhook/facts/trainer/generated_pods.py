@@ -6,7 +6,7 @@ runtime have by themselves where the TrainJob names it, and another one where it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from webhook.attributes import JSON
@@ -28,6 +28,7 @@ def generated_problems(subject: Subject, run: Callable[[Subject], Iterator[Probl
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
     scripts = f"`{entrypoint(name_of(job.object.get('metadata')))}`"
+    env = subject.once(_env_of_trainer)
     own = {name_of(each): each for each in get(job.runtime.spec, ("template", "spec", "replicatedJobs"), [])}
     for each in job.deadline.paced(job.jobs):
         problems = [problem for problem in run(_pod(each, subject)) if problem.found != scripts]
@@ -35,7 +36,7 @@ def generated_problems(subject: Subject, run: Callable[[Subject], Iterator[Probl
             before = own.get(name_of(each))
             known = {problem.without_path for problem in run(_pod(before, subject))} if before is not None else set()
             for problem in job.deadline.paced(problems):
-                yield _located(problem, each, job, is_own=problem.without_path in known)
+                yield _located(problem, each, job, env, is_own=problem.without_path in known)
 
 
 def _pod(job: JSON, subject: Subject) -> Subject:
@@ -46,10 +47,19 @@ def _pod(job: JSON, subject: Subject) -> Subject:
     return subject.about(pod, attributes, template_of=subject.attributes.kind)
 
 
-def _located(problem: Problem, of: JSON, job: TrainJob, *, is_own: bool) -> Problem:
+def _env_of_trainer(subject: Subject) -> Mapping[str, int]:
+    """Where spec.trainer.env has a variable first, by its name: each of many may be a problem."""
+    job = subject.once(train_job)
+    places: dict[str, int] = {}
+    for index, each in enumerate(job.deadline.each(job.trainer.get("env") or ())):
+        places.setdefault(name_of(each), index)
+    return places
+
+
+def _located(problem: Problem, of: JSON, job: TrainJob, env: Mapping[str, int], *, is_own: bool) -> Problem:
     """A problem of a pod as one of the TrainJob."""
     at = parse(problem.path)
-    if (path := _in_trainer(at, of, job)) is not None:
+    if (path := _in_trainer(at, of, job, env)) is not None:
         return replace(problem, path=path)
     said = f"is {problem.found} and {problem.message}" if problem.found else problem.message
     where = f"{problem.path} of replicated job `{name_of(of)}` of {job.runtime}"
@@ -57,7 +67,7 @@ def _located(problem: Problem, of: JSON, job: TrainJob, *, is_own: bool) -> Prob
     return replace(problem, path=job.origin(is_own=is_own), found="", message=message)
 
 
-def _in_trainer(at: FieldPath, of: JSON, job: TrainJob) -> str | None:
+def _in_trainer(at: FieldPath, of: JSON, job: TrainJob, env: Mapping[str, int]) -> str | None:
     """Where spec.trainer says it; None where it does not."""
     if at[:2] != ("spec", "containers") or len(at) < 4 or not is_trainer(of):
         return None
@@ -69,7 +79,5 @@ def _in_trainer(at: FieldPath, of: JSON, job: TrainJob) -> str | None:
     if field == "resourcesPerNode":
         asked = job.trainer[field]
         return render(("spec", "trainer", field, *at[4:])) if get(asked, at[4:]) is not None else None
-    name = get(container, ("env", at[4], "name"))
-    places = (index for index, each in enumerate(job.trainer["env"]) if each.get("name") == name)
-    index = next(places, None)
+    index = env.get(name_of(get(container, ("env", at[4]))))
     return None if index is None else render(("spec", "trainer", "env", index, *at[5:]))
