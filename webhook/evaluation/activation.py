@@ -15,7 +15,7 @@ from webhook.evaluation import problem_values
 from webhook.evaluation.cost_budget import CostBudget, Variables
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
-from webhook.policy.compiled import Policy
+from webhook.policy.compiled import MatchConditions, Policy
 from webhook.policy.declarations import REQUEST_RESOURCE
 from webhook.policy.matching import Match
 from webhook.problems.declarations import PROBLEMS
@@ -60,14 +60,16 @@ def activation(policy: Policy, target: Target, param: JSON, context: RequestCont
     return seen
 
 
-def for_conditions(policy: Policy, target: Target, param: JSON, context: RequestContext) -> Activation:
+def for_conditions(
+    policy: Policy, gate: MatchConditions, target: Target, param: JSON, context: RequestContext
+) -> Activation:
     """What matchConditions see: no namespaceObject, and the resource as requested (matchconditions/matcher.go).
 
     Raises:
         LookupFailed: of facts, when they are read.
 
     """
-    seen = _names(policy, policy.gate().needs, target, param, context)
+    seen = _names(policy, gate.needs, target, param, context)
     asked, match = context.attributes.request_resource, target.match
     seen["request"] = context.request(match if asked == match.resource else Match(asked, match.kind))
     return seen

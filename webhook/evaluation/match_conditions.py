@@ -22,33 +22,38 @@ from webhook.policy.compiled import Condition, Policy
 
 
 def is_asked(policy: Policy, target: Target, param: JSON, context: RequestContext) -> bool:
-    """Whether the conditions of a policy hold for an object.
+    """Whether the conditions of a policy hold for an object. Under failurePolicy Ignore an error is one that does not.
 
     Many policies have the same ones; those that see only the object and the request are asked once for all of them.
 
     Raises:
-        EvaluationError: they could not be evaluated.
+        EvaluationError: they could not be evaluated, and the policy's failurePolicy is Fail.
 
     """
     gate = policy.gate()
     if not gate.conditions:
         return True
-    key = (id(target), policy.is_fail, gate.sources) if gate.is_shared else None
-    known = context.held.get(key) if key else None
-    if known is None:
-        seen = for_conditions(policy, target, param, context)
-        holds = hold(gate.conditions, seen, is_fail=policy.is_fail, deadline=context.deadline)
-        known = target, holds
-        if key:
-            context.held[key] = known
-    return known[1]
+    key = (id(target), gate.sources)
+    if gate.is_shared and (known := context.held.get(key)):
+        return known[1]
+    seen = for_conditions(policy, gate, target, param, context)
+    try:
+        holds = hold(gate.conditions, seen, context.deadline)
+    except EvaluationError:
+        if policy.is_fail:
+            raise
+        return False
+    if gate.is_shared:
+        context.held[key] = target, holds
+    return holds
 
 
-def hold(conditions: Sequence[Condition], seen: Mapping[str, Any], *, is_fail: bool, deadline: Deadline | None) -> bool:
-    """Say whether all conditions hold. Under failurePolicy Ignore an error is a condition that does not hold.
+def hold(conditions: Sequence[Condition], seen: Mapping[str, Any], deadline: Deadline | None) -> bool:
+    """Say whether all conditions hold.
 
     Raises:
-        EvaluationError: none is false, some failed, and the policy's failurePolicy is Fail; all their texts.
+        OutOfBudget: they cost too much.
+        EvaluationError: none is false, and some failed; all their texts.
 
     """
     budget = CostBudget(MATCH_CONDITIONS_BUDGET, deadline)
@@ -58,13 +63,11 @@ def hold(conditions: Sequence[Condition], seen: Mapping[str, Any], *, is_fail: b
         try:
             is_false |= budget.evaluate(condition.expression, seen) is False
         except OutOfBudget:
-            if is_fail:
-                raise
-            return False
+            raise
         except EvaluationError as error:
             errors.append(error)
         if is_false and budget.covers(len(conditions) - index - 1):
             return False
-    if errors and is_fail and not is_false:
+    if errors and not is_false:
         raise EvaluationError(aggregate(errors))
-    return not errors and not is_false
+    return not is_false

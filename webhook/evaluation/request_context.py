@@ -101,7 +101,7 @@ class RequestContext:
     judged: set[int] = field(default_factory=set)
     undecoded: dict[int, Any] = field(default_factory=dict)
     matched: dict[tuple[object, ...], Any] = field(default_factory=dict)
-    held: dict[tuple[int, bool, tuple[str, ...]], tuple[object, bool]] = field(default_factory=dict)
+    held: dict[tuple[int, tuple[str, ...]], tuple[object, bool]] = field(default_factory=dict)
     params: dict[tuple[int, int], Sequence[JSON]] = field(default_factory=dict)
     _sent_request: JSON = None
     _namespace: list[JSON] = field(default_factory=list)
