@@ -64,7 +64,7 @@ def _targets(policy: Policy, context: RequestContext) -> Iterator[Target]:
         return  # a Pod has nothing inside
     labels, equal = context.namespace_labels, context.equivalents
     paced = context.deadline.paced(_inside(policy, context))
-    yield from (each for each in paced if matches(policy.criteria, each.seen_by_criteria, labels, equal))
+    yield from (each for each in paced if matches(policy.criteria, each.seen_by_criteria, labels, equal, each.match))
 
 
 def _matched(criteria: Criteria, context: RequestContext) -> Match | None:
@@ -107,6 +107,6 @@ def bound(criteria: Criteria | None, matched: tuple[Target, ...], context: Reque
     if kept is None:
         labels, equal = context.namespace_labels, context.equivalents
         paced = context.deadline.paced(matched)
-        kept = tuple(each for each in paced if matches(criteria, each.seen_by_criteria, labels, equal))
+        kept = tuple(each for each in paced if matches(criteria, each.seen_by_criteria, labels, equal, each.match))
         context.matched[key] = kept
     return kept

@@ -127,7 +127,9 @@ def is_exempt(attributes: Attributes) -> bool:
 def matches(
     criteria: Criteria, attributes: Attributes, labels: NamespaceLabels, equal: Equivalents, sent: Match | None = None
 ) -> Match | None:
-    """As what the criteria match the request, or None; `sent` is `native(attributes)` where that is at hand.
+    """As what the criteria match the request, or None.
+
+    `sent` is given back for the request as it is; `native(attributes)` where nothing is given.
 
     A namespace that cannot be found counts only once everything else matches, as upstream has it.
 
