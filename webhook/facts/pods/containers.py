@@ -6,8 +6,8 @@ Ephemeral containers are left out: they cannot have resources (k8s.io/kubernetes
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from operator import itemgetter
+from typing import NamedTuple
 
 from webhook.attributes import JSON
 from webhook.paths import FieldPath, get
@@ -16,8 +16,7 @@ _LISTS = ("containers", "initContainers")
 _NAME = itemgetter("name")
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(NamedTuple):
     """One container. `path` is relative to the template; `init` also of a sidecar, which `restarts` says it is."""
 
     path: FieldPath
