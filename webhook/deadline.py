@@ -86,9 +86,12 @@ class Deadline:
 
     def each(self, items: Collection[Item]) -> Iterable[Item]:
         """The items of a collection, all charged: as they are when they are few, otherwise paced."""
-        if len(items) > STEP:
+        work = len(items)
+        if work > STEP:
             return self._paced(items)
-        self.spend(len(items))
+        self.left -= work
+        if self.left < 0:
+            self.look()
         return items
 
     def pieces(self, text: str) -> Iterator[str]:
