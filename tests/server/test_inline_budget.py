@@ -12,6 +12,7 @@ from webhook.server.inline_budget import (
     LEAST_S,
     MOST_S,
     ORDINARY_S,
+    SHARE,
     TENANT_SHARE,
     WARMING_S,
     WORKER_S,
@@ -39,6 +40,15 @@ def test_nobody_pays_for_another_tenant():
     assert budget.allowance(YOURS, now) == FAIR_S  # the loop itself has no more to give
     assert budget.pause(YOURS, now) == 0
     assert 0 < budget.pause(MINE, now) <= 1
+
+
+def test_what_slow_reviews_took_together_is_owed_to_everybody():
+    budget, now = InlineBudget(), time.monotonic()
+    assert budget.owed(now) == 0
+    for tenant in (MINE, YOURS):
+        budget.took(tenant, MOST_S, now)
+    assert 0 < budget.owed(now) <= MOST_S / SHARE
+    assert budget.owed(now + MOST_S / SHARE) == pytest.approx(0)
 
 
 def test_a_tenant_that_owes_waits_for_its_next_worker():

@@ -114,6 +114,10 @@ class InlineBudget:
         credit = self._tenants.get(tenant)
         return 0.0 if credit is None else max(0.0, -credit.left(now)) / TENANT_SHARE
 
+    def owed(self, now: float) -> float:
+        """Seconds until the loop has got back what slow reviews of all tenants took."""
+        return max(0.0, -self._all.left(now)) / SHARE
+
     def answered(self, seconds: float) -> None:
         """Note what a review took that was done in its budget."""
         self._latest.append(seconds)

@@ -1,9 +1,10 @@
 """Behind the door: the body of a review in, the body of its answer out, one log line and the counts on the way.
 
 Two lanes. A review is evaluated on the event loop: tens of microseconds each, and nothing else costs so little. One
-that takes longer than the loop may be held up (inline_budget.py), and every body so large that this can be foreseen,
-is evaluated from the start in a child process (worker_lane.py), which is killed at the deadline while the loop goes on.
-When it is killed, or no worker was free in time, the answer is what the policies' failurePolicy says.
+that takes longer than the loop may be held up (inline_budget.py) is evaluated in a child process (worker_lane.py), and
+so is from the start every body of which that can be foreseen, by its size or by what its sender sent before
+(overruns.py). The child is killed at the deadline while the loop goes on. When it is killed, or no worker was free in
+time, the answer is what the policies' failurePolicy says.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from webhook.errors import BudgetExceeded, CallError, InlineBudgetSpent
 from webhook.logs import Level, Log
 from webhook.server.counters import Counters
 from webhook.server.inline_budget import WORKER_S, InlineBudget, InlineDeadline, LoopTime, Tenant
+from webhook.server.overruns import SMALL_BYTES, Overruns
 from webhook.server.reply import Reply, unpack
 from webhook.server.review_log import WorkerFault, fault, line
 from webhook.server.worker_lane import OutOfTime, Size, WorkerDied, WorkerLane
@@ -30,6 +32,7 @@ INLINE_BYTES: Final = 128 * 1024
 """Larger bodies go to a worker at once: a TrainJob of 60 KB takes 1 to 2 ms, hostile ones of this size 5 to decode."""
 LARGE_BYTES: Final = 4 * 1024 * 1024
 """Larger bodies are evaluated one at a time: each fills a worker. Only an UPDATE of a very large object needs one."""
+_TURN_S: Final = 0.25
 _SLACK: Final = 0.1
 _MOST_SLACK_S: Final = 0.3
 """What a worker keeps of its time to write the answer when evaluation has run out of it."""
@@ -60,6 +63,7 @@ class ReviewHandler:
         self._counters = counters
         self._log = log
         self.budget = InlineBudget()
+        self._overruns = Overruns()
 
     async def answer(self, body: bytes, phase: Phase, deadline: float) -> bytes:
         """The AdmissionReview that answers this one, before a moment of the monotonic clock.
@@ -68,13 +72,19 @@ class ReviewHandler:
             CallError: it cannot be read.
         """
         started = monotonic()
-        if len(body) > INLINE_BYTES:
-            return await self._by_worker(body, decode_head(body), phase, started, deadline)
-        spent = LoopTime(copies=self._lane.is_recent(started))
+        if len(body) > SMALL_BYTES:
+            head = decode_head(body)
+            if len(body) > INLINE_BYTES or (head and self._overruns.expects(_tenant(head), len(body), started)):
+                return await self._by_worker(body, head, phase, started, deadline)
+            await self._turn(started, deadline)
+        begun = monotonic()
+        spent = LoopTime(copies=self._lane.is_recent(begun))
         attributes = decode(body)
-        answered = self._inline(attributes, phase, started, spent, deadline)
+        answered = self._inline(attributes, phase, begun, spent, deadline)
         if answered is not None:
             return answered
+        self._overruns.note(_tenant(attributes), len(body), begun)
+        await asyncio.sleep(0)  # whoever came meanwhile is answered before a worker is started
         return await self._by_worker(attributes, attributes, phase, started, deadline)
 
     def unread(self, head: bytes, phase: Phase, arrived: float) -> bytes | None:
@@ -96,6 +106,12 @@ class ReviewHandler:
         return self._note_fault(phase, fault(error))
 
     # ---- the event loop
+
+    async def _turn(self, started: float, deadline: float) -> None:
+        """Let small reviews go first while slow ones have taken their share of the loop, for a moment at most."""
+        until = min(deadline, started + _TURN_S)
+        while (now := monotonic()) < until and (owed := self.budget.owed(now)) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(min(owed, until - now))
 
     def _inline(
         self, attributes: Attributes, phase: Phase, started: float, spent: LoopTime, deadline: float
@@ -220,8 +236,8 @@ class ReviewHandler:
 
 
 def _size(asked: bytes | Attributes) -> Size:
-    """A body of up to INLINE_BYTES was begun on the loop, and is known as what it asks."""
-    if isinstance(asked, Attributes):
+    """Of a body of up to INLINE_BYTES that was begun on the loop, only what it asks is left."""
+    if isinstance(asked, Attributes) or len(asked) <= INLINE_BYTES:
         return Size.SMALL
     return Size.LARGE if len(asked) > LARGE_BYTES else Size.MEDIUM
 
