@@ -150,8 +150,8 @@ TIMEOUTS = {
     "empty": ("?timeout=", 10.0),
     "other parameters": ("?pretty=1", 10.0),
     "seconds, a tenth kept back": ("?timeout=5s", 4.5),
-    "one second": ("?timeout=1s", 0.9),
-    "milliseconds": ("?timeout=500ms", 0.45),
+    "one second, a fifth kept back": ("?timeout=1s", 0.8),
+    "milliseconds": ("?timeout=500ms", 0.4),
     "composed": ("?timeout=1m1.5s", 10.0),
     "longer than our own bound": ("?timeout=30s", 10.0),
 }
