@@ -25,10 +25,10 @@ from webhook.errors import InlineBudgetSpent
 Tenant: TypeAlias = tuple[str, str]
 """A namespace, "" for what has none, and the name of a user."""
 
-MOST_S: Final = 0.015
-"""It ends some milliseconds later, where the clock is read next: some 20 ms in all. A reader of the answer does not
-notice it, and a probe or another caller waits no longer than for a slow network."""
-FAIR_S: Final = 0.008
+MOST_S: Final = 0.01
+"""It ends some milliseconds later, when what was made until then has been given back: some 20 ms in all with decoding.
+A reader of the answer does not notice it, and a probe or another caller waits no longer than for a slow network."""
+FAIR_S: Final = 0.006
 """An ordinary review is done in a tenth of it, also right after a fork, when each page that it touches is copied."""
 LEAST_S: Final = 0.003
 ORDINARY_S: Final = 0.000_6
@@ -46,7 +46,7 @@ WORKER_S: Final = 0.005
 WARMING_S: Final = 1.0
 """A worker would have to make the same functions, and throw them away."""
 _COPY_S: Final = 0.000_010
-_COPIES_S: Final = 0.010
+_COPIES_S: Final = 0.005
 _THREAD: Final[int | None] = getattr(resource, "RUSAGE_THREAD", None)
 _SAVED_S: Final = 5 * MOST_S
 """What a quiet time saves up for a tenant: five slow reviews in a row. As much can be owed."""

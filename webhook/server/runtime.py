@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 from webhook import assembly
 from webhook.admission.interrupt import interrupt
@@ -41,6 +42,10 @@ from webhook.server.tls import Certificates
 from webhook.server.worker_lane import WorkerLimits
 from webhook.settings.shared import Settings
 from webhook.yamlfile import discover
+
+_YOUNG_OBJECTS: Final = 50_000
+"""So many new objects before the collector walks them. Reviews leave it nothing to find, so they come together over
+hours, or in one hostile review, and no review makes as many in its time on the loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +151,7 @@ def serve(
     def ready(host: str, port: int, probe_port: int | None) -> None:
         gc.collect()
         gc.freeze()  # policies live until the next reload: no collection walks them again
+        gc.set_threshold(_YOUNG_OBJECTS)
         elapsed_ms = round((time.perf_counter() - started) * 1000)
         names = [policy.name for policy in held.policies.current.policies]
         ports = {"host": host, "port": port, "probe_port": probe_port}
@@ -159,7 +165,12 @@ def serve(
         finally:
             made.budget.is_warming = False
 
-    work = {"warm-up": made.warm, "prepare": prepare, **watching.background(reload_s)}
+    async def warm() -> None:
+        """Do what every start has to do once; what stays of it is not walked by the collector either."""
+        await asyncio.gather(made.warm(), prepare())
+        gc.freeze()
+
+    work = {"warm-up": warm, **watching.background(reload_s)}
     background = tuple(supervisor.over(name, each) for name, each in work.items())
     Listener(
         before(made.door),
