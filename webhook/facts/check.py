@@ -27,6 +27,7 @@ class Check:
         group: the group of rules that it may say are broken; several checks may share a group.
         run: walks the object and yields what is wrong, charging what it walks to the subject's deadline.
         kinds: the objects that it is about, as pairs of group and kind; () for every object.
+        of_deletions: whether it is about objects that are being deleted, which no other check is asked about.
         lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else.
     """
 
@@ -34,6 +35,7 @@ class Check:
     run: Callable[[Subject], Iterator[Problem]]
     kinds: frozenset[tuple[str, str]] = field(default=frozenset())
     lookups: tuple[Interest, ...] = ()
+    of_deletions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +73,12 @@ NOTHING: Final = Checked()
 
 
 def check(checks: Iterable[Check], subject: Subject) -> Checked:
-    """What some checks say, in their order; an object that is being deleted has no problems."""
-    if subject.object is None:
-        return NOTHING
+    """What some checks say, in their order."""
     problems: list[Problem] = []
     unchecked: list[Problem] = []
+    is_deleted = subject.object is None
     for each in checks:
-        if not each.kinds or subject.group_kind in each.kinds:
+        if each.of_deletions is is_deleted and (not each.kinds or subject.group_kind in each.kinds):
             for problem in each.run(subject):
                 (unchecked if problem.missing else problems).append(problem)
     return Checked(tuple(problems), tuple(unchecked)) if problems or unchecked else NOTHING

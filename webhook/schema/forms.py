@@ -14,6 +14,7 @@ from webhook.names import dns1123_label, dns1123_subdomain, label_value, qualifi
 
 _LONGEST_DRIVER, _LONGEST_ID = 63, 32
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DURATION = re.compile(r"[-+]?(0|(([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)")
 _DEVICE = re.compile(r"[0-9]+|(GPU|MIG)-[0-9A-Za-z/-]+")
 
 
@@ -60,6 +61,11 @@ def is_pool(value: str) -> bool:
     return len(value) <= 253 and all(map(is_subdomain, value.split("/")))
 
 
+def is_duration(value: str) -> bool:
+    """A duration as Go writes it (time.ParseDuration)."""
+    return _DURATION.fullmatch(value) is not None
+
+
 _LABEL = "lower case letters, digits and dashes, at most 63, starting and ending with a letter or digit"
 _SUBDOMAIN = "lower case letters, digits, dashes and dots, starting and ending with a letter or digit"
 _KEY = "letters, digits, dashes, dots and underscores, at most 63, with a domain and a slash before them or not"
@@ -75,6 +81,8 @@ FORMS: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "annotationKey": (lambda value: not qualified_name(value.lower()), _KEY),
     "labelValue": (lambda value: not label_value(value), "letters, digits, dashes, dots and underscores, at most 63"),
     "nvidiaDevice": (lambda value: _DEVICE.fullmatch(value) is not None, "an index from 0 or the UUID of a device"),
+    "duration": (is_duration, "a duration such as 30s or 1h30m"),
+    "mountPath": (lambda value: value != "" and ":" not in value, "a path without a colon"),
     "text": (lambda _: True, "a string"),
     "some": (lambda value: value != "", "a string that is not empty"),
 }

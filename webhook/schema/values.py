@@ -56,8 +56,8 @@ Field: TypeAlias = Mapping[str, Any]
 class Breach:
     """One thing that is wrong; `what` says how, the rest fills the sentence.
 
-    `what` is wrongType, notQuantity, missing, tooMany, tooLong, duplicate, badName or what `otherwise` says instead,
-    notOneOf, outOfRange, forbidden, excluded or unknownField.
+    `what` is wrongType, notQuantity, missing, tooMany, tooFew, tooLong, duplicate, badName or what `otherwise` says
+    instead, notOneOf, outOfRange, forbidden, excluded or unknownField.
     """
 
     what: str
@@ -175,9 +175,11 @@ def _inside(walk: _Walk, value: JSON, declaration: Field, at: FieldPath, holder:
 
 
 def _list(walk: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Iterator[Breach]:
-    if len(value) > declaration.get("most", len(value)):
-        yield Breach(what="tooMany", at=at, given=len(value), expected=str(declaration["most"]))
-        return
+    for what, is_broken in (("tooMany", int.__gt__), ("tooFew", int.__lt__)):
+        limit = declaration.get("most" if what == "tooMany" else "least", len(value))
+        if is_broken(len(value), limit):
+            yield Breach(what=what, at=at, given=len(value), expected=str(limit))
+            return
     seen: dict[str, int] = {}
     unique = declaration.get("unique")
     for index, entry in enumerate(value):

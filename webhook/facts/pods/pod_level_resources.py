@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.facts.pods import amounts
 from webhook.facts.pods.amounts import HUGE
 from webhook.facts.pods.resource_validation import Place, problem
@@ -30,7 +31,7 @@ def validate_pod_resource_consistency(places: Sequence[Place], subject: Subject)
         return
     containers = [place for place in places if place.part in ("containers", "initContainers")]
     names = {name for name in (*pod.limits, *pod.requests) if name in ("cpu", "memory") or name.startswith(HUGE)}
-    sums = {side: together(containers, names, side, subject) for side in SIDES}
+    sums = {side: together(containers, names, side, subject.deadline) for side in SIDES}
     for name in subject.deadline.each(dict.fromkeys((*pod.requests, *pod.limits))):
         if name in names:
             yield from _validate_sums(pod, name, sums)
@@ -62,13 +63,13 @@ def _validate_limits(pod: Place, place: Place, subject: Subject) -> Iterator[Pro
             yield problem("above-pod-level", (*place.path, "limits", name), message, "lower it, or raise that one")
 
 
-def together(containers: Sequence[Place], names: Collection[str], side: Side, subject: Subject) -> Mapping[str, int]:
+def together(containers: Sequence[Place], names: Collection[str], side: Side, deadline: Deadline) -> Mapping[str, int]:
     """What containers ask for together, in thousandths."""
     running: Counter[str] = Counter()
     sidecars: Counter[str] = Counter()
     peak: dict[str, int] = {}
-    for place in subject.deadline.each(containers):
-        for name in subject.deadline.each({**place.limits, **place.requests}):
+    for place in deadline.each(containers):
+        for name in deadline.each({**place.limits, **place.requests}):
             amount = _asked(place, name, side) if name in names else 0
             if place.part == "containers":
                 running[name] += amount

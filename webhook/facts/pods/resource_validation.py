@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.pods import amounts
 from webhook.facts.pods.amounts import HUGE, STANDARD, Name
@@ -42,10 +43,14 @@ class Place:
 
 def places(subject: Subject) -> list[Place]:
     """Every place of a pod where resources may stand."""
-    spec = subject.object.get("spec") or {}
+    return places_of(subject.object.get("spec") or {}, subject.deadline)
+
+
+def places_of(spec: Mapping[str, JSON], deadline: Deadline) -> list[Place]:
+    """Every place of the spec of a pod where resources may stand."""
     listed = []
     for part in LISTS:
-        for index, container in enumerate(subject.deadline.each(spec.get(part) or ())):
+        for index, container in enumerate(deadline.each(spec.get(part) or ())):
             if resources := container.get("resources"):
                 restarts = container.get("restartPolicy") == "Always"
                 listed.append(_place(part, ("spec", part, index), resources, restarts))

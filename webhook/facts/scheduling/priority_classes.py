@@ -19,7 +19,7 @@ from webhook.workloads.podsets import PodSet
 
 PRIORITY_CLASS: Final = GroupVersionKind("scheduling.k8s.io", "v1", "PriorityClass")
 LOOKUP: Final = reading(PRIORITY_CLASS)
-_ALWAYS: Final = ("system-cluster-critical", "system-node-critical")
+ALWAYS_THERE: Final = ("system-cluster-critical", "system-node-critical")
 
 
 def priorities(podsets: Iterable[PodSet], view: View) -> JSON:
@@ -37,7 +37,7 @@ def _classes(podsets: Iterable[PodSet], view: View) -> Iterator[JSON]:
     for podset in view.deadline.paced(podsets):
         if not (name := named(podset.template)):
             continue
-        is_there = name in _ALWAYS or view.get(PRIORITY_CLASS, name, namespaced=False) is not None
+        is_there = name in ALWAYS_THERE or view.get(PRIORITY_CLASS, name, namespaced=False) is not None
         near = "" if is_there else view.nearest(name, (_name(each) for each in view.objects(PRIORITY_CLASS)))
         yield {
             "podSet": podset.name,
