@@ -134,6 +134,18 @@ SHIPPED: Final = Registry(
         Package(module="webhook.facts.training_jobs", groups=("training-job",)),
         Package(module="webhook.facts.opensandbox", groups=("sandbox",)),
         Package(module="webhook.facts.mesh", groups=("mesh",)),
+        Package(
+            module="webhook.facts.volcano",
+            groups=(
+                "volcano-job",
+                "volcano-cron-job",
+                "volcano-job-flow",
+                "volcano-queue",
+                "volcano-pod-group",
+                "volcano-hyper-node",
+                "volcano-pod",
+            ),
+        ),
     )
 )
 """The packages, a row each."""

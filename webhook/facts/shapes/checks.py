@@ -11,8 +11,10 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Check
-from webhook.facts.shapes.value_checks import validate_values
+from webhook.facts.shapes.value_checks import validate_train_job, validate_volcano
 from webhook.facts.subject import Subject
+from webhook.facts.volcano.kinds import KINDS as VOLCANO
+from webhook.facts.volcano.kinds import OF_NAMESPACES
 from webhook.paths import get
 from webhook.problem import Problem
 from webhook.schema import Mismatch
@@ -45,5 +47,6 @@ def _was_stored(mismatch: Mismatch, old: JSON) -> bool:
 CHECKS: Final = (
     Check(group="pod-template-shape", run=decode_pod_template, kinds=POD),
     Check(group="object-shape", run=decode_object),
-    Check(group="object-shape", run=validate_values, kinds=frozenset({("trainer.kubeflow.org", "TrainJob")})),
+    Check(group="object-shape", run=validate_train_job, kinds=frozenset({("trainer.kubeflow.org", "TrainJob")})),
+    Check(group="object-shape", run=validate_volcano, kinds=VOLCANO, lookups=(OF_NAMESPACES,)),
 )

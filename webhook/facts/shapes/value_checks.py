@@ -1,4 +1,8 @@
-"""Values of the right type that the CustomResourceDefinition of their kind refuses all the same: values.yaml."""
+"""Values of the right type that the CustomResourceDefinition of their kind refuses all the same.
+
+What is declared of TrainJobs is in values.yaml, of Volcano's kinds in volcano.yaml. A schema is asked after mutating
+webhooks, so Volcano's kinds are judged as its own webhook leaves them.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +13,40 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
+from webhook.facts.volcano.defaults import defaulted
 from webhook.problem import Problem
 from webhook.schema.mismatch import described
 from webhook.schema.values import Breach, values
-from webhook.wording import shown
+from webhook.wording import counted, shown
 
 problem: Final = Group("object-shape").problem
-_FILE: Final = Path(__file__).with_name("values.yaml")
+_TRAINER: Final = Path(__file__).with_name("values.yaml")
+_VOLCANO: Final = Path(__file__).with_name("volcano.yaml")
 
 
-def validate_values(subject: Subject) -> Iterator[Problem]:
+def validate_train_job(subject: Subject) -> Iterator[Problem]:
+    """What is wrong with the values of a TrainJob."""
+    yield from _validate(subject, subject.object, _TRAINER)
+
+
+def validate_volcano(subject: Subject) -> Iterator[Problem]:
+    """What is wrong with the values of an object of Volcano."""
+    if not subject.mismatches:
+        yield from _validate(subject, subject.once(defaulted), _VOLCANO)
+
+
+def _validate(subject: Subject, obj: JSON, file: Path) -> Iterator[Problem]:
     """Everything that is wrong with the values of an object, but for what was stored so before."""
     if subject.mismatches:
         return
-    known = set(map(_kind, _breaches(subject.old_object, subject))) if subject.old_object is not None else set()
-    for each in _breaches(subject.object, subject):
+    known = set(map(_kind, _breaches(subject.old_object, subject, file))) if subject.old_object is not None else set()
+    for each in _breaches(obj, subject, file):
         if _kind(each) not in known:
             yield _problem(each)
 
 
-def _breaches(obj: JSON, subject: Subject) -> Iterator[Breach]:
-    declared, kind = values(_FILE), subject.group_kind[1]
-    breaches = declared.breaches(obj, kind, (), subject.deadline)
+def _breaches(obj: JSON, subject: Subject, file: Path) -> Iterator[Breach]:
+    breaches = values(file).breaches(obj, subject.group_kind[1], (), subject.deadline)
     yield from (each for each in breaches if each.at not in subject.omitted)
 
 
@@ -52,6 +68,20 @@ def _problem(breach: Breach) -> Problem:
             given = f"{len(breach.given.encode())} bytes"
             message = f"must not be more than {breach.expected}"
             return problem("length", breach.at, message, "shorten it", shown=given)
+        case "tooFew":
+            least = counted(int(breach.expected), "entry", "entries")
+            return problem("length", breach.at, f"must have at least {least}", "add one", shown="an empty list")
+        case "notOneOf":
+            fix = f"did you mean `{breach.nearest}`?" if breach.nearest else "use one of them"
+            return problem("unsupported-value", breach.at, f"must be one of {breach.expected}", fix, breach.given)
+        case "badName":
+            return problem("format", breach.at, f"must be {breach.expected}", "correct it", breach.given)
+        case "unknownField":
+            message = "is not a field of the schema, so the API server drops it or refuses the object"
+            fix = f"did you mean `{breach.nearest}`?" if breach.nearest else "remove it"
+            return problem("unknown-field", breach.at, message, fix)
+        case "notQuantity":
+            return problem("out-of-range", breach.at, f"must be {breach.expected}", "correct it", breach.given)
         case "wrongType":
             message = f"should be {breach.expected}, not {described(breach.given)}, which the API server refuses"
             return problem("fraction", breach.at, message, "write it as a string")

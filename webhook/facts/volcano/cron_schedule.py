@@ -1,0 +1,141 @@
+"""Schedules of CronJobs as robfig/cron v3 reads them, and time zones as Go knows them. Knows no object.
+
+Source: github.com/robfig/cron v3.0.1 parser.go ParseStandard, getField, getRange, parseDescriptor.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from webhook.schema.forms import is_duration
+
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_LONGEST_MONTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_DESCRIPTORS: Final = frozenset(
+    ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"),
+)
+_EVERY: Final = "@every "
+_NUMBER: Final = re.compile(r"[+]?[0-9]+")
+_LONGEST: Final = 1000
+"""Characters of a schedule: the longest that says something has some hundreds."""
+_ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    least: int
+    most: int
+    words: tuple[str, ...] = ()
+    first: int = 0
+
+
+_FIELDS: Final = (
+    _Field("minute", 0, 59),
+    _Field("hour", 0, 23),
+    _Field("day of the month", 1, 31),
+    _Field("month", 1, 12, _MONTHS, 1),
+    _Field("day of the week", 0, 6, _DAYS),
+)
+
+
+@lru_cache(maxsize=256)
+def schedule_error(schedule: str) -> str:
+    """Why a schedule cannot be read; "" for one that can."""
+    if len(schedule) > _LONGEST:
+        return f"has more than {_LONGEST} characters"
+    if schedule.startswith("@"):
+        is_known = schedule in _DESCRIPTORS
+        is_interval = schedule.startswith(_EVERY) and is_duration(schedule.removeprefix(_EVERY))
+        return "" if is_known or is_interval else f"is not one of {', '.join(sorted(_DESCRIPTORS))} or `@every 1h`"
+    try:
+        _parse(schedule)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+@lru_cache(maxsize=256)
+def is_never(schedule: str) -> bool:
+    """Whether a schedule that can be read names days that no year has, such as 30 February."""
+    if schedule.startswith("@"):
+        return False
+    _, _, days, months, weekdays = _parse(schedule)
+    if not weekdays.is_any:  # a day of the week is enough
+        return False
+    return all(day > _LONGEST_MONTHS[month - 1] for day in days.values for month in months.values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    values: frozenset[int]
+    is_any: bool
+
+
+def _parse(schedule: str) -> list[_Values]:
+    fields = schedule.split()
+    if len(fields) != len(_FIELDS):
+        raise ValueError(f"has {len(fields)} fields where 5 belong")
+    return [_read(text, field) for text, field in zip(fields, _FIELDS, strict=True)]
+
+
+def _read(text: str, field: _Field) -> _Values:
+    values: set[int] = set()
+    is_any = False
+    for part in filter(None, text.split(",")):
+        numbers, star = _range(part, field)
+        values.update(numbers)
+        is_any = is_any or star
+    return _Values(frozenset(values), is_any)
+
+
+def _range(text: str, field: _Field) -> tuple[range, bool]:
+    bounds, slash, steps = text.partition("/")
+    low, dash, high = bounds.partition("-")
+    if "/" in steps or "-" in high:
+        raise ValueError(f"has `{text}` as {field.name}, which is not a range")
+    step = _number(steps, field) if slash else 1
+    if low in ("*", "?") and not dash:
+        start, end = field.least, field.most
+    else:
+        start = _value(low, field)
+        end = _value(high, field) if dash else (field.most if slash else start)
+    if start < field.least or end > field.most or start > end or step == 0:
+        raise ValueError(f"has `{text}` as {field.name}, which is not within {field.least} to {field.most}")
+    return range(start, end + 1, step), low in ("*", "?") and step == 1
+
+
+def _value(text: str, field: _Field) -> int:
+    word = text.lower()
+    return field.words.index(word) + field.first if word in field.words else _number(text, field)
+
+
+def _number(text: str, field: _Field) -> int:
+    if not _NUMBER.fullmatch(text):
+        raise ValueError(f"has `{text}` as {field.name}, which is not a number")
+    return int(text)
+
+
+@lru_cache(maxsize=256)
+def zone_error(name: str) -> str:
+    """Why a time zone is refused; "" for a good one, and where no time zones are installed."""
+    if any(part in (".", "..") or part.startswith("-") or not _ZONE_PART.fullmatch(part) for part in name.split("/")):
+        return "must be the name of a time zone"
+    if name.lower() == "local":
+        return "must not be Local, which is another zone on each machine"
+    if name == "UTC" or _is_installed(name) or not _is_installed("Europe/Berlin"):
+        return ""
+    return "must be a time zone of the IANA database, written as it is there"
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return False
+    return True

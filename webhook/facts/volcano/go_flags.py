@@ -1,0 +1,67 @@
+"""Arguments as Go's package flag reads them: plugins of Volcano take theirs so, and go on after a mistake.
+
+Source: Go 1.25 src/flag/flag.go parseOne. Knows no plugin.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["text", "number", "truth"]
+_TRUTHS: Final = frozenset(("1", "0", "t", "f", "T", "F", "true", "false", "TRUE", "FALSE", "True", "False"))
+_NUMBER: Final = re.compile(r"[-+]?([0-9][0-9_]*|0[xXoObB][0-9a-fA-F_]+)")
+
+
+@dataclass(slots=True)
+class Flags:
+    """What was read. `error` says why reading ended early, at argument `at`; the rest keeps its defaults."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    error: str = ""
+    at: int = 0
+
+
+def read_flags(arguments: Sequence[str], known: Mapping[str, Kind]) -> Flags:
+    """Read `-name=value`, `--name value` and `--name` until something else comes."""
+    flags, index = Flags(), 0
+    while index < len(arguments):
+        flags.at = index
+        name, equals, value = _split(arguments[index])
+        if not name:
+            break
+        if name not in known:
+            flags.error = f"`{name}` is not an option"
+            break
+        if not equals:
+            if known[name] == "truth":
+                value = "true"
+            elif index + 1 < len(arguments):
+                index += 1
+                value = arguments[index]
+            else:
+                flags.error = f"`{name}` has no value"
+                break
+        flags.error = _wrong(name, value, known[name])
+        if flags.error:
+            break
+        flags.values[name] = value
+        index += 1
+    return flags
+
+
+def _split(argument: str) -> tuple[str, str, str]:
+    """Name, equals sign and value; no name for what ends the options."""
+    if len(argument) < 2 or argument[0] != "-" or argument == "--":
+        return "", "", ""
+    return argument.removeprefix("-").removeprefix("-").partition("=")
+
+
+def _wrong(name: str, value: str, kind: Kind) -> str:
+    if kind == "number" and not _NUMBER.fullmatch(value):
+        return f"`{value}` of `{name}` is not a whole number"
+    if kind == "truth" and value not in _TRUTHS:
+        return f"`{value}` of `{name}` is not true or false"
+    return ""

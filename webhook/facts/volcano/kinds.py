@@ -1,0 +1,40 @@
+"""The kinds of Volcano, and what checks look up in the cluster. Knows no rule.
+
+Source: volcano-sh/volcano@ed72c7c815a9, volcano-sh/apis@536f121.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.attributes import NAMESPACE, GroupVersionKind
+from webhook.cluster.interest import reading
+
+BATCH: Final = "batch.volcano.sh"
+FLOW: Final = "flow.volcano.sh"
+SCHEDULING: Final = "scheduling.volcano.sh"
+TOPOLOGY: Final = "topology.volcano.sh"
+JOB: Final = (BATCH, "Job")
+CRON_JOB: Final = (BATCH, "CronJob")
+JOB_TEMPLATE: Final = (FLOW, "JobTemplate")
+JOB_FLOW: Final = (FLOW, "JobFlow")
+QUEUE: Final = (SCHEDULING, "Queue")
+POD_GROUP: Final = (SCHEDULING, "PodGroup")
+HYPER_NODE: Final = (TOPOLOGY, "HyperNode")
+KINDS: Final = frozenset((JOB, CRON_JOB, JOB_TEMPLATE, JOB_FLOW, QUEUE, POD_GROUP, HYPER_NODE))
+SCHEDULER: Final = "volcano"
+"""What Volcano's scheduler is called unless `--scheduler-name` says otherwise."""
+QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
+"""The annotation that names a queue: of a namespace, a pod or its owner."""
+HIERARCHY: Final = "volcano.sh/hierarchy"
+HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
+
+QUEUES: Final = GroupVersionKind(SCHEDULING, "v1beta1", "Queue")
+POD_GROUPS: Final = GroupVersionKind(SCHEDULING, "v1beta1", "PodGroup")
+HYPER_NODES: Final = GroupVersionKind(TOPOLOGY, "v1alpha1", "HyperNode")
+JOB_TEMPLATES: Final = GroupVersionKind(FLOW, "v1alpha1", "JobTemplate")
+OF_QUEUES: Final = reading(QUEUES, "metadata.annotations", "spec", "status.state", "status.allocated")
+OF_NAMESPACES: Final = reading(NAMESPACE, "metadata.labels", "metadata.annotations")
+OF_HYPER_NODES: Final = reading(HYPER_NODES, "spec.tier", "spec.tierName")
+OF_POD_GROUPS: Final = reading(POD_GROUPS)
+OF_JOB_TEMPLATES: Final = reading(JOB_TEMPLATES, "spec")

@@ -1,0 +1,122 @@
+"""What Volcano's webhook refuses of the policies of a Job and of its tasks, and those that never apply.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/util.go validatePolicies. Events that no
+user may name are refused; other unknown events are a matter of the schema, and the actions of exit codes of nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from webhook.facts.volcano.job import Job, problem
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+
+ANY: Final = "*"
+EVENTS: Final = (
+    ANY,
+    "JobUpdated",
+    "PodEvicted",
+    "PodFailed",
+    "PodPending",
+    "TaskCompleted",
+    "TaskFailed",
+    "Unknown",
+)
+ACTIONS: Final = (
+    "AbortJob",
+    "CompleteJob",
+    "RestartJob",
+    "RestartPartition",
+    "RestartPod",
+    "RestartTask",
+    "ResumeJob",
+    "TerminateJob",
+)
+_EXIT_CODES: Final = range(1, 256)
+
+
+def validate_policies(job: Job) -> Iterator[Problem]:
+    """The policies of the Job and of each task; the first mistake of a list is told, as upstream does."""
+    for policies, at in _lists(job):
+        yield from _validate_list(policies, at, job)
+
+
+def advise_policies(job: Job) -> Iterator[Problem]:
+    """Policies about exit codes that never apply, or do nothing."""
+    for policies, at in _lists(job):
+        for index, policy in enumerate(job.deadline.paced(policies)):
+            code = policy.get("exitCode")
+            if code is None or _events(policy):
+                continue
+            if code and code not in _EXIT_CODES:
+                message = "is the exit code of no container, so the policy never applies"
+                yield problem("exit-code-range", (*at, index, "exitCode"), message, "use 1 to 255", code)
+            action = policy.get("action", "")
+            if action not in ACTIONS and not is_placeholder(action):
+                message = f"must be one of {', '.join(ACTIONS)} because with another the policy does nothing"
+                yield problem("exit-code-action", (*at, index, "action"), message, "name an action", action)
+
+
+def _lists(job: Job) -> Iterator[tuple[list[Mapping[str, Any]], FieldPath]]:
+    yield job.spec.get("policies", []), (*job.at, "policies")
+    for task in job.deadline.each(job.tasks):
+        yield task.value.get("policies", []), (*task.at, "policies")
+
+
+def _events(policy: Mapping[str, Any]) -> list[str]:
+    event = policy.get("event", "")
+    return list(dict.fromkeys((*policy.get("events", []), *((event,) if event else ()))))
+
+
+def _validate_list(policies: list[Mapping[str, Any]], at: FieldPath, job: Job) -> Iterator[Problem]:
+    events: set[str] = set()
+    codes: set[int] = set()
+    for index, policy in enumerate(job.deadline.paced(policies)):
+        broken = _of_event(policy, events, (*at, index)) or _of_code(policy, codes, (*at, index))
+        if broken is not None:
+            yield broken
+            break
+    if ANY in events and len(events) > 1:
+        message = "must not have another policy about events when one is about `*`, which is every event"
+        yield problem("any-event", at, message, "remove the others, or `*`")
+
+
+def _of_event(policy: Mapping[str, Any], seen: set[str], at: FieldPath) -> Problem | None:
+    events = _events(policy)
+    if events and policy.get("exitCode") is not None:
+        message = "must not be set together with an event"
+        return problem("event-and-exit-code", (*at, "exitCode"), message, "make two policies", policy["exitCode"])
+    for event in events:
+        path = (*at, "event" if event == policy.get("event") else "events")
+        if is_placeholder(event):
+            continue
+        if event not in EVENTS:
+            fix = f"use one of {', '.join(EVENTS)}"
+            return problem("event", path, "must be an event that users may name", fix, event)
+        action = policy.get("action", "")
+        if action not in ACTIONS and not is_placeholder(action):
+            return problem("action", (*at, "action"), "must be an action", f"use one of {', '.join(ACTIONS)}", action)
+        if event in seen:
+            message = "must not be the event of two policies"
+            return problem("event-twice", path, message, "join them", event)
+        seen.add(event)
+    return None
+
+
+def _of_code(policy: Mapping[str, Any], seen: set[int], at: FieldPath) -> Problem | None:
+    code = policy.get("exitCode")
+    if code is None:
+        if _events(policy):
+            return None
+        return problem("event-or-exit-code", at, "must have an event or an exit code", "add `event: PodFailed`")
+    if code == 0:
+        message = "must not be 0, the exit code of success"
+        return problem("exit-code", (*at, "exitCode"), message, "use 1 to 255", code)
+    if code in seen:
+        message = "must not be the exit code of two policies"
+        return problem("exit-code-twice", (*at, "exitCode"), message, "remove one", code)
+    seen.add(code)
+    return None

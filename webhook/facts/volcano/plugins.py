@@ -1,0 +1,149 @@
+"""The plugins of a Job: which there are, their arguments, and the tasks that they look for by name.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins. An argument that a plugin cannot read is logged by
+the controller, and the defaults stay from there on; of mpi, the webhook asks for the master.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from webhook.facts.volcano.go_flags import Flags, Kind, read_flags
+from webhook.facts.volcano.job import Job, problem
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.similar_names import nearest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """One plugin: its options, and the tasks that it looks for with the names that they have by default."""
+
+    options: Mapping[str, Kind] = field(default_factory=dict)
+    tasks: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self, arguments: list[str]) -> Flags:
+        """Its arguments."""
+        return read_flags(arguments, {**self.options, **dict.fromkeys(self.tasks, "text")})
+
+
+PLUGINS: Final[Mapping[str, Plugin]] = {
+    "env": Plugin(),
+    "hcclrank": Plugin(tasks={"master": "master", "worker": "worker"}),
+    "mpi": Plugin(options={"port": "number"}, tasks={"master": "master", "worker": "worker"}),
+    "pytorch": Plugin(
+        options={
+            "port": "number",
+            "wait-master-enabled": "truth",
+            "wait-master-timeout": "number",
+            "wait-master-image": "text",
+        },
+        tasks={"master": "master", "worker": "worker"},
+    ),
+    "ray": Plugin(
+        options={
+            "headContainer": "text",
+            "workerContainer": "text",
+            "port": "number",
+            "dashboardPort": "number",
+            "clientPort": "number",
+        },
+        tasks={"head": "head", "worker": "worker"},
+    ),
+    "ssh": Plugin(
+        options={
+            "ssh-key-file-path": "text",
+            "ssh-private-key": "text",
+            "ssh-public-key": "text",
+            "ssh-port": "number",
+        }
+    ),
+    "svc": Plugin(
+        options={
+            "publish-not-ready-addresses": "truth",
+            "disable-network-policy": "truth",
+            "inject-hosts-env": "truth",
+        }
+    ),
+    "tensorflow": Plugin(
+        options={"port": "number"},
+        tasks={"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator"},
+    ),
+}
+_HELP: Final = frozenset(("h", "help"))
+_NEVER: Final[Mapping[str, tuple[str, str]]] = {
+    "pytorch": ("master", "MASTER_ADDR is not set, so that the ranks cannot meet"),
+    "ray": ("head", "no pod is created"),
+}
+"""The task without which the job of a plugin never runs, and why."""
+
+
+def validate_plugins(job: Job) -> Iterator[Problem]:
+    """The plugins exist, and the master of mpi."""
+    for name in job.deadline.each(job.plugins):
+        if name not in PLUGINS and not is_placeholder(name):
+            near = nearest(name.lower(), PLUGINS) or (name.lower() if name.lower() in PLUGINS else "")
+            fix = f"did you mean `{near}`?" if near else f"use one of {', '.join(sorted(PLUGINS))}"
+            yield problem("plugin", (*job.at, "plugins", name), "must be a plugin of Volcano", fix, name)
+    if "mpi" in job.plugins:
+        wanted = _wanted(job, "mpi")["master"]
+        if wanted not in job.places() and not is_placeholder(wanted):
+            message = f"must name the task of the master by --master, but there is no task `{wanted}`"
+            yield problem("mpi-master", (*job.at, "plugins", "mpi"), message, "correct it, or rename the task")
+
+
+def _wanted(job: Job, plugin: str) -> Mapping[str, str]:
+    """The tasks that a plugin looks for, by role."""
+    known = PLUGINS[plugin]
+    return {**known.tasks, **known.read(job.plugins[plugin]).values}
+
+
+def advise_plugins(job: Job) -> Iterator[Problem]:
+    """Arguments that a plugin cannot read, and tasks that it looks for in vain."""
+    places = job.places()
+    for name, arguments in job.deadline.each(job.plugins.items()):
+        known = PLUGINS.get(name)
+        if known is None or any(map(is_placeholder, job.deadline.each(arguments))):
+            continue
+        flags = known.read(arguments)
+        if flags.error and flags.error.split("`")[1] not in _HELP:
+            message = f"cannot be read because {flags.error}; the plugin ignores it and what follows"
+            path = (*job.at, "plugins", name, flags.at)
+            yield problem("plugin-argument", path, message, "correct it", arguments[flags.at])
+        wanted = {**known.tasks, **flags.values}
+        yield from _advise_roles(name, {role: wanted[role] for role in known.tasks}, places, job)
+
+
+def _advise_roles(name: str, wanted: Mapping[str, str], places: Mapping[str, object], job: Job) -> Iterator[Problem]:
+    at = (*job.at, "plugins", name)
+    named = {role: task for role, task in wanted.items() if task not in places and task != PLUGINS[name].tasks[role]}
+    if name in _NEVER:
+        role, outcome = _NEVER[name]
+        if wanted[role] not in places:
+            message = f"looks for a task `{wanted[role]}`, which does not exist, and {outcome}"
+            yield problem("plugin-task", at, message, f"name the task with --{role}=<task>, or rename it")
+            return
+    for role, task in named.items() if name != "mpi" or "master" not in named else ():
+        message = f"names task `{task}` by --{role}, which does not exist, so that the plugin leaves the role out"
+        yield problem("plugin-role", at, message, "correct the name, or remove it")
+        return
+    if name == "tensorflow":
+        left = [task.name for task in job.tasks if task.name not in wanted.values()]
+        if left and not _is_alone(job):
+            message = f"does not know task `{left[0]}`, which is left out of TF_CONFIG"
+            fix = f"name its role, as in --ps={left[0]}"
+            yield problem("plugin-role", at, message, fix)
+    elif "worker" in wanted and wanted["worker"] not in places and len(job.tasks) > 1:
+        left = [task.name for task in job.tasks if task.name not in wanted.values()]
+        if left:
+            message = (
+                f"looks for a task `{wanted['worker']}`, which does not exist, so that task `{left[0]}` is not set up"
+            )
+            yield problem("plugin-role", at, message, f"name it with --worker={left[0]}")
+
+
+def _is_alone(job: Job) -> bool:
+    """One pod trains without TF_CONFIG."""
+    return len(job.tasks) == 1 and job.tasks[0].replicas == 1

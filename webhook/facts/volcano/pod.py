@@ -1,0 +1,75 @@
+"""What Volcano's webhook refuses of Pods that it schedules, and Pods whose gang is placed without them or never.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/pods/validate/admit_pod.go, which the Helm chart leaves
+off; pkg/controllers/podgroup makes a PodGroup for a Pod that names none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.subject import Subject
+from webhook.facts.volcano import kinds
+from webhook.facts.volcano.queues import read_queues
+from webhook.paths import FieldPath, get
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+
+problem: Final = Group("volcano-pod").problem
+_AT: Final[FieldPath] = ("metadata", "annotations")
+_BUDGETS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
+_GROUP: Final = "scheduling.k8s.io/group-name"
+_DEFAULT_SCHEDULER: Final = "default-scheduler"
+_NUMBER: Final = re.compile(r"[-+]?[0-9]+")
+
+
+def pod(subject: Subject) -> Iterator[Problem]:
+    """The annotations of a Pod that Volcano reads."""
+    annotations: Mapping[str, str] = get(subject.object, _AT, {})
+    if annotations.keys().isdisjoint((*_BUDGETS, _GROUP)):
+        return
+    scheduler = str(get(subject.object, ("spec", "schedulerName"), _DEFAULT_SCHEDULER))
+    if scheduler == kinds.SCHEDULER:
+        yield from _validate_budgets(annotations)
+    name = annotations.get(_GROUP, "")
+    if name and not is_placeholder(name):
+        yield from _advise_group(name, scheduler, subject)
+
+
+def _validate_budgets(annotations: Mapping[str, str]) -> Iterator[Problem]:
+    """As validateAnnotation."""
+    given = [name for name in _BUDGETS if name in annotations]
+    for name in given:
+        value = str(annotations[name])
+        if not is_placeholder(value) and not _is_budget(value):
+            message = "must be a number from 1, or a percentage from 1% to 99%"
+            yield problem("budget", (*_AT, name), message, "correct it", value)
+    if len(given) > 1:
+        message = f"must not be set together with {given[0]}"
+        yield problem("budget", (*_AT, given[1]), message, "remove one of the two", annotations[given[1]])
+
+
+def _is_budget(value: str) -> bool:
+    """As validateIntPercentageStr, which reads a number without its percent signs."""
+    text = value.replace("%", "")
+    if not _NUMBER.fullmatch(text):
+        return False
+    return int(text) > 0 and (text == value or int(text) < 100)
+
+
+def _advise_group(name: str, scheduler: str, subject: Subject) -> Iterator[Problem]:
+    """The PodGroup that a Pod names exists, and the same scheduler places both."""
+    view = subject.view()
+    group = view.get(kinds.POD_GROUPS, name)
+    if group is not None and scheduler == _DEFAULT_SCHEDULER:
+        message = f"places the pod without the gang of PodGroup `{name}`, which Volcano places"
+        yield problem("other-scheduler", ("spec", "schedulerName"), message, "set volcano", scheduler)
+    if group is None and scheduler == kinds.SCHEDULER:
+        if not (view.is_whole() or subject.once(read_queues).is_whole):
+            yield problem("group-exists", (*_AT, _GROUP), missing=view.missing()[""])
+            return
+        message = "names a PodGroup that does not exist in the namespace, so the pod waits until somebody creates it"
+        yield problem("group-exists", (*_AT, _GROUP), message, "create it, or remove the annotation", name)

@@ -1,0 +1,91 @@
+"""What Volcano's webhook refuses of a PodGroup, and gangs that are never placed.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate. A PodGroup is validated when it is
+created; unlike a Job it is taken into a queue that has others below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.pods import amounts
+from webhook.facts.subject import Subject
+from webhook.facts.volcano import kinds
+from webhook.facts.volcano.defaults import defaulted
+from webhook.facts.volcano.gang_resources import above_capability, is_unknown_resource
+from webhook.facts.volcano.job import is_created, spec_of
+from webhook.facts.volcano.queue_reference import exists_and_is_open
+from webhook.facts.volcano.queues import ROOT, read_queues
+from webhook.facts.volcano.topology import advise_tier
+from webhook.paths import get
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.wording import counted
+
+problem: Final = Group("volcano-pod-group").problem
+_QUEUE: Final = ("spec", "queue")
+
+
+def pod_group(subject: Subject) -> Iterator[Problem]:
+    """A PodGroup."""
+    spec = spec_of(subject.once(defaulted))
+    if is_created(subject):
+        yield from _validate_topology(subject)
+        name = str(spec.get("queue", ""))
+        if name and not is_placeholder(name):
+            queues = subject.once(read_queues)
+            yield from exists_and_is_open(name, _QUEUE, queues, subject, problem)
+            if name == ROOT or (children := queues.children.get(name)):
+                below = (
+                    "the root" if name == ROOT else f"a queue with {counted(len(children or ()), 'child', 'children')}"
+                )
+                message = (
+                    f"is {below}, which no gang is placed in; where the capacity plugin has a hierarchy, Volcano then "
+                    "schedules nothing at all"
+                )
+                yield problem("queue-leaf", _QUEUE, message, "name a queue without children", name)
+            elif name in queues.all:
+                yield from _advise_capability(subject, name)
+    for resource in subject.deadline.each(spec.get("minResources", {})):
+        if is_unknown_resource(resource) and not is_placeholder(resource):
+            message = "is a resource that no node has because it has no domain, so the gang is never placed"
+            path = ("spec", "minResources", resource)
+            yield problem("unknown-resource", path, message, "write a full name such as nvidia.com/gpu", resource)
+    yield from _advise_members(subject)
+    yield from advise_tier(spec, ("spec",), subject, problem)
+
+
+def _validate_topology(subject: Subject) -> Iterator[Problem]:
+    """The highest tier is given once, of the whole and of each group."""
+    spec = spec_of(subject.object)
+    holders = [
+        (spec, ("spec",)),
+        *((each, ("spec", "subGroupPolicy", i)) for i, each in enumerate(spec.get("subGroupPolicy", []))),
+    ]
+    for holder, at in subject.deadline.each(holders):
+        topology = holder.get("networkTopology") or {}
+        if topology.get("highestTierAllowed") is not None and topology.get("highestTierName"):
+            message = "must not be set together with highestTierAllowed"
+            path = (*at, "networkTopology", "highestTierName")
+            yield problem("highest-tier", path, message, "remove one of the two", topology["highestTierName"])
+
+
+def _advise_capability(subject: Subject, name: str) -> Iterator[Problem]:
+    written = get(subject.object, ("spec", "minResources"), {})
+    read = {each: amounts.read(amounts.text_of(value)) for each, value in subject.deadline.each(written.items())}
+    needed = {each: amount.milli_value() for each, amount in read.items() if amount is not None}
+    yield from above_capability(needed, name, _QUEUE, subject.once(read_queues), problem)
+
+
+def _advise_members(subject: Subject) -> Iterator[Problem]:
+    """What each task needs is not more than the gang needs: otherwise it is not looked at."""
+    least = get(subject.object, ("spec", "minMember"), 0)
+    total = sum(get(subject.object, ("spec", "minTaskMember"), {}).values())
+    if total > least > 0:
+        message = f"is less than the {total} of minTaskMember together, which are not looked at then"
+        yield problem("task-members", ("spec", "minMember"), message, f"set {total}, or lower those", least)
+
+
+LOOKUPS: Final = (kinds.OF_QUEUES, kinds.OF_NAMESPACES, kinds.OF_HYPER_NODES)

@@ -1,0 +1,78 @@
+"""The queue of a Job or a PodGroup: it exists, is open, and has no queues below it.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go and podgroups/validate. A
+PodGroup is taken into a queue that is not a leaf; with the plugin capability and hierarchy, the scheduler then
+schedules nothing at all (pkg/scheduler/plugins/capacity/capacity.go checkHierarchicalQueue).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from webhook.facts.subject import Subject
+from webhook.facts.volcano.job import Job, problem
+from webhook.facts.volcano.queues import ALWAYS_THERE, OPEN, ROOT, Queues, read_queues
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.wording import counted
+
+_LONGEST_LABEL = 63
+_CREATE = "create it, or correct the name"
+
+
+def validate_queue(job: Job, subject: Subject) -> Iterator[Problem]:
+    """The queue of a Job is an open leaf."""
+    name, path = str(job.spec.get("queue", "")), (*job.at, "queue")
+    if not name or is_placeholder(name):
+        return
+    queues = subject.once(read_queues)
+    yield from exists_and_is_open(name, path, queues, subject, problem)
+    if name == ROOT:
+        message = "must not be the root, which holds queues alone"
+        yield problem("queue-leaf", path, message, "name a queue below it", name)
+    elif children := queues.children.get(name):
+        message = f"must not have queues below it, but it has {counted(len(children), 'child', 'children')}"
+        yield problem("queue-leaf", path, message, f"name one of them, such as `{min(children)}`", name)
+
+
+def exists_and_is_open(
+    name: str, path: FieldPath, queues: Queues, subject: Subject, problem: Callable[..., Problem]
+) -> Iterator[Problem]:
+    """A queue is there and takes work."""
+    queue = queues.all.get(name)
+    if queue is None and name in ALWAYS_THERE:
+        return
+    if queue is None:
+        if not queues.is_whole:
+            yield problem("queue-exists", path, missing=queues.missing(name))
+            return
+        near = subject.view().nearest(name, queues.all)
+        fix = f"did you mean `{near}`?" if near else _CREATE
+        yield problem("queue-exists", path, "must be the name of a queue that exists", fix, name)
+    elif queues.is_whole and queue.state != OPEN:
+        message = (
+            f"must be in state Open, but is in state {queue.state}"
+            if queue.state
+            else "must be in state Open, which a new queue gets after some seconds"
+        )
+        fix = "open the queue, or name another" if queue.state else "wait a little"
+        yield problem("queue-open", path, message, fix, name)
+
+
+def advise_queue(job: Job, subject: Subject) -> Iterator[Problem]:
+    """A queue whose name no label can hold, or that has a closed queue above it."""
+    name, path = str(job.spec.get("queue", "")), (*job.at, "queue")
+    if is_placeholder(name):
+        return
+    if len(name) > _LONGEST_LABEL:
+        message = f"leads to pods that are refused because their label has at most {_LONGEST_LABEL} characters"
+        yield problem("queue-label", path, message, "name a queue with a shorter name", name)
+    queues = subject.once(read_queues)
+    closed = next((each for each in queues.ancestors(name) if each.state not in ("", OPEN)), None)
+    if closed is not None:
+        message = (
+            f"is below queue `{closed.name}`, which is in state {closed.state}: Volcano looks at the leaf alone and "
+            "runs the job"
+        )
+        yield problem("queue-ancestor", path, message, "name another queue if the job should not run", name)

@@ -1,0 +1,181 @@
+"""Where a Queue stands among others: its parent, how deep it is, and that amounts fit those above and below it.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
+validateHierarchicalQueue, validateHierarchicalQueueResources. On UPDATE the webhook does not see that a queue becomes
+its own ancestor; afterwards it loops for ever when one of them changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.pods.amounts import HUGE
+from webhook.facts.subject import Subject
+from webhook.facts.volcano.job import is_created
+from webhook.facts.volcano.queues import ROOT, Queue, Queues, read_queues
+from webhook.paths import get
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.quantity import Quantity
+from webhook.wording import counted
+
+problem: Final = Group("volcano-queue").problem
+_DEEPEST: Final = 5
+"""`--max-queue-depth` by default."""
+_PARENT: Final = ("spec", "parent")
+_RESOURCES: Final = (("spec", "capability"), ("spec", "deserved"), ("spec", "guarantee", "resource"))
+_SHARES: Final = ("guarantee", "deserved")
+_NONE: Final = Quantity(0)
+
+
+def validate_place(own: Queue, subject: Subject) -> Iterator[Problem]:
+    """A queue with a parent, and one with children."""
+    queues, is_new = subject.once(read_queues), is_created(subject)
+    is_moved = is_new or Queue(name=own.name, value=subject.old_object).parent != own.parent
+    changed = is_moved or any(get(subject.old_object, path) != get(subject.object, path) for path in _RESOURCES)
+    if own.name == ROOT and not is_new and changed and not is_moved:
+        message = "must not be changed because the root queue has what the cluster has"
+        yield problem("root", "spec", message, "leave out capability, deserved and guarantee")
+    is_lost = False
+    if own.parent and is_moved and not is_placeholder(own.parent):
+        for each in _validate_parent(own, queues, subject):
+            is_lost = True
+            yield each
+    if changed and own.name != ROOT and not is_lost:
+        yield from _validate_amounts(own, queues, subject)
+
+
+def _validate_parent(own: Queue, queues: Queues, subject: Subject) -> Iterator[Problem]:
+    """As validateHierarchicalQueue and validateQueueDepth."""
+    if own.parent == own.name:
+        yield problem("parent-itself", _PARENT, "must not be the queue itself", "name another queue", own.parent)
+        return
+    above = [own.parent, *(each.parent for each in _upwards(own, queues) if each.parent)]
+    parent = queues.all.get(own.parent)
+    if own.name in above:
+        message = (
+            "makes the queue its own ancestor; Volcano does not see it, and fails when one of these queues changes"
+        )
+        yield problem("parent-cycle", _PARENT, message, "name a queue that is not below this one", own.parent)
+    elif len(above) + 1 > _DEEPEST:
+        message = f"puts the queue on level {len(above) + 1}, but there are at most {_DEEPEST}"
+        yield problem("depth", _PARENT, message, "put it higher", own.parent)
+    elif parent is None and not queues.is_whole:
+        yield problem("parent-exists", _PARENT, missing=queues.missing(own.parent))
+    elif parent is None:
+        near = subject.view().nearest(own.parent, queues.all)
+        fix = f"did you mean `{near}`?" if near else "create it first"
+        yield problem("parent-exists", _PARENT, "must be the name of a queue that exists", fix, own.parent)
+    elif not queues.children.get(parent.name) and parent.allocated:
+        pods = counted(parent.allocated, "pod")
+        message = f"must not be a queue with {pods} because a queue with children runs none"
+        yield problem("parent-used", _PARENT, message, "wait until they end, or name another", own.parent)
+    elif own.parent == "default":
+        message = "takes the default queue from all jobs that name no queue, which Volcano refuses from now on"
+        yield problem("parent-default", _PARENT, message, "name another queue", own.parent)
+
+
+def _upwards(own: Queue, queues: Queues) -> Iterator[Queue]:
+    """The queues above one that is created or moved."""
+    seen: set[str] = set()
+    name = own.parent
+    while name in queues.all and name not in seen:
+        seen.add(name)
+        yield queues.all[name]
+        name = queues.all[name].parent
+
+
+def _validate_amounts(own: Queue, queues: Queues, subject: Subject) -> Iterator[Problem]:
+    """As validateHierarchicalQueueResources."""
+    parent = queues.all.get(own.parent) if own.parent else None
+    if parent is not None:
+        yield from _below_ancestors(own, queues)
+        siblings = [queues.all[name] for name in queues.children.get(parent.name, ()) if name != own.name]
+        yield from _within(parent, [*siblings, own], own, subject)
+    children = [queues.all[name] for name in queues.children.get(own.name, ())]
+    if children:
+        yield from _above_descendants(own, children, queues, subject)
+        yield from _within(own, children, own, subject)
+
+
+def _below_ancestors(own: Queue, queues: Queues) -> Iterator[Problem]:
+    """As validateChildAgainstAncestor: the nearest queue above that limits a resource."""
+    for name, most in own.amounts("capability").items():
+        for above in _upwards(own, queues) if most and _is_scheduled(name) else ():
+            limit = above.amounts("capability").get(name)
+            if limit:
+                if most > limit:
+                    message = f"must not be more than the {limit} of queue `{above.name}` above"
+                    path = ("spec", "capability", name)
+                    yield problem("capability-ancestor", path, message, "lower it, or raise that one", str(most))
+                break
+
+
+def _above_descendants(own: Queue, children: Iterable[Queue], queues: Queues, subject: Subject) -> Iterator[Problem]:
+    """The first part of validateChildrenConstraints: what the topmost queues below allow."""
+    limits = [(name, most) for name, most in own.amounts("capability").items() if most and _is_scheduled(name)]
+    for name, most in subject.deadline.each(limits):
+        for below in _limited(name, children, queues, subject):
+            largest = below.amounts("capability")[name]
+            if largest > most:
+                message = f"must not be less than the {largest} of queue `{below.name}` below"
+                yield problem("capability-descendant", ("spec", "capability", name), message, "raise it", str(most))
+                break
+
+
+def _limited(name: str, queues: Iterable[Queue], known: Queues, subject: Subject) -> Iterator[Queue]:
+    """The topmost queues below that limit a resource."""
+    waiting, seen = list(queues), set[str]()
+    while waiting:
+        subject.deadline.spend(1)
+        queue = waiting.pop()
+        if queue.name in seen:
+            continue
+        seen.add(queue.name)
+        if queue.amounts("capability").get(name):
+            yield queue
+        else:
+            waiting.extend(known.all[each] for each in known.children.get(queue.name, ()))
+
+
+def _within(parent: Queue, children: Iterable[Queue], own: Queue, subject: Subject) -> Iterator[Problem]:
+    """As validateSiblingsSum: what the children have together is within what the parent has, which is 0 by default."""
+    listed = list(children)
+    for kind in _SHARES:
+        has, total = parent.amounts(kind), _sum(kind, listed, subject)
+        name = next((each for each in total if _exceeds(each, total[each], has)), None)
+        if name is None:
+            continue
+        path = ("spec", *(("guarantee", "resource") if kind == "guarantee" else (kind,)))
+        if own is parent:
+            own_amount = has.get(name, _NONE)
+            message = f"must have the {total[name]} of {name} that the queues below have, but has {own_amount}"
+        else:
+            message = (
+                f"must leave the queues below `{parent.name}` together within its {has.get(name, _NONE)} of {name}, "
+                f"but they have {total[name]}"
+            )
+        yield problem(f"{kind}-sum", path, message, "make them fit")
+
+
+def _sum(kind: str, queues: Iterable[Queue], subject: Subject) -> Mapping[str, Quantity]:
+    total: dict[str, Quantity] = {}
+    for queue in subject.deadline.paced(queues):
+        for name, amount in queue.amounts(kind).items():
+            if _is_scheduled(name):
+                total[name] = total[name].add(amount) if name in total else amount
+    return total
+
+
+def _exceeds(name: str, total: Quantity, has: Mapping[str, Quantity]) -> bool:
+    """Function LessPartly with missing as 0; a device that the parent does not name is too much even where it is 0."""
+    if name in has:
+        return total > has[name]
+    return bool(total) or name not in ("cpu", "memory")
+
+
+def _is_scheduled(name: str) -> bool:
+    """Resources that Volcano compares (pkg/scheduler/api/resource_info.go NewResource)."""
+    return "/" in name or name in ("cpu", "memory", "pods", "ephemeral-storage") or name.startswith(HUGE)
