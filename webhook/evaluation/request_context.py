@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.attributes import JSON, NAMESPACE, POD, Attributes, GroupVersionKind, GroupVersionResource, UserInfo
 from webhook.cluster import Cluster
@@ -69,6 +69,9 @@ class TypedObject(Protocol):
         ...
 
 
+_UNKNOWN: Final = object()
+
+
 @dataclass(slots=True)
 class RequestContext:
     """Everything around one request that its policies may ask about.
@@ -104,8 +107,10 @@ class RequestContext:
     held: dict[tuple[int, tuple[str, ...]], tuple[object, bool]] = field(default_factory=dict)
     params: dict[tuple[int, int], Sequence[JSON]] = field(default_factory=dict)
     _sent_request: JSON = None
-    _namespace: list[JSON] = field(default_factory=list)
+    _namespace: JSON = _UNKNOWN
+    _labels: JSON = _UNKNOWN
     _view: View | None = None
+    _facts: dict[tuple[str, int, int], Result] = field(default_factory=dict)
     _subjects: dict[tuple[int, int], tuple[Subject, JSON]] = field(default_factory=dict)
     _shared: dict[tuple[int, int], Subject] = field(default_factory=dict)
     _requests: dict[tuple[GroupVersionResource, GroupVersionKind], JSON] = field(default_factory=dict)
@@ -116,8 +121,11 @@ class RequestContext:
 
     def namespace_labels(self) -> Labels | None:
         """The labels of the request's namespace, None when it does not exist."""
-        namespace = self._look_up()
-        return None if namespace is None else labels_of(namespace)
+        if self._labels is _UNKNOWN:
+            namespace = self._look_up()
+            self._labels = None if namespace is None else labels_of(namespace)
+        labels: Labels | None = self._labels
+        return labels
 
     def namespace_object(self) -> JSON:
         """What `namespaceObject` shows: null for Namespaces themselves and cluster-scoped objects.
@@ -136,9 +144,9 @@ class RequestContext:
         return namespace_object(namespace)
 
     def _look_up(self) -> JSON:
-        if not self._namespace:
-            self._namespace.append(self.cluster.get(NAMESPACE, "", self.attributes.namespace))
-        return self._namespace[0]
+        if self._namespace is _UNKNOWN:
+            self._namespace = self.cluster.get(NAMESPACE, "", self.attributes.namespace)
+        return self._namespace
 
     def authorizer_values(self) -> Mapping[str, Any]:
         """`authorizer` and `authorizer.requestResource`; without an authorizer every check of theirs is an error."""
@@ -156,10 +164,14 @@ class RequestContext:
             EvaluationError: the object holds patches that cannot be merged.
 
         """
-        try:
-            return self.subject(obj, attributes, param, podset).result(name)
-        except PatchError as error:
-            raise EvaluationError(f"fact `{name}`: the patches of the object cannot be merged: {error}") from error
+        key = (name, id(obj), id(param))
+        known = self._facts.get(key)
+        if known is None:
+            try:
+                known = self._facts[key] = self.subject(obj, attributes, param, podset).result(name)
+            except PatchError as error:
+                raise EvaluationError(f"fact `{name}`: the patches of the object cannot be merged: {error}") from error
+        return known
 
     def subject(self, obj: JSON, attributes: Attributes, param: JSON = None, podset: PodSet | None = None) -> Subject:
         """An object as facts and checks see it, the same one for all that assume the same of the cluster.

@@ -40,7 +40,11 @@ def assumptions(param: JSON) -> Assumptions:
     data = param.get("data") if isinstance(param, dict) else None
     if not isinstance(data, dict):
         return _DEFAULTS
-    told = [(key, str(text or "")) for key, text in data.items() if key in _WORDS or key.startswith(_RESOURCES)]
+    told = [
+        (key, str(text or ""))
+        for key, text in data.items()
+        if key in _WORDS or ("." in key and key.startswith(_RESOURCES))
+    ]
     return _read(tuple(told)) if told else _DEFAULTS
 
 
