@@ -168,12 +168,12 @@ class _Reader:
                     yield from self._field(name, held, shape, at)
 
     def _field(self, name: str, held: JSON, shape: Shape, at: FieldPath) -> Iterator[Problem]:
-        changed, path, release = shape.changed.get(name), (*at, name), shown(self.release)
+        changed, path = shape.changed.get(name), (*at, name)
         if changed is not None and not changed.since <= self.release <= changed.until:
-            message = f"is ignored by Trainer {release} because only {changed.releases} this field"
+            message = f"is ignored by Trainer {shown(self.release)} because only {changed.releases} this field"
             yield self.problem("other-release-field", path, message, f"use {changed.instead}")
         elif changed is None and self._is_unknown(name, shape):
-            message = f"is ignored because Trainer {release} does not know this field"
+            message = f"is ignored because Trainer {shown(self.release)} does not know this field"
             yield self.problem("unknown-field", path, message, "correct its name or place, or remove it")
         elif name in shape.inner:
             yield from self.object(held, shape.inner[name], path)

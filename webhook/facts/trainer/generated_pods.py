@@ -28,7 +28,6 @@ def generated_problems(subject: Subject, run: Callable[[Subject], Iterator[Probl
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
     scripts = f"`{entrypoint(name_of(job.object.get('metadata')))}`"
-    env = subject.once(_env_of_trainer)
     own = {name_of(each): each for each in get(job.runtime.spec, ("template", "spec", "replicatedJobs"), [])}
     for each in job.deadline.paced(job.jobs):
         problems = [problem for problem in run(_pod(each, subject)) if problem.found != scripts]
@@ -36,6 +35,7 @@ def generated_problems(subject: Subject, run: Callable[[Subject], Iterator[Probl
             before = own.get(name_of(each))
             known = {problem.without_path for problem in run(_pod(before, subject))} if before is not None else set()
             for problem in job.deadline.paced(problems):
+                env = subject.once(_env_of_trainer)
                 yield _located(problem, each, job, env, is_own=problem.without_path in known)
 
 

@@ -81,8 +81,8 @@ def enforce_torch(making: Making) -> JSON:
     trainer = making.trainer
     if (node := making.node) is not None:
         is_tuned = trainer.get("command") == ENTRYPOINT
-        upsert_env(node, trainer.get("env", []))
-        upsert_env(node, variables(nodes if is_tuned else {**nodes, **master}))
+        own = variables(nodes if is_tuned else {**nodes, **master})
+        upsert_env(node, [*trainer.get("env", []), *own])  # in one go: there may be a thousand
         upsert_port(node, PORT)
         if is_tuned:
             trainer = {**trainer, "command": [*ENTRYPOINT, *_tuned(making)]}
