@@ -48,7 +48,7 @@ def command(
 
     Each object is reviewed as if it were created now; the audited objects, and those of --context, are what the
     cluster holds. Exits with 0 when nothing was found, 1 when something was, 2 when an input or a policy cannot be
-    read, and 3 when nothing was found but a policy could not decide.
+    read, and 3 when nothing was found but a policy that may deny could not decide.
     """
     writers = formats.of_findings()
     outputs = output.parse(chosen, writers)
@@ -63,7 +63,7 @@ def command(
         for finding in audit.findings():
             report.entry(finding)
         report.end(audit.totals())
-    return _UNREADABLE if problems else _exit_code(audit.totals())
+    return _UNREADABLE if problems else audit.exit_code()
 
 
 def _told(inputs: documents.Inputs, assembled: assembly.Assembly, problems: Sequence[Problem]) -> Iterator[str]:
@@ -94,6 +94,7 @@ class _Audit:
         self._row = assembled.table.row
         self._door = Local(policies=assembled.policies, cluster=assembled.cluster)
         self._results: Counter[Result] = Counter()
+        self._is_undecided = False
         self._skipped: list[SkippedDocument] = []
         self._unasked: Counter[str] = Counter()
         self._is_verbose = is_verbose
@@ -114,7 +115,14 @@ class _Audit:
             locate = each.locator(fixtures.object_path(each.value))
             made = findings(decisions, subject(attributes), locate, self.rules)
             self._results.update(finding.result for finding in made)
+            self._is_undecided |= any(each.is_undecided for each in made)
             yield from made
+
+    def exit_code(self) -> int:
+        """Weigh the findings so far: something was found, undecided, clean."""
+        if self._results[Result.FAIL] or self._results[Result.WARN]:
+            return 1
+        return 3 if self._is_undecided else 0
 
     def totals(self) -> Totals:
         """What the findings so far add up to."""
@@ -138,9 +146,3 @@ def _is_half(value: JSON) -> bool:
 def _qualified(kind: GroupVersionKind) -> str:
     """`Pod`, `Workflow.argoproj.io`."""
     return f"{kind.kind}.{kind.group}" if kind.group else kind.kind
-
-
-def _exit_code(totals: Totals) -> int:
-    if totals.results[Result.FAIL] or totals.results[Result.WARN]:
-        return 1
-    return 3 if totals.results[Result.ERROR] or totals.results[Result.SKIP] else 0

@@ -16,7 +16,7 @@ from webhook import assembly, documents, terminal
 from webhook.admission import fixtures, respond
 from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import Door, Local, PhaseName, run
-from webhook.attributes import Attributes, Phase
+from webhook.attributes import JSON, Attributes, Phase
 from webhook.commands import options, output
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
 from webhook.paths import get
@@ -54,10 +54,10 @@ def command(
     ] = None,
     settings: Settings,
 ) -> int:
-    """Say what the webhook would answer to recorded reviews or plain objects.
+    """Say what the webhook would answer to recorded reviews or plain objects, which are each other's context.
 
     Exits with 0 when all are allowed, 1 when one is denied, 2 when an input or a policy cannot be read, and 3 when
-    none is denied but a policy could not decide.
+    none is denied but a policy that may deny could not decide.
     """
     writers = formats.of_answers()
     outputs = output.parse(chosen, writers)
@@ -67,7 +67,7 @@ def command(
     if ca and not server:
         raise ConfigurationError("--ca: is only used with --server; add --server or leave out --ca")
     inputs = documents.read(fixture)
-    with _remote(server, ca, settings) if server else _local(settings, unbound=unbound) as asked:
+    with _remote(server, ca, settings) if server else _local(settings, inputs, unbound=unbound) as asked:
         replay = _Replay(inputs, phase, asked)
         with output.Report(outputs, writers, asked.rules) as report:
             for answer in replay.answers():
@@ -87,11 +87,19 @@ class _Asked:
 
 
 @contextmanager
-def _local(settings: Settings, *, unbound: bool) -> Iterator[_Asked]:
-    assembled = assembly.assemble(settings, unbound=unbound)
+def _local(settings: Settings, inputs: documents.Inputs, *, unbound: bool) -> Iterator[_Asked]:
+    assembled = assembly.assemble(settings, context=_objects(inputs), unbound=unbound)
     options.warn_of_unbound(assembled.policies)
     door = Local(policies=assembled.policies, cluster=assembled.cluster, api_server_text=settings.api_server_text)
     yield _Asked(door, assembled.table, rules(assembled.policies))
+
+
+def _objects(inputs: documents.Inputs) -> Iterator[JSON]:
+    """What a cluster holds once all reviews are answered: the objects of one input are each other's context."""
+    for each in inputs.documents:
+        obj = get(each.value, fixtures.object_path(each.value))
+        if isinstance(obj, dict) and "kind" in obj:
+            yield obj
 
 
 @contextmanager

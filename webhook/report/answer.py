@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from webhook.attributes import JSON, Phase
 from webhook.decisions import Decision, ValidationAction, Verdict
-from webhook.report.finding import Finding, Locate, Place, Subject, findings
+from webhook.report.finding import Finding, Locate, Place, Subject, findings, is_enforced
 from webhook.report.rule import Rules
 
 SERVER = "claimgate"
@@ -41,7 +41,7 @@ class Answer:
     @property
     def is_undecided(self) -> bool:
         """Whether a rule that may deny could not be evaluated; one that only warns leaves the verdict as it is."""
-        return any(each.kind == "mutating" or ValidationAction.DENY in each.actions for each in self._open())
+        return any(map(is_enforced, self._open()))
 
     def findings(self, rules: Rules) -> tuple[Finding, ...]:
         """The same as findings, for formats that know nothing else."""

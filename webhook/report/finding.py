@@ -85,9 +85,19 @@ class Finding:
         return sentence(self.problem) if self.problem else self.decision.message
 
     @property
+    def is_undecided(self) -> bool:
+        """Whether a policy that may deny could not be evaluated, and let the object pass."""
+        return self.result in (Result.ERROR, Result.SKIP) and is_enforced(self.decision)
+
+    @property
     def missing(self) -> tuple[MissingObject, ...]:
         """What was needed and not there."""
         return self.problem.missing if self.problem else self.decision.missing
+
+
+def is_enforced(decision: Decision) -> bool:
+    """Whether what is decided may deny; a binding that only warns or audits leaves the verdict as it is."""
+    return decision.kind == "mutating" or ValidationAction.DENY in decision.actions
 
 
 def result(decision: Decision) -> Result:
@@ -102,8 +112,7 @@ def result(decision: Decision) -> Result:
         return Result.SKIP
     if decision.evaluation == "admit":
         return Result.PASS
-    enforced = decision.kind == "mutating" or ValidationAction.DENY in decision.actions
-    return Result.FAIL if enforced else Result.WARN
+    return Result.FAIL if is_enforced(decision) else Result.WARN
 
 
 def subject(attributes: Attributes) -> Subject:

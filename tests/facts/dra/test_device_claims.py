@@ -71,7 +71,9 @@ def test_names_that_are_no_labels_are_compared_too() -> None:
 def test_a_class_in_resources_is_looked_up() -> None:
     path = f'spec.containers[0].resources.limits["{CLASS}"]'
     assert broken(pod([], user(**{CLASS: 1})), device_class(GPU)) == []
-    assert unchecked(pod([], user(**{CLASS: 1}))) == [("class-exists", "DeviceClass gpu.nvidia.com not found")]
+    assert unchecked(pod([], user(**{CLASS: 1}))) == []  # NVIDIA's driver brings it
+    own = user(**{"deviceclass.resource.kubernetes.io/own.acme.io": 1})
+    assert unchecked(pod([], own)) == [("class-exists", "DeviceClass own.acme.io not found")]
     assert broken(pod([], user(**{CLASS: "500m"})), device_class(GPU)) == [("class-amount", path)]
     requested = {"name": "c", "resources": {"requests": {CLASS: 1}}}
     assert broken(pod([], requested), device_class(GPU)) == [("class-amount", path.replace("limits", "requests"))]

@@ -1,7 +1,8 @@
 """What the claims of pods refer to: claims, templates, device classes, requests, and GPUs that are asked for twice.
 
 An object counts as absent only where it is known to be: in a whole cluster, or where files have others of its kind.
-Otherwise a rule that needs it was not checked.
+Otherwise a rule that needs it was not checked. Drivers bring device classes, and a ComputeDomain its template: those
+are taken for there.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def validate_claims(claims: Sequence[JSON], subject: Subject) -> Iterator[Proble
         elif claim["found"]:
             yield from _classes(claim, subject)
             yield from _admin_access(claim, subject)
-        elif claim["kind"] and subject.namespace:
+        elif claim["kind"] and subject.namespace and not claim["promised"]:
             yield _unchecked(
                 "claim-exists", claim["path"], _missing(subject, _KINDS[claim["kind"]], claim["reference"])
             )
@@ -74,7 +75,7 @@ def _class(state: JSON, asks: str, path: str, subject: Subject) -> Iterator[Prob
         near = f"write `{state['nearestClass']}` if that is meant, or install" if state["nearestClass"] else "install"
         message = f"{asks} `{name}`, which does not exist, so the pods stay Pending"
         yield problem("class-exists", path, message, f"{near} the driver that brings the class")
-    elif name and not state["classFound"]:
+    elif name and not state["classFound"] and not devices.is_published(name):
         yield _unchecked("class-exists", path, _missing(subject, CLASS, name))
 
 

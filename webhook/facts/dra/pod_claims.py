@@ -125,11 +125,13 @@ def _claim(entry: JSON, path: FieldPath, podset: PodSet, known: Known) -> JSON:
 
 def _resolve(made: JSON, gvk: GroupVersionKind, known: Known) -> None:
     """Fill in what the claim or template that an entry names asks for."""
-    obj = known.view.get(gvk, made["reference"])
-    if obj is None:
-        made |= known.absences.of(gvk, made["reference"], is_made=gvk == TEMPLATE)
+    obj = known.view.unnoted().get(gvk, made["reference"])
+    if obj is not None:
+        made |= resolved(obj, SPECS[gvk.kind], known.classes, known.view)
         return
-    made |= resolved(obj, SPECS[gvk.kind], known.classes, known.view)
+    made |= known.absences.of(gvk, made["reference"], is_made=gvk == TEMPLATE)
+    if not made["promised"]:
+        known.view.get(gvk, made["reference"])  # notes it as missing
 
 
 def _mark_duplicates(own: Sequence[JSON]) -> dict[str, JSON]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from webhook import paths
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.facts.dra.requests import names, requests, version_of
+from webhook.facts.gpu import devices
 from webhook.facts.pods.containers import text
 from webhook.facts.view import View
 from webhook.paths import FieldPath
@@ -27,9 +28,10 @@ class Classes:
         self._states: dict[str, JSON] = {}
 
     def get(self, name: str) -> JSON | None:
-        """The DeviceClass, or None."""
+        """The DeviceClass, or None; one that comes with a driver is not noted as missing."""
         if name not in self._found:
-            self._found[name] = self._view.get(CLASS, name, namespaced=False)
+            view = self._view.unnoted() if devices.is_published(name) else self._view
+            self._found[name] = view.get(CLASS, name, namespaced=False)
         return self._found[name]
 
     def names(self) -> list[str]:

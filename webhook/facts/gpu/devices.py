@@ -85,6 +85,11 @@ def device_class(name: str) -> Device:
     return _first(name, catalogue().classes)
 
 
+def is_published(name: str) -> bool:
+    """Whether a driver brings a DeviceClass of this name: files seldom have it, a cluster with the driver has."""
+    return device_class(name).name == name
+
+
 @lru_cache(maxsize=4096)
 def nearest(name: str) -> str:
     """The known resource that an unknown one was probably meant to be: `nvidia.com/gpus` is near `nvidia.com/gpu`.

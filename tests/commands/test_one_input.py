@@ -1,0 +1,57 @@
+"""Objects of one input are each other's context, in replay as in audit, and what only warns decides no exit code."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from webhook.cli import run
+
+TEMPLATE = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: single, namespace: team}
+spec: {spec: {devices: {requests: [{name: main, exactly: {deviceClassName: gpu.nvidia.com}}]}}}
+"""
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: team}
+spec:
+  containers: [{name: a, image: x, resources: {claims: [{name: g, request: main}]}}]
+  resourceClaims: [{name: g, resourceClaimTemplateName: single}]
+"""
+DOMAIN = """\
+apiVersion: resource.nvidia.com/v1beta1
+kind: ComputeDomain
+metadata: {name: d, namespace: team}
+spec: {numNodes: 2, channel: {resourceClaimTemplate: {name: single}}}
+"""
+CREATED = yaml.safe_dump({"operation": "CREATE", "object": yaml.safe_load(TEMPLATE)})
+
+
+@pytest.mark.parametrize(
+    "command, other",
+    [("audit", TEMPLATE), ("replay", TEMPLATE), ("replay", CREATED)],
+    ids=["audit", "replay", "replay of a request"],
+)
+def test_a_template_of_the_same_input_is_there(command: str, other: str, tmp_path: Path, capsys):
+    file = tmp_path / "all.yaml"
+    file.write_text(f"{POD}---\n{other}")
+    assert run([command, str(file)]) == 0
+    assert "not found" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["audit", "replay"])
+def test_what_is_not_there_but_only_warned_of_does_not_change_the_exit_code(command: str, tmp_path: Path, capsys):
+    file = tmp_path / "pod.yaml"
+    file.write_text(POD)
+    assert run([command, str(file)]) == 0
+    assert "ResourceClaimTemplate single not found" in capsys.readouterr().out
+
+
+def test_a_template_that_a_compute_domain_promises_is_no_finding(tmp_path: Path, capsys):
+    file = tmp_path / "domain.yaml"
+    file.write_text(f"{POD.replace(', request: main', '')}---\n{DOMAIN}")
+    assert run(["audit", str(file)]) == 0
+    assert "not found" not in capsys.readouterr().out
