@@ -17,9 +17,11 @@ def kind_mistake(value: JSON, table: Table) -> str:
     if not isinstance(kind, str) or not isinstance(version, str) or not kind:
         return ""
     group = version.rpartition("/")[0]
+    if (group, kind) in KNOWN or table.row(group, kind):
+        return ""
     known = KNOWN | {(row.group, row.kind) for row in table.rows}
     own = [name for where, name in known if where == group]
-    if kind in own or not own:
+    if not own:
         return ""
     refused = f"`{kind}` is not a kind of `{version}`, so the API server refuses the object"
     sure = [name for name in own if group in COMPLETE or table.row(group, name)]
