@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.facts.trainer.test_trainer import job, node, of, patch, pod_of, pod_patch, replicated, runtime
+from tests.facts.trainer.made import job, node, of, patch, pod_of, pod_patch, replicated, runtime
 from tests.rows import all_rows
 
 EVERY = ((2, 0), (2, 1), (2, 2), (2, 3), (2, 4))

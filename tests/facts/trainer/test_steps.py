@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.facts.trainer.test_trainer import job, node, of, patch, pod_of, pod_patch, replicated, runtime
+from tests.facts.trainer.made import job, node, of, patch, pod_of, pod_patch, replicated, runtime
 from webhook.facts.trainer.runtime_plugins import RuntimeSpec, validate_plugins
 
 

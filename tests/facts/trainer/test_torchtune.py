@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.facts.trainer.test_trainer import job, node, of, replicated
-from tests.facts.trainer.test_trainer import runtime as made
+from tests.facts.trainer.made import job, node, of, replicated
+from tests.facts.trainer.made import runtime as made
 
 QLORA, LORA = "model.quantize_base=True", "model.lora_attn_modules=[q_proj]"
 
