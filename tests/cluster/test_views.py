@@ -66,7 +66,7 @@ def test_an_object_without_namespace_is_in_default():
         assert view.get(POD, namespace, "a") == pod("a")
         assert [found["metadata"]["name"] for found in view.list(POD, namespace)] == ["a", "b"]
     assert [found["metadata"]["name"] for found in view.list(POD, None)] == ["a", "b", "c"]
-    assert view.list(RUNTIME, None) == []
+    assert not view.list(RUNTIME, None)
 
 
 def test_names_that_are_no_text_name_nothing():

@@ -124,6 +124,6 @@ def test_what_is_listed_once_is_not_listed_again():
     cluster = Counting()
     view = View(cluster, "team")
     for _ in range(3):
-        assert view.objects(GroupVersionKind("", "v1", "Namespace")) == []
+        assert not view.objects(GroupVersionKind("", "v1", "Namespace"))
         assert not view.is_whole()
     assert cluster.lists == 1

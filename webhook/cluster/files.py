@@ -6,11 +6,12 @@ no kind has both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from webhook import yamlfile
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.store import listed_by_namespace
 from webhook.object_lists import unlisted
 from webhook.paths import get as at
 
@@ -20,6 +21,7 @@ class FilesCluster:
 
     def __init__(self, objects: Iterable[JSON] = ()) -> None:
         self._objects: dict[tuple[str, str], dict[tuple[str, str], JSON]] = {}
+        self._listed: dict[tuple[str, str], Mapping[str | None, Sequence[JSON]]] = {}
         for item in objects:
             for _, obj in unlisted(item.value if isinstance(item, yamlfile.Document) else item):
                 if not isinstance(obj, dict):
@@ -35,9 +37,10 @@ class FilesCluster:
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:  # noqa: ARG002
         """The objects of a kind, by namespace and name, whatever their labels."""
-        objects = self._objects.get((gvk.group, gvk.kind), {})
-        wanted = None if namespace is None else _namespace(namespace)
-        return [obj for place, obj in sorted(objects.items(), key=lambda item: item[0]) if wanted in (None, place[0])]
+        kind = gvk.group, gvk.kind
+        if kind not in self._listed:
+            self._listed[kind] = listed_by_namespace(self._objects.get(kind, {}))
+        return self._listed[kind].get(None if namespace is None else _namespace(namespace), ())
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
         """Whether any object of the kind says its namespace."""

@@ -53,11 +53,12 @@ class Store:
         """The objects of a namespace or of all, by namespace and name; the same ones until the next change."""
         version, listed = self._version, self._listed  # the version first: what changes meanwhile is listed again
         if listed is None or listed[0] != version:
-            listed = self._listed = version, _listed(dict(self.objects or {}))
+            listed = self._listed = version, listed_by_namespace(dict(self.objects or {}))
         return listed[1].get(namespace, ())
 
 
-def _listed(objects: dict[Place, JSON]) -> Mapping[str | None, Sequence[JSON]]:
+def listed_by_namespace(objects: Mapping[Place, JSON]) -> Mapping[str | None, Sequence[JSON]]:
+    """The objects of each namespace, and under None of all, by namespace and name."""
     places = sorted(objects)
     spaces: dict[str | None, list[JSON]] = {}
     for place in places:

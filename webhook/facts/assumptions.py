@@ -10,6 +10,7 @@ from typing import Final
 from webhook import releases
 from webhook.attributes import JSON
 from webhook.errors import LookupFailed
+from webhook.facts.kueue import releases as kueue
 from webhook.facts.trainer.releases import DEFAULT
 from webhook.releases import Release
 
@@ -22,6 +23,7 @@ class Assumptions:
     device_claims: whether Trainer runs with its feature gate for device claims (KEP-2782).
     feature_gates: those of a device driver that are on, and off by default.
     resources: which extended resources it has for `gpu`: `resource`, `resource.<namespace>` and `vendor.<name>`.
+    kueue: release of Kueue. kueue_configuration: the text of its Configuration, "" for that in the cluster.
     """
 
     kubernetes: Release = releases.DEFAULT
@@ -29,6 +31,8 @@ class Assumptions:
     device_claims: bool = False
     resources: tuple[tuple[str, str], ...] = ()
     feature_gates: frozenset[str] = frozenset()
+    kueue: Release = kueue.DEFAULT
+    kueue_configuration: str = ""
 
 
 def assumptions(param: JSON) -> Assumptions:
@@ -49,7 +53,10 @@ def assumptions(param: JSON) -> Assumptions:
 
 
 _RESOURCES: Final = ("resource.", "vendor.")
-_WORDS: Final = frozenset(("kubernetes", "trainer", "dynamicResourceAllocation", "featureGates", "resource"))
+_CONFIGURATION: Final = "controller_manager_config.yaml"
+_WORDS: Final = frozenset(
+    ("kubernetes", "trainer", "kueue", _CONFIGURATION, "dynamicResourceAllocation", "featureGates", "resource")
+)
 
 
 @lru_cache(maxsize=64)
@@ -70,6 +77,8 @@ def _read(told: tuple[tuple[str, str], ...]) -> Assumptions:
         device_claims=texts.get("dynamicResourceAllocation") == "true",
         resources=tuple((key, text) for key, text in told if key == "resource" or key.startswith(_RESOURCES)),
         feature_gates=frozenset(_switched_on(texts.get("featureGates", ""))),
+        kueue=_release("kueue", texts.get("kueue", ""), _DEFAULTS.kueue),
+        kueue_configuration=texts.get(_CONFIGURATION, ""),
     )
     return _one(assumed)
 

@@ -132,6 +132,11 @@ SHIPPED: Final = Registry(
         ),
         Package(module="webhook.facts.jobset", groups=("job-set",)),
         Package(module="webhook.facts.training_jobs", groups=("training-job",)),
+        Package(
+            module="webhook.facts.kueue",
+            facts=("kueue",),
+            groups=("kueue-job", "kueue-never", "kueue-not-now", "kueue-unmanaged", "kueue-advice", "kueue-queue"),
+        ),
         Package(module="webhook.facts.opensandbox", groups=("sandbox",)),
         Package(module="webhook.facts.mesh", groups=("mesh",)),
         Package(

@@ -63,10 +63,13 @@ class View:
         """What was not there, by field."""
         return {name: tuple(objects) for name, objects in self.noted.items()}
 
-    def get(self, gvk: GroupVersionKind, name: str, *, namespaced: bool = True) -> JSON | None:
-        """The object, or None, which `missing` then explains."""
+    def get(
+        self, gvk: GroupVersionKind, name: str, *, namespaced: bool = True, namespace: str | None = None
+    ) -> JSON | None:
+        """The object, of the request's namespace unless another is named, or None, which `missing` then explains."""
         self.deadline.spend(1)
-        namespace = self.namespace if namespaced else ""
+        if namespace is None:
+            namespace = self.namespace if namespaced else ""
         try:
             result = self._object(gvk, namespace, name)
         except LookupFailed as failure:
@@ -81,6 +84,19 @@ class View:
         if key not in self._seen.objects:
             self._seen.objects[key] = self.cluster.get(gvk, namespace, name)
         return self._seen.objects[key]
+
+    def all(self, gvk: GroupVersionKind, namespace: str | None = None) -> Sequence[JSON]:
+        """The objects of a namespace, or of all; none where nobody can say, which `missing` then explains.
+
+        Raises nothing; the same sequence for the same question until the cluster changes, so that what is made of it
+        can be kept.
+        """
+        self.deadline.spend(1)
+        try:
+            return self.cluster.list(gvk, namespace)
+        except LookupFailed as failure:
+            self.note(MissingObject(kind=gvk.kind, name="", namespace=namespace or "", why=f"not looked up: {failure}"))
+            return ()
 
     def objects(self, gvk: GroupVersionKind) -> Sequence[JSON]:
         """All objects of a kind in every namespace, none where nobody can say: for what is near, or elsewhere."""

@@ -1,0 +1,104 @@
+"""Objects that the real Kueue was asked about (tests/data/kueue), in the world that it had."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tests.literals import TABLE, shipped_policies
+from webhook.admission.fixtures import attributes_of_object
+from webhook.admission.review import review
+from webhook.attributes import JSON, Phase
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.files import FilesCluster
+from webhook.decisions import Verdict
+from webhook.facts.kueue.assignment import Wanted
+from webhook.facts.kueue.placement import Fitting
+from webhook.facts.kueue.preflight import preflight
+from webhook.facts.kueue.workload import workload
+from webhook.facts.subject import Subject
+from webhook.facts.view import View
+from webhook.schema import decode_object
+
+DATA = Path(__file__).parents[2] / "data" / "kueue" / "observed.jsonl"
+CONFIGURATION = """
+integrations: {frameworks: [batch/job, jobset.x-k8s.io/jobset, pod, deployment, statefulset]}
+resources:
+  deviceClassMappings:
+  - {name: whole-gpus, deviceClassNames: [gpu.example.com]}
+  - {name: mig-slices, deviceClassNames: [mig.example.com, mig-small.example.com]}
+"""
+WORLD: list[JSON] = [
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}},
+    {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "kueue-manager-config", "namespace": "kueue-system"},
+        "data": {"controller_manager_config.yaml": CONFIGURATION},
+    },
+]
+"""What every world has besides: a cluster that is seen whole."""
+
+
+def rows() -> list[dict[str, Any]]:
+    """The rows of the file."""
+    return [json.loads(line) for line in DATA.read_text().splitlines()]
+
+
+def judged(row: dict[str, Any]) -> Verdict:
+    """What the shipped policies say of an object in its world."""
+    objects = [*WORLD, *deepcopy(row.get("context") or [])]
+    for each in row.get("before") or []:
+        settle(each, objects)
+    attributes = attributes_of_object(deepcopy(row["object"]), TABLE.row)
+    if row.get("oldObject"):
+        attributes = with_old(attributes, deepcopy(row["oldObject"]))
+    cluster = AssumedNamespaces(FilesCluster(objects))
+    return review(attributes, shipped_policies(), cluster, phase=Phase.VALIDATE)
+
+
+def with_old(attributes: Any, old: JSON) -> Any:
+    """The same request as an update."""
+    return replace(attributes, operation="UPDATE", old_object=old)
+
+
+def settle(job: JSON, objects: list[JSON]) -> None:
+    """Admit a job as Kueue did, or leave it pending: what the status of its ClusterQueue says then."""
+    attributes = attributes_of_object(deepcopy(job), TABLE.row)
+    obj = decode_object(attributes.object, attributes.kind).value
+    view = View(AssumedNamespaces(FilesCluster(objects)), attributes.namespace)
+    subject = Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=TABLE)
+    found = subject.once(preflight)
+    place = found.place
+    if place is None or place.queue is None or place.tree is None or place.node is None:
+        return
+    status = status_of(place.queue.name, objects)
+    if found.verdict != "possible":
+        status["pendingWorkloads"] += 1
+        return
+    fitting = Fitting(subject, place, place.queue, place.tree, place.node)
+    for pod_set in subject.once(workload).pod_sets:
+        for wanted in fitting.wanted(pod_set):
+            reserve(wanted, fitting, status)
+
+
+def status_of(name: str, objects: list[JSON]) -> JSON:
+    """The status of a ClusterQueue, in a new object: those of a view never change."""
+    index = next(
+        at for at, each in enumerate(objects) if each["kind"] == "ClusterQueue" and each["metadata"]["name"] == name
+    )
+    objects[index] = deepcopy(objects[index])
+    empty: JSON = {"flavorsReservation": [], "pendingWorkloads": 0}
+    return objects[index].setdefault("status", empty)
+
+
+def reserve(wanted: Wanted, fitting: Fitting, status: JSON) -> None:
+    """Write down what a pod set uses: of the first flavor that has enough free."""
+    free = wanted.fitting(lambda pair: fitting.tree.available(fitting.node, pair))
+    resources = [
+        {"name": name, "total": f"{value}m" if name == "cpu" else str(value)} for name, value in wanted.requests.items()
+    ]
+    status["flavorsReservation"].append({"name": free[0], "resources": resources})

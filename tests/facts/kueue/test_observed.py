@@ -1,0 +1,44 @@
+"""What is said of 121 objects, against what the real Kueue made of them."""
+
+from __future__ import annotations
+
+import re
+
+from tests.facts.kueue.observed import judged, rows
+from webhook.decisions import Verdict
+
+DIFFERENT = {
+    "kueue/jobset/portable-gpu": "never, and denied besides because the API server refuses its pods",
+    "kueue/deployment/labelled": "unmanaged only because no controller made its pods there, each of which is queued",
+    "kueue/pod/group-incomplete": "every pod of a group but the last one waits for the others; saying so each time is noise",
+}
+FIELD = re.compile(r"(?:spec|metadata)[\w.\[\]/-]*")
+
+
+def said(verdict: Verdict) -> str:
+    """The class of what was said: `refused`, `never`, `not-now`, `unmanaged` or `silent`."""
+    if not verdict.allowed:
+        return "refused"
+    codes = {re.sub(r"/.*", "", code) for code in spoken(verdict)}
+    for name in ("never", "not-now", "unmanaged"):
+        if f"kueue-{name}" in codes:
+            return name
+    return "silent"
+
+
+def spoken(verdict: Verdict) -> list[str]:
+    """The rules that were broken."""
+    return [each.rule for each in verdict.decisions if each.evaluation in ("deny", "error")]
+
+
+EXPECTED = {"admitted": "silent", "accepted": "silent"}
+
+
+def test_every_object_is_told_what_becomes_of_it() -> None:
+    wrong = {}
+    for row in rows():
+        verdict = judged(row)
+        expected = EXPECTED.get(row["class"], row["class"])
+        if row["id"] not in DIFFERENT and said(verdict) != expected:
+            wrong[row["id"]] = (expected, said(verdict), spoken(verdict), verdict.warnings)
+    assert wrong == {}

@@ -1,0 +1,98 @@
+"""The bounds of quota are those that trying every amount gives, and more quota never makes less possible."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.facts.kueue.trees import PAIR, Member, built, members, most
+from webhook.deadline import Deadline
+from webhook.facts.kueue.assignment import Wanted, together
+from webhook.facts.kueue.device_requests import Devices
+from webhook.facts.kueue.queues import Group
+from webhook.facts.kueue.quota import Node, Quota, Tree, adopt
+from webhook.facts.kueue.workload import PodSetRequests
+from webhook.workloads.podsets import PodSet
+
+MANY = settings(max_examples=2 * settings().max_examples)
+"""200 examples, and 10,000 with the profile `fuzz`."""
+
+
+@MANY
+@given(members(), st.data())
+def test_bounds_are_the_most_that_fits(tree: list[Member], data: st.DataObject) -> None:
+    """Into an empty tree, beside what is in use, and without what one ClusterQueue uses itself."""
+    made, nodes = built(tree)
+    index = data.draw(st.integers(0, len(tree) - 1))
+    alone = [replace(each, children=[], parent=None) for each in tree]
+    assert [made.potential(node, PAIR) for node in nodes] == [most(each, is_empty=True) for each in tree]
+    assert [made.available(node, PAIR) for node in nodes] == [most(each, is_empty=False) for each in tree]
+    freed = made.available(nodes[index], PAIR, less_usage=tree[index].usage)
+    for each, copied in zip(tree, alone, strict=True):
+        if each.parent is not None:
+            copied.parent = alone[tree.index(each.parent)]
+            copied.parent.children.append(copied)
+    alone[index].usage = 0
+    assert freed == most(alone[index], is_empty=False)
+
+
+@MANY
+@given(members(), st.data())
+def test_more_quota_never_makes_less_possible(tree: list[Member], data: st.DataObject) -> None:
+    before, nodes = built(tree)
+    potentials = [before.potential(node, PAIR) for node in nodes]
+    data.draw(st.sampled_from(tree)).nominal += data.draw(st.integers(1, 5))
+    after, nodes = built(tree)
+    assert all(after.potential(node, PAIR) >= was for node, was in zip(nodes, potentials, strict=True))
+
+
+def wanted(requests: list[int], flavors: tuple[str, ...]) -> list[Wanted]:
+    """Pod sets that want so much of one resource each, of any of these flavors."""
+    group, listed = Group(("gpu",), flavors), []
+    for amount in requests:
+        pods = PodSet(name=str(len(listed)), path=(), template={})
+        made = PodSetRequests(
+            pod_set=pods, count=1, least=1, per_pod={}, requests={"gpu": amount}, devices=Devices(), outside=()
+        )
+        listed.append(Wanted(made, group, {"gpu": amount}, flavors, ()))
+    return listed
+
+
+def possible(requests: list[int], capacities: list[int]) -> bool:
+    """Whether any way to choose a flavor for each fits, by trying all."""
+    if not requests:
+        return True
+    first, *rest = requests
+    for index, capacity in enumerate(capacities):
+        left = [*capacities]
+        left[index] = capacity - first
+        if first <= capacity and possible(rest, left):
+            return True
+    return False
+
+
+@MANY
+@given(st.lists(st.integers(1, 8), max_size=5), st.lists(st.integers(0, 12), min_size=1, max_size=3), st.data())
+def test_pod_sets_fit_together_if_any_choice_of_flavors_does(
+    requests: list[int], capacities: list[int], data: st.DataObject
+) -> None:
+    flavors = tuple(map(str, range(len(capacities))))
+    asked = wanted(requests, flavors)
+    fits = not together(asked, lambda pair: capacities[int(pair[0])], Deadline())
+    assert fits == possible(requests, capacities)
+    grown = [each + data.draw(st.integers(0, 3)) for each in capacities]
+    if fits:
+        assert not together(asked, lambda pair: grown[int(pair[0])], Deadline())
+
+
+def test_a_deep_tree_needs_no_deep_stack() -> None:
+    """Thousands of cohorts, each below the one before."""
+    root = node = Node(name="0", is_cohort=True, quotas={PAIR: Quota(nominal=1)})
+    for index in range(1, 5000):
+        child = replace(node, name=str(index), parent=None, children=[])
+        adopt(node, child)
+        node = child
+    tree = Tree(root)
+    assert (tree.potential(node, PAIR), tree.available(node, PAIR)) == (5000, 5000)

@@ -1,0 +1,86 @@
+"""Random trees of cohorts, and by brute force what a ClusterQueue of one could have: for tests of quota."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from hypothesis import strategies as st
+
+from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, adopt
+
+PAIR: FlavorResource = ("a100", "nvidia.com/gpu")
+AMOUNTS = st.integers(0, 12)
+LIMITS = st.none() | AMOUNTS
+_MOST_USED = 12 * 10
+
+
+@dataclass(eq=False)
+class Member:
+    """A node as the brute force knows it: plain numbers, and where it hangs."""
+
+    nominal: int
+    borrowing: int | None
+    lending: int | None
+    usage: int
+    is_cohort: bool
+    parent: Member | None = None
+    children: list[Member] = field(default_factory=list)
+
+    @cached_property
+    def subtree(self) -> int:
+        return self.nominal + sum(each.subtree - each.kept for each in self.children)
+
+    @cached_property
+    def kept(self) -> int:
+        return 0 if self.lending is None else max(0, self.subtree - self.lending)
+
+    @cached_property
+    def used(self) -> int:
+        return self.usage + sum(max(0, each.used - each.kept) for each in self.children)
+
+
+@st.composite
+def members(draw: st.DrawFn, most: int = 9) -> list[Member]:
+    """A tree: the root first, each other node below one before it that is a cohort."""
+    made = [Member(draw(AMOUNTS), None, None, 0, is_cohort=True)]
+    for _ in range(draw(st.integers(1, most))):
+        above = draw(st.sampled_from([each for each in made if each.is_cohort]))
+        is_cohort = draw(st.booleans())
+        usage = 0 if is_cohort else draw(AMOUNTS)
+        node = Member(draw(AMOUNTS), draw(LIMITS), draw(LIMITS), usage, is_cohort=is_cohort, parent=above)
+        above.children.append(node)
+        made.append(node)
+    return made
+
+
+def built(tree: list[Member]) -> tuple[Tree, list[Node]]:
+    """The same tree as it is calculated with."""
+    nodes = []
+    for index, each in enumerate(tree):
+        quota = Quota(nominal=each.nominal, borrowing_limit=each.borrowing, lending_limit=each.lending)
+        node = Node(name=str(index), is_cohort=each.is_cohort, quotas={PAIR: quota}, usage={PAIR: each.usage})
+        nodes.append(node)
+        if each.parent is not None:
+            adopt(nodes[tree.index(each.parent)], node)
+    return Tree(nodes[0]), nodes
+
+
+def fits(node: Member, amount: int, *, is_empty: bool) -> bool:
+    """Whether an amount could be added: what a node keeps is used first, the rest comes from above within its limit."""
+    used = 0 if is_empty else node.used
+    if node.parent is None:
+        return used + amount <= node.subtree
+    rest = amount - max(0, node.kept - used)
+    lent, taken = node.subtree - node.kept, max(0, used - node.kept)
+    if node.borrowing is not None and rest > lent - taken + node.borrowing:
+        return False
+    return fits(node.parent, rest, is_empty=is_empty)
+
+
+def most(node: Member, *, is_empty: bool) -> int:
+    """The largest amount that fits, tried one by one from below all that is in use."""
+    amount = -_MOST_USED
+    while fits(node, amount + 1, is_empty=is_empty):
+        amount += 1
+    return amount

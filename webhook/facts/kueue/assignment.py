@@ -1,0 +1,120 @@
+"""Which flavors the pod sets of a Workload can have together, and why none where they cannot.
+
+Every pod set takes, of each resource group that it needs, one flavor for all resources of that group, and all pod sets
+are admitted at once. Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go. Kueue tries
+flavors in their order and goes on where it stopped, so that an assignment that exists is one that it may find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from webhook.deadline import Deadline
+from webhook.facts.kueue.queues import Group
+from webhook.facts.kueue.quota import FlavorResource
+from webhook.facts.kueue.workload import PodSetRequests
+
+Capacity: TypeAlias = Callable[[FlavorResource], int]
+"""How much of a flavor's resource there is."""
+_MOST_TRIED: Final = 20_000
+"""Assignments of pod sets to flavors that are tried; what is left is taken as possible."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A flavor that pods cannot have: for a reason, or because it has less of a resource than they ask for."""
+
+    flavor: str
+    reason: str = ""
+    resource: str = ""
+    asked: int = 0
+    most: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What one pod set needs of one resource group, the flavors that fit it, and the others."""
+
+    pod_set: PodSetRequests
+    group: Group
+    requests: Mapping[str, int]
+    flavors: tuple[str, ...]
+    rejected: tuple[Rejected, ...]
+
+    def fitting(self, capacity: Capacity) -> tuple[str, ...]:
+        """The flavors that have enough for this pod set alone."""
+        return tuple(each for each in self.flavors if self.shortage(each, capacity) is None)
+
+    def shortage(self, flavor: str, capacity: Capacity) -> Rejected | None:
+        """The first resource of which a flavor has less than is asked for."""
+        for name, value in self.requests.items():
+            most = capacity((flavor, name))
+            if value > most:
+                return Rejected(flavor, resource=name, asked=value, most=most)
+        return None
+
+    def reasons(self, capacity: Capacity) -> Iterator[Rejected]:
+        """Why each flavor is none, in their order."""
+        known = {each.flavor: each for each in self.rejected}
+        for flavor in self.group.flavors:
+            rejected = known.get(flavor) or self.shortage(flavor, capacity)
+            if rejected is not None:
+                yield rejected
+
+
+@dataclass(slots=True)
+class _Search:
+    """A search for flavors of some pod sets in one resource group."""
+
+    wanted: Sequence[Wanted]
+    capacity: Capacity
+    deadline: Deadline
+    used: dict[FlavorResource, int] = field(default_factory=dict)
+    tried: int = 0
+
+    def succeeds(self) -> bool:
+        """Whether every pod set finds a flavor while the others have theirs."""
+        choices = [iter(self.wanted[0].flavors)]
+        chosen: list[str] = []
+        while choices:
+            index = len(choices) - 1
+            flavor = next((each for each in choices[-1] if self._fits(index, each)), None)
+            if flavor is None:
+                choices.pop()
+                if chosen:
+                    self._take(len(choices) - 1, chosen.pop(), -1)
+                continue
+            if len(choices) == len(self.wanted):
+                return True
+            self._take(index, flavor, 1)
+            chosen.append(flavor)
+            choices.append(iter(self.wanted[index + 1].flavors))
+            if self.tried > _MOST_TRIED:
+                return True
+        return False
+
+    def _fits(self, index: int, flavor: str) -> bool:
+        self.deadline.spend(1)
+        self.tried += 1
+        requests = self.wanted[index].requests
+        return all(
+            self.used.get((flavor, name), 0) + value <= self.capacity((flavor, name))
+            for name, value in requests.items()
+        )
+
+    def _take(self, index: int, flavor: str, times: int) -> None:
+        for name, value in self.wanted[index].requests.items():
+            self.used[flavor, name] = self.used.get((flavor, name), 0) + value * times
+
+
+def together(wanted: Sequence[Wanted], capacity: Capacity, deadline: Deadline) -> Sequence[Wanted]:
+    """The pod sets of the first resource group whose flavors have not enough for all of them; none where all have."""
+    groups: dict[Group, list[Wanted]] = {}
+    for each in wanted:
+        groups.setdefault(each.group, []).append(each)
+    for members in groups.values():
+        if not _Search(members, capacity, deadline).succeeds():
+            return members
+    return ()

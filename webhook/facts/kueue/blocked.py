@@ -1,0 +1,201 @@
+"""What keeps a job waiting before anybody looks at quota: a queue that is missing, stopped or inactive, or a class.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go updateQueueStatus and inactiveReason,
+pkg/scheduler and pkg/controller/jobframework/reconciler.go. The Workload says only that its queue is inactive; the
+cause is a condition of the ClusterQueue. A cycle of cohorts is told nowhere but in a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.facts.check import Group
+from webhook.facts.kueue.managed import Managed, says_namespace
+from webhook.facts.kueue.objects import (
+    ADMISSION_CHECK,
+    CLUSTER_QUEUE,
+    LOCAL_QUEUE,
+    PRIORITY,
+    QUEUE_NAME,
+    RESOURCE_FLAVOR,
+    TOPOLOGY,
+    WORKLOAD_PRIORITY_CLASS,
+)
+from webhook.facts.kueue.queues import Declared, Queues, name_of, queues
+from webhook.facts.kueue.quota import Node, Tree
+from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.subject import Subject
+from webhook.facts.view import View
+from webhook.paths import FieldPath, get, render
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+
+NEVER: Final = Group("kueue-never").problem
+NOT_NOW: Final = Group("kueue-not-now").problem
+_AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
+_MULTI_KUEUE: Final = "kueue.x-k8s.io/multikueue"
+_WAIT: Final = "wait, ask its owner, or use another queue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a job queues, as far as it is known.
+
+    Args:
+        view: notes what could not be looked up.
+        at: where the object names its queue, rendered; "" where it does not.
+        local_queue: the LocalQueue, None where it is not known.
+        queues: every ClusterQueue and cohort.
+        queue: its ClusterQueue.
+        tree, node: the cohorts that this is in; None where they have a cycle.
+    """
+
+    view: View
+    at: str
+    local_queue: JSON
+    queues: Queues
+    queue: Declared | None = None
+    tree: Tree | None = None
+    node: Node | None = None
+
+
+def placed(subject: Subject, how: Managed) -> Place:
+    """Where a managed job queues."""
+    view = subject.view()
+    local = view.get(LOCAL_QUEUE, how.queue)
+    known, at = queues(view), "" if how.is_default else render(_AT)
+    target = text(get(local, ("spec", "clusterQueue")))
+    queue = known.cluster_queues.get(target)
+    if queue is None:
+        if local is not None:
+            view.get(CLUSTER_QUEUE, target, namespaced=False)  # says why it is missing
+        return Place(view=view, at=at, local_queue=local, queues=known)
+    tree, node = known.placed(target) or (None, None)
+    return Place(view=view, at=at, local_queue=local, queues=known, queue=queue, tree=tree, node=node)
+
+
+def is_absent(view: View, kind: GroupVersionKind, namespace: str | None = None) -> bool:
+    """Whether an object of a kind that was not found is certainly not there.
+
+    A whole cluster lacks it; so do files that have others of its kind, for who writes some of them down has all.
+    """
+    return bool(view.unnoted().all(kind, namespace)) or view.is_whole()
+
+
+def _lacks(view: View, kind: GroupVersionKind, name: str) -> bool:
+    """Whether a cluster-scoped object is known not to be there; what is not known is noted in the view."""
+    return view.get(kind, name, namespaced=False) is None and is_absent(view, kind)
+
+
+def priority_classes(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+    """Classes without which Kueue creates no Workload."""
+    name = text(get(subject.object, ("metadata", "labels", PRIORITY)))
+    if name and not is_placeholder(name) and _lacks(subject.view(), WORKLOAD_PRIORITY_CLASS, name):
+        message = "must be a WorkloadPriorityClass that exists because Kueue creates no Workload before, and tells"
+        path, fix = ("metadata", "labels", PRIORITY), "create it, or correct the name"
+        yield NOT_NOW("priority-class", path, f"{message} so in an event alone", fix, name)
+    for each in subject.deadline.paced(subject.fact("priorities")["classes"]):
+        if each["absent"] and not name:
+            message = "must be a PriorityClass that exists because Kueue creates no Workload before, and tells nobody"
+            fix = f"did you mean {each['nearest']}?" if each["nearest"] else "create it, or correct the name"
+            yield NOT_NOW("priority-class", each["path"], message, fix, each["name"])
+            return
+
+
+def local_queue(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:
+    """The LocalQueue exists and is not stopped."""
+    if place.local_queue is None:
+        if says_namespace(subject) and is_absent(subject.view(), LOCAL_QUEUE, subject.namespace):
+            others = [name_of(each) for each in subject.view().all(LOCAL_QUEUE, subject.namespace)]
+            near = place.view.nearest(how.queue, others)
+            message = f"must be a LocalQueue of namespace {subject.namespace} because the job waits for it"
+            fix = f"did you mean {near}?" if near else "create it, or name another"
+            reason = f"Kueue: LocalQueue {how.queue} doesn't exist"
+            yield NOT_NOW("local-queue-missing", place.at, f"{message} ({reason})", fix, how.queue)
+        return
+    policy = text(get(place.local_queue, ("spec", "stopPolicy")))
+    if policy not in ("", "None"):
+        message = f"leads to LocalQueue {how.queue}, which is stopped by its stopPolicy {policy}"
+        reason = f"Kueue: LocalQueue {how.queue} is inactive"
+        yield NOT_NOW("stopped", place.at, f"{message} ({reason})", _WAIT)
+
+
+def cluster_queue(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:
+    """The ClusterQueue exists and is active."""
+    if place.local_queue is None:
+        return
+    target = text(get(place.local_queue, ("spec", "clusterQueue")))
+    if place.queue is None:
+        if is_absent(subject.view(), CLUSTER_QUEUE):
+            message = f"leads to LocalQueue {how.queue}, whose ClusterQueue {target} does not exist"
+            reason = f"Kueue: ClusterQueue {target} doesn't exist"
+            yield NOT_NOW("cluster-queue-missing", place.at, f"{message} ({reason})", "create it, or use another queue")
+        return
+    policy = text(place.queue.spec.get("stopPolicy"))
+    if policy not in ("", "None"):
+        yield _inactive("stopped", f"is stopped by its stopPolicy {policy}", place)
+    elif cause := next(causes(place.queue, place.view), ""):
+        yield _inactive("inactive", f"is inactive because {cause}", place)
+    elif place.tree is None:
+        message = f"leads to ClusterQueue {target}, whose cohorts have a cycle: Kueue admits nothing, and only its log"
+        yield NOT_NOW("cohort-cycle", place.at, f"{message} tells why", "break the cycle of Cohort parents")
+
+
+def _inactive(rule: str, cause: str, place: Place) -> Problem:
+    name = place.queue.name if place.queue else ""
+    message = f"leads to ClusterQueue {name}, which {cause} (Kueue: ClusterQueue {name} is inactive)"
+    return NOT_NOW(rule, place.at, message, _WAIT)
+
+
+def causes(queue: Declared, view: View) -> Iterator[str]:
+    """Why a ClusterQueue is inactive, as `its ResourceFlavor a100 does not exist (FlavorNotFound)`."""
+    yield from _absent_flavors(queue, view)
+    yield from _checks(queue, view)
+    active = condition(queue.status, "Active")
+    if active.get("status") == "False":
+        yield f"its status says {text(active.get('reason'))}: {text(active.get('message'))}"
+
+
+def condition(status: JSON, kind: str) -> Mapping[str, JSON]:
+    """The condition of a type, {} where there is none."""
+    listed = map(mapping, items(mapping(status).get("conditions")))
+    return next((each for each in listed if each.get("type") == kind), {})
+
+
+def _absent_flavors(queue: Declared, view: View) -> Iterator[str]:
+    for group in queue.groups:
+        for name in view.deadline.paced(group.flavors):
+            held = view.get(RESOURCE_FLAVOR, name, namespaced=False)
+            if held is None:
+                if is_absent(view, RESOURCE_FLAVOR):
+                    yield f"its ResourceFlavor {name} does not exist (FlavorNotFound)"
+                continue
+            topology = text(get(held, ("spec", "topologyName")))
+            if topology and _lacks(view, TOPOLOGY, topology):
+                yield f"Topology {topology} of its flavor {name} does not exist (TopologyNotFound)"
+
+
+def _checks(queue: Declared, view: View) -> Iterator[str]:
+    remote = 0
+    for name in view.deadline.paced(check_names(queue.spec)):
+        check = view.get(ADMISSION_CHECK, name, namespaced=False)
+        if check is None:
+            if is_absent(view, ADMISSION_CHECK):
+                yield f"its AdmissionCheck {name} does not exist (AdmissionCheckNotFound)"
+            continue
+        if condition(check.get("status"), "Active").get("status") == "False":
+            yield f"its AdmissionCheck {name} is inactive (AdmissionCheckInactive)"
+        remote += get(check, ("spec", "controllerName")) == _MULTI_KUEUE
+    if remote > 1:
+        yield "it has several AdmissionChecks of MultiKueue (MultipleMultiKueueAdmissionChecks)"
+
+
+def check_names(spec: Mapping[str, JSON]) -> tuple[str, ...]:
+    """The AdmissionChecks of a ClusterQueue, in either of its two forms."""
+    listed = [
+        text(mapping(each).get("name")) for each in items(get(spec, ("admissionChecksStrategy", "admissionChecks")))
+    ]
+    return (*listed, *map(text, items(spec.get("admissionChecks"))))

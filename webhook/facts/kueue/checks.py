@@ -1,0 +1,134 @@
+"""The checks of Kueue: jobs in its queues, and the queues themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from webhook.facts.check import Check
+from webhook.facts.kueue import (
+    flavor_validation,
+    job_advice,
+    job_validation,
+    kind_validation,
+    queue_advice,
+    queue_validation,
+    topology_annotations,
+)
+from webhook.facts.kueue.managed import managed
+from webhook.facts.kueue.objects import GROUP, LOOKUPS, QUEUE_NAME, QUEUES
+from webhook.facts.kueue.preflight import preflight
+from webhook.facts.kueue.unmanaged import unmanaged
+from webhook.facts.pods.pod_sets import pod_sets
+from webhook.facts.subject import Subject
+from webhook.facts.view import NAMESPACES
+from webhook.paths import get
+from webhook.problem import Problem
+
+_RULES: Final = (
+    job_validation.validate_queue_name,
+    job_validation.validate_prebuilt_workload,
+    job_validation.validate_max_exec_time,
+    job_validation.validate_elastic_job,
+    job_validation.validate_admission_gates,
+    job_validation.validate_update,
+    kind_validation.validate_partial_admission,
+    kind_validation.validate_pod,
+    kind_validation.validate_ray,
+    kind_validation.validate_spark,
+)
+_NO_TOPOLOGY: Final = ("deployment", "statefulset")
+_UNASKED: Final = ("owner", "kind", "framework", "namespace")
+"""Why objects are not managed whose webhook is off."""
+
+
+def job(subject: Subject) -> Iterator[Problem]:
+    """What Kueue's webhooks refuse of a job."""
+    how = subject.once(managed)
+    if how.why_not in _UNASKED:
+        return
+    for validate in _RULES:
+        yield from validate(subject, how)
+    if how.framework in _NO_TOPOLOGY:
+        return
+    listed = subject.once(pod_sets).all
+    for each in subject.deadline.paced(listed):
+        yield from topology_annotations.validate_topology_request(each)
+    yield from topology_annotations.validate_pod_set_groups(listed, subject)
+
+
+def _is_queued_now(subject: Subject) -> bool:
+    """Whether a job is created, or gets another queue: what is queued already is Kueue's to tell."""
+    at = ("metadata", "labels", QUEUE_NAME)
+    return subject.old_object is None or get(subject.object, at) != get(subject.old_object, at)
+
+
+def never(subject: Subject) -> Iterator[Problem]:
+    """Why a job can never be admitted."""
+    yield from _preflight(subject, "kueue-never/")
+
+
+def not_now(subject: Subject) -> Iterator[Problem]:
+    """Why a job has to wait."""
+    yield from _preflight(subject, "kueue-not-now/")
+
+
+def _preflight(subject: Subject, group: str) -> Iterator[Problem]:
+    if _is_queued_now(subject):
+        yield from (each for each in subject.once(preflight).problems if each.code.startswith(group))
+
+
+def not_managed(subject: Subject) -> Iterator[Problem]:
+    """Why Kueue leaves a job alone."""
+    if _is_queued_now(subject):
+        yield from unmanaged(subject)
+
+
+def advice(subject: Subject) -> Iterator[Problem]:
+    """What is probably not meant."""
+    if _is_queued_now(subject):
+        yield from job_advice.advise_max_exec_time(subject)
+        yield from job_advice.advise_flavor(subject)
+
+
+def _queue_check(kind: str, *rules: Callable[[Subject], Iterator[Problem]]) -> Check:
+    def run(subject: Subject) -> Iterator[Problem]:
+        for rule in rules:
+            yield from rule(subject)
+
+    lookups = (*QUEUES, NAMESPACES)
+    return Check(group="kueue-queue", run=run, kinds=frozenset(((GROUP, kind),)), lookups=lookups)
+
+
+CHECKS: Final = (
+    Check(group="kueue-job", run=job, lookups=LOOKUPS),
+    Check(group="kueue-never", run=never, lookups=LOOKUPS),
+    Check(group="kueue-not-now", run=not_now, lookups=LOOKUPS),
+    Check(group="kueue-unmanaged", run=not_managed, lookups=LOOKUPS),
+    Check(group="kueue-advice", run=advice, lookups=LOOKUPS),
+    _queue_check(
+        "ClusterQueue",
+        queue_validation.validate_resource_groups,
+        queue_validation.validate_quotas,
+        queue_validation.validate_choices,
+        queue_validation.validate_preemption,
+        queue_validation.validate_namespace_selector,
+        queue_validation.validate_fair_sharing,
+        queue_validation.validate_admission_checks,
+        queue_advice.advise_cluster_queue,
+        queue_advice.advise_fair_sharing,
+    ),
+    _queue_check(
+        "Cohort",
+        queue_validation.validate_resource_groups,
+        queue_validation.validate_quotas,
+        queue_validation.validate_fair_sharing,
+        queue_advice.advise_cohorts,
+        queue_advice.advise_fair_sharing,
+    ),
+    _queue_check("LocalQueue", queue_validation.validate_local_queue, queue_advice.advise_local_queue),
+    _queue_check("ResourceFlavor", flavor_validation.validate_resource_flavor, queue_advice.advise_flavor),
+    _queue_check("Topology", flavor_validation.validate_topology),
+    _queue_check("AdmissionCheck", flavor_validation.validate_admission_check),
+    _queue_check("Workload", flavor_validation.validate_workload),
+)

@@ -1,0 +1,150 @@
+"""What Kueue is configured to do: which kinds it manages, in which namespaces, and how it counts resources.
+
+Kueue reads a Configuration when it starts, of which its releases keep a ConfigMap `kueue-manager-config` in
+`kueue-system`; a param may hold the same text, for other names or where nobody may read that. Without either the
+defaults of the release stand. Source: kubernetes-sigs/kueue@ff69552e apis/config/v1beta2 and config/components/manager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from webhook import quantity, yamlfile
+from webhook.attributes import JSON
+from webhook.errors import InputError
+from webhook.facts.kueue.objects import CONFIG_MAP, CONFIGURATION
+from webhook.facts.kueue.releases import DEFAULT, TRAINING_OFF
+from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.subject import Subject
+from webhook.paths import get
+from webhook.releases import Release
+
+FILE: Final = "controller_manager_config.yaml"
+"""The key of the ConfigMap, and of a param, that holds the text."""
+KINDS: Final[Mapping[tuple[str, str], str]] = {
+    ("batch", "Job"): "batch/job",
+    ("", "Pod"): "pod",
+    ("apps", "Deployment"): "deployment",
+    ("apps", "StatefulSet"): "statefulset",
+    ("jobset.x-k8s.io", "JobSet"): "jobset.x-k8s.io/jobset",
+    ("kubeflow.org", "MPIJob"): "kubeflow.org/mpijob",
+    ("trainer.kubeflow.org", "TrainJob"): "trainer.kubeflow.org/trainjob",
+    ("ray.io", "RayJob"): "ray.io/rayjob",
+    ("ray.io", "RayCluster"): "ray.io/raycluster",
+    ("ray.io", "RayService"): "ray.io/rayservice",
+    ("workload.codeflare.dev", "AppWrapper"): "workload.codeflare.dev/appwrapper",
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "leaderworkerset.x-k8s.io/leaderworkerset",
+    ("kubeflow.org", "PyTorchJob"): "kubeflow.org/pytorchjob",
+    ("kubeflow.org", "TFJob"): "kubeflow.org/tfjob",
+    ("kubeflow.org", "XGBoostJob"): "kubeflow.org/xgboostjob",
+    ("kubeflow.org", "PaddleJob"): "kubeflow.org/paddlejob",
+    ("kubeflow.org", "JAXJob"): "kubeflow.org/jaxjob",
+    ("sparkoperator.k8s.io", "SparkApplication"): "sparkoperator.k8s.io/sparkapplication",
+}
+"""The kinds that Kueue can manage and what its Configuration calls them."""
+_TRAINING: Final = ("pytorchjob", "tfjob", "xgboostjob", "paddlejob", "jaxjob")
+_ALPHA: Final = ("sparkapplication",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """A Configuration.
+
+    Args:
+        is_known: whether anybody said anything; otherwise the defaults of the release stand.
+        frameworks: the kinds that are integrated, as `batch/job`.
+        manages_all: whether jobs without a queue name are managed, too.
+        namespaces: the label selector of managed namespaces.
+        device_classes: the names under which quota counts devices, by DeviceClass.
+        counted_otherwise: classes of which counters or capacities are counted, which only the devices know.
+        excluded: beginnings of names of resources that are not counted.
+        transformations: for a resource, whether it is kept, and which amounts come of one unit.
+        ignores_undeclared: whether resources that a ClusterQueue does not cover are not looked at.
+    """
+
+    is_known: bool = False
+    frameworks: frozenset[str]
+    manages_all: bool = False
+    namespaces: JSON = field(default_factory=dict, hash=False)
+    device_classes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    counted_otherwise: frozenset[str] = frozenset()
+    excluded: tuple[str, ...] = ()
+    transformations: Mapping[str, Transformation] = field(default_factory=dict, hash=False)
+    ignores_undeclared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Transformation:
+    """What a resource is counted as: thousandths of other resources for one unit, and itself where it `is_kept`.
+
+    `times` is the resource whose amount multiplies the outputs; "" for none.
+    """
+
+    outputs: Mapping[str, int]
+    is_kept: bool = True
+    times: str = ""
+
+
+def configuration(subject: Subject) -> Configuration:
+    """The Configuration, to be asked for with `Subject.once`."""
+    assumed = subject.assumptions
+    written = assumed.kueue_configuration
+    if not written:
+        place = subject.view()
+        held = place.get(CONFIG_MAP, CONFIGURATION.name, namespace=CONFIGURATION.namespace)
+        written = text(get(held, ("data", FILE)))
+    return _read(written, assumed.kueue)
+
+
+@lru_cache(maxsize=16)
+def _read(written: str, release: Release) -> Configuration:
+    given = _loaded(written)
+    resources = mapping(given.get("resources"))
+    frameworks = items(get(given, ("integrations", "frameworks")))
+    mappings = [mapping(each) for each in items(resources.get("deviceClassMappings"))]
+    named = {name: text(each.get("name")) for each in mappings for name in items(each.get("deviceClassNames"))}
+    return Configuration(
+        is_known=bool(given),
+        frameworks=frozenset(map(text, frameworks)) if frameworks else defaults(release),
+        manages_all=given.get("manageJobsWithoutQueueName") is True,
+        namespaces=given.get("managedJobsNamespaceSelector") or _NAMESPACES,
+        device_classes=named,
+        counted_otherwise=frozenset(
+            name for each in mappings if each.get("sources") for name in items(each.get("deviceClassNames"))
+        ),
+        excluded=tuple(map(text, items(resources.get("excludeResourcePrefixes")))),
+        transformations=dict(_transformations(resources)),
+        ignores_undeclared=resources.get("quotaCheckStrategy") == "IgnoreUndeclared",
+    )
+
+
+def defaults(release: Release = DEFAULT) -> frozenset[str]:
+    """The kinds that the manifests of a release integrate."""
+    off = (*_ALPHA, *(_TRAINING if release >= TRAINING_OFF else ()))
+    return frozenset(name for name in KINDS.values() if name.rpartition("/")[2] not in off)
+
+
+_NAMESPACES: Final = {
+    "matchExpressions": [
+        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "kueue-system"]}
+    ]
+}
+
+
+def _loaded(written: str) -> Mapping[str, JSON]:
+    try:
+        documents = yamlfile.load(written)
+    except InputError:  # Kueue does not start with it; what it ran with before nobody knows
+        return {}
+    return mapping(documents[0].value) if documents else {}
+
+
+def _transformations(resources: Mapping[str, JSON]) -> Iterator[tuple[str, Transformation]]:
+    for each in map(mapping, items(resources.get("transformations"))):
+        outputs = {name: quantity.read(value) for name, value in mapping(each.get("outputs")).items()}
+        known = {name: amount.milli_value() for name, amount in outputs.items() if amount is not None}
+        is_kept = each.get("strategy") != "Replace"
+        yield text(each.get("input")), Transformation(known, is_kept, text(each.get("multiplyBy")))

@@ -1,0 +1,75 @@
+"""The fact `kueue`: where a job queues, what it counts for, and whether it can ever be admitted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, map_of
+from webhook.facts.fact import Fact, Result, structure
+from webhook.facts.kueue.amount_text import amount_text
+from webhook.facts.kueue.managed import managed
+from webhook.facts.kueue.objects import LOOKUPS
+from webhook.facts.kueue.preflight import Preflight, preflight
+from webhook.facts.kueue.workload import PodSetRequests
+from webhook.facts.subject import Subject
+
+QUEUED_PODS: Final = structure(
+    "QueuedPodSet",
+    name=(STRING, "name of the pod set"),
+    count=(DYN, "its pods; null where nobody can know"),
+    least=(INT, "pods that it starts with at least, which are counted"),
+    requests=(map_of(STRING, STRING), "what these count for together, as quantities by the names of quota"),
+)
+KUEUE: Final = structure(
+    "Kueue",
+    managed=(BOOL, "whether Kueue manages the object"),
+    queue=(STRING, 'its LocalQueue, or ""'),
+    clusterQueue=(STRING, 'the ClusterQueue of that, "" where it is not known'),
+    cohort=(STRING, 'the cohort of that, or ""'),
+    verdict=(
+        STRING,
+        (
+            "`possible`, `never` (only a change of the job or the queue helps), `not-now`, `unknown` (something could"
+            ' not be looked up), or "" for an object that Kueue does not manage'
+        ),
+    ),
+    podSets=(list_of(QUEUED_PODS.type), "the pod sets of its Workload"),
+)
+
+
+def _compute(subject: Subject) -> Result:
+    how, outcome = subject.once(managed), subject.once(preflight)
+    queue = outcome.place.queue if outcome.place else None
+    missing = tuple(each for problem in outcome.problems for each in problem.missing)
+    value = {
+        "managed": not how.why_not,
+        "queue": how.queue,
+        "clusterQueue": queue.name if queue else "",
+        "cohort": queue.above if queue else "",
+        "verdict": outcome.verdict,
+        "podSets": _pod_sets(outcome),
+    }
+    return Result(value, {"verdict": missing} if missing else {})
+
+
+def _pod_sets(outcome: Preflight) -> list[JSON]:
+    return [_pod_set(each) for each in outcome.workload.pod_sets] if outcome.workload else []
+
+
+def _pod_set(each: PodSetRequests) -> JSON:
+    amounts = {name: amount_text(name, value) for name, value in each.requests.items()}
+    return {"name": each.name, "count": each.count, "least": each.least, "requests": amounts}
+
+
+FACTS: Final = (
+    Fact(
+        name="kueue",
+        about="Where a job queues in Kueue, what it counts for there, and whether it can ever be admitted.",
+        examples=('kueue.verdict != "never"', 'kueue.managed || kueue.queue == ""'),
+        type=KUEUE.type,
+        structures=(KUEUE, QUEUED_PODS),
+        compute=_compute,
+        lookups=LOOKUPS,
+    ),
+)

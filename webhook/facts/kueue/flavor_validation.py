@@ -1,0 +1,162 @@
+"""What Kueue refuses of ResourceFlavors, Topologies, AdmissionChecks and Workloads.
+
+Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go and workload_webhook.go, and the rules of
+config/components/crd/bases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook import quantity
+from webhook.attributes import JSON
+from webhook.facts.check import Group
+from webhook.facts.kueue.placement import most_pod_sets
+from webhook.facts.kueue.queue_validation import spec_of
+from webhook.facts.kueue.topology import HOSTNAME
+from webhook.facts.pods.containers import containers
+from webhook.facts.subject import Subject
+from webhook.names import label_value, qualified_name
+from webhook.paths import FieldPath, get
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.wording import counted
+
+problem: Final = Group("kueue-queue").problem
+_MOST_OF_FLAVOR: Final = 8
+"""Node labels, taints and tolerations, each."""
+_MOST_LEVELS: Final = 16
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def validate_resource_flavor(subject: Subject) -> Iterator[Problem]:
+    """As ValidateResourceFlavor."""
+    spec = spec_of(subject)
+    labels = spec.get("nodeLabels", {})
+    for name in ("nodeLabels", "nodeTaints", "tolerations"):
+        count = len(spec.get(name, ()))
+        if count > _MOST_OF_FLAVOR:
+            message = f"must not have more than {_MOST_OF_FLAVOR} entries"
+            yield problem("too-many", ("spec", name), message, "use fewer", shown=counted(count, "entry", "entries"))
+    for key, value in subject.deadline.paced(labels.items()):
+        if (qualified_name(key) or label_value(value)) and not is_placeholder(f"{key}{value}"):
+            message = "must be a label that nodes can have"
+            yield problem("node-label", ("spec", "nodeLabels", key), message, "correct the key or the value", value)
+    yield from _validate_taints(spec.get("nodeTaints", []), subject)
+    yield from _validate_tolerations(spec.get("tolerations", []), subject)
+    topology = spec.get("topologyName")
+    if topology and not labels:
+        message = "must have a label because topologyName is set, and Kueue finds the nodes of the topology by it"
+        yield problem("topology-label", "spec.nodeLabels", message, "add one that its nodes have")
+    before = get(subject.old_object, ("spec", "topologyName"))
+    if before and topology != before:
+        message = f"must stay `{before}` because the topology of a flavor never changes"
+        yield problem("immutable", "spec.topologyName", message, "create another flavor", topology or "")
+
+
+def _validate_taints(taints: JSON, subject: Subject) -> Iterator[Problem]:
+    known: set[tuple[str, str]] = set()
+    for index, taint in enumerate(subject.deadline.paced(taints)):
+        at: FieldPath = ("spec", "nodeTaints", index)
+        key, effect = taint.get("key", ""), taint.get("effect", "")
+        if qualified_name(key) and not is_placeholder(key):
+            yield problem("node-taint", (*at, "key"), "must be the key of a taint", "correct it", key)
+        if label_value(taint.get("value", "")) and not is_placeholder(taint.get("value", "")):
+            yield problem("node-taint", (*at, "value"), "must be a value of a taint", "correct it", taint["value"])
+        if effect not in _EFFECTS and not is_placeholder(effect):
+            message = f"must be one of {', '.join(_EFFECTS)}"
+            yield problem("node-taint", (*at, "effect"), message, "correct it", effect)
+        if (key, effect) in known:
+            message = "must not repeat a key with the same effect"
+            yield problem("node-taint", at, message, "remove one", shown=f"{key}:{effect}")
+        known.add((key, effect))
+
+
+def _validate_tolerations(tolerations: JSON, subject: Subject) -> Iterator[Problem]:
+    for index, each in enumerate(subject.deadline.paced(tolerations)):
+        at: FieldPath = ("spec", "tolerations", index)
+        key, operator = each.get("key", ""), each.get("operator") or "Equal"
+        if key and qualified_name(key) and not is_placeholder(key):
+            yield problem("toleration", (*at, "key"), "must be the key of a taint", "correct it", key)
+        if operator not in ("Equal", "Exists"):
+            yield problem("toleration", (*at, "operator"), "must be Equal or Exists", "correct it", operator)
+        if not key and operator != "Exists":
+            message = "must be Exists because the toleration has no key and tolerates every taint"
+            yield problem("toleration", (*at, "operator"), message, "set Exists, or a key", operator)
+        if each.get("tolerationSeconds") is not None and each.get("effect") != "NoExecute":
+            message = "must be NoExecute because tolerationSeconds is set"
+            yield problem("toleration", (*at, "effect"), message, "set it, or remove tolerationSeconds")
+        if operator == "Exists" and each.get("value"):
+            message = "must not be set because operator Exists tolerates every value"
+            yield problem("toleration", (*at, "value"), message, "remove it, or use Equal", each["value"])
+
+
+def validate_topology(subject: Subject) -> Iterator[Problem]:
+    """The rules of the CustomResourceDefinition of Topologies."""
+    levels = [each.get("nodeLabel", "") for each in spec_of(subject).get("levels", [])]
+    if not 1 <= len(levels) <= _MOST_LEVELS:
+        count_shown = counted(len(levels), "level")
+        yield problem(
+            "topology-levels", "spec.levels", f"must have 1 to {_MOST_LEVELS} levels", "correct it", shown=count_shown
+        )
+    known: set[str] = set()
+    for index, name in enumerate(subject.deadline.paced(levels)):
+        path = ("spec", "levels", index, "nodeLabel")
+        if qualified_name(name) and not is_placeholder(name):
+            yield problem("topology-levels", path, "must be the key of a node label", "correct it", name)
+        if name in known:
+            yield problem("topology-levels", path, "must not stand twice", "remove one", name)
+        if name == HOSTNAME and index < len(levels) - 1:
+            message = "must be the lowest level because a node has no levels below it"
+            yield problem("topology-levels", path, message, "move it to the end", name)
+        known.add(name)
+    before = [each.get("nodeLabel", "") for each in get(subject.old_object, ("spec", "levels"), [])]
+    if before and before != levels and not _keeps_hosts(before, levels):
+        message = f"must stay {', '.join(before)} unless the host is the lowest level before and after"
+        yield problem("immutable", "spec.levels", message, "create another Topology", shown=f"`{', '.join(levels)}`")
+
+
+def _keeps_hosts(before: list[str], after: list[str]) -> bool:
+    return bool(after) and before[-1] == HOSTNAME == after[-1]
+
+
+def validate_admission_check(subject: Subject) -> Iterator[Problem]:
+    """Its controller stays."""
+    old, new = get(subject.old_object, ("spec", "controllerName")), spec_of(subject).get("controllerName")
+    if subject.old_object is not None and old != new:
+        message = f"must stay `{old}` because the controller of a check never changes"
+        yield problem("immutable", "spec.controllerName", message, "create another AdmissionCheck", new or "")
+
+
+def validate_workload(subject: Subject) -> Iterator[Problem]:
+    """As ValidateWorkload, of what does not depend on its status."""
+    pod_sets, most = spec_of(subject).get("podSets", []), most_pod_sets(subject.assumptions.kueue)
+    if not 1 <= len(pod_sets) <= most:
+        count_shown = counted(len(pod_sets), "pod set")
+        yield problem(
+            "workload-pod-sets", "spec.podSets", f"must have 1 to {most} pod sets", "correct it", shown=count_shown
+        )
+    if sum(each.get("minCount") is not None for each in pod_sets) > 1:
+        message = "must have at most one pod set with minCount"
+        yield problem("workload-pod-sets", "spec.podSets", message, "keep one")
+    for index, each in enumerate(subject.deadline.paced(pod_sets)):
+        at: FieldPath = ("spec", "podSets", index)
+        least, count = each.get("minCount"), each.get("count", 1)
+        if least is not None and least > count:
+            message = f"must not be above {count}, the count of the pod set"
+            yield problem("workload-pod-sets", (*at, "minCount"), message, "lower it", least)
+        yield from _validate_pod_resources(each.get("template", {}), (*at, "template"), subject)
+
+
+def _validate_pod_resources(template: JSON, at: FieldPath, subject: Subject) -> Iterator[Problem]:
+    for container in subject.deadline.paced(containers(template)):
+        for side in ("requests", "limits"):
+            for name, value in subject.deadline.paced(container.amounts(side).items()):
+                path = (*at, *container.path, "resources", side, name)
+                if name == "pods":
+                    message = "must not be set because Kueue counts pods under this name"
+                    yield problem("workload-resources", path, message, "remove it")
+                amount = quantity.read(value)
+                if amount is not None and amount.sign() < 0:
+                    yield problem("workload-resources", path, "must not be negative", "set 0 or more", value)

@@ -1,0 +1,158 @@
+"""What Kueue's webhooks refuse of single kinds: Job, Pod, the kinds of Ray, SparkApplication.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs; functions are named like those there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.check import Group
+from webhook.facts.kueue.configuration import configuration
+from webhook.facts.kueue.job_validation import annotations_of, labels_of
+from webhook.facts.kueue.managed import Managed
+from webhook.facts.kueue.objects import (
+    BOOLEANS,
+    ELASTIC,
+    EQUAL_COMPLETIONS,
+    MANAGED,
+    MIN_PARALLELISM,
+    POD_GROUP,
+    POD_GROUP_COUNT,
+)
+from webhook.facts.kueue.placement import most_pod_sets
+from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.subject import Subject
+from webhook.paths import FieldPath, get
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+
+problem: Final = Group("kueue-job").problem
+_NOTES: Final[FieldPath] = ("metadata", "annotations")
+_SPEC: Final[FieldPath] = ("spec",)
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+def validate_partial_admission(subject: Subject, how: Managed) -> Iterator[Problem]:
+    """As validatePartialAdmissionCreate of batch/job."""
+    if how.framework != "batch/job":
+        return
+    notes, count = annotations_of(subject.object), _pods(subject.object)
+    given = notes.get(MIN_PARALLELISM)
+    if isinstance(given, str) and not is_placeholder(given):
+        path = (*_NOTES, MIN_PARALLELISM)
+        if not _NUMBER.fullmatch(given) or not 0 < int(given) < count:
+            message = f"must be a whole number above 0 and below {count}, the pods that the Job asks for"
+            yield problem("min-parallelism", path, message, "correct it, or remove the annotation", given)
+        elif notes.get(ELASTIC) == "true":
+            message = "must not be set on an elastic job, which changes its size by itself"
+            yield problem("min-parallelism", path, message, "keep one of both", given)
+    yield from _validate_equal_completions(subject)
+
+
+def _pods(obj: JSON) -> int:
+    parallelism, completions = get(obj, ("spec", "parallelism")), get(obj, ("spec", "completions"))
+    count = 1 if not isinstance(parallelism, int) else parallelism
+    return min(count, completions) if isinstance(completions, int) else count
+
+
+def _validate_equal_completions(subject: Subject) -> Iterator[Problem]:
+    """As validateSyncCompletionCreate."""
+    given, spec = annotations_of(subject.object).get(EQUAL_COMPLETIONS), mapping(get(subject.object, ("spec",)))
+    if not isinstance(given, str) or is_placeholder(given):
+        return
+    path = (*_NOTES, EQUAL_COMPLETIONS)
+    if given not in BOOLEANS:
+        yield problem("equal-completions", path, "must be true or false", "correct it", given)
+    elif BOOLEANS[given]:
+        parallelism = spec.get("parallelism", 1)
+        if spec.get("completionMode") != "Indexed":
+            message = "must not be true on a Job whose completionMode is not Indexed"
+            yield problem("equal-completions", path, message, "set spec.completionMode: Indexed", given)
+        elif spec.get("completions") != parallelism:
+            message = f"must be {parallelism}, as spec.parallelism, because the annotation {EQUAL_COMPLETIONS} is true"
+            given = spec.get("completions")
+            yield problem("equal-completions", "spec.completions", message, "set both to the same", given)
+
+
+def validate_pod(subject: Subject, how: Managed) -> Iterator[Problem]:
+    """As validateCommon of the pod webhook: the managed label, and groups of pods."""
+    if how.framework != "pod":
+        return
+    own, notes = labels_of(subject.object), annotations_of(subject.object)
+    if own.get(MANAGED) not in (None, "true") and not how.queue:
+        message = "must be true, or not set, because Kueue sets it itself"
+        yield problem("managed-label", ("metadata", "labels", MANAGED), message, "remove it", own.get(MANAGED))
+    group, count = text(own.get(POD_GROUP)), notes.get(POD_GROUP_COUNT)
+    if not (how.queue or own.get(MANAGED)):
+        return
+    if group and count is None:
+        message = f"must be set because the label {POD_GROUP} makes the pod one of a group"
+        yield problem("pod-group", (*_NOTES, POD_GROUP_COUNT), message, "set the number of pods of the group")
+    elif count is not None and not group:
+        message = f"must be set because the annotation {POD_GROUP_COUNT} counts the pods of a group"
+        yield problem("pod-group", ("metadata", "labels", POD_GROUP), message, "name the group")
+    elif count is not None and not _is_count(text(count)):
+        message = "must be a whole number of pods, at least 1"
+        yield problem("pod-group", (*_NOTES, POD_GROUP_COUNT), message, "set the number of pods", text(count))
+
+
+def _is_count(given: str) -> bool:
+    return is_placeholder(given) or (_NUMBER.fullmatch(given) is not None and int(given) > 0)
+
+
+def validate_ray(subject: Subject, how: Managed) -> Iterator[Problem]:
+    """As the webhooks of RayCluster, RayJob and RayService, of what Kueue manages."""
+    if not how.framework.startswith("ray.io/") or not (how.queue or subject.once(configuration).manages_all):
+        return
+    spec, at = mapping(get(subject.object, ("spec",))), _SPEC
+    cluster: JSON = spec
+    if how.framework == "ray.io/rayjob":
+        yield from _validate_ray_job(spec)
+        cluster, at = mapping(spec.get("rayClusterSpec")), ("spec", "rayClusterSpec")
+    elif how.framework == "ray.io/rayservice":
+        cluster, at = mapping(spec.get("rayClusterConfig")), ("spec", "rayClusterConfig")
+    yield from _validate_ray_cluster(cluster, at, subject)
+
+
+def _validate_ray_job(spec: JSON) -> Iterator[Problem]:
+    if spec.get("clusterSelector") and spec.get("rayClusterSpec"):
+        message = "must not be set with rayClusterSpec because a job that Kueue manages has a cluster of its own"
+        yield problem("ray-cluster", "spec.clusterSelector", message, "remove it")
+    if not spec.get("clusterSelector") and not spec.get("rayClusterSpec"):
+        yield problem("ray-cluster", "spec.rayClusterSpec", "must be set because Kueue counts its pods", "add it")
+    if spec.get("shutdownAfterJobFinishes") is not True:
+        message = "must be true because a cluster that stays keeps its quota"
+        yield problem("ray-shutdown", "spec.shutdownAfterJobFinishes", message, "set true")
+
+
+def _validate_ray_cluster(cluster: JSON, at: FieldPath, subject: Subject) -> Iterator[Problem]:
+    is_elastic = annotations_of(subject.object).get(ELASTIC) == "true"
+    if cluster.get("enableInTreeAutoscaling") is True and not is_elastic:
+        message = f"must not be true without the annotation {ELASTIC}: Kueue counts pods once"
+        fix = "remove it, or make the job elastic"
+        yield problem("ray-autoscaling", (*at, "enableInTreeAutoscaling"), message, fix)
+    groups, most = items(cluster.get("workerGroupSpecs")), most_pod_sets(subject.assumptions.kueue)
+    if len(groups) + 1 > most:
+        message = f"must not have more than {most - 1} groups because a Workload has at most {most} pod sets"
+        yield problem("ray-groups", (*at, "workerGroupSpecs"), message, "join some", shown=f"{len(groups)} groups")
+    for index, group in enumerate(subject.deadline.paced(groups)):
+        if mapping(group).get("groupName") == "head":
+            path = (*at, "workerGroupSpecs", index, "groupName")
+            yield problem("ray-groups", path, "must not be head, which is the group of the head", "rename it", "head")
+
+
+def validate_spark(subject: Subject, how: Managed) -> Iterator[Problem]:
+    """As the webhook of SparkApplication."""
+    if how.framework != "sparkoperator.k8s.io/sparkapplication" or not how.queue:
+        return
+    mode = get(subject.object, ("spec", "mode"))
+    if mode not in (None, "cluster"):
+        message = "must be cluster because Kueue manages applications of this mode alone"
+        yield problem("spark-mode", "spec.mode", message, "set cluster", mode)
+    if get(subject.object, ("spec", "dynamicAllocation", "enabled")) is True:
+        message = "must not be enabled because Kueue counts executors once"
+        yield problem("spark-mode", "spec.dynamicAllocation.enabled", message, "disable it")

@@ -1,0 +1,108 @@
+"""Whether Kueue manages an object, and by which LocalQueue.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework (defaults.go, utils.go) and pkg/controller/jobs. What
+Kueue does not manage starts at once, without a queue and without quota.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from webhook.attributes import JSON, NAMESPACE
+from webhook.facts.kueue.configuration import KINDS, configuration
+from webhook.facts.kueue.objects import DEFAULT_QUEUE, LOCAL_QUEUE, QUEUE_NAME
+from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.scheduling.node_selection import selects
+from webhook.facts.subject import Subject
+from webhook.paths import get
+from webhook.placeholders import is_placeholder
+
+Why: TypeAlias = Literal["", "owner", "kind", "framework", "namespace", "cluster-selector", "no-queue"]
+SYSTEM: Final = ("kube-system", "kueue-system")
+"""Namespaces that are never managed."""
+_RAY_JOB: Final = ("ray.io", "RayJob")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Managed:
+    """Whether and how an object is managed.
+
+    Args:
+        why_not: why Kueue leaves it alone, "" where it does not: its `owner` is managed instead, its `kind` is not
+            known to Kueue, its `framework` is not integrated, its `namespace` is left out, it is a RayJob on a cluster
+            that exists (`cluster-selector`), or it names no queue (`no-queue`).
+        queue: the name of its LocalQueue, "" for none.
+        is_default: whether that is the queue of jobs that name none.
+        framework: what Kueue's Configuration calls its kind.
+    """
+
+    why_not: Why = ""
+    queue: str = ""
+    is_default: bool = False
+    framework: str = ""
+
+
+def managed(subject: Subject) -> Managed:
+    """How Kueue manages an object, to be asked for with `Subject.once`."""
+    queue, framework = queue_name(subject.object), KINDS.get(subject.group_kind, "")
+    if _has_managed_owner(subject):
+        return Managed(why_not="owner", queue=queue, framework=framework)
+    if not framework:
+        return Managed(why_not="kind", queue=queue)
+    if framework not in subject.once(configuration).frameworks:
+        return Managed(why_not="framework", queue=queue, framework=framework)
+    if not is_managed_namespace(subject):
+        return Managed(why_not="namespace", queue=queue, framework=framework)
+    if subject.group_kind == _RAY_JOB and _uses_existing_cluster(subject.object):
+        return Managed(why_not="cluster-selector", queue=queue, framework=framework)
+    if not queue and _has_default_queue(subject):
+        return Managed(queue=DEFAULT_QUEUE, is_default=True, framework=framework)
+    return Managed(why_not="" if queue else "no-queue", queue=queue, framework=framework)
+
+
+def queue_name(obj: JSON) -> str:
+    """The queue that an object names by its label; one that is still to be filled in is none."""
+    name = text(get(obj, ("metadata", "labels", QUEUE_NAME)))
+    return "" if is_placeholder(name) else name
+
+
+def _has_managed_owner(subject: Subject) -> bool:
+    """Whether the controller of an object is of an integrated kind, which is then what Kueue manages."""
+    frameworks = subject.once(configuration).frameworks
+    for owner in map(mapping, items(get(subject.object, ("metadata", "ownerReferences")))):
+        group = text(owner.get("apiVersion")).rpartition("/")[0]
+        if owner.get("controller") is True and KINDS.get((group, text(owner.get("kind")))) in frameworks:
+            return True
+    return False
+
+
+def says_namespace(subject: Subject) -> bool:
+    """Whether the namespace of an object is known: an object of a file may say none, and be created in any."""
+    return get(subject.object, ("metadata", "namespace")) is not None or subject.view().is_whole()
+
+
+def is_managed_namespace(subject: Subject) -> bool:
+    """Whether Kueue looks at the object's namespace at all."""
+    labels = namespace_labels(subject)
+    if labels is None:
+        return subject.namespace not in SYSTEM
+    return selects(subject.once(configuration).namespaces, labels, subject.deadline)
+
+
+def namespace_labels(subject: Subject) -> dict[str, JSON] | None:
+    """The labels of the object's namespace, that of its name among them; None where nobody knows it."""
+    held = subject.view().get(NAMESPACE, subject.namespace, namespaced=False)
+    labels = None if held is None else mapping(get(held, ("metadata", "labels")))
+    return None if labels is None else {"kubernetes.io/metadata.name": subject.namespace, **labels}
+
+
+def _uses_existing_cluster(obj: JSON) -> bool:
+    spec = mapping(get(obj, ("spec",)))
+    return bool(spec.get("clusterSelector")) and not spec.get("rayClusterSpec")
+
+
+def _has_default_queue(subject: Subject) -> bool:
+    return any(
+        get(each, ("metadata", "name")) == DEFAULT_QUEUE for each in subject.view().all(LOCAL_QUEUE, subject.namespace)
+    )

@@ -1,0 +1,78 @@
+"""The objects that facts about Kueue look up in the cluster, and the labels and annotations that Kueue reads."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.attributes import GroupVersionKind
+from webhook.cluster.interest import Interest, Scope, reading
+from webhook.facts.dra.pod_claims import TEMPLATE
+from webhook.facts.dra.resolved import CLASS
+from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
+from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.view import NAMESPACES
+
+GROUP: Final = "kueue.x-k8s.io"
+QUEUE_NAME: Final = f"{GROUP}/queue-name"
+PRIORITY: Final = f"{GROUP}/priority-class"
+PREBUILT: Final = f"{GROUP}/prebuilt-workload-name"
+MAX_EXEC_TIME: Final = f"{GROUP}/max-exec-time-seconds"
+ELASTIC: Final = f"{GROUP}/elastic-job"
+GATED_BY: Final = f"{GROUP}/admission-gated-by"
+MIN_PARALLELISM: Final = f"{GROUP}/job-min-parallelism"
+EQUAL_COMPLETIONS: Final = f"{GROUP}/job-completions-equal-parallelism"
+MANAGED: Final = f"{GROUP}/managed"
+POD_GROUP: Final = f"{GROUP}/pod-group-name"
+POD_GROUP_COUNT: Final = f"{GROUP}/pod-group-total-count"
+DEFAULT_QUEUE: Final = "default"
+"""The LocalQueue, and the WorkloadPriorityClass, of jobs that name none."""
+
+BOOLEANS: Final = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
+}
+"""The texts that Go's strconv.ParseBool reads."""
+
+
+def _kind(kind: str) -> GroupVersionKind:
+    return GroupVersionKind(GROUP, "v1beta2", kind)
+
+
+LOCAL_QUEUE: Final = _kind("LocalQueue")
+CLUSTER_QUEUE: Final = _kind("ClusterQueue")
+COHORT: Final = _kind("Cohort")
+RESOURCE_FLAVOR: Final = _kind("ResourceFlavor")
+TOPOLOGY: Final = _kind("Topology")
+ADMISSION_CHECK: Final = _kind("AdmissionCheck")
+WORKLOAD_PRIORITY_CLASS: Final = _kind("WorkloadPriorityClass")
+LIMIT_RANGE: Final = GroupVersionKind("", "v1", "LimitRange")
+CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
+NODE: Final = GroupVersionKind("", "v1", "Node")
+RUNTIME_CLASS: Final = GroupVersionKind("node.k8s.io", "v1", "RuntimeClass")
+CONFIGURATION: Final = Scope(namespace="kueue-system", name="kueue-manager-config")
+"""Where the manifests of Kueue's releases put its Configuration."""
+
+_STATUS: Final = ("status.conditions", "status.flavorsReservation", "status.pendingWorkloads")
+QUEUES: Final = (
+    reading(LOCAL_QUEUE, "spec"),
+    reading(CLUSTER_QUEUE, "spec", "metadata.deletionTimestamp", *_STATUS),
+    reading(COHORT, "spec"),
+    reading(RESOURCE_FLAVOR, "spec"),
+    reading(TOPOLOGY, "spec"),
+    reading(ADMISSION_CHECK, "spec.controllerName", "status.conditions"),
+)
+"""What the tree of queues is made of."""
+LOOKUPS: Final = (
+    *QUEUES,
+    reading(WORKLOAD_PRIORITY_CLASS),
+    reading(LIMIT_RANGE, "spec.limits"),
+    reading(NODE, "metadata.labels", "spec.taints", "spec.unschedulable", "status.allocatable", "status.conditions"),
+    reading(RUNTIME_CLASS, "overhead"),
+    reading(TEMPLATE, "spec.spec.devices.requests"),
+    reading(CLASS, "spec.extendedResourceName", "metadata.creationTimestamp"),
+    Interest(CONFIG_MAP, frozenset(("data",)), scope=CONFIGURATION),
+    PRIORITY_CLASSES,
+    *RUNTIMES,
+    NAMESPACES,
+)
+"""What is read of the cluster for a job."""

@@ -1,0 +1,81 @@
+"""Whether Kueue can ever admit a job, and why not: LocalQueue, ClusterQueue, flavors and quota, one after the other.
+
+What a job is told is the first thing that stands in its way, with what Kueue will write into its Workload, if it writes
+anything. Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler, pkg/cache/scheduler/clusterqueue.go and
+pkg/workload; observed with the same commit against kube-apiserver v1.36.2. Every answer is about the present
+configuration; what cannot be looked up leaves the question open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from webhook.facts.kueue import blocked, counted_claims, placement
+from webhook.facts.kueue.blocked import NEVER, Place
+from webhook.facts.kueue.managed import Managed, managed
+from webhook.facts.kueue.workload import Workload, workload
+from webhook.facts.subject import Subject
+from webhook.problem import Problem
+
+Verdict: TypeAlias = Literal["", "possible", "never", "not-now", "unmanaged", "unknown"]
+"""What becomes of a job; "" for an object that Kueue has nothing to do with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preflight:
+    """What becomes of a job in its queue.
+
+    Args:
+        verdict: in a word.
+        place: its queue, as far as it is known.
+        problems: what stands in its way; with missing objects, what could not be found out.
+        workload: its pod sets; None where nobody asked for them.
+    """
+
+    verdict: Verdict = ""
+    place: Place | None = None
+    problems: tuple[Problem, ...] = ()
+    workload: Workload | None = None
+
+
+def preflight(subject: Subject) -> Preflight:
+    """What becomes of an object, to be asked for with `Subject.once`."""
+    how = subject.once(managed)
+    if how.why_not:
+        return Preflight()
+    place = blocked.placed(subject, how)
+    problems = tuple(_first(subject, how, place))
+    verdict: Verdict = "possible"
+    if problems:
+        verdict = "unknown" if problems[0].missing else _class(problems[0])
+    return Preflight(verdict=verdict, place=place, problems=problems, workload=subject.once(workload))
+
+
+def _class(problem: Problem) -> Verdict:
+    return "never" if problem.code.startswith("kueue-never/") else "not-now"
+
+
+def _first(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:
+    """The problems of the first step that has any."""
+    for step in _STEPS:
+        problems = [*step(subject, how, place)]
+        if problems:
+            yield from problems
+            return
+    noted = [*subject.once(workload).missing, *(each for listed in place.view.missing().values() for each in listed)]
+    if noted:
+        yield NEVER("exceeds-max-quota", place.at, missing=tuple(noted))
+
+
+_STEPS = (
+    blocked.priority_classes,
+    blocked.local_queue,
+    blocked.cluster_queue,
+    counted_claims.claims,
+    placement.pod_set_count,
+    placement.namespace,
+    placement.limit_ranges,
+    placement.flavors_and_quota,
+)

@@ -1,0 +1,129 @@
+"""What Kueue takes of queue objects and what is probably not meant: cycles, and quota that nobody can use.
+
+Sources: kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy and pkg/cache/scheduler; a cycle of cohorts was observed to
+leave the ClusterQueue active and every job waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook import quantity
+from webhook.attributes import JSON, NAMESPACE
+from webhook.facts.check import Group
+from webhook.facts.kueue.amount_text import of_resource
+from webhook.facts.kueue.blocked import is_absent
+from webhook.facts.kueue.objects import CLUSTER_QUEUE, RESOURCE_FLAVOR
+from webhook.facts.kueue.queue_validation import cohort_of, groups_of, spec_of
+from webhook.facts.kueue.queues import Declared, declared, name_of, queues
+from webhook.facts.pods.containers import mapping
+from webhook.facts.scheduling.node_selection import selects
+from webhook.facts.subject import Subject
+from webhook.paths import get
+from webhook.problem import Problem
+
+problem: Final = Group("kueue-queue").problem
+_RAW: Final = "gpu"
+
+
+def advise_cohorts(subject: Subject) -> Iterator[Problem]:
+    """A Cohort whose parents lead back to it."""
+    name, parent = name_of(subject.object), cohort_of(subject)
+    if not parent:
+        return
+    known, seen, above = queues(subject.view()), {name}, parent
+    while above and above not in seen:
+        seen.add(above)
+        subject.deadline.spend(1)
+        above = known.cohorts[above].above if above in known.cohorts else ""
+    if above:
+        message = f"makes a cycle of cohorts through {above}: Kueue takes it, and then admits nothing in any of them"
+        yield problem("cohort-cycle", "spec.parentName", message, "name another parent", parent)
+
+
+def advise_cluster_queue(subject: Subject) -> Iterator[Problem]:
+    """A ClusterQueue that admits nothing, or says what has no effect."""
+    spec = spec_of(subject)
+    if spec.get("namespaceSelector") is None:
+        message = "is not set, which means that no namespace may use the ClusterQueue"
+        yield problem("no-namespace", "spec.namespaceSelector", message, "set {} for every namespace, or a selector")
+    if not groups_of(spec):
+        yield problem("no-resources", "spec.resourceGroups", "is empty, so that nothing is admitted", "add a group")
+    for index, group in enumerate(subject.deadline.paced(groups_of(spec))):
+        path = ("spec", "resourceGroups", index, "coveredResources")
+        if _RAW in group.get("coveredResources", []):
+            message = "has quota for `gpu`, but pods ask for GPUs by the resource of a vendor"
+            yield problem("raw-gpu", path, message, "cover nvidia.com/gpu or the resource of another vendor")
+    yield from _absent_flavors(subject)
+    yield from _nothing_to_borrow(subject)
+
+
+def _absent_flavors(subject: Subject) -> Iterator[Problem]:
+    view = subject.view()
+    for index, group in enumerate(groups_of(spec_of(subject))):
+        for place, flavor in enumerate(subject.deadline.paced(group.get("flavors", []))):
+            name = flavor.get("name", "")
+            if view.get(RESOURCE_FLAVOR, name, namespaced=False) is None and is_absent(view, RESOURCE_FLAVOR):
+                path = ("spec", "resourceGroups", index, "flavors", place, "name")
+                near = view.nearest(name, (name_of(each) for each in view.all(RESOURCE_FLAVOR)))
+                message = "does not exist, so that the whole ClusterQueue is inactive"
+                yield problem("flavor-missing", path, message, f"did you mean {near}?" if near else "create it", name)
+
+
+def _nothing_to_borrow(subject: Subject) -> Iterator[Problem]:
+    """Borrowing limits in a cohort where nobody else has any of it, as far as the view shows other members."""
+    cohort, own = cohort_of(subject), declared(subject.object, CLUSTER_QUEUE)
+    known = queues(subject.view())
+    tree = known.tree_of(cohort) if cohort else None
+    if tree is None or not any(node.name != own.name and not node.is_cohort for node in tree.nodes()):
+        return
+    for pair, quota in subject.deadline.paced(own.quotas.items()):
+        others = any(node.name != own.name and node.quota(pair).nominal > 0 for node in tree.nodes())
+        if quota.borrowing_limit and not others:
+            limit = of_resource(pair[1], quota.borrowing_limit)
+            message = f"lets flavor {pair[0]} borrow {limit}, but nobody else in cohort {cohort} has any"
+            yield problem("nothing-to-borrow", "spec.resourceGroups", message, "remove the borrowingLimit")
+
+
+def advise_fair_sharing(subject: Subject) -> Iterator[Problem]:
+    """A weight of 0."""
+    weight = quantity.read(get(spec_of(subject), ("fairSharing", "weight")))
+    if weight is not None and weight.sign() == 0:
+        message = "is 0, which means that with fair sharing everybody else borrows first"
+        yield problem("fair-sharing-zero", "spec.fairSharing.weight", message, "set 1, which is the default")
+
+
+def advise_local_queue(subject: Subject) -> Iterator[Problem]:
+    """A LocalQueue that leads nowhere."""
+    view, name = subject.view(), str(spec_of(subject).get("clusterQueue", ""))
+    obj = view.get(CLUSTER_QUEUE, name, namespaced=False) if name else None
+    if obj is None:
+        if name and is_absent(view, CLUSTER_QUEUE):
+            near = view.nearest(name, queues(view).cluster_queues)
+            message = "must be a ClusterQueue that exists: until then jobs wait"
+            fix = f"did you mean {near}?" if near else "create it"
+            yield problem("cluster-queue-missing", "spec.clusterQueue", message, fix, name)
+        return
+    yield from _closed(declared(obj, CLUSTER_QUEUE), subject)
+
+
+def _closed(queue: Declared, subject: Subject) -> Iterator[Problem]:
+    held = subject.view().get(NAMESPACE, subject.namespace, namespaced=False)
+    selector: JSON = queue.spec.get("namespaceSelector")
+    labels = {"kubernetes.io/metadata.name": subject.namespace, **mapping(get(held, ("metadata", "labels")))}
+    if held is not None and (selector is None or not selects(selector, labels, subject.deadline)):
+        message = f"does not take jobs of namespace {subject.namespace} by its namespaceSelector"
+        yield problem("namespace-not-selected", "spec.clusterQueue", message, "ask for the namespace there", queue.name)
+
+
+def advise_flavor(subject: Subject) -> Iterator[Problem]:
+    """A flavor that exists and that no ClusterQueue or Cohort has quota for; a new one comes before its queues."""
+    name, view = name_of(subject.object), subject.view()
+    if view.get(RESOURCE_FLAVOR, name, namespaced=False) is None:
+        return
+    known = queues(view)
+    everybody = (*known.cluster_queues.values(), *known.cohorts.values())
+    if everybody and not any(name in group.flavors for each in everybody for group in each.groups):
+        message = "is used by no ClusterQueue and no Cohort, so that no pods ever get it"
+        yield problem("flavor-unused", "", message, "add it to a resource group, or remove it")

@@ -1,0 +1,262 @@
+"""What Kueue refuses of ClusterQueues, Cohorts and LocalQueues.
+
+Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go and cohort_webhook.go, after whose
+functions these are named, and the rules of config/components/crd/bases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from webhook import quantity
+from webhook.attributes import JSON
+from webhook.facts.check import Group
+from webhook.facts.subject import Subject
+from webhook.names import dns1123_subdomain, qualified_name
+from webhook.paths import FieldPath, get
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.wording import counted
+
+problem: Final = Group("kueue-queue").problem
+_GROUPS: Final[FieldPath] = ("spec", "resourceGroups")
+_MOST: Final = 256
+"""Flavors, and covered resources, of all resource groups."""
+_MOST_PAIRS: Final = 512
+_MOST_GROUPS: Final = 16
+_MOST_IN_GROUP: Final = 64
+_CHOICES: Final[Mapping[FieldPath, tuple[str, ...]]] = {
+    ("stopPolicy",): ("None", "Hold", "HoldAndDrain"),
+    ("queueingStrategy",): ("StrictFIFO", "BestEffortFIFO"),
+    ("preemption", "reclaimWithinCohort"): ("Never", "LowerPriority", "Any"),
+    ("preemption", "withinClusterQueue"): ("Never", "LowerPriority", "LowerOrNewerEqualPriority"),
+    ("preemption", "borrowWithinCohort", "policy"): ("Never", "LowerPriority"),
+    ("flavorFungibility", "whenCanBorrow"): ("MayStopSearch", "TryNextFlavor", "Borrow"),
+    ("flavorFungibility", "whenCanPreempt"): ("MayStopSearch", "TryNextFlavor", "Preempt"),
+    ("flavorFungibility", "preference"): ("BorrowingOverPreemption", "PreemptionOverBorrowing"),
+}
+
+
+def spec_of(subject: Subject) -> Mapping[str, JSON]:
+    """The spec of the object."""
+    spec: Mapping[str, JSON] = subject.object.get("spec") or {}
+    return spec
+
+
+def cohort_of(subject: Subject) -> str:
+    """The cohort above a ClusterQueue or a Cohort; v1beta1 and v1beta2 have different fields, and drop the other's."""
+    spec, version = spec_of(subject), subject.attributes.kind.version
+    if subject.group_kind[1] == "Cohort":
+        return str(spec.get("parentName") or "")
+    return str(spec.get("cohort" if version == "v1beta1" else "cohortName") or "")
+
+
+def groups_of(spec: Mapping[str, JSON]) -> Sequence[JSON]:
+    """Its resource groups."""
+    groups: Sequence[JSON] = spec.get("resourceGroups", [])
+    return groups
+
+
+def validate_resource_groups(subject: Subject) -> Iterator[Problem]:
+    """As validateResourceGroups: covered resources, flavors and their order."""
+    groups = groups_of(spec_of(subject))
+    covered: set[str] = set()
+    flavors: set[str] = set()
+    if len(groups) > _MOST_GROUPS:
+        count_shown = counted(len(groups), "group")
+        yield problem("too-many", _GROUPS, f"must not be more than {_MOST_GROUPS}", "join some", shown=count_shown)
+    for index, group in enumerate(subject.deadline.paced(groups)):
+        at = (*_GROUPS, index)
+        resources, listed = group.get("coveredResources", []), group.get("flavors", [])
+        yield from _validate_covered(resources, covered, (*at, "coveredResources"), subject)
+        for place, flavor in enumerate(subject.deadline.paced(listed)):
+            where = (*at, "flavors", place)
+            yield from _validate_name(flavor.get("name", ""), flavors, (*where, "name"))
+            yield from _validate_order(flavor.get("resources", []), resources, (*where, "resources"), subject)
+        yield from _validate_size(resources, listed, at)
+    for count, what in ((len(flavors), "flavors"), (len(covered), "resources")):
+        if count > _MOST:
+            message = f"must not have more than {_MOST} {what} in all groups"
+            yield problem("too-many", _GROUPS, message, "use fewer", shown=f"{count} {what}")
+
+
+def _validate_size(resources: Sequence[str], flavors: Sequence[JSON], at: FieldPath) -> Iterator[Problem]:
+    for name, listed in (("coveredResources", resources), ("flavors", flavors)):
+        if not 1 <= len(listed) <= _MOST_IN_GROUP:
+            count_shown = counted(len(listed), "entry", "entries")
+            yield problem(
+                "too-many", (*at, name), f"must have 1 to {_MOST_IN_GROUP} entries", "correct it", shown=count_shown
+            )
+    pairs = len(resources) * len(flavors)
+    if pairs > _MOST_PAIRS:
+        message = f"must not combine more than {_MOST_PAIRS} flavors and resources"
+        yield problem("too-many", at, message, "split the group", shown=f"{pairs} combinations")
+
+
+def _validate_covered(names: Sequence[str], before: set[str], at: FieldPath, subject: Subject) -> Iterator[Problem]:
+    for index, name in enumerate(subject.deadline.paced(names)):
+        if qualified_name(name) and not is_placeholder(name):
+            message = "must be the name of a resource: letters, digits, dashes, dots, at most one slash after a domain"
+            yield problem("resource-name", (*at, index), message, "correct it", name)
+        if name in before:
+            message = "must not be covered twice because a resource has quota in one group"
+            yield problem("covered-twice", (*at, index), message, "remove it here or there", name)
+        before.add(name)
+
+
+def _validate_name(name: str, before: set[str], at: FieldPath) -> Iterator[Problem]:
+    if dns1123_subdomain(name) and not is_placeholder(name):
+        yield problem("flavor-name", at, "must be a name that a ResourceFlavor can have", "correct it", name)
+    if name in before:
+        message = "must not stand twice because a flavor belongs to one place of one group"
+        yield problem("flavor-twice", at, message, "remove it here or there", name)
+    before.add(name)
+
+
+def _validate_order(
+    quotas: Sequence[JSON], covered: Sequence[str], at: FieldPath, subject: Subject
+) -> Iterator[Problem]:
+    """Resources of a flavor stand as in coveredResources, one for one."""
+    if len(quotas) != len(covered):
+        message = f"must have {len(covered)} entries, one for each of coveredResources"
+        yield problem(
+            "flavor-resources", at, message, "add or remove some", shown=counted(len(quotas), "entry", "entries")
+        )
+        return
+    for index, (quota, name) in enumerate(zip(subject.deadline.each(quotas), covered, strict=True)):
+        given = quota.get("name", "")
+        if given != name:
+            message = f"must be {name}, as at this place of coveredResources"
+            yield problem("flavor-resources", (*at, index, "name"), message, "use the same order", given)
+
+
+def validate_quotas(subject: Subject) -> Iterator[Problem]:
+    """As validateFlavorQuotas and validateLimit: amounts are not negative, and limits need a cohort."""
+    spec = spec_of(subject)
+    kind, cohort = subject.group_kind[1], cohort_of(subject)
+    for index, group in enumerate(subject.deadline.paced(groups_of(spec))):
+        for place, flavor in enumerate(subject.deadline.paced(group.get("flavors", []))):
+            for at, quota in enumerate(subject.deadline.paced(flavor.get("resources", []))):
+                where = (*_GROUPS, index, "flavors", place, "resources", at)
+                yield from _validate_amounts(quota, where)
+                yield from _validate_limits(quota, where, kind, cohort)
+
+
+def _validate_amounts(quota: JSON, at: FieldPath) -> Iterator[Problem]:
+    for name in ("nominalQuota", "borrowingLimit", "lendingLimit"):
+        given = quota.get(name)
+        if given is None:
+            if name == "nominalQuota":
+                yield problem("quota-amount", (*at, name), "must be set", "set 0 or more")
+            continue
+        if is_placeholder(str(given)):
+            continue
+        amount = quantity.read(given)
+        if amount is None:
+            yield problem("quota-amount", (*at, name), "must be a quantity", "write a number such as 8 or 64Gi", given)
+        elif amount.sign() < 0:
+            yield problem("quota-amount", (*at, name), "must not be negative", "set 0 or more", given)
+
+
+def _validate_limits(quota: JSON, at: FieldPath, kind: str, cohort: str) -> Iterator[Problem]:
+    field = "cohortName" if kind == "ClusterQueue" else "parentName"
+    verbs = {"borrowingLimit": "borrow from", "lendingLimit": "lend to"}
+    for name, verb in verbs.items():
+        if quota.get(name) is not None and not cohort:
+            message = f"must not be set without {field} because there is nobody to {verb}"
+            yield problem("limit-without-cohort", (*at, name), message, f"set spec.{field}, or remove it", quota[name])
+    lending, nominal = quantity.read(quota.get("lendingLimit")), quantity.read(quota.get("nominalQuota"))
+    if kind == "ClusterQueue" and lending is not None and nominal is not None and lending > nominal:
+        message = f"must not be above the nominalQuota of {nominal} because a queue lends what it has"
+        yield problem("lending-above-nominal", (*at, "lendingLimit"), message, "lower it", quota["lendingLimit"])
+
+
+def validate_choices(subject: Subject) -> Iterator[Problem]:
+    """Closed sets of the CustomResourceDefinition."""
+    spec = spec_of(subject)
+    for path, choices in _CHOICES.items():
+        given = get(spec, path)
+        if given is not None and given not in choices and not is_placeholder(str(given)):
+            yield problem("choice", ("spec", *path), f"must be one of {', '.join(choices)}", "correct it", given)
+
+
+def validate_preemption(subject: Subject) -> Iterator[Problem]:
+    """As validatePreemption, and the rule of flavorFungibility."""
+    spec = spec_of(subject)
+    preemption = spec.get("preemption", {})
+    borrowing = get(preemption, ("borrowWithinCohort", "policy"), "Never")
+    if preemption.get("reclaimWithinCohort", "Never") == "Never" and borrowing != "Never":
+        message = "must be Never, too, because reclaimWithinCohort is Never"
+        fix = "set reclaimWithinCohort to LowerPriority or Any, or remove it"
+        yield problem("preemption", "spec.preemption.borrowWithinCohort.policy", message, fix, borrowing)
+    fungibility = spec.get("flavorFungibility", {})
+    preference, searches = fungibility.get("preference"), "TryNextFlavor"
+    searched = fungibility.get("whenCanBorrow"), fungibility.get("whenCanPreempt", searches)  # its default
+    if preference is not None and searched != (searches, searches):
+        message = "must not be set unless whenCanBorrow and whenCanPreempt are both TryNextFlavor"
+        yield problem("preference", "spec.flavorFungibility.preference", message, "set both, or remove it", preference)
+
+
+def validate_fair_sharing(subject: Subject) -> Iterator[Problem]:
+    """As validateFairSharing: a weight is 0, or above a thousand-millionth."""
+    given = get(spec_of(subject), ("fairSharing", "weight"))
+    if given is None or is_placeholder(str(given)):
+        return
+    weight = quantity.read(given)
+    is_tiny = weight is not None and weight.sign() > 0 and weight <= quantity.parse("1n")
+    if weight is None or weight.sign() < 0 or is_tiny:
+        message = "must be 0 or more, and above 1n unless it is 0" if is_tiny else "must be a quantity of 0 or more"
+        yield problem("fair-sharing", "spec.fairSharing.weight", message, "set 1, which is the default", given)
+
+
+def validate_namespace_selector(subject: Subject) -> Iterator[Problem]:
+    """As ValidateLabelSelector, for operators, keys and values."""
+    at: FieldPath = ("spec", "namespaceSelector")
+    selector = get(subject.object, at) or {}
+    for index, each in enumerate(subject.deadline.paced(selector.get("matchExpressions", []))):
+        path, operator = (*at, "matchExpressions", index), each.get("operator", "")
+        values = each.get("values", [])
+        if qualified_name(each.get("key", "")):
+            yield problem("selector", (*path, "key"), "must be the key of a label", "correct it", each.get("key", ""))
+        if operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
+            message = "must be one of In, NotIn, Exists, DoesNotExist"
+            yield problem("selector", (*path, "operator"), message, "correct it", operator)
+        elif (operator in ("In", "NotIn")) == (not values):
+            message = "must have values for In and NotIn, and none for Exists and DoesNotExist"
+            yield problem("selector", (*path, "values"), message, "correct it")
+    for key in subject.deadline.paced(selector.get("matchLabels", {})):
+        if qualified_name(key):
+            yield problem("selector", (*at, "matchLabels", key), "must be the key of a label", "correct it", key)
+
+
+def validate_admission_checks(subject: Subject) -> Iterator[Problem]:
+    """As validateAdmissionChecks: flavors that a check is for are those of the queue, where it has any."""
+    spec = spec_of(subject)
+    if not groups_of(spec):
+        return
+    flavors = {flavor.get("name", "") for group in groups_of(spec) for flavor in group.get("flavors", [])}
+    checks = get(spec, ("admissionChecksStrategy", "admissionChecks"), [])
+    if subject.old_object is not None:
+        before = get(subject.old_object, ("spec", "admissionChecksStrategy", "admissionChecks"), [])
+        if before == checks:
+            return
+    for index, check in enumerate(subject.deadline.paced(checks)):
+        for place, name in enumerate(subject.deadline.paced(check.get("onFlavors", []))):
+            if name not in flavors and not is_placeholder(name):
+                path = ("spec", "admissionChecksStrategy", "admissionChecks", index, "onFlavors", place)
+                message = "must be a flavor of this ClusterQueue"
+                yield problem("check-flavor", path, message, "correct the name, or remove it", name)
+
+
+def validate_local_queue(subject: Subject) -> Iterator[Problem]:
+    """The CustomResourceDefinition of LocalQueues: its ClusterQueue stays, and has a name that one can have."""
+    new = str(spec_of(subject).get("clusterQueue", ""))
+    if new and dns1123_subdomain(new) and not is_placeholder(new):
+        message = "must be a name that a ClusterQueue can have"
+        yield problem("cluster-queue-name", "spec.clusterQueue", message, "correct it", new)
+    if subject.old_object is not None:
+        old = get(subject.old_object, ("spec", "clusterQueue"))
+        if old and new != old:
+            message = f"must stay `{old}` because the ClusterQueue of a LocalQueue never changes"
+            yield problem("immutable", "spec.clusterQueue", message, "create another LocalQueue", new)

@@ -1,0 +1,232 @@
+"""The ClusterQueues and cohorts of a cluster as trees of quota, made once for each state of the cluster.
+
+A view gives the same sequence of objects until one of them changes: what is made of it is kept under that sequence, and
+what is made of one object under that object. A cohort that is named exists, whether there is a Cohort or not
+(kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy). Stopped and inactive ClusterQueues still lend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from webhook import quantity
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.facts.kueue.objects import CLUSTER_QUEUE, COHORT
+from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, adopt
+from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.view import View
+from webhook.paths import get
+from webhook.schema import decode_object
+
+_KEPT_STATES: Final = 4
+"""States of the cluster: an audit has one, a server the one before while it changes."""
+_KEPT_OBJECTS: Final = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """A key that is equal to another one only if both hold the very same thing."""
+
+    held: JSON
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.held is other.held
+
+    def __hash__(self) -> int:
+        return id(self.held)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A resource group: the resources that it covers and the flavors in which they are tried."""
+
+    resources: tuple[str, ...]
+    flavors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Declared:
+    """What a ClusterQueue or a Cohort says, read.
+
+    Args:
+        name: its name.
+        spec: its spec, decoded.
+        above: the cohort that it belongs to, "" for none.
+        groups: its resource groups.
+        quotas: what it says of each flavor's resource.
+        usage: what its status says is reserved.
+        status: its status as it is.
+    """
+
+    name: str
+    spec: Mapping[str, JSON]
+    above: str
+    groups: tuple[Group, ...]
+    quotas: Mapping[FlavorResource, Quota]
+    usage: Mapping[FlavorResource, int]
+    status: Mapping[str, JSON]
+
+    def group_of(self, resource: str) -> Group | None:
+        """The group that covers a resource."""
+        return next((each for each in self.groups if resource in each.resources), None)
+
+
+def amount(resource: str, value: JSON) -> int | None:
+    """A quantity in Kueue's units: thousandths of cpu, units of everything else, rounded up; None for none."""
+    read = quantity.read(value)
+    if read is None:
+        return None
+    return read.milli_value() if resource == "cpu" else read.value()
+
+
+@lru_cache(maxsize=_KEPT_OBJECTS)
+def _declared(key: Same, kind: GroupVersionKind) -> Declared:
+    return declared(key.held, kind)
+
+
+def declared(obj: JSON, kind: GroupVersionKind) -> Declared:
+    """What a ClusterQueue or a Cohort says."""
+    spec = mapping(mapping(decode_object(obj, kind).value).get("spec"))
+    above = spec.get("parentName") if kind is COHORT else spec.get("cohortName") or spec.get("cohort")
+    groups = spec.get("resourceGroups", [])
+    status = mapping(obj.get("status"))
+    return Declared(
+        name=name_of(obj),
+        spec=spec,
+        above=text(above),
+        groups=tuple(
+            Group(tuple(each.get("coveredResources", [])), tuple(f.get("name", "") for f in each.get("flavors", [])))
+            for each in groups
+        ),
+        quotas=dict(_quotas(groups)),
+        usage=dict(_usage(status)),
+        status=status,
+    )
+
+
+def name_of(obj: JSON) -> str:
+    """The name of an object."""
+    return text(get(obj, ("metadata", "name")))
+
+
+def _quotas(groups: Sequence[JSON]) -> Iterator[tuple[FlavorResource, Quota]]:
+    for group in groups:
+        for flavor in group.get("flavors", []):
+            for each in flavor.get("resources", []):
+                name = each.get("name", "")
+                yield (
+                    (flavor.get("name", ""), name),
+                    Quota(
+                        nominal=amount(name, each.get("nominalQuota")) or 0,
+                        borrowing_limit=amount(name, each.get("borrowingLimit")),
+                        lending_limit=amount(name, each.get("lendingLimit")),
+                    ),
+                )
+
+
+def _usage(status: Mapping[str, JSON]) -> Iterator[tuple[FlavorResource, int]]:
+    for flavor in map(mapping, items(status.get("flavorsReservation"))):
+        for each in map(mapping, items(flavor.get("resources"))):
+            name = text(each.get("name"))
+            yield (text(flavor.get("name")), name), amount(name, each.get("total")) or 0
+
+
+@dataclass(slots=True, eq=False)
+class Queues:
+    """All ClusterQueues and cohorts. Trees are made when they are first asked for.
+
+    Args:
+        cluster_queues: by name.
+        cohorts: Cohorts by name; a cohort need not have one.
+        members: ClusterQueues by the name of their cohort.
+        below: Cohorts by the name of their parent.
+    """
+
+    cluster_queues: Mapping[str, Declared]
+    cohorts: Mapping[str, Declared]
+    members: dict[str, list[Declared]] = field(default_factory=dict)
+    below: dict[str, list[Declared]] = field(default_factory=dict)
+    _trees: dict[str, Tree | None] = field(default_factory=dict)
+    _nodes: dict[str, Node] = field(default_factory=dict)
+
+    def placed(self, name: str) -> tuple[Tree, Node] | None:
+        """The tree that a ClusterQueue is in, and its node; None where its cohorts have a cycle.
+
+        Raises:
+            KeyError: there is no such ClusterQueue.
+
+        """
+        queue = self.cluster_queues[name]
+        tree = self.tree_of(queue.above) if queue.above else self._alone(queue)
+        return None if tree is None else (tree, self._nodes[name])
+
+    def _alone(self, queue: Declared) -> Tree:
+        node = self._nodes.get(queue.name)
+        if node is None:
+            node = self._nodes[queue.name] = _node(queue)
+            self._trees[f"/{queue.name}"] = Tree(node)
+        return self._trees[f"/{queue.name}"] or Tree(node)
+
+    def tree_of(self, cohort: str) -> Tree | None:
+        """The whole tree that a cohort is in; None where it has a cycle."""
+        root = self.root_of(cohort)
+        if root is None:
+            return None
+        tree = self._trees.get(root)
+        if tree is None:
+            tree = self._trees[root] = Tree(self._grown(root))
+        return tree
+
+    def root_of(self, cohort: str) -> str | None:
+        """The name of the cohort at the root above one; None where the parents lead back."""
+        seen = set()
+        while cohort not in seen:
+            seen.add(cohort)
+            above = self.cohorts[cohort].above if cohort in self.cohorts else ""
+            if not above:
+                return cohort
+            cohort = above
+        return None
+
+    def _grown(self, root: str) -> Node:
+        top = self._cohort(root)
+        waiting = [top]
+        while waiting:
+            node = waiting.pop()
+            for queue in self.members.get(node.name, ()):
+                child = self._nodes[queue.name] = _node(queue)
+                adopt(node, child)
+            for cohort in self.below.get(node.name, ()):
+                child = self._cohort(cohort.name)
+                adopt(node, child)
+                waiting.append(child)
+        return top
+
+    def _cohort(self, name: str) -> Node:
+        known = self.cohorts.get(name)
+        return Node(name=name, is_cohort=True, quotas=known.quotas if known else {})
+
+
+def _node(queue: Declared) -> Node:
+    return Node(name=queue.name, quotas=queue.quotas, usage=queue.usage)
+
+
+def queues(view: View) -> Queues:
+    """The queues of a view's cluster; what cannot be looked up is missing in the view."""
+    return _made(Same(view.all(CLUSTER_QUEUE)), Same(view.all(COHORT)))
+
+
+@lru_cache(maxsize=_KEPT_STATES)
+def _made(cluster_queues: Same, cohorts: Same) -> Queues:
+    listed = [_declared(Same(each), CLUSTER_QUEUE) for each in cluster_queues.held if isinstance(each, dict)]
+    above = [_declared(Same(each), COHORT) for each in cohorts.held if isinstance(each, dict)]
+    made = Queues({each.name: each for each in listed}, {each.name: each for each in above})
+    for queue in listed:
+        made.members.setdefault(queue.above, []).append(queue)
+    for cohort in above:
+        if cohort.above:
+            made.below.setdefault(cohort.above, []).append(cohort)
+    return made

@@ -1,0 +1,152 @@
+"""How much of a flavor's resource a ClusterQueue can ever have, and how much of it is free, in a tree of cohorts.
+
+A ClusterQueue keeps what its lending limit leaves, gives the rest to its cohort, and borrows from there up to its
+borrowing limit; a cohort does the same with its parent. Source: kubernetes-sigs/kueue@ff69552e
+pkg/cache/scheduler/resource_node.go potentialAvailable, available and updateCohortResourceNode. Amounts are whole
+numbers: thousandths of cpu, units of every other resource. Trees are walked without recursion, for they may be deep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+FlavorResource: TypeAlias = tuple[str, str]
+"""Names of a flavor and of a resource."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """What one ClusterQueue or Cohort says of a flavor's resource; a limit that is None is not set."""
+
+    nominal: int = 0
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
+
+
+NONE: Final = Quota()
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Node:
+    """A ClusterQueue or a Cohort with what it declares; `usage` is what is reserved in a ClusterQueue."""
+
+    name: str
+    is_cohort: bool = False
+    quotas: Mapping[FlavorResource, Quota] = field(default_factory=dict)
+    usage: Mapping[FlavorResource, int] = field(default_factory=dict)
+    parent: Node | None = None
+    children: list[Node] = field(default_factory=list)
+
+    def quota(self, pair: FlavorResource) -> Quota:
+        """What it declares of a flavor's resource."""
+        return self.quotas.get(pair, NONE)
+
+    def path(self) -> tuple[Node, ...]:
+        """It and its cohorts, up to the root."""
+        listed, node = [], self
+        while True:
+            listed.append(node)
+            if node.parent is None:
+                return tuple(listed)
+            node = node.parent
+
+
+def adopt(parent: Node, child: Node) -> None:
+    """Put a node below another."""
+    child.parent = parent
+    parent.children.append(child)
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Of one flavor's resource, by node: the quota below it, and what of that is in use."""
+
+    subtree: dict[Node, int] = field(default_factory=dict)
+    usage: dict[Node, int] = field(default_factory=dict)
+
+    def local(self, node: Node, pair: FlavorResource) -> int:
+        """What a node never lends: localQuota."""
+        limit = node.quota(pair).lending_limit
+        return 0 if limit is None else max(0, self.subtree[node] - limit)
+
+
+class Tree:
+    """The nodes below one root. Sums of a flavor's resource are made when it is first asked for."""
+
+    def __init__(self, root: Node) -> None:
+        self.root = root
+        self._order = tuple(_parents_first(root))
+        self._sums: dict[FlavorResource, _Sums] = {}
+
+    def nodes(self) -> tuple[Node, ...]:
+        """Every node, parents before children."""
+        return self._order
+
+    def subtree(self, node: Node, pair: FlavorResource) -> int:
+        """The quota of a node and what those below it lend: SubtreeQuota."""
+        return self._of(pair).subtree[node]
+
+    def usage(self, node: Node, pair: FlavorResource) -> int:
+        """What is in use of that."""
+        return self._of(pair).usage[node]
+
+    def potential(self, node: Node, pair: FlavorResource) -> int:
+        """The most that a node could have if nothing were in use: potentialAvailable."""
+        sums, amount = self._of(pair), 0
+        for each in reversed(node.path()):
+            if each.parent is None:
+                amount = sums.subtree[each]
+                continue
+            amount += sums.local(each, pair)
+            limit = each.quota(pair).borrowing_limit
+            if limit is not None:
+                amount = min(amount, sums.subtree[each] + limit)
+        return amount
+
+    def available(self, node: Node, pair: FlavorResource, *, less_usage: int = 0) -> int:
+        """What is free for a node now, below 0 where more is in use than there is: available.
+
+        `less_usage` is how much less of its own it would use, as after preempting its own workloads.
+        """
+        sums, amount, less = self._of(pair), 0, {}
+        for each in node.path():
+            used, local = sums.usage[each], sums.local(each, pair)
+            less[each] = used - less_usage
+            less_usage = max(0, used - local) - max(0, less[each] - local)
+        for each in reversed(node.path()):
+            if each.parent is None:
+                amount = sums.subtree[each] - less[each]
+                continue
+            local, limit = sums.local(each, pair), each.quota(pair).borrowing_limit
+            if limit is not None:
+                lent = sums.subtree[each] - local - max(0, less[each] - local)
+                amount = min(amount, lent + limit)
+            amount += max(0, local - less[each])
+        return amount
+
+    def _of(self, pair: FlavorResource) -> _Sums:
+        sums = self._sums.get(pair)
+        if sums is None:
+            sums = self._sums[pair] = self._made(pair)
+        return sums
+
+    def _made(self, pair: FlavorResource) -> _Sums:
+        sums = _Sums()
+        for node in reversed(self._order):
+            subtree, usage = node.quota(pair).nominal, node.usage.get(pair, 0)
+            for child in node.children:
+                local = sums.local(child, pair)
+                subtree += sums.subtree[child] - local
+                usage += max(0, sums.usage[child] - local)
+            sums.subtree[node], sums.usage[node] = subtree, usage
+        return sums
+
+
+def _parents_first(root: Node) -> Iterator[Node]:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(node.children))

@@ -1,0 +1,20 @@
+"""Releases of Kueue at which something changed that these checks ask about.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/features/kube_features.go, config/components and the history of both.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.releases import Release
+
+DEFAULT: Final[Release] = (0, 19)
+"""The one that is assumed where no param says otherwise."""
+MORE_POD_SETS: Final[Release] = (0, 18)  # a Workload has at most 10 pod sets instead of 8
+MOST_POD_SETS: Final[Release] = (0, 19)  # and 18; kueue#12819
+OWN_KEYS: Final[Release] = (0, 17)  # a flavor looks at its own labels alone; kueue#12449, taken back to 0.17
+TRAINING_OFF: Final[Release] = (0, 19)  # the kinds of the Training Operator are not integrated by default
+DEVICE_CLAIMS: Final[Release] = (0, 18)  # claims count against quota
+EXTENDED_CLAIMS: Final[Release] = (0, 19)  # so do extended resources of device classes
+LAYERS: Final[Release] = (0, 19)  # podset-slice-required-topology-constraints

@@ -1,0 +1,147 @@
+"""What Kueue's webhooks refuse of the topology annotations of pod templates.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go; functions are named like those
+there. That a level exists is asked only when the job is placed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.check import Group
+from webhook.facts.kueue.objects import BOOLEANS
+from webhook.facts.kueue.topology import (
+    LAYERS,
+    POD_SET_GROUP,
+    PREFERRED,
+    REQUIRED,
+    SLICE_REQUIRED,
+    SLICE_SIZE,
+    UNCONSTRAINED,
+)
+from webhook.facts.pods.containers import mapping, text
+from webhook.facts.subject import Subject
+from webhook.names import qualified_name
+from webhook.paths import FieldPath, get
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.wording import counted
+from webhook.workloads.podsets import PodSet
+
+problem: Final = Group("kueue-job").problem
+_AT: Final[FieldPath] = ("metadata", "annotations")
+_TOPOLOGIES: Final = (REQUIRED, PREFERRED, UNCONSTRAINED)
+_LARGEST: Final = 2**31 - 1
+_MOST_LAYERS: Final = 3
+
+
+def validate_topology_request(pod_set: PodSet) -> Iterator[Problem]:
+    """As ValidateTASPodSetRequest."""
+    notes = {key: text(value) for key, value in mapping(get(pod_set.template, _AT)).items()}
+    if not notes or any(map(is_placeholder, notes.values())):
+        return
+    given = [key for key in _TOPOLOGIES if key in notes]
+    if len(given) > 1:
+        message = "must not have more than one of the annotations for a required, a preferred and no certain topology"
+        yield problem("topology-one", pod_set.locate(_AT), message, f"keep one of {', '.join(given)}")
+    for key in (REQUIRED, PREFERRED, SLICE_REQUIRED):
+        if key in notes and qualified_name(notes[key]):
+            message = "must be the key of a node label, which a level of a Topology names"
+            yield problem("topology-level", pod_set.locate((*_AT, key)), message, "correct the name", notes[key])
+    if UNCONSTRAINED in notes and notes[UNCONSTRAINED] not in BOOLEANS:
+        path = pod_set.locate((*_AT, UNCONSTRAINED))
+        yield problem("topology-boolean", path, "must be true or false", "correct it", notes[UNCONSTRAINED])
+    yield from _validate_slices(notes, pod_set)
+    yield from _validate_group(notes, pod_set)
+    if LAYERS in notes:
+        yield from _validate_layers(notes, pod_set)
+
+
+def _validate_slices(notes: Mapping[str, str], pod_set: PodSet) -> Iterator[Problem]:
+    """As validateSliceSizeAnnotation and validateSliceRequiredTopologyAnnotation."""
+    at = pod_set.locate((*_AT, SLICE_SIZE))
+    if SLICE_REQUIRED in notes and SLICE_SIZE not in notes:
+        message = f"must be set because {SLICE_REQUIRED} is set"
+        yield problem("topology-slice", at, message, "set the number of pods of a slice")
+    elif SLICE_SIZE in notes:
+        if SLICE_REQUIRED not in notes:
+            message = f"must not be set without {SLICE_REQUIRED}"
+            yield problem("topology-slice", at, message, "set both or none", notes[SLICE_SIZE])
+        size = _whole(notes[SLICE_SIZE])
+        if size is None or size < 1:
+            message = "must be a whole number of pods, at least 1"
+            yield problem("topology-slice", at, message, "set 1 or more", notes[SLICE_SIZE])
+        elif pod_set.count is not None and size > pod_set.count:
+            message = f"must not be above {pod_set.count}, the pods of the pod set"
+            yield problem("topology-slice", at, message, "set fewer", notes[SLICE_SIZE])
+
+
+def _validate_group(notes: Mapping[str, str], pod_set: PodSet) -> Iterator[Problem]:
+    """As validatePodSetGroupNameAnnotation."""
+    if POD_SET_GROUP not in notes:
+        return
+    at = pod_set.locate((*_AT, POD_SET_GROUP))
+    if _whole(notes[POD_SET_GROUP]) is not None:
+        yield problem("topology-group", at, "must not be a number", "use a name", notes[POD_SET_GROUP])
+    if any(key in notes for key in (SLICE_REQUIRED, SLICE_SIZE)):
+        yield problem("topology-group", at, "must not be set with annotations for slices", "keep one of both")
+    if REQUIRED not in notes and PREFERRED not in notes:
+        message = "must not be set without a required or a preferred topology, which the group has in common"
+        yield problem("topology-group", at, message, f"set {REQUIRED} or {PREFERRED}")
+
+
+def _validate_layers(notes: Mapping[str, str], pod_set: PodSet) -> Iterator[Problem]:
+    """Layers of slices: a JSON array, each size a divisor of the one above."""
+    at = pod_set.locate((*_AT, LAYERS))
+    try:
+        layers = json.loads(notes[LAYERS])
+    except (ValueError, RecursionError):
+        layers = None
+    if not isinstance(layers, list) or not 1 <= len(layers) <= _MOST_LAYERS:
+        message = f"must be a JSON array of 1 to {_MOST_LAYERS} layers"
+        yield problem("topology-layers", at, message, "write objects with topology and size")
+        return
+    above = 0
+    for layer in map(mapping, layers):
+        size = layer.get("size")
+        if not isinstance(size, int) or size < 1 or (above and above % size):
+            message = "must have layers whose sizes are whole numbers, each a divisor of the one before"
+            yield problem("topology-layers", at, message, "correct the sizes")
+            return
+        above = size
+
+
+def validate_pod_set_groups(pod_sets: Sequence[PodSet], subject: Subject) -> Iterator[Problem]:
+    """As ValidatePodSetGroupingTopology: two pod sets, one of a single pod, with the same topology."""
+    groups: dict[str, list[PodSet]] = {}
+    for each in subject.deadline.paced(pod_sets):
+        name = text(get(each.template, (*_AT, POD_SET_GROUP)))
+        if name and not is_placeholder(name):
+            groups.setdefault(name, []).append(each)
+    for name, members in groups.items():
+        path = members[0].locate((*_AT, POD_SET_GROUP))
+        if len(members) != 2:
+            message = f"must be the name of a group of 2 pod sets, but {counted(len(members), 'pod set')} have it"
+            yield problem("topology-group", path, message, "give it to a leader and its workers", name)
+        elif None not in (counts := [each.count for each in members]) and 1 not in counts:
+            message = "must be the name of a group in which one pod set has a single pod"
+            yield problem("topology-group", path, message, "group a leader with its workers", name)
+        elif _asked(members[0]) != _asked(members[1]):
+            message = "must be the name of a group whose two pod sets ask for the same topology"
+            yield problem("topology-group", path, message, "use the same annotation and level", name)
+
+
+def _asked(pod_set: PodSet) -> tuple[JSON, ...]:
+    notes = mapping(get(pod_set.template, _AT))
+    return notes.get(REQUIRED), notes.get(PREFERRED)
+
+
+def _whole(given: str) -> int | None:
+    try:
+        number = int(given) if len(given) < 12 and given.isascii() and "_" not in given else None
+    except ValueError:
+        return None
+    return number if number is not None and abs(number) <= _LARGEST else None

@@ -1,0 +1,117 @@
+"""Jobs that are meant for a queue and that Kueue leaves alone: they start at once, without quota.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework and pkg/controller/jobs. That a job without a label
+is meant for a queue is told only where its namespace has a LocalQueue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, TypeAlias
+
+from webhook.facts.check import Group
+from webhook.facts.kueue.configuration import configuration
+from webhook.facts.kueue.managed import Managed, managed, says_namespace
+from webhook.facts.kueue.objects import LOCAL_QUEUE, QUEUE_NAME
+from webhook.facts.kueue.queues import name_of
+from webhook.facts.pods.containers import mapping, text
+from webhook.facts.pods.pod_sets import pod_sets
+from webhook.facts.subject import Subject
+from webhook.paths import FieldPath, get, render
+from webhook.problem import Problem
+from webhook.releases import shown
+
+problem: Final = Group("kueue-unmanaged").problem
+Rule: TypeAlias = Callable[[Subject, Managed], Iterator[Problem]]
+_AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
+_SERVING: Final = ("deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset")
+"""Kinds that also run what no queue is meant for."""
+_INSIDE: Final[Mapping[tuple[str, str], FieldPath]] = {
+    ("batch", "CronJob"): ("spec", "jobTemplate", "metadata", "labels", QUEUE_NAME),
+}
+"""Where the label stands in kinds that make an integrated one."""
+
+
+def unmanaged(subject: Subject) -> Iterator[Problem]:
+    """What Kueue leaves alone, and why."""
+    how = subject.once(managed)
+    if how.why_not == "owner":
+        return
+    if how.queue and how.why_not:
+        yield from _labelled(subject, how)
+    elif how.why_not in ("no-queue", "kind"):
+        yield from _elsewhere(subject, how)
+
+
+def _labelled(subject: Subject, how: Managed) -> Iterator[Problem]:
+    kind = subject.group_kind[1]
+    if how.why_not == "kind":
+        inside = _INSIDE.get(subject.group_kind)
+        fix = "remove it, or label what it creates"
+        if inside is not None:
+            fix = f"set it in {render(inside[:-1])} instead"
+        message = f"has no effect because Kueue does not manage objects of kind {kind}"
+        yield problem("kind-not-integrated", _AT, message, fix, how.queue)
+    elif how.why_not == "framework":
+        fix = "ask for the integration, or use an integrated kind"
+        yield problem(
+            "integration-off", _AT, f"{_off(subject, how)}: the pods start at once, without quota", fix, how.queue
+        )
+    elif how.why_not == "namespace":
+        message = f"has no effect because Kueue does not manage namespace {subject.namespace}"
+        yield problem("namespace-excluded", _AT, message, "use a managed namespace", how.queue)
+    elif how.why_not == "cluster-selector":
+        message = (
+            "has no effect because Kueue leaves a RayJob alone that runs on an existing cluster by clusterSelector"
+        )
+        yield problem(
+            "existing-cluster", _AT, message, "label the RayCluster, or set rayClusterSpec instead", how.queue
+        )
+
+
+def _off(subject: Subject, how: Managed) -> str:
+    """Who does not integrate a kind: the Configuration, or the release where nobody has seen a Configuration."""
+    where = "integrations.frameworks of Kueue's Configuration"
+    if subject.once(configuration).is_known:
+        return f"has no effect because {where} does not have {how.framework}"
+    release = f"as it does not by default in Kueue {shown(subject.assumptions.kueue)}"
+    return f"has no effect unless {where} has {how.framework}, {release}"
+
+
+def _elsewhere(subject: Subject, how: Managed) -> Iterator[Problem]:
+    """A name of a queue where Kueue does not look for it, or none at all in a namespace with queues."""
+    annotated = text(get(subject.object, ("metadata", "annotations", QUEUE_NAME)))
+    if annotated:
+        path = ("metadata", "annotations", QUEUE_NAME)
+        message = "has no effect because Kueue reads the name of the queue from a label"
+        yield problem("label-place", path, message, "make it a label", annotated)
+    elif how.why_not == "no-queue":
+        templates = [*_on_templates(subject)] if how.framework != "pod" else []
+        yield from templates
+        if not templates:
+            yield from _unqueued(subject, how)
+
+
+def _on_templates(subject: Subject) -> Iterator[Problem]:
+    for pod_set in subject.deadline.paced(subject.once(pod_sets).all):
+        name = text(get(pod_set.template, _AT))
+        if name and pod_set.path:
+            message = "has no effect on the object because Kueue reads the label of the object and not of its pods"
+            yield problem("label-place", pod_set.locate(_AT), message, "move it to metadata.labels", name)
+            return
+
+
+def _unqueued(subject: Subject, how: Managed) -> Iterator[Problem]:
+    if how.framework in _SERVING or _is_owned(subject) or not says_namespace(subject):
+        return
+    queues = [name_of(each) for each in subject.view().all(LOCAL_QUEUE, subject.namespace)]
+    if queues:
+        says = "waits suspended until it names" if subject.once(configuration).manages_all else "does not name"
+        message = f"{says} a queue, but its namespace has LocalQueue {', '.join(queues[:3])}"
+        if not subject.once(configuration).manages_all:
+            message = f"{message}: it starts at once, without quota"
+        yield problem("no-queue-name", "", message, f"set the label {QUEUE_NAME}")
+
+
+def _is_owned(subject: Subject) -> bool:
+    return bool(mapping(get(subject.object, ("metadata",))).get("ownerReferences"))
