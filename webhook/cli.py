@@ -27,6 +27,7 @@ VERBS = {
     "policies": "List, check and export policies.",
     "certs": "Issue, show, rotate and inject certificates.",
     "webhook-config": "Print the webhook configurations for exactly what the policies match.",
+    "queues": "Show the queues of Kueue and what each could ever admit.",
     "cel": "Evaluate CEL expressions.",
     "demo": "Issue a certificate, serve, send sample reviews, audit sample manifests, stop.",
 }

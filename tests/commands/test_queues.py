@@ -1,0 +1,154 @@
+"""`claimgate queues`: the tree of queues as text, JSON and a picture, from files and from a cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.cluster.server import ApiServer, page, resources
+from webhook import yamlfile
+from webhook.cli import run
+
+FOLDER = Path(__file__).parents[1] / "data" / "commands" / "queues"
+FILE = str(FOLDER / "queues.yaml")
+TEXT = """\
+Cohort org
+  spot  nvidia.com/gpu  16 nominal      16 in all
+  a100  nvidia.com/gpu  0 nominal       16 in all     6 used
+  old   cpu             0 nominal       96 in all
+  old   memory          0 nominal       512Gi in all
+  Cohort research
+    a100  nvidia.com/gpu  0 nominal      16 in all     6 used
+    spot  nvidia.com/gpu  0 nominal      0 in all
+    old   cpu             0 nominal      96 in all
+    old   memory          0 nominal      512Gi in all
+    ClusterQueue language
+      a100  nvidia.com/gpu  16 nominal    lends at most 8  24 potential
+      LocalQueue team-b/held
+        ! is stopped by its stopPolicy Hold
+      LocalQueue team-b/main
+        can admit at most: a100 24 nvidia.com/gpu
+    ClusterQueue vision
+      a100  nvidia.com/gpu  8 nominal      borrows at most 4    12 potential     6 used
+      spot  nvidia.com/gpu  0 nominal                           16 potential
+      old   cpu             96 nominal                          96 potential
+      old   memory          512Gi nominal                       512Gi potential
+      LocalQueue team-a/main
+        can admit at most: a100 12 nvidia.com/gpu, spot 16 nvidia.com/gpu, old 96 cpu, old 512Gi memory
+ClusterQueue ghost
+  ! is inactive because its ResourceFlavor h100 does not exist (FlavorNotFound)
+  h100  nvidia.com/gpu  8 nominal      8 potential
+LocalQueue team-b/lost
+  ! its ClusterQueue nowhere does not exist
+flavor unused without quota in any queue
+2 cohorts, 3 ClusterQueues, 4 LocalQueues; 3 with obstacles
+"""
+
+
+def test_the_tree_is_shown_with_what_each_queue_could_have(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["queues", FILE]) == 1
+    assert capsys.readouterr().out == TEXT
+
+
+def test_json_has_the_same_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["queues", FILE, "-o", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    vision = next(each for each in found["queues"] if each["name"] == "vision")
+    assert vision["amounts"][0] == {
+        "flavor": "a100",
+        "resource": "nvidia.com/gpu",
+        "nominal": "8",
+        "borrowingLimit": "4",
+        "lendingLimit": None,
+        "potential": "12",
+        "used": "6",
+    }
+    assert [(each["kind"], each["parent"]) for each in found["queues"]][:2] == [("Cohort", ""), ("Cohort", "org")]
+    assert found["unusedFlavors"] == ["unused"]
+
+
+def test_the_picture_has_every_queue_and_is_well_formed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["queues", FILE, "-o", "svg"]) == 1
+    root = ET.fromstring(capsys.readouterr().out)
+    texts = [each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"ClusterQueue vision", "LocalQueue team-a/main", "8 + 4 = 12 nvidia.com/gpu of a100, 6 in use"} <= {*texts}
+    boxes = [each.attrib for each in root.iter("{http://www.w3.org/2000/svg}rect")]
+    assert all(int(each.get("y", 0)) + int(each["height"]) <= int(root.attrib["height"]) for each in boxes)
+
+
+def test_cohorts_with_a_cycle_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "q.yaml"
+    file.write_text("""
+- {apiVersion: kueue.x-k8s.io/v1beta2, kind: Cohort, metadata: {name: a}, spec: {parentName: b}}
+- {apiVersion: kueue.x-k8s.io/v1beta2, kind: Cohort, metadata: {name: b}, spec: {parentName: a}}
+- {apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: q}, spec: {cohortName: b, namespaceSelector: {}}}
+- {apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: main, namespace: team}, spec: {clusterQueue: q}}
+""")
+    assert run(["queues", str(file)]) == 1
+    shown = capsys.readouterr().out
+    assert shown.count("its parents lead back to a cohort below them") == 3
+    assert "LocalQueue team/main" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "error: queues: name either PATH, or --live for a cluster"),
+        (["--live", FILE], "error: queues: name either PATH, or --live for a cluster"),
+        (["nowhere"], "error: nowhere: no such file or folder"),
+        ([FILE, "-o", "png"], "error: --output: unknown format `png`, expected one of text, json, svg"),
+    ],
+    ids=["nothing is named", "both are named", "a file that is not there", "an unknown format"],
+)
+def test_mistakes_are_told(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["queues", *arguments]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_no_queues_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "q.yaml"
+    file.write_text("{apiVersion: v1, kind: Namespace, metadata: {name: n}}")
+    assert run(["queues", str(file)]) == 0
+    assert capsys.readouterr().err == "note: there are no queues\n"
+
+
+PLURALS = {
+    "Namespace": ("/api/v1", "namespaces"),
+    "LocalQueue": ("/apis/kueue.x-k8s.io/v1beta2", "localqueues"),
+    "ClusterQueue": ("/apis/kueue.x-k8s.io/v1beta2", "clusterqueues"),
+    "Cohort": ("/apis/kueue.x-k8s.io/v1beta2", "cohorts"),
+    "ResourceFlavor": ("/apis/kueue.x-k8s.io/v1beta2", "resourceflavors"),
+    "Topology": ("/apis/kueue.x-k8s.io/v1beta2", "topologies"),
+    "AdmissionCheck": ("/apis/kueue.x-k8s.io/v1beta2", "admissionchecks"),
+}
+
+
+def served(server: ApiServer) -> None:
+    """Serve the objects of the file."""
+    objects: list[dict[str, Any]] = yamlfile.read(FILE)[0].value["items"]
+    for root in {root for root, _ in PLURALS.values()}:
+        rows = [(name, kind, kind == "LocalQueue") for kind, (at, name) in PLURALS.items() if at == root]
+        server.answers[root] = resources(*rows)
+    server.answers["/apis/kueue.x-k8s.io"] = (200, {"preferredVersion": {"version": "v1beta2"}})
+    for kind, (root, name) in PLURALS.items():
+        own = [
+            {**each, "metadata": {**each["metadata"], "resourceVersion": "1"}}
+            for each in objects
+            if each["kind"] == kind
+        ]
+        server.answers[f"{root}/{name}"] = page(*own)
+
+
+def test_a_cluster_shows_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server = ApiServer()
+    try:
+        served(server)
+        assert run(["queues", "--kubeconfig", str(server.kubeconfig(tmp_path))]) == 1
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert capsys.readouterr().out == TEXT

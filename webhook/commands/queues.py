@@ -1,0 +1,91 @@
+"""`claimgate queues`: the queues of Kueue as a tree, with what each could ever admit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from webhook import documents, terminal
+from webhook.attributes import JSON
+from webhook.cluster import Cluster
+from webhook.cluster.files import FilesCluster
+from webhook.cluster.live import Watched
+from webhook.commands import output
+from webhook.errors import ConfigurationError, InputError
+from webhook.facts.kueue.objects import QUEUES
+from webhook.facts.kueue.overview import Overview, overview
+from webhook.facts.view import NAMESPACES, View
+from webhook.logs import Log
+from webhook.report.queue_svg import queue_svg
+from webhook.report.queue_text import queue_json, queue_text
+
+FORMATS = ("text", "json", "svg")
+Outputs: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text, json or svg; repeatable.")
+]
+
+
+def command(
+    path: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PATH", show_default=False, help="Folders, files or - for stdin: YAML, JSON or NDJSON."),
+    ] = None,
+    *,
+    chosen: Outputs = None,
+    live: Annotated[bool, typer.Option("--live", help="Read the queues of the cluster that kubectl uses.")] = False,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Read the queues of the cluster of this kubeconfig.")
+    ] = None,
+) -> int:
+    """Show the queues of Kueue: cohorts, ClusterQueues, LocalQueues.
+
+    For each flavor's resource: the queue's own quota, the most that it could have if nothing else ran, and what is in
+    use. Obstacles say why a queue admits nothing: it is stopped, or something that it needs is missing.
+
+    Exits with 0 when every queue can admit something, 1 when one has an obstacle, and 2 when nothing could be read.
+    """
+    outputs = output.parse(chosen, FORMATS)
+    is_live = live or kubeconfig is not None
+    if is_live == bool(path):
+        raise ConfigurationError("queues: name either PATH, or --live for a cluster")
+    made = _live(kubeconfig) if is_live else _shown(FilesCluster(_objects(path or [])))
+    if not made.rows:
+        sys.stderr.write(terminal.lines(["note: there are no queues"]))
+    output.deliver(
+        outputs, {"text": lambda: queue_text(made), "json": lambda: queue_json(made), "svg": lambda: queue_svg(made)}
+    )
+    return int(any(row.obstacles for row in made.rows))
+
+
+def _shown(cluster: Cluster) -> Overview:
+    """The queues of a cluster.
+
+    Raises:
+        ConfigurationError: they cannot be looked up.
+    """
+    view = View(cluster, "")
+    made = overview(view)
+    unknown = {str(each): None for listed in view.missing().values() for each in listed if not each.name}
+    if unknown:
+        raise ConfigurationError("\n".join(f"queues: {each}" for each in unknown))
+    return made
+
+
+def _live(kubeconfig: Path | None) -> Overview:
+    watched = Watched.start(kubeconfig, (*QUEUES, NAMESPACES), Log(level="error"))
+    try:
+        return _shown(watched.cluster)
+    finally:
+        watched.cluster.close()
+
+
+def _objects(named: list[str]) -> Iterator[JSON]:
+    inputs = documents.read(named)
+    problems = (*inputs.problems, *documents.nothing(named, inputs, "object"))
+    if problems:
+        raise InputError(*problems)
+    return (each.value for each in inputs.documents)

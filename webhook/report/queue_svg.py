@@ -1,0 +1,131 @@
+"""The queues of Kueue as a picture: an indented tree, with a bar for each flavor's resource.
+
+A bar is as long as what could be had: the dark part is the queue's own, the light part what it could borrow, and the
+line below it what is in use. Bars of one resource have one scale. Text comes from people: it is escaped and cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import Final
+
+from webhook import terminal
+from webhook.facts.kueue.overview import Amount, Overview, Row
+from webhook.report.queue_text import title
+
+_WIDTH: Final = 1180
+_MARGIN, _INDENT = 24, 26
+_LINE, _GAP = 20, 10
+_NAME_AT, _BAR_AT, _BAR, _NUMBERS_AT = 40, 470, 330, 815
+_CHARACTERS, _LONG = 58, 150
+"""How much of a text is shown next to a bar, and on a line of its own."""
+_COLOURS: Final = {"Cohort": "#6f42c1", "ClusterQueue": "#0b62a8", "LocalQueue": "#2c7a3f"}
+_STYLE: Final = (
+    "text{font:13px system-ui,sans-serif;fill:#1f2328}.name{font-weight:600}.small{font-size:12px;fill:#57606a}"
+    ".no{fill:#b42318;font-size:12px}.own{fill:#0b62a8}.all{fill:#6f42c1}.borrowed{fill:#a8cdea}.used{fill:#d9822b}"
+    ".line{stroke:#d0d7de;fill:none}.track{fill:#f0f2f4}"
+)
+_LEGEND: Final = (("own", "own quota"), ("borrowed", "can be borrowed"), ("all", "whole cohort"), ("used", "in use"))
+
+
+def queue_svg(made: Overview) -> str:
+    """The picture as one SVG document."""
+    return "".join(_Drawing(made).document())
+
+
+class _Drawing:
+    """One picture: rows from the top, each as high as it has lines."""
+
+    def __init__(self, made: Overview) -> None:
+        self._made = made
+        self._at = _MARGIN + 40
+        self._scale: dict[str, int] = {}
+        self._bottoms: dict[int, int] = {}
+        for amount in (each for row in made.rows for each in row.amounts):
+            largest = max(amount.most, amount.quota.nominal, amount.used, 1)
+            self._scale[amount.resource] = max(self._scale.get(amount.resource, 1), largest)
+
+    def document(self) -> Iterator[str]:
+        """Everything, once the height is known."""
+        drawn = [part for row in self._made.rows for part in self._row(row)]
+        if self._made.unused_flavors:
+            told = f"Flavors without quota in any queue: {', '.join(self._made.unused_flavors)}"
+            drawn.append(_text(_MARGIN, self._at + 14, told, "no"))
+            self._at += _LINE + _GAP
+        height = self._at + _MARGIN
+        yield (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}"'
+            f' viewBox="0 0 {_WIDTH} {height}" role="img">'
+        )
+        yield f"<title>Queues of Kueue</title><style>{_STYLE}</style>"
+        yield f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>'
+        yield from _legend()
+        yield from drawn
+        yield "</svg>\n"
+
+    def _row(self, row: Row) -> Iterator[str]:
+        left, top = _MARGIN + _INDENT * min(row.depth, 8), self._at
+        if row.depth:
+            yield from self._connected(row.depth, left, top)
+        colour = _COLOURS[row.kind]
+        yield f'<rect x="{left}" y="{top}" width="12" height="12" rx="3" fill="{colour}"/>'
+        yield _text(left + 18, top + 11, title(row), "name")
+        self._bottoms[row.depth] = top + 12
+        amounts = row.amounts if row.kind != "LocalQueue" else ()
+        told = list(row.obstacles)
+        if row.kind == "LocalQueue" and row.amounts:
+            told.append(f"can admit at most {', '.join(map(_most, row.amounts))}")
+        lines = max(1, len(amounts))
+        for index, each in enumerate(told):
+            kind = "no" if index < len(row.obstacles) else "small"
+            yield _text(left + 18, top + 11 + _LINE * (lines + index), each, kind, _LONG)
+        for index, amount in enumerate(amounts):
+            yield from self._bar(row, amount, top + _LINE * index)
+        self._at += _LINE * (lines + len(told)) + _GAP
+
+    def _connected(self, depth: int, left: int, top: int) -> Iterator[str]:
+        """A line from the row above it in the tree."""
+        x, start = left - _INDENT + 6, self._bottoms.get(depth - 1, top)
+        yield f'<path class="line" d="M{x} {start}V{top + 6}H{left - 2}"/>'
+
+    def _bar(self, row: Row, amount: Amount, top: int) -> Iterator[str]:
+        """The length of a bar is its part of the largest of its resource."""
+        largest = self._scale[amount.resource]
+        most = _BAR * max(0, amount.most) // largest
+        own = min(most, _BAR * amount.quota.nominal // largest) if row.kind == "ClusterQueue" else most
+        used = min(_BAR, _BAR * max(0, amount.used) // largest)
+        yield f'<rect class="track" x="{_BAR_AT}" y="{top}" width="{_BAR}" height="12" rx="2"/>'
+        yield f'<rect class="borrowed" x="{_BAR_AT}" y="{top}" width="{most}" height="12" rx="2"/>'
+        kind = "own" if row.kind == "ClusterQueue" else "all"
+        yield f'<rect class="{kind}" x="{_BAR_AT}" y="{top}" width="{own}" height="12" rx="2"/>'
+        yield f'<rect class="used" x="{_BAR_AT}" y="{top + 13}" width="{used}" height="3"/>'
+        yield _text(_NUMBERS_AT, top + 11, _numbers(row, amount), "small")
+
+
+def _numbers(row: Row, amount: Amount) -> str:
+    """`8 + 8 = 16 nvidia.com/gpu of a100, 3 in use`."""
+    nominal, most = amount.shown(amount.quota.nominal), amount.shown(amount.most)
+    borrowed = amount.most - amount.quota.nominal
+    is_sum = row.kind == "ClusterQueue" and borrowed > 0
+    told = f"{nominal} + {amount.shown(borrowed)} = {most}" if is_sum else f"{most}"
+    used = f", {amount.shown(amount.used)} in use" if amount.used else ""
+    return f"{told} {amount.resource} of {amount.flavor}{used}"
+
+
+def _most(amount: Amount) -> str:
+    return f"{amount.shown(amount.most)} {amount.resource} of {amount.flavor}"
+
+
+def _legend() -> Iterator[str]:
+    yield _text(_MARGIN, _MARGIN + 11, "Queues of Kueue", "name")
+    for index, (kind, told) in enumerate(_LEGEND):
+        x = _BAR_AT + 150 * index
+        yield f'<rect class="{kind}" x="{x}" y="{_MARGIN}" width="12" height="12" rx="2"/>'
+        yield _text(x + 18, _MARGIN + 11, told, "small")
+
+
+def _text(x: int, y: int, told: str, kind: str, most: int = _CHARACTERS) -> str:
+    shown = terminal.one_line(told)
+    cut = shown if len(shown) <= most else f"{shown[: most - 3]}..."
+    return f'<text class="{kind}" x="{x}" y="{y}">{escape(cut)}</text>'

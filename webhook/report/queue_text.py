@@ -1,0 +1,95 @@
+"""The queues of Kueue for people and for programs: a tree of lines, and the same as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from webhook import terminal
+from webhook.attributes import JSON
+from webhook.facts.kueue.overview import Amount, Overview, Row
+from webhook.wording import counted, named
+
+_INDENT = "  "
+
+
+def queue_text(made: Overview) -> str:
+    """A line for each queue, below it what it has."""
+    return terminal.lines([*_lines(made)])
+
+
+def _lines(made: Overview) -> Iterator[str]:
+    for row in made.rows:
+        margin = _INDENT * row.depth
+        yield f"{margin}{title(row)}"
+        yield from (f"{margin}{_INDENT}! {each}" for each in row.obstacles)
+        yield from (f"{margin}{_INDENT}{each}" for each in _table(row))
+    if made.unused_flavors:
+        yield f"{named(made.unused_flavors, 'flavor')} without quota in any queue"
+    kinds = [row.kind for row in made.rows]
+    blocked = sum(bool(row.obstacles) for row in made.rows)
+    yield (
+        f"{counted(kinds.count('Cohort'), 'cohort')}, {counted(kinds.count('ClusterQueue'), 'ClusterQueue')},"
+        f" {counted(kinds.count('LocalQueue'), 'LocalQueue')}; {blocked} with obstacles"
+    )
+
+
+def title(row: Row) -> str:
+    """`LocalQueue team-a/main`, `ClusterQueue gpus`, `Cohort research`."""
+    return f"{row.kind} {row.namespace}/{row.name}" if row.namespace else f"{row.kind} {row.name}"
+
+
+def _table(row: Row) -> Iterator[str]:
+    """What it has, in columns."""
+    if row.kind == "LocalQueue":
+        listed = [f"{each.flavor} {each.shown(each.most)} {each.resource}" for each in row.amounts]
+        if listed:
+            yield f"can admit at most: {', '.join(listed)}"
+        return
+    cells = [_cells(row, each) for each in row.amounts]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+
+
+def _cells(row: Row, amount: Amount) -> Sequence[str]:
+    quota, own = amount.quota, row.kind == "ClusterQueue"
+    borrowing, lending = amount.shown(quota.borrowing_limit), amount.shown(quota.lending_limit)
+    return (
+        amount.flavor,
+        amount.resource,
+        f"{amount.shown(quota.nominal)} nominal",
+        f"borrows at most {borrowing}" if borrowing is not None else "",
+        f"lends at most {lending}" if lending is not None else "",
+        f"{amount.shown(amount.most)} {'potential' if own else 'in all'}",
+        f"{amount.shown(amount.used)} used" if amount.used else "",
+    )
+
+
+def queue_json(made: Overview) -> str:
+    """The rows in their order, amounts as quantities."""
+    described = {"queues": [_row(each) for each in made.rows], "unusedFlavors": list(made.unused_flavors)}
+    return terminal.exact_json(json.dumps(described, indent=2, ensure_ascii=False)) + "\n"
+
+
+def _row(row: Row) -> JSON:
+    return {
+        "kind": row.kind,
+        "name": row.name,
+        "namespace": row.namespace,
+        "parent": row.parent,
+        "amounts": [_amount(each) for each in row.amounts],
+        "obstacles": list(row.obstacles),
+    }
+
+
+def _amount(amount: Amount) -> JSON:
+    return {
+        "flavor": amount.flavor,
+        "resource": amount.resource,
+        "nominal": amount.shown(amount.quota.nominal),
+        "borrowingLimit": amount.shown(amount.quota.borrowing_limit),
+        "lendingLimit": amount.shown(amount.quota.lending_limit),
+        "potential": amount.shown(amount.most),
+        "used": amount.shown(amount.used),
+    }
