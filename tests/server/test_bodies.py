@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from webhook.errors import CallError
-from webhook.server.bodies import FREE_BYTES, MAX_WAITING, Body, BodyBudget, ClientGone
+from webhook.server.bodies import (
+    BEGINNING_BYTES,
+    FREE_BYTES,
+    JOINED_BYTES,
+    MAX_WAITING,
+    Body,
+    BodyBudget,
+    ClientGone,
+    Pieces,
+)
 from webhook.server.connections import CLOCK
 
 LIMIT = 1_000_000
@@ -90,6 +99,14 @@ def test_large_bodies_are_reserved_until_they_are_answered(
         assert client.clock.said == (["pause", "hold", "resume"] if reserved else [])
 
     run(one)
+
+
+def test_a_very_large_body_stays_in_its_pieces() -> None:
+    pieces = Pieces([b"a" * BEGINNING_BYTES, b"b" * JOINED_BYTES])
+    assert len(pieces) == BEGINNING_BYTES + JOINED_BYTES
+    assert pieces.beginning() == b"a" * BEGINNING_BYTES
+    assert pieces.joined() == b"a" * BEGINNING_BYTES + b"b" * JOINED_BYTES
+    assert Pieces([b"a", b"b"]).beginning() == b"ab"
 
 
 def test_without_room_one_piece_is_read_until_there_is() -> None:

@@ -121,6 +121,20 @@ def test_many_requests_before_the_first_answer_are_refused(tmp_path: Path) -> No
         client.close()
 
 
+@pytest.mark.parametrize(("size", "code"), [(1, b"400"), (1000, b"200")], ids=["a byte each", "a kilobyte each"])
+def test_a_body_in_countless_chunks_is_refused_where_they_are_small(tmp_path: Path, size: int, code: bytes) -> None:
+    pki = Pki(tmp_path)
+    body = BODY + b" " * 3000 * size
+    chunks = b"".join(
+        b"%x\r\n%b\r\n" % (len(body[at : at + size]), body[at : at + size]) for at in range(0, len(body), size)
+    )
+    with listening(Running(), pki.files) as server:
+        client = connect(server, pki)
+        client.sendall(HEAD + b"transfer-encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
+        assert answer(client).startswith(b"HTTP/1.1 " + code)
+        client.close()
+
+
 def test_large_bodies_in_line_are_not_charged_for_the_wait(tmp_path: Path) -> None:
     """One holds the whole budget until it is ended; the one behind it waits longer than a body may take."""
     pki = Pki(tmp_path)

@@ -8,14 +8,15 @@ beginning says; one for which there is no place in the queue as kube-apiserver a
 sends away: 429, reason TooManyRequests, `Retry-After: 1`. An API server that calls a webhook tries again while it has
 time (client-go rest/with_retry.go), and applies its failurePolicy then.
 
-Chunks are joined once, in one go: at any time at most one body is in memory twice.
+A large body stays in the pieces in which it came: whoever reads all of it joins them, which takes tens of milliseconds
+and the same memory again.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Protocol, TypeAlias
@@ -28,11 +29,41 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 FREE_BYTES: Final = 64 * 1024
 """uvicorn buffers as much of each request before anybody reads it; most reviews are a tenth of it."""
+JOINED_BYTES: Final = 1024 * 1024
+"""Larger bodies are handed on in pieces."""
+BEGINNING_BYTES: Final = 128 * 1024
 DRAINED_FACTOR: Final = 4
 """A body declared up to this many times the limit is read and thrown away before 413 is sent, because a client that is
 still writing would see a reset connection instead of the answer; beyond that the connection just closes."""
 MAX_WAITING: Final = 128
 """Calls in the queue; each holds up to 600 KB that TLS had read before it could be stopped. More are sent away."""
+
+
+class Pieces:
+    """A large body as it came."""
+
+    __slots__ = ("_chunks", "_size")
+
+    def __init__(self, chunks: Sequence[bytes]) -> None:
+        self._chunks = chunks
+        self._size = sum(map(len, chunks))
+
+    def __len__(self) -> int:
+        return self._size
+
+    def joined(self) -> bytes:
+        """All of it."""
+        return b"".join(self._chunks)
+
+    def beginning(self) -> bytes:
+        """What came first, at least BEGINNING_BYTES of it if it is as long."""
+        kept, size = [], 0
+        for chunk in self._chunks:
+            kept.append(chunk)
+            size += len(chunk)
+            if size >= BEGINNING_BYTES:
+                break
+        return b"".join(kept)
 
 
 class LateBody(CallError):
@@ -181,7 +212,7 @@ class Body:
         self._deadline = deadline
         self._reserved = 0
 
-    async def __aenter__(self) -> bytes:
+    async def __aenter__(self) -> bytes | Pieces:
         """The body, whole.
 
         Raises:
@@ -198,7 +229,7 @@ class Body:
     async def __aexit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self._release()
 
-    async def _read(self) -> bytes:
+    async def _read(self) -> bytes | Pieces:
         length = self._length
         if length is not None and length > self._limit:
             raise await self._discarded(length)
@@ -211,7 +242,7 @@ class Body:
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
         return await self._read_reserved(self._limit, chunks)
 
-    async def _read_reserved(self, reserved: int, chunks: list[bytes]) -> bytes:
+    async def _read_reserved(self, reserved: int, chunks: list[bytes]) -> bytes | Pieces:
         """The same after its bytes were reserved; both are bounded by the call's deadline."""
         clock: ClientClock = self._scope.get("extensions", {}).get(CLOCK, _NO_CLOCK)
         received, more = sum(map(len, chunks)), True
@@ -226,14 +257,14 @@ class Body:
                 if more:
                     chunks, received, more = await self._collect(chunks, self._limit)
         except TimeoutError:
-            raise LateBody(self._late(), b"".join(chunks)) from None
+            raise LateBody(self._late(), Pieces(chunks).beginning()) from None
         finally:
             clock.resume_clock()
         if received > self._limit:
             self._release()
             chunks.clear()
             raise await self._discarded(received, more=more)
-        return b"".join(chunks)
+        return Pieces(chunks) if received > JOINED_BYTES else b"".join(chunks)
 
     async def _collect(self, chunks: list[bytes], most: int) -> tuple[list[bytes], int, bool]:
         """Append what comes until the end or until there is more than `most`.

@@ -25,6 +25,10 @@ MAX_HEADER_BYTES: Final = 64 * 1024
 MAX_PIPELINED: Final = 8
 """Requests that may follow one another before the first is answered. Go never does that; 256 KB of them, read at one
 time, would be 14,000, and cost 40 MB."""
+MAX_SMALL_PIECES: Final = 1_000
+_SMALL_PIECE_BYTES: Final = 256
+"""A body in more pieces must have so many bytes a piece. One read of a body in chunks of a single byte has 40,000, and
+stops the loop for a tenth of a second; Go writes 4 KB at a time, and API servers declare the length."""
 _UNREAD_BYTES: Final = 8 * 1024
 """An answer is usually 200 bytes; what is on its way is no fault."""
 CLOCK: Final = "claimgate.client_clock"
@@ -97,6 +101,7 @@ class BoundedConnection(HttpToolsProtocol):
     _received = 0
     _header_bytes = 0
     _begun = 0
+    _pieces = _pieces_bytes = 0
     _unread_since = 0.0
     _is_undrained = False
     _closing_since = 0.0
@@ -143,6 +148,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_message_begin()
         self.scope["extensions"] = self._extensions
         self._begun += 1
+        self._pieces = self._pieces_bytes = 0
         self._wait("headers_s")
 
     def on_headers_complete(self) -> None:
@@ -153,6 +159,14 @@ class BoundedConnection(HttpToolsProtocol):
             self.pause_clock()
             if len(self.pipeline) > MAX_PIPELINED:
                 raise ValueError("too many requests before the first answer")  # uvicorn answers 400 and closes
+
+    def on_body(self, body: bytes) -> None:
+        """Refuse a body that comes in countless small pieces."""
+        self._pieces += 1
+        self._pieces_bytes += len(body)
+        if self._pieces > MAX_SMALL_PIECES and self._pieces_bytes < self._pieces * _SMALL_PIECE_BYTES:
+            raise ValueError("the chunks of the body are too small")  # uvicorn answers 400 and closes
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Now the server owes an answer, unless it was given early."""

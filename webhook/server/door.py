@@ -19,7 +19,7 @@ from webhook.admission.respond import status_body
 from webhook.attributes import Phase
 from webhook.decisions import Status
 from webhook.errors import CallError
-from webhook.server.bodies import Body, BodyBudget, ClientGone, LateBody, Receive, Scope
+from webhook.server.bodies import Body, BodyBudget, ClientGone, LateBody, Pieces, Receive, Scope
 from webhook.server.readiness import Readiness
 from webhook.settings.serving import DEFAULTS
 
@@ -43,7 +43,7 @@ class Limits:
 class Handler(Protocol):
     """What stands behind the door: reviews in, reviews out, and a note of every call that was none."""
 
-    async def answer(self, body: bytes, phase: Phase, deadline: float) -> bytes:
+    async def answer(self, body: bytes | Pieces, phase: Phase, deadline: float) -> bytes:
         """The AdmissionReview that answers this one; raises CallError when it cannot be read."""
         ...
 

@@ -21,6 +21,7 @@ from webhook.deadline import Deadline
 from webhook.decisions import Status, Verdict
 from webhook.errors import BudgetExceeded, CallError, InlineBudgetSpent
 from webhook.logs import Level, Log
+from webhook.server.bodies import Pieces
 from webhook.server.counters import Counters
 from webhook.server.inline_budget import WORKER_S, InlineBudget, InlineDeadline, LoopTime, Tenant
 from webhook.server.overruns import SMALL_BYTES, Overruns
@@ -65,13 +66,15 @@ class ReviewHandler:
         self.budget = InlineBudget()
         self._overruns = Overruns()
 
-    async def answer(self, body: bytes, phase: Phase, deadline: float) -> bytes:
+    async def answer(self, body: bytes | Pieces, phase: Phase, deadline: float) -> bytes:
         """The AdmissionReview that answers this one, before a moment of the monotonic clock.
 
         Raises:
             CallError: it cannot be read.
         """
         started = monotonic()
+        if isinstance(body, Pieces):
+            return await self._by_worker(body, decode_head(body.beginning()), phase, started, deadline)
         if len(body) > SMALL_BYTES:
             head = decode_head(body)
             if len(body) > INLINE_BYTES or (head and self._overruns.expects(_tenant(head), len(body), started)):
@@ -149,7 +152,7 @@ class ReviewHandler:
     # ---- a child process
 
     async def _by_worker(
-        self, asked: bytes | Attributes, head: Attributes | None, phase: Phase, started: float, deadline: float
+        self, asked: bytes | Pieces | Attributes, head: Attributes | None, phase: Phase, started: float, deadline: float
     ) -> bytes:
         """The answer of a worker, or of the policies' failurePolicy when none can give one.
 
@@ -176,11 +179,12 @@ class ReviewHandler:
             await asyncio.sleep(min(pause, deadline - now))
         self.budget.charge(tenant, WORKER_S, monotonic())
 
-    def _in_child(self, asked: bytes | Attributes, phase: Phase, end: float) -> bytes:
+    def _in_child(self, asked: bytes | Pieces | Attributes, phase: Phase, end: float) -> bytes:
         """What a child does; its counts travel with the answer, and it logs nothing."""
         counters = Counters()
         try:
-            attributes = decode(asked) if isinstance(asked, bytes) else asked
+            body = asked.joined() if isinstance(asked, Pieces) else asked
+            attributes = decode(body) if isinstance(body, bytes) else body
             reply = self._reply(attributes, phase, Deadline(end, BudgetExceeded), counters)
         except CallError as error:
             fields: dict[str, object] = {"code": error.code, "reason": error.reason, "message": error.message}
@@ -235,7 +239,7 @@ class ReviewHandler:
             self._counters.uncaught[f"log: {type(error).__name__}",] += 1
 
 
-def _size(asked: bytes | Attributes) -> Size:
+def _size(asked: bytes | Pieces | Attributes) -> Size:
     """Of a body of up to INLINE_BYTES that was begun on the loop, only what it asks is left."""
     if isinstance(asked, Attributes) or len(asked) <= INLINE_BYTES:
         return Size.SMALL
