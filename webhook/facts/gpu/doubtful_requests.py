@@ -23,6 +23,7 @@ _SEES_NOTHING: Final = ("none", "void")
 _OTHERS_DECIDE: Final = frozenset(
     (
         "MPIJob",  # its operator keeps its launcher from GPUs
+        "TFJob",  # its evaluator and parameter servers have the image of its workers and no GPU on purpose
         "TrainingRuntime",  # gets its resources from the TrainJob
         "ClusterTrainingRuntime",
         "RoleBasedGroup",  # a role may add resources to its template
