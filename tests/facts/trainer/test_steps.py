@@ -238,6 +238,7 @@ def test_pods_are_refused() -> None:
         "claim-source",
         "image-required",
         "training-runtime/token-volume",
+        "unused-claim",
         "volume-exists",
         "volume-source",
     ]

@@ -35,14 +35,15 @@ def validate_node_name(subject: Subject) -> Iterator[Problem]:
 def validate_use(claims: Sequence[JSON], subject: Subject) -> Iterator[Problem]:
     """Claims that no container uses, and those that all pods of a template share."""
     for claim in subject.deadline.each(claims):
-        if not claim["users"] and _may_stay_idle(claim):
+        if not claim["users"] and may_stay_idle(claim):
             message = f"no container uses claim `{claim['name']}`, so its devices are allocated and stay idle"
             yield problem("unused", claim["path"], message, "name it in resources.claims of a container, or remove it")
         if subject.template_of is not None and (subject.pods or 1) > 1 and _is_shared(claim):
             yield _shared(claim, subject.pods or 1)
 
 
-def _may_stay_idle(claim: JSON) -> bool:
+def may_stay_idle(claim: JSON) -> bool:
+    """Whether devices of a claim stay idle where no container names it; of a claim that is not known they may."""
     requests = (each for request in claim["requests"] for each in (request, *request["choices"]))
     return not claim["found"] or any(each["deviceKind"] in _STAYS_IDLE for each in requests)
 

@@ -58,7 +58,6 @@ _ON_RUNTIME: Final = (
     plugin_validation.validate_workers,
     plugin_validation.validate_rendezvous,
     validate_torchtune,
-    validate_pods,
     scheduling.validate_queue,
     scheduling.validate_gang,
 )
@@ -83,6 +82,7 @@ def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
         yield from job.merged.problems
         for validate in _ON_RUNTIME:
             yield from validate(job)
+        yield from validate_pods(subject)
         yield from scheduling.validate_priority_classes(job, subject)
     kept = [claim for claim in subject.once(node_claims) if not claim.is_dropped]
     yield from process_advice.advise_processes(job, kept)

@@ -10,9 +10,12 @@ from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.fact import Fact, Result, structure
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.changes import specs
+from webhook.facts.trainer.launched import launched
 from webhook.facts.trainer.lookups import RUNTIMES
 from webhook.facts.trainer.node_claims import NodeClaim, node_claims
+from webhook.facts.trainer.process_advice import devices
 from webhook.facts.trainer.train_job import train_job
+from webhook.facts.trainer.unset_processes import unset_processes
 
 RUNTIME: Final = structure(
     "TrainerRuntime",
@@ -40,6 +43,12 @@ PROCESSES: Final = structure(
     perNode=(STRING, "number as Trainer passes it on: a number, `auto` or `gpu`"),
     reason=(STRING, "why"),
     gpus=(INT, "GPUs that Trainer counts"),
+    launcher=(STRING, "torchrun, accelerate or deepspeed where the command says itself how many it starts"),
+    started=(DYN, "how many the launcher starts on each node; null where no launcher says so"),
+    unset=(
+        STRING,
+        "what comes of device claims without numProcPerNode, and what to do; empty where no claim may be for GPUs",
+    ),
 )
 TRAINER: Final = structure(
     "Trainer",
@@ -57,11 +66,19 @@ def _training(subject: Subject) -> Result:
 
 
 def _trainer(subject: Subject) -> Result:
-    job = subject.once(train_job)
+    job, claims = subject.once(train_job), subject.once(node_claims)
+    own = launched(job, devices(job, claims))
     value = {
         "runtime": {"found": job.runtime.is_found, "plugin": job.plugin},
-        "node": {"claims": [_claim(each) for each in subject.once(node_claims)]},
-        "processes": {"perNode": job.processes.per_node, "reason": job.processes.reason, "gpus": job.counted[0]},
+        "node": {"claims": [_claim(each) for each in claims]},
+        "processes": {
+            "perNode": job.processes.per_node,
+            "reason": job.processes.reason,
+            "gpus": job.counted[0],
+            "launcher": own.by,
+            "started": own.processes,
+            "unset": unset_processes(job, claims, own),
+        },
     }
     return Result(value, dict.fromkeys(value, job.missing) if job.missing else {})
 

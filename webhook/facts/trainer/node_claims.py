@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from webhook.attributes import JSON
@@ -22,7 +22,8 @@ _POD = ("template", "spec", "template")
 class NodeClaim:
     """A claim. devices is None where their number is open; is_other says that all are known to be no GPUs.
 
-    The installed release drops one that `is_dropped`, which shows all the same what the nodes are meant to have.
+    The installed release drops one that `is_dropped`, which shows all the same what the nodes are meant to have. One
+    that `is_unused` is allocated for the pod, and no container of it refers to it.
     """
 
     name: str
@@ -34,6 +35,7 @@ class NodeClaim:
     is_gpu: bool
     is_other: bool
     is_dropped: bool = False
+    is_unused: bool = False
 
 
 def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
@@ -51,11 +53,15 @@ def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
     dropped = [each for each in _dropped(job, subject.object) if name_of(each) not in declared]
     extra = _claims((*_unmerged(job), *dropped), "trainer")
     node = next((each for each in containers(podset.template) if each.name == "node" and not each.init), None)
-    wanted = {*job.merged.lost_claims, *(name_of(entry) for entry in (node.claims() if node else ()))}
+    wanted: dict[str, set[str]] = {name: {""} for name in job.merged.lost_claims}
+    for entry in node.claims() if node else ():
+        wanted.setdefault(name_of(entry), set()).add(entry.get("request") or "")
     claims = dra({}, (podset, extra), subject.view())["claims"]
     used = [each for each in claims if each["name"] in wanted]
     meant = used or [each for each in claims if not each["users"]]
-    return tuple(_claim(each, dropped=each["name"] in {*map(name_of, dropped)}) for each in meant)
+    is_unused = not used and node is not None
+    names = {*map(name_of, dropped)}
+    return tuple(_claim(_taken(each, wanted), dropped=names, is_unused=is_unused) for each in meant)
 
 
 def _claims(claims: Sequence[JSON], at: str) -> PodSet:
@@ -94,7 +100,22 @@ def _of_patches(job: JSON) -> Iterator[JSON]:
     yield from claims.values()
 
 
-def _claim(claim: JSON, *, dropped: bool) -> NodeClaim:
+def _taken(claim: JSON, wanted: Mapping[str, Collection[str]]) -> JSON:
+    """A claim with those of its requests alone that the container names; it takes all where it names none."""
+    named = wanted.get(claim["name"], ())
+    if not named or "" in named or not claim["found"]:
+        return claim
+    asked = [each for each in claim["requests"] if each["name"] in named]
+    counts = [each["devices"] for each in asked]
+    return claim | {
+        "requests": asked,
+        "devices": None if None in counts else sum(counts),
+        "atLeast": sum(each["atLeast"] for each in asked),
+        "gpu": any(each["gpu"] for each in asked),
+    }
+
+
+def _claim(claim: JSON, *, dropped: Collection[str], is_unused: bool) -> NodeClaim:
     known = [each for request in claim["requests"] for each in (request, *request["choices"])]
     return NodeClaim(
         name=claim["name"],
@@ -105,5 +126,6 @@ def _claim(claim: JSON, *, dropped: bool) -> NodeClaim:
         at_least=claim["atLeast"],
         is_gpu=claim["gpu"],
         is_other=bool(known) and all(each["deviceKind"] and not each["gpu"] for each in known),
-        is_dropped=dropped,
+        is_dropped=claim["name"] in dropped,
+        is_unused=is_unused and claim["name"] not in dropped,
     )

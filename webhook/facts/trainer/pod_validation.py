@@ -13,11 +13,13 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
+from webhook.facts.dra.claim_use import may_stay_idle
 from webhook.facts.jobset.volume_claims import claim_templates
 from webhook.facts.pods.containers import Container, containers
+from webhook.facts.subject import Subject
 from webhook.facts.trainer.nodes import name_of
 from webhook.facts.trainer.runtime_reference import Runtime
-from webhook.facts.trainer.train_job import TrainJob
+from webhook.facts.trainer.train_job import TrainJob, train_job
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -28,16 +30,14 @@ _STATUS: Final = "kubeflow-trainer-token"
 """The volume by which pods report the status of the job."""
 
 
-def validate_pods(job: TrainJob) -> Iterator[Problem]:
+def validate_pods(subject: Subject) -> Iterator[Problem]:
     """Everything that is refused, or wasted, of the pods of all replicated jobs."""
-    problems = list(_problems(job.merged.spec, job))
-    if not problems:
-        return
-    own = set(_problems(get(job.runtime.spec, ("template", "spec")) or {}, job))
-    for each in job.deadline.paced(problems):
-        path = job.origin(is_own=each in own)
-        if not (path == "spec.runtimeRef" and each.code == "train-job/unused-claim"):
-            yield replace(each, path=path)
+    job = subject.once(train_job)
+    problems = list(_problems(job.merged.spec, subject))
+    if problems:
+        own = set(_problems(get(job.runtime.spec, ("template", "spec")) or {}, subject))
+        for each in job.deadline.paced(problems):
+            yield replace(each, path=job.origin(is_own=each in own))
 
 
 def _found(rule: str, message: str, fix: str) -> Problem:
@@ -45,12 +45,14 @@ def _found(rule: str, message: str, fix: str) -> Problem:
     return problem(rule, "", message, fix)
 
 
-def _problems(spec: JSON, job: TrainJob) -> Iterator[Problem]:
-    shared = claim_templates(spec)
+def _problems(spec: JSON, subject: Subject) -> Iterator[Problem]:
+    job, shared = subject.once(train_job), claim_templates(spec)
     for each in job.deadline.paced(get(spec, ("replicatedJobs",), [])):
         name = name_of(each)
         if (name, "") not in job.merged.unknown:
-            yield from _Pod(get(each, _POD) or {}, name, job.runtime, job.deadline).problems(shared, job)
+            pod = _Pod(get(each, _POD) or {}, name, job.runtime, job.deadline)
+            yield from pod.problems(shared, job)
+            yield from pod.unused_claims(subject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +75,10 @@ class _Pod:
         yield from self._sources(claims, "claim")
         mountable = {name_of(each) for each in volumes}.union(shared)
         declared = {name_of(each) for each in claims}
-        used: set[str] = set()
         for container in self.deadline.paced(containers(self.template)):
-            names = [name_of(claim) for claim in container.claims()]
-            used.update(names)
-            yield from self._claims(container, names, declared)
+            yield from self._claims(container, [name_of(claim) for claim in container.claims()], declared)
             if (self.job, container.name) not in job.merged.unknown:
                 yield from self._container(container, mountable)
-        yield from self._unused(declared - used - set(job.merged.lost_claims))
 
     def _sources(self, listed: list[JSON], what: str) -> Iterator[Problem]:
         """Volumes or claims with more than one source."""
@@ -115,7 +113,27 @@ class _Pod:
             elif name not in volumes and not is_placeholder(name):
                 yield _found("volume-exists", f"{mounts} the pod does not have", "add the volume, or correct the name")
 
-    def _unused(self, names: Collection[str]) -> Iterator[Problem]:
-        for name in sorted(names):
-            message = f"no container of {self.where} uses claim `{name}`, so its devices are allocated and stay idle"
-            yield _found("unused-claim", message, "name it in resources.claims of a container")
+    def unused_claims(self, subject: Subject) -> Iterator[Problem]:
+        """Claims of devices that the pods of a node do not share, and that no container refers to."""
+        claims = get(self.template, ("spec", "resourceClaims"), [])
+        if not claims:
+            return
+        used = {name_of(claim) for each in containers(self.template) for claim in each.claims()}
+        kept = subject.once(_kept_claims)
+        for name in sorted({name_of(each) for each in self.deadline.each(claims)} - used):
+            if (self.job, name) in kept:
+                message = (
+                    f"no container of {self.where} uses claim `{name}`, so its devices are allocated and stay idle"
+                )
+                yield _found("unused-claim", message, "name it in resources.claims of a container, or remove it")
+
+
+def _kept_claims(subject: Subject) -> frozenset[tuple[str, str]]:
+    """Claims that would be allocated for nobody, by their replicated jobs and names."""
+    lost = set(subject.once(train_job).merged.lost_claims)
+    claims = subject.fact("dra")["claims"]
+    return frozenset(
+        (each["podSet"], each["name"])
+        for each in subject.deadline.each(claims)
+        if each["name"] not in lost and may_stay_idle(each)
+    )

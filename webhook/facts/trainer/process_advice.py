@@ -12,6 +12,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
+from webhook.facts.trainer.launched import Launched, advise_launcher, launched
 from webhook.facts.trainer.node_claims import NodeClaim
 from webhook.facts.trainer.train_job import TrainJob
 from webhook.paths import get
@@ -27,6 +28,7 @@ _GPU_IMAGE: Final = re.compile(r"(^|[-_:/.])(cuda|rocm)")
 
 def devices(job: TrainJob, claims: Sequence[NodeClaim]) -> int:
     """GPUs of one node: those of its container, else those of its claims where the devices of all are known."""
+    claims = [claim for claim in claims if not claim.is_unused]
     if job.pod_gpus or not any(claim.is_gpu for claim in claims):
         return job.pod_gpus
     known = [(claim, claim.devices) for claim in claims if claim.devices is not None]
@@ -36,24 +38,31 @@ def devices(job: TrainJob, claims: Sequence[NodeClaim]) -> int:
 def advise_processes(job: TrainJob, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
     """Everything about GPUs and processes of a TrainJob whose nodes have these claims."""
     gpus = devices(job, claims)
-    yield from lost_gpus(job)
-    yield from processes_per_gpu(job, gpus)
+    own = launched(job, gpus)
+    yield from lost_gpus(job, own)
+    yield from processes_per_gpu(job, gpus) if own.processes is None else advise_launcher(job, gpus, own)
     yield from ambiguous_gpus(job)
     yield from no_gpu(job, gpus, claims)
     yield from shared_claims(job, claims)
 
 
-def lost_gpus(job: TrainJob) -> Iterator[Problem]:
+def lost_gpus(job: TrainJob, own: Launched) -> Iterator[Problem]:
     """ResourcesPerNode without the GPUs of the runtime: before 2.3 the pods lose them, since then their count does."""
-    if job.trainer.get("resourcesPerNode") is None or job.runtime_gpus == 0 or job.counted[0] > 0:
+    asked = job.trainer.get("resourcesPerNode")
+    if asked is None or job.runtime_gpus == 0 or job.counted[0] > 0 or _says_none(asked):
         return
     lacks = f"has no GPU although {job.runtime} has {job.runtime_gpus} per node"
     if job.pod_gpus == 0:
         message = f"{lacks}, and Trainer {shown(job.release)} replaces them all, so the job runs without a GPU"
         yield problem("lost-gpus", _PER_NODE, message, "repeat the GPUs here")
-    elif not _is_count_right(job):
+    elif own.processes is None and not _is_count_right(job):
         message = f"{lacks}: the pods keep them, but processes per node will be {_predicted(job)}"
         yield problem("lost-gpus", _PER_NODE, message, f"repeat the GPUs here, or set numProcPerNode to {job.pod_gpus}")
+
+
+def _says_none(resources: JSON) -> bool:
+    """Whether GPUs are among the amounts, which all are 0 where none is counted."""
+    return any("gpu" in name for side in ("limits", "requests") for name in get(resources, (side,), {}))
 
 
 def _is_count_right(job: TrainJob) -> bool:

@@ -1,0 +1,96 @@
+"""What the launcher in the trainer container of a TrainJob starts by itself, whatever Trainer sets beside it.
+
+A launcher's own option wins over the variables PET_* that Trainer sets: pytorch/pytorch@010929fd
+torch/distributed/argparse_util.py env takes them as defaults alone; accelerate and deepspeed do not read them. The
+container is the merged one, so that a command of the runtime or of a patch counts too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.launch.command import Launch, launch
+from webhook.facts.trainer.train_job import TrainJob
+from webhook.problem import Problem
+from webhook.wording import counted
+
+problem: Final = Group("train-job").problem
+_READ_BY: Final = ("torch", "jax", "plain", "none")
+"""Plugins that leave it to the command of a node how many processes it starts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launched:
+    """A launcher that says itself how many processes it starts.
+
+    Args:
+        by: torchrun, accelerate or deepspeed; "" where none does.
+        option: what tells it: `--nproc_per_node`.
+        processes: how many start on each node; None where that is not known.
+        at: the rendered path of the command in the TrainJob, or of the runtime that has it.
+    """
+
+    by: str = ""
+    option: str = ""
+    processes: int | None = None
+    at: str = ""
+
+
+NOBODY: Final = Launched()
+
+
+def launched(job: TrainJob, gpus: int) -> Launched:
+    """Which launcher starts how many processes on each node of a TrainJob, where a node has so many GPUs."""
+    if job.plugin not in _READ_BY or job.node is None:
+        return NOBODY
+    started = launch(job.node, job.deadline)
+    option = _option(started)
+    if not option:
+        return NOBODY
+    counts = started.per_node in ("gpu", "auto") and gpus > 0
+    processes = gpus if counts else started.processes
+    return Launched(by=started.by, option=option, processes=processes or None, at=command_path(job))
+
+
+def _option(started: Launch) -> str:
+    """The option that says how many processes start, "" where none does."""
+    if started.by == "torchrun" and (started.processes or started.per_node in ("gpu", "auto")):
+        return "--nproc_per_node"
+    if started.processes is None:
+        return ""
+    return {"accelerate": "--num_processes", "deepspeed": "--num_gpus"}.get(started.by, "")
+
+
+def command_path(job: TrainJob) -> str:
+    """Where the command stands: with its arguments in the TrainJob, or in the runtime."""
+    said = next((name for name in ("args", "command") if job.trainer.get(name)), None)
+    return f"spec.trainer.{said}" if said else job.origin(is_own=False)
+
+
+def advise_launcher(job: TrainJob, gpus: int, own: Launched) -> Iterator[Problem]:
+    """A launcher's own number that is not the number of GPUs, or not what Trainer is told."""
+    if own.processes is None:
+        return
+    asked = job.trainer.get("numProcPerNode")
+    if gpus and own.processes != gpus:
+        both = f"{counted(own.processes, 'process', 'processes')} per node on {counted(gpus, 'GPU')}"
+        more = "processes without a GPU of their own fail or share one"
+        outcome = more if own.processes > gpus else "the other GPUs stay idle"
+        suffix = f" although numProcPerNode is {asked}" if asked == gpus else ""
+        message = f"{own.by} starts {both}{suffix}, so {outcome}"
+        yield problem("launcher-processes", own.at, message, _fix(own, gpus, job))
+    elif asked is not None and job.plugin == "torch" and str(asked) not in (str(own.processes), "auto", "gpu"):
+        message = (
+            f"does not decide because {own.by} starts {counted(own.processes, 'process', 'processes')} per node, as "
+            f"its own {own.option} says"
+        )
+        fix = f"set {own.processes}, or remove {own.option}"
+        yield problem("launcher-and-field", "spec.trainer.numProcPerNode", message, fix, asked)
+
+
+def _fix(own: Launched, gpus: int, job: TrainJob) -> str:
+    """What makes a launcher start a process for each GPU; accelerate counts those of all nodes."""
+    return f"set {own.option}={gpus * job.nodes if own.by == 'accelerate' else gpus}"

@@ -1,0 +1,69 @@
+"""What comes of a TrainJob whose nodes get their devices by claims and that leaves numProcPerNode out, as a sentence.
+
+Trainer counts extended resources and no claims: kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go GetNumGPUPerNode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from webhook.facts.trainer.launched import Launched
+from webhook.facts.trainer.node_claims import NodeClaim
+from webhook.facts.trainer.train_job import TrainJob
+from webhook.wording import counted
+
+NOT_READ: Final = ("jax", "plain", "none")
+"""Plugins that do not read the number."""
+_BY_RUNTIME: Final = ("mpi", "flux")
+"""Plugins whose runtime has a number of its own."""
+
+
+def unset_processes(job: TrainJob, claims: Sequence[NodeClaim], own: Launched) -> str:
+    """The sentence, which goes on after `is not set`; "" where no claim may be for GPUs."""
+    gpus = [claim for claim in claims if not claim.is_other]
+    if not gpus:
+        return ""
+    counts = [claim.devices for claim in gpus]
+    devices = sum(count or 0 for count in counts) if None not in counts else 0
+    named = ", ".join(f"`{claim.name}`" for claim in gpus)
+    is_unused = any(claim.is_unused for claim in gpus)
+    if job.plugin in NOT_READ:
+        return f" and not read by this runtime: {_single(own, devices, named)}"
+    if not is_unused and _fits(job, own, devices):
+        fix = f"set it to {devices} to keep it so"
+        return f", but the processes per node fit the devices of claim {named}: {fix}"
+    of = f"claim {named}{', which no container uses' if is_unused else ''}"
+    uncounted = f"and Trainer does not count the devices of {of}"
+    return f", {uncounted}, {_outcome(job, own)}: {_fix(job, devices, is_unused=is_unused)}"
+
+
+def _single(own: Launched, devices: int, named: str) -> str:
+    """What starts on a node whose plugin runs the command once."""
+    if own.processes is not None:
+        return f"{own.by} starts {counted(own.processes, 'process', 'processes')} on each node"
+    use = "" if devices == 1 else f" and has to use all devices of claim {named}"
+    return f"one process starts on each node{use}"
+
+
+def _fits(job: TrainJob, own: Launched, devices: int) -> bool:
+    """Whether the number that Trainer passes on is right all the same, by no chance, and is what starts."""
+    is_meant = devices == 1 or job.plugin in _BY_RUNTIME
+    return is_meant and job.processes.per_node == str(devices) and own.processes in (None, devices)
+
+
+def _outcome(job: TrainJob, own: Launched) -> str:
+    if not job.runtime.is_found:
+        return "so the processes per node will be 1 or the CPUs"
+    passed = f"{job.processes.per_node} ({job.processes.reason})"
+    if own.processes is None:
+        return f"so the processes per node will be {passed}"
+    why = f"because its own {own.option} wins over PET_NPROC_PER_NODE"
+    return f"so it passes on {passed}, while {own.by} starts {own.processes} per node {why}"
+
+
+def _fix(job: TrainJob, devices: int, *, is_unused: bool) -> str:
+    first = "name the claim in resources.claims of container `node`, and " if is_unused else ""
+    if job.plugin == "xgboost":
+        return f"{first}request the GPUs as an extended resource"
+    return f"{first}set it to {devices or 'the number of devices of one node'}"
