@@ -29,6 +29,7 @@ MAX_SMALL_PIECES: Final = 1_000
 _SMALL_PIECE_BYTES: Final = 256
 """A body in more pieces must have so many bytes a piece. One read of a body in chunks of a single byte has 40,000, and
 stops the loop for a tenth of a second; Go writes 4 KB at a time, and API servers declare the length."""
+_REFUSED_S: Final = 0.1
 _UNREAD_BYTES: Final = 8 * 1024
 """An answer is usually 200 bytes; what is on its way is no fault."""
 CLOCK: Final = "claimgate.client_clock"
@@ -212,6 +213,7 @@ class BoundedConnection(HttpToolsProtocol):
         head = f"HTTP/1.1 {code} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
         self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)
         self.transport.close()
+        self.loop.call_later(_REFUSED_S, self.transport.abort)  # what else it sends would be decrypted until then
 
     def is_waited_for(self, now: float, least_s: float = 0.0) -> bool:
         """Whether the client has owed something for so long, and neither is answered nor made to wait."""
