@@ -12,7 +12,7 @@ DIFFERENT = {
     "kueue/deployment/labelled": "unmanaged only because no controller made its pods there, each of which is queued",
     "kueue/pod/group-incomplete": "every pod of a group but the last one waits for the others; saying so each time is noise",
 }
-FIELD = re.compile(r"(?:spec|metadata)[\w.\[\]/-]*")
+FIELD = re.compile(r"(?:spec|metadata)(?:[.][a-zA-Z]+|\[[^\]]+\])*")
 
 
 def said(verdict: Verdict) -> str:
@@ -42,3 +42,21 @@ def test_every_object_is_told_what_becomes_of_it() -> None:
         if row["id"] not in DIFFERENT and said(verdict) != expected:
             wrong[row["id"]] = (expected, said(verdict), spoken(verdict), verdict.warnings)
     assert wrong == {}
+
+
+def fields(text: str) -> set[str]:
+    """The fields that a message names, without quotes."""
+    return {field.replace('"', "") for field in FIELD.findall(text)}
+
+
+def test_a_refusal_names_the_field_that_kueue_names() -> None:
+    other = {}
+    for row in rows():
+        if row["class"] == "refused":
+            verdict = judged(row)
+            named = fields(row["observed"]["response"]["message"])
+            ours = {path for each in verdict.decisions for problem in each.problems for path in fields(problem.path)}
+            ours |= {path for each in verdict.decisions for path in fields(each.message)}
+            if not any(one.startswith(path) or path.startswith(one) for one in named for path in ours):
+                other[row["id"]] = named, ours
+    assert other == {}

@@ -7,7 +7,7 @@ bound that says never is Kueue's own: what all lenders together could give if no
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -99,6 +99,13 @@ class Fitting:
     queue: Declared
     tree: Tree
     node: Node
+    is_implied: bool = field(init=False)
+    """Whether pods that ask for no topology are placed by one, because every flavor has one."""
+
+    def __post_init__(self) -> None:
+        view = self.place.view
+        flavors = (of_flavors.flavor(name, view) for group in self.queue.groups for name in group.flavors)
+        self.is_implied = all(each is not None and each.topology for each in flavors)
 
     def problems(self) -> Iterator[Problem]:
         """What is in the way, the first kind of it alone."""
@@ -169,9 +176,8 @@ class Fitting:
             yield Wanted(pod_set, group, requests, fits, rejected)
 
     def _mismatch(self, flavor: Flavor, group: Group, pod_set: PodSetRequests) -> str:
-        is_implied = all(each and each.topology for each in self._all_flavors())
         wish = topology.wish(pod_set.template)
-        return topology.mismatch(wish, flavor, self.place.view, is_implied=is_implied) or of_flavors.mismatch(
+        return topology.mismatch(wish, flavor, self.place.view, is_implied=self.is_implied) or of_flavors.mismatch(
             flavor, pod_set.template, self._keys(flavor, group), self.subject.deadline
         )
 
@@ -181,10 +187,6 @@ class Fitting:
             return frozenset(flavor.labels)
         listed = (of_flavors.flavor(name, self.place.view) for name in group.flavors)
         return frozenset(key for each in listed if each is not None for key in each.labels)
-
-    def _all_flavors(self) -> Iterator[Flavor | None]:
-        view = self.place.view
-        yield from (of_flavors.flavor(name, view) for group in self.queue.groups for name in group.flavors)
 
     def _hopeless(self, wanted: Wanted, ever: Capacity) -> Problem:
         reasons = [*wanted.reasons(ever)]

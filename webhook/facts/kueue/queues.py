@@ -19,7 +19,6 @@ from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, adopt
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.view import View
 from webhook.paths import get
-from webhook.schema import decode_object
 
 _KEPT_STATES: Final = 4
 """States of the cluster: an audit has one, a server the one before while it changes."""
@@ -88,23 +87,24 @@ def _declared(key: Same, kind: GroupVersionKind) -> Declared:
 
 
 def declared(obj: JSON, kind: GroupVersionKind) -> Declared:
-    """What a ClusterQueue or a Cohort says."""
-    spec = mapping(mapping(decode_object(obj, kind).value).get("spec"))
+    """What a ClusterQueue or a Cohort says; what is not of its type says nothing."""
+    spec, status = mapping(obj.get("spec")), mapping(obj.get("status"))
     above = spec.get("parentName") if kind is COHORT else spec.get("cohortName") or spec.get("cohort")
-    groups = spec.get("resourceGroups", [])
-    status = mapping(obj.get("status"))
+    groups = [mapping(each) for each in items(spec.get("resourceGroups"))]
     return Declared(
         name=name_of(obj),
         spec=spec,
         above=text(above),
-        groups=tuple(
-            Group(tuple(each.get("coveredResources", [])), tuple(f.get("name", "") for f in each.get("flavors", [])))
-            for each in groups
-        ),
+        groups=tuple(_group(each) for each in groups),
         quotas=dict(_quotas(groups)),
         usage=dict(_usage(status)),
         status=status,
     )
+
+
+def _group(group: Mapping[str, JSON]) -> Group:
+    flavors = (text(mapping(each).get("name")) for each in items(group.get("flavors")))
+    return Group(tuple(map(text, items(group.get("coveredResources")))), tuple(flavors))
 
 
 def name_of(obj: JSON) -> str:
@@ -112,19 +112,35 @@ def name_of(obj: JSON) -> str:
     return text(get(obj, ("metadata", "name")))
 
 
-def _quotas(groups: Sequence[JSON]) -> Iterator[tuple[FlavorResource, Quota]]:
+def _quotas(groups: Sequence[Mapping[str, JSON]]) -> Iterator[tuple[FlavorResource, Quota]]:
     for group in groups:
-        for flavor in group.get("flavors", []):
-            for each in flavor.get("resources", []):
-                name = each.get("name", "")
-                yield (
-                    (flavor.get("name", ""), name),
-                    Quota(
-                        nominal=amount(name, each.get("nominalQuota")) or 0,
-                        borrowing_limit=amount(name, each.get("borrowingLimit")),
-                        lending_limit=amount(name, each.get("lendingLimit")),
-                    ),
-                )
+        for flavor in map(mapping, items(group.get("flavors"))):
+            of = text(flavor.get("name"))
+            for each in map(mapping, items(flavor.get("resources"))):
+                name = text(each.get("name"))
+                yield (of, name), _quota(name, each)
+
+
+def _quota(resource: str, given: Mapping[str, JSON]) -> Quota:
+    nominal, borrowing, lending = map(given.get, ("nominalQuota", "borrowingLimit", "lendingLimit"))
+    return _made_quota(resource == "cpu", *map(_scalar, (nominal, borrowing, lending)))
+
+
+def _scalar(value: JSON) -> str | float | None:
+    return value if isinstance(value, str | int | float) else None
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _made_quota(
+    is_cpu: bool, nominal: str | float | None, borrowing: str | float | None, lending: str | float | None
+) -> Quota:
+    """Queues have few different quotas, and thousands of them are read at once."""
+    resource = "cpu" if is_cpu else ""
+    return Quota(
+        nominal=amount(resource, nominal) or 0,
+        borrowing_limit=amount(resource, borrowing),
+        lending_limit=amount(resource, lending),
+    )
 
 
 def _usage(status: Mapping[str, JSON]) -> Iterator[tuple[FlavorResource, int]]:

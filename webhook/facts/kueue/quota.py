@@ -79,6 +79,7 @@ class Tree:
         self.root = root
         self._order = tuple(_parents_first(root))
         self._sums: dict[FlavorResource, _Sums] = {}
+        self._bounds: dict[tuple[Node, FlavorResource], tuple[int, int]] = {}
 
     def nodes(self) -> tuple[Node, ...]:
         """Every node, parents before children."""
@@ -94,6 +95,23 @@ class Tree:
 
     def potential(self, node: Node, pair: FlavorResource) -> int:
         """The most that a node could have if nothing were in use: potentialAvailable."""
+        return self._bound(node, pair)[0]
+
+    def available(self, node: Node, pair: FlavorResource, *, less_usage: int = 0) -> int:
+        """What is free for a node now, below 0 where more is in use than there is: available.
+
+        `less_usage` is how much less of its own it would use, as after preempting its own workloads.
+        """
+        return self._available(node, pair, less_usage) if less_usage else self._bound(node, pair)[1]
+
+    def _bound(self, node: Node, pair: FlavorResource) -> tuple[int, int]:
+        """Both bounds; a job asks for the same few that the one before asked for."""
+        bounds = self._bounds.get((node, pair))
+        if bounds is None:
+            bounds = self._bounds[node, pair] = self._potential(node, pair), self._available(node, pair, 0)
+        return bounds
+
+    def _potential(self, node: Node, pair: FlavorResource) -> int:
         sums, amount = self._of(pair), 0
         for each in reversed(node.path()):
             if each.parent is None:
@@ -105,11 +123,7 @@ class Tree:
                 amount = min(amount, sums.subtree[each] + limit)
         return amount
 
-    def available(self, node: Node, pair: FlavorResource, *, less_usage: int = 0) -> int:
-        """What is free for a node now, below 0 where more is in use than there is: available.
-
-        `less_usage` is how much less of its own it would use, as after preempting its own workloads.
-        """
+    def _available(self, node: Node, pair: FlavorResource, less_usage: int) -> int:
         sums, amount, less = self._of(pair), 0, {}
         for each in node.path():
             used, local = sums.usage[each], sums.local(each, pair)
