@@ -151,6 +151,7 @@ SHIPPED: Final = Registry(
                 "volcano-pod",
             ),
         ),
+        Package(module="webhook.facts.storage", groups=("storage",)),
     )
 )
 """The packages, a row each."""

@@ -1,0 +1,87 @@
+"""Checkpoints of jobs that are lost with a pod: on an emptyDir, in the container itself, or on the disk of one node.
+
+What is a checkpoint, names and options say: a path or a volume named so, or an option such as --checkpoint-dir. A
+volume that another container mounts too may be copied elsewhere by it.
+https://kubernetes.io/docs/concepts/storage/volumes/#emptydir
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.gpu.device_pods import BATCH, DevicePods, path_of, workload
+from webhook.facts.pods.containers import Container, items, text
+from webhook.facts.storage.mounts import Mount, mounts, pods_of
+from webhook.facts.subject import Subject
+from webhook.problem import Problem
+
+problem: Final = Group("storage").problem
+_NAMED: Final = re.compile(r"(?i)checkpoint|(?<![a-z])ckpts?(?![a-z])")
+_OPTION: Final = re.compile(r"--(?:checkpoint|ckpt|save)[-_](?:dir|directory|path|folder)(?:[= ]['\"]?(/[\w./-]+))?")
+_VOLUME: Final = "use a PersistentVolumeClaim"
+
+
+def names_checkpoints(mount: Mount) -> bool:
+    """Whether a mount is one for checkpoints, by its path or its volume."""
+    return bool(_NAMED.search(mount.target) or _NAMED.search(mount.volume.name))
+
+
+def advise_checkpoints(subject: Subject) -> Iterator[Problem]:
+    """Everything about where a job writes its checkpoints."""
+    made = subject.once(workload)
+    if not made.device_pods or subject.group_kind not in BATCH:
+        return
+    known = subject.once(mounts).all
+    by_volume: dict[tuple[object, ...], list[Mount]] = {}
+    by_container: dict[tuple[object, ...], list[Mount]] = {}
+    for each in subject.deadline.paced(known):
+        by_volume.setdefault(each.volume.path, []).append(each)
+        by_container.setdefault((each.volume.podset.path, each.container.path), []).append(each)
+    for listed in by_volume.values():
+        yield from _volume(listed)
+    for pods in made.device_pods:
+        for container in pods.containers:
+            own = by_container.get((pods.podset.path, container.path), [])
+            yield from _option(pods, container, own, subject)
+
+
+def _volume(listed: list[Mount]) -> Iterator[Problem]:
+    volume = listed[0].volume
+    mount = next(filter(names_checkpoints, listed), None)
+    if mount is None:
+        return
+    if volume.source == "emptyDir" and len(listed) == 1:
+        message = f"checkpoints in `{mount.target}` are on an emptyDir, which is deleted with the pod"
+        yield problem("checkpoint-lost", mount.path, message, _VOLUME)
+    elif volume.source == "hostPath" and pods_of(listed) > 1 and not mount.is_read_only:
+        message = f"checkpoints in `{mount.target}` are on a hostPath, which is another folder on each node"
+        fix = "use a volume that every node can mount, unless the path is on a shared file system"
+        yield problem("node-local", mount.path, message, fix)
+    elif volume.is_read_only and not mount.is_read_only:
+        message = f"checkpoints cannot be written to `{mount.target}` because its volume is read-only"
+        yield problem("read-only", mount.path, message, "remove readOnly from the volume")
+
+
+def _option(pods: DevicePods, container: Container, known: list[Mount], subject: Subject) -> Iterator[Problem]:
+    """A folder that the command names, in which nothing is mounted."""
+    folder = _folder(container, subject)
+    if not folder or any(PurePosixPath(folder).is_relative_to(each.target) for each in known):
+        return
+    message = f"what the command writes to `{folder}` is lost with the container because no volume is mounted there"
+    yield problem("checkpoint-lost", path_of(pods, container), message, f"mount a {_VOLUME.removeprefix('use a ')}")
+
+
+def _folder(container: Container, subject: Subject) -> str:
+    """The folder of an option for checkpoints, as a word of its own after it, or inside a script."""
+    words = [text(each) for side in ("command", "args") for each in items(container.value.get(side))]
+    for word, following in pairwise((*words, "")):
+        subject.deadline.spend_text(word)
+        if (option := _OPTION.search(word)) is not None:
+            folder = option[1] or (following if option[0] == word else "")
+            return folder if folder.startswith("/") and "$" not in folder else ""
+    return ""

@@ -1,0 +1,113 @@
+"""Which containers of an object mount which volumes, and what claims they come from. Knows no rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from webhook.attributes import JSON
+from webhook.facts.gpu.device_pods import workload
+from webhook.facts.pods.containers import Container, containers, items, mapping, text
+from webhook.facts.subject import Subject
+from webhook.paths import FieldPath
+from webhook.placeholders import is_placeholder
+from webhook.workloads.podsets import PodSet
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A volume of a template, and where it stands in the object."""
+
+    podset: PodSet
+    value: JSON
+    path: FieldPath
+
+    @property
+    def name(self) -> str:
+        """Its name in the template."""
+        return text(self.value.get("name"))
+
+    @property
+    def source(self) -> str:
+        """What it is made of: `emptyDir`; "" for one without a source."""
+        return next((key for key, value in self.value.items() if key != "name" and value is not None), "")
+
+    @property
+    def claim(self) -> str:
+        """The PersistentVolumeClaim that it names, "" for none or one whose name is still to be filled in."""
+        name = text(mapping(self.value.get("persistentVolumeClaim")).get("claimName"))
+        return "" if is_placeholder(name) else name
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the volume of a claim is mounted read-only whatever the containers say."""
+        return mapping(self.value.get("persistentVolumeClaim")).get("readOnly") is True
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One mount of a volume; its path in the container has no slash at its end."""
+
+    volume: Volume
+    container: Container
+    value: JSON
+    path: FieldPath
+
+    @property
+    def target(self) -> str:
+        """Where the container sees it: `/data`."""
+        return text(self.value.get("mountPath")).rstrip("/") or "/"
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the container asks for it to be."""
+        return self.value.get("readOnly") is True
+
+
+@dataclass(frozen=True, slots=True)
+class Mounts:
+    """All volumes and all mounts of an object with devices; nothing of other objects."""
+
+    volumes: tuple[Volume, ...]
+    all: tuple[Mount, ...]
+
+    def of_claims(self) -> dict[str, list[Mount]]:
+        """The mounts of each PersistentVolumeClaim, by its name."""
+        named: dict[str, list[Mount]] = {}
+        for mount in self.all:
+            if mount.volume.claim:
+                named.setdefault(mount.volume.claim, []).append(mount)
+        return named
+
+
+def mounts(subject: Subject) -> Mounts:
+    """The volumes and mounts of an object, to be asked for with `Subject.once`."""
+    made = subject.once(workload)
+    volumes: list[Volume] = []
+    listed: list[Mount] = []
+    for podset in subject.deadline.paced(made.pod_sets if made.device_pods else ()):
+        own = {each.name: each for each in _volumes(podset, subject)}
+        volumes += own.values()
+        listed += _mounts(podset, own, subject)
+    return Mounts(tuple(volumes), tuple(listed))
+
+
+def _volumes(podset: PodSet, subject: Subject) -> Iterator[Volume]:
+    spec = mapping(mapping(podset.template).get("spec"))
+    for index, value in enumerate(subject.deadline.paced(items(spec.get("volumes")))):
+        if isinstance(value, dict):
+            yield Volume(podset, value, podset.locate(("spec", "volumes", index)))
+
+
+def _mounts(podset: PodSet, volumes: dict[str, Volume], subject: Subject) -> Iterator[Mount]:
+    for container in containers(podset.template):
+        for index, value in enumerate(subject.deadline.paced(items(container.value.get("volumeMounts")))):
+            volume = volumes.get(text(mapping(value).get("name")))
+            if volume is not None:
+                yield Mount(volume, container, value, podset.locate((*container.path, "volumeMounts", index)))
+
+
+def pods_of(listed: list[Mount]) -> int:
+    """How many pods mount a volume, as far as their number is known."""
+    sets = {each.volume.podset.path: each.volume.podset for each in listed}
+    return sum(each.pods or 0 for each in sets.values())
