@@ -29,6 +29,13 @@ def test_webhook_rules_say_what_policies_match():
     ]
 
 
+def test_a_policy_that_is_not_registered_has_no_rule():
+    found = policies(
+        validating("true"), validating("true", name="b", annotations={"registered": "false"}, rule=CONFIG_MAPS)
+    )
+    assert [r.resources for r in rules(found, Phase.VALIDATE)] == [("pods",)]
+
+
 def test_webhook_rules_name_every_kind_that_a_policy_expands_to():
     found = shown(rules(policies(validating("true", annotations={"expand": "pods"})), Phase.VALIDATE))
     named = {(group, resource) for groups, _, resources, *_ in found for group in groups for resource in resources}

@@ -41,7 +41,8 @@ class _Wish:
 def rules(policies: PolicySet, phase: Phase) -> tuple[WebhookRule, ...]:
     """The rules of one phase, sorted; resources that share group, versions, operations and scope share a rule."""
     asked = [policy for policy in policies.validating if policy.phase in (phase.value, "both")]
-    wishes = {wish for policy in asked if policy.bindings for wish in _wishes(policy, policies.table)}
+    called = [policy for policy in asked if policy.bindings and policy.is_registered]
+    wishes = {wish for policy in called for wish in _wishes(policy, policies.table)}
     if phase is Phase.MUTATE:
         wishes |= {
             wish

@@ -18,7 +18,7 @@ from webhook.paths import FieldPath
 PREFIX = "claimgate.dev/"
 PHASES = ("validate", "mutate", "both")
 MISSING = ("admit", "deny", "warn")
-_NAMES = ("expand", "facts", "checks", "missing", "phase", "updates", "severity", "category", "docs")
+_NAMES = ("expand", "facts", "checks", "missing", "phase", "registered", "updates", "severity", "category", "docs")
 
 SPEC_CHANGES = {
     "name": f"{PREFIX}updates",
@@ -33,6 +33,8 @@ class Settings:
     """What a policy's annotations say; defaults where they say nothing.
 
     `missing` is what becomes of a rule that cannot be evaluated because an object that it needs is not there.
+    A policy that is not registered is asked by audit, replay and test, and webhook configurations leave it out: for
+    kinds whose every write would otherwise wait for the webhook.
     """
 
     expands: bool = False
@@ -43,6 +45,7 @@ class Settings:
     checks: tuple[str, ...] = ()
     missing: Literal["admit", "deny", "warn"] = "admit"
     phase: Literal["validate", "mutate", "both"] = "validate"
+    is_registered: bool = True
     is_about_specs: bool = False
     severity: str = ""
     category: str = ""
@@ -61,6 +64,7 @@ def settings(
         for error in (
             *(_one_of("expand", {"expand": word}, ("pods", "objects", "patches", "resources")) for word in words),
             _one_of("phase", own, PHASES),
+            _one_of("registered", own, ("true", "false")),
             _one_of("updates", own, ("spec",)),
             _one_of("severity", own, SEVERITIES),
             _one_of("missing", own, MISSING),
@@ -80,6 +84,7 @@ def settings(
             checks=tuple(group for group in checks if group in known_checks),
             missing="deny" if missing == "deny" else "warn" if missing == "warn" else "admit",
             phase="mutate" if phase == "mutate" else "both" if phase == "both" else "validate",
+            is_registered=own.get("registered") != "false",
             is_about_specs=own.get("updates") == "spec",
             severity=own.get("severity", ""),
             category=own.get("category", ""),

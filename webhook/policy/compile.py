@@ -119,6 +119,7 @@ def compile_policy(
         reads_resources=settings.reads_resources,
         judges_types=registry.judges_types(settings.checks),
         phase="mutate" if is_mutating else settings.phase,
+        is_registered=settings.is_registered,
         severity=settings.severity,
         category=settings.category,
         docs=settings.docs,

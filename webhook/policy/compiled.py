@@ -156,10 +156,11 @@ class Policy:
 
     What decides whether it is asked stands here and in the gate; the other expressions are in the body, which most
     requests never reach. `expands` is `pods` in the annotation `expand`, `enters` is `objects`, `reads_patches` is
-    `patches`, `reads_resources` is `resources`, `phase` where a validating policy speaks, `judges_types` whether it is
-    about what is not of its type. `checks` are the groups whose problems it reads, `catalogue` their rules, `named`
-    what rules.yaml says of its validations, `missing` what becomes of a rule without an object that it needs, `scope`
-    what inside an object it is asked about. `obstacles` say why the policy cannot be installed natively.
+    `patches`, `reads_resources` is `resources`, `phase` where a validating policy speaks, `is_registered` whether
+    webhook configurations name its kinds, `judges_types` whether it is about what is not of its type. `checks` are the
+    groups whose problems it reads, `catalogue` their rules, `named` what rules.yaml says of its validations, `missing`
+    what becomes of a rule without an object that it needs, `scope` what inside an object it is asked about. `obstacles`
+    say why the policy cannot be installed natively.
     """
 
     kind: Literal["validating", "mutating"]
@@ -185,6 +186,7 @@ class Policy:
     reads_resources: bool = False
     judges_types: bool = False
     phase: Literal["validate", "mutate", "both"] = "validate"
+    is_registered: bool = True
     severity: str = ""
     category: str = ""
     docs: str = ""
