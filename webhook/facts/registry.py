@@ -149,6 +149,7 @@ SHIPPED: Final = Registry(
                 "volcano-pod-group",
                 "volcano-hyper-node",
                 "volcano-pod",
+                "volcano-scheduler",
             ),
         ),
         Package(module="webhook.facts.storage", groups=("storage",)),

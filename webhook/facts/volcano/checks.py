@@ -27,6 +27,7 @@ from webhook.facts.volcano.job_flow import job_flow
 from webhook.facts.volcano.pod import pod
 from webhook.facts.volcano.pod_group import pod_group
 from webhook.facts.volcano.queue_validation import queue, queue_deletion
+from webhook.facts.volcano.scheduler_conf import scheduler_conf
 from webhook.facts.volcano.topology import advise_tier
 from webhook.facts.volcano.validation import validate_create
 from webhook.paths import render
@@ -136,4 +137,5 @@ CHECKS: Final = (
         kinds=frozenset((("", "Pod"),)),
         lookups=(kinds.OF_POD_GROUPS, kinds.OF_QUEUES, kinds.OF_NAMESPACES),
     ),
+    Check(group="volcano-scheduler", run=scheduler_conf, kinds=frozenset((("", "ConfigMap"),))),
 )

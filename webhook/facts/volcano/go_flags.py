@@ -31,6 +31,7 @@ def read_flags(arguments: Sequence[str], known: Mapping[str, Kind]) -> Flags:
         flags.at = index
         name, equals, value = _split(arguments[index])
         if not name:
+            flags.error = "" if arguments[index] == "--" else f"`{arguments[index]}` is not an option"
             break
         if name not in known:
             flags.error = f"`{name}` is not an option"

@@ -105,7 +105,7 @@ def advise_plugins(job: Job) -> Iterator[Problem]:
     places = job.places()
     for name, arguments in job.deadline.each(job.plugins.items()):
         known = PLUGINS.get(name)
-        if known is None or any(map(is_placeholder, job.deadline.each(arguments))):
+        if known is None or name == "env" or any(map(is_placeholder, job.deadline.each(arguments))):
             continue
         flags = known.read(arguments)
         if flags.error and flags.error.split("`")[1] not in _HELP:

@@ -1,0 +1,221 @@
+"""What Volcano's scheduler refuses of its configuration, and what it reads without a word and does not do.
+
+The configuration stands in a ConfigMap, under a key such as volcano-scheduler.conf. The scheduler reads it loosely: a
+key that is misspelt is dropped, a plugin that it does not know is logged, and with an action that it does not know it
+goes on with the configuration before. Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go
+UnmarshalSchedulerConf, conf/scheduler_conf.go, plugins/factory.go, actions/factory.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from webhook import yamlfile
+from webhook.attributes import JSON
+from webhook.errors import InputError
+from webhook.facts.check import Group
+from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.subject import Subject
+from webhook.paths import FieldPath, render
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.similar_names import nearest
+
+problem: Final = Group("volcano-scheduler").problem
+ACTIONS: Final = (
+    "enqueue",
+    "allocate",
+    "backfill",
+    "preempt",
+    "reclaim",
+    "gangpreempt",
+    "gangreclaim",
+    "shuffle",
+)
+PLUGINS: Final = (
+    "binpack",
+    "capacity",
+    "cdp",
+    "conformance",
+    "deviceshare",
+    "drf",
+    "extender",
+    "gang",
+    "network-topology-aware",
+    "nodegroup",
+    "nodeorder",
+    "numa-aware",
+    "overcommit",
+    "pdb",
+    "predicates",
+    "priority",
+    "proportion",
+    "rescheduling",
+    "resource-strategy-fit",
+    "resourcequota",
+    "sla",
+    "task-topology",
+    "tdm",
+    "usage",
+)
+_VICTIMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "preempt": ("priority", "gang", "conformance", "drf", "cdp", "extender", "pdb", "tdm"),
+    "reclaim": ("proportion", "capacity", "drf", "extender"),
+    "gangpreempt": ("gang", "priority", "capacity", "conformance"),
+    "gangreclaim": ("gang", "capacity", "conformance"),
+    "shuffle": ("rescheduling", "tdm", "pdb"),
+}
+"""The plugins of which an action needs one, which name pods that may go."""
+_KEYS: Final = ("actions", "tiers", "configurations", "metrics")
+_OPTION_KEYS: Final = (
+    "name",
+    "arguments",
+    "enableJobOrder",
+    "enableHierarchy",
+    "enableJobReady",
+    "enableJobPipelined",
+    "enableTaskOrder",
+    "enablePreemptable",
+    "enableReclaimable",
+    "enablePreemptive",
+    "enableQueueOrder",
+    "enabledClusterOrder",
+    "enablePredicate",
+    "enableBestNode",
+    "enableNodeOrder",
+    "enableTargetJob",
+    "enableReservedNodes",
+    "enableJobEnqueued",
+    "enabledVictim",
+    "enableJobStarving",
+    "enabledOverused",
+    "enabledAllocatable",
+    "enabledHyperNodeOrder",
+    "enabledSubJobReady",
+    "enabledSubJobPipelined",
+    "enabledSubJobOrder",
+    "enabledHyperNodeGradient",
+)
+_FIRST: Final = (
+    ("enqueue", "allocate"),
+    ("allocate", "backfill"),
+    ("allocate", "preempt"),
+    ("allocate", "gangpreempt"),
+)
+"""Pairs of actions of which the first should come first."""
+_LONGEST: Final = 100_000
+"""Characters of a configuration that are read; the longest that says something has some thousands."""
+
+
+def scheduler_conf(subject: Subject) -> Iterator[Problem]:
+    """Each key of a ConfigMap that holds a configuration of the scheduler."""
+    for key, written in subject.deadline.each(mapping(subject.object.get("data")).items()):
+        if key.endswith(".conf") and _is_configuration(written):
+            yield from _validate(written, ("data", key), subject)
+
+
+def _is_configuration(written: JSON) -> bool:
+    held = text(written)
+    return len(held) <= _LONGEST and "actions:" in held and "tiers:" in held and not is_placeholder(held)
+
+
+def _validate(written: str, at: FieldPath, subject: Subject) -> Iterator[Problem]:
+    subject.deadline.look_ahead(len(written) * 1e-5)  # YAML takes about as long, and nothing interrupts it
+    try:
+        documents = yamlfile.load(written)
+    except InputError as error:
+        message = f"cannot be read as YAML: {error.problems[0].message}"
+        yield problem("unreadable", at, message, "correct it")
+        return
+    conf = documents[0].value if documents else None
+    if not isinstance(conf, dict):
+        yield problem("unreadable", at, "must be an object with actions and tiers", "correct it")
+        return
+    plugins = [*_plugins(conf)]
+    yield from _validate_keys(conf, _KEYS, "", at)
+    yield from _validate_plugins(plugins, at)
+    yield from _validate_tiers(conf, at)
+    yield from _validate_actions(conf.get("actions"), {text(each.get("name")) for _, each in plugins}, at)
+
+
+def _plugins(conf: Mapping[str, Any]) -> Iterator[tuple[FieldPath, Mapping[str, Any]]]:
+    for tier, each in enumerate(items(conf.get("tiers"))):
+        for index, option in enumerate(items(mapping(each).get("plugins"))):
+            yield ("tiers", tier, "plugins", index), mapping(option)
+
+
+def _validate_keys(value: Mapping[str, Any], known: Sequence[str], place: str, at: FieldPath) -> Iterator[Problem]:
+    for name in value:
+        if name not in known:
+            where = f"{place}.{name}" if place else str(name)
+            near = _same(str(name), known) or nearest(str(name), known)
+            message = f"has the key `{where}`, which the scheduler drops without a word"
+            yield problem("key", at, message, f"did you mean `{near}`?" if near else "remove it")
+
+
+def _same(name: str, known: Sequence[str]) -> str:
+    """The key that is spelt with another prefix: some begin with `enable`, others with `enabled`."""
+    bare = name.removeprefix("enabled").removeprefix("enable").lower()
+    return next((each for each in known if each.removeprefix("enabled").removeprefix("enable").lower() == bare), "")
+
+
+def _validate_plugins(plugins: Sequence[tuple[FieldPath, Mapping[str, Any]]], at: FieldPath) -> Iterator[Problem]:
+    for place, option in plugins:
+        name = text(option.get("name"))
+        if name not in PLUGINS:
+            near = nearest(name, PLUGINS)
+            fix = f"did you mean `{near}`?" if near else f"use one of {', '.join(PLUGINS)}"
+            message = f"has the plugin `{name}`, which does not exist: the scheduler says so in its log alone"
+            yield problem("plugin", at, message, fix)
+        yield from _validate_keys(option, _OPTION_KEYS, render(place), at)
+        for key, value in option.items():
+            if key in _OPTION_KEYS[2:] and not isinstance(value, bool) and value is not None:
+                message = f"has `{render((*place, key))}`, which must be true or false, so the scheduler cannot read it"
+                yield problem("unreadable", at, message, "write true or false")
+
+
+def _validate_tiers(conf: Mapping[str, Any], at: FieldPath) -> Iterator[Problem]:
+    """Plugins that exclude each other."""
+    every: set[str] = set()
+    for tier in items(conf.get("tiers")):
+        options = {text(mapping(each).get("name")): mapping(each) for each in items(mapping(tier).get("plugins"))}
+        every.update(options)
+        if "proportion" in options and options.get("drf", {}).get("enableHierarchy") is True:
+            message = "must not have proportion and drf with enableHierarchy in one tier, which the scheduler refuses"
+            yield problem("plugins-conflict", at, message, "remove one of the two")
+    if {"proportion", "capacity"} <= every:
+        message = "has both proportion and capacity, which divide the cluster among the queues in different ways"
+        yield problem("plugins-together", at, message, "keep one of them")
+    if "gang" not in every:
+        message = "does not have the plugin gang, without which minAvailable of jobs is not looked at"
+        yield problem("plugin-missing", at, message, "add it")
+    if "predicates" not in every:
+        message = (
+            "does not have the plugin predicates, without which node selectors, taints and ports are not looked at"
+        )
+        yield problem("plugin-missing", at, message, "add it")
+
+
+def _validate_actions(written: JSON, plugins: set[str], at: FieldPath) -> Iterator[Problem]:
+    if not isinstance(written, str):
+        message = "must have actions as one string with commas, or the scheduler cannot read it"
+        yield problem("unreadable", at, message, 'write actions: "enqueue, allocate, backfill"')
+        return
+    actions = [name.strip() for name in written.split(",")]
+    for name in dict.fromkeys(actions):
+        if name not in ACTIONS:
+            near = nearest(name, ACTIONS)
+            fix = f"did you mean `{near}`?" if near else f"use one of {', '.join(ACTIONS)}"
+            message = f"has the action `{name}`, which does not exist, so the scheduler keeps the configuration before"
+            yield problem("action", at, message, fix)
+        elif name in _VICTIMS and plugins.isdisjoint(_VICTIMS[name]):
+            wanted = " or ".join(_VICTIMS[name])
+            message = f"has the action {name} and none of the plugins that say which pods may go for it"
+            yield problem("action-plugin", at, message, f"add {wanted}, or remove the action")
+    if "allocate" not in actions:
+        yield problem("action-missing", at, "does not have the action allocate, so nothing is scheduled", "add it")
+    for first, second in _FIRST:
+        if first in actions and second in actions and actions.index(first) > actions.index(second):
+            message = f"has the action {second} before {first}, which then works with what the cycle before left"
+            yield problem("action-order", at, message, f"put {first} first")
