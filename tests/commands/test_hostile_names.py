@@ -97,6 +97,25 @@ def door(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[
     return code, captured.out + captured.err
 
 
+@pytest.mark.parametrize("format_", ["text", "json", "svg"])
+def test_queues(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quota = [{"name": HOSTILE, "nominalQuota": 1}]
+    groups = [{"coveredResources": [HOSTILE], "flavors": [{"name": HOSTILE, "resources": quota}]}]
+    spec = {"cohortName": HOSTILE, "namespaceSelector": {}, "stopPolicy": HOSTILE, "resourceGroups": groups}
+    metadata, local = {"name": HOSTILE, "namespace": HOSTILE}, {"clusterQueue": HOSTILE}
+    made = [
+        {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": metadata, "spec": each}
+        for kind, each in (("ClusterQueue", spec), ("LocalQueue", local), ("ResourceFlavor", {}))
+    ]
+    (folder / "queues.json").write_text(json.dumps(made))
+    code, said = door(["queues", str(folder / "queues.json"), "-o", format_], capsys)
+    assert code == 1
+    if format_ == "json":
+        assert {each["name"] for each in json.loads(said)["queues"]} == {HOSTILE.replace("\ud800", "\ufffd")}
+    else:
+        assert r"a\x1b[2J" in said
+
+
 @pytest.mark.parametrize("format_", ["text", "json", "policyreport"])
 def test_audit(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["audit", str(folder / "objects"), "--policies", str(folder / "policies"), "-o", format_]

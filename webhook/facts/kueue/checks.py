@@ -15,7 +15,7 @@ from webhook.facts.kueue import (
     queue_validation,
     topology_annotations,
 )
-from webhook.facts.kueue.managed import managed
+from webhook.facts.kueue.managed import concerns_kueue, managed
 from webhook.facts.kueue.objects import GROUP, LOOKUPS, QUEUE_NAME, QUEUES
 from webhook.facts.kueue.preflight import preflight
 from webhook.facts.kueue.unmanaged import unmanaged
@@ -44,6 +44,8 @@ _UNASKED: Final = ("owner", "kind", "framework", "namespace")
 
 def job(subject: Subject) -> Iterator[Problem]:
     """What Kueue's webhooks refuse of a job."""
+    if not subject.once(concerns_kueue):
+        return
     how = subject.once(managed)
     if how.why_not in _UNASKED:
         return
@@ -59,6 +61,8 @@ def job(subject: Subject) -> Iterator[Problem]:
 
 def _is_queued_now(subject: Subject) -> bool:
     """Whether a job is created, or gets another queue: what is queued already is Kueue's to tell."""
+    if not subject.once(concerns_kueue):
+        return False
     at = ("metadata", "labels", QUEUE_NAME)
     return subject.old_object is None or get(subject.object, at) != get(subject.old_object, at)
 

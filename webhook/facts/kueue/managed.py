@@ -11,8 +11,9 @@ from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON, NAMESPACE
 from webhook.facts.kueue.configuration import KINDS, configuration
-from webhook.facts.kueue.objects import DEFAULT_QUEUE, LOCAL_QUEUE, QUEUE_NAME
+from webhook.facts.kueue.objects import DEFAULT_QUEUE, GROUP, LOCAL_QUEUE, QUEUE_NAME
 from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.scheduling.node_selection import selects
 from webhook.facts.subject import Subject
 from webhook.paths import get
@@ -41,6 +42,23 @@ class Managed:
     queue: str = ""
     is_default: bool = False
     framework: str = ""
+
+
+def concerns_kueue(subject: Subject) -> bool:
+    """Whether Kueue may have to do with an object at all, to be asked for with `Subject.once`: most have nothing.
+
+    Its metadata, or that of its pods, has a label or an annotation of Kueue, or its namespace has queues.
+    """
+    if _names_kueue(subject.object) or subject.view().all(LOCAL_QUEUE, subject.namespace):
+        return True
+    if subject.group_kind == ("", "Pod"):
+        return False
+    return any(_names_kueue(each.template) for each in subject.deadline.paced(subject.once(pod_sets).all))
+
+
+def _names_kueue(obj: JSON) -> bool:
+    metadata = mapping(mapping(obj).get("metadata"))
+    return any(GROUP in key for name in ("labels", "annotations") for key in mapping(metadata.get(name)))
 
 
 def managed(subject: Subject) -> Managed:

@@ -109,8 +109,8 @@ class _Trees:
             placed = self.known.placed(queue.name)
             if placed is not None:
                 yield from self._cluster_queue(queue, placed[0], placed[1], 0)
-        for name, root in roots.items():
-            if root is None:
+        for name, top in roots.items():
+            if top is None:
                 yield from self._cycle(name)
 
     def _tree(self, tree: Tree) -> Iterator[Row]:
