@@ -114,6 +114,7 @@ def test_outputs(chosen, expected):
     [
         pytest.param(["xml"], "unknown format `xml`, expected one of text, json", id="unknown format"),
         pytest.param(["json="], "`json=` does not name a file", id="no file"),
+        pytest.param(["json=https://x/y"], "`https://x/y` is an address, and only a file", id="an address"),
         pytest.param(["json", "text"], "only one format can go to stdout", id="two for stdout"),
     ],
 )

@@ -49,6 +49,8 @@ def _parse(text: str, known: Sequence[str]) -> Output:
         raise ConfigurationError(f"--output: unknown format `{name}`, expected one of {', '.join(known)}")
     if equals and not file:
         raise ConfigurationError(f"--output: `{text}` does not name a file; write `{name}` or `{name}=FILE`")
+    if "://" in file:
+        raise ConfigurationError(f"--output: `{file}` is an address, and only a file can be written: name a path")
     return Output(name, "" if file == "-" else file)
 
 

@@ -81,11 +81,11 @@ def _call(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> Term:
     if len(arguments) < 3:
         return apply(compiler, node, _operands(compiler, overloads, arguments))
     # cel-go evaluates up to two arguments in any case, but stops at the first of more that fails, and does not call
-    terms = []
+    terms: list[Term] = []
     with compiler.writer.unreached() as part:
         for each in arguments:
             part()
-            terms.append(compiler.value(each))
+            terms.append(compiler.following(terms, each))
         part()
         compiler.writer.charge(1)
         part()
@@ -96,9 +96,10 @@ def _call(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> Term:
 def _operands(compiler: Compiler, overloads: tuple[Overload, ...], arguments: Sequence[Node]) -> list[Term]:
     """The arguments of a call. When one fails the call costs what it would with a value of size 1 in its place."""
     places = compiler.writer.places
-    terms, starts = [], [len(places)]
+    terms: list[Term] = []
+    starts = [len(places)]
     for each in arguments:
-        terms.append(compiler.value(each))
+        terms.append(compiler.following(terms, each))
         starts.append(len(places))
     cost = cost_of(overloads)
     if cost is None or overloads[0].name in _STOPPING:
@@ -298,7 +299,7 @@ def _matches(compiler: Compiler, node: Call, arguments: list[Node]) -> Term:
 
 def _comparison(compiler: Compiler, node: Call) -> Term:
     operator, slow = COMPARISONS[node.function]
-    left, right = (compiler.value(each) for each in node.arguments)
+    left, right = compiler.values(node.arguments)
     overloads = compiler.overloads(node)
     compiler.writer.charge(1)
     if len(overloads) == 1 and overloads[0].parameters[0].name in ("string", "bytes"):
@@ -332,7 +333,7 @@ def _all(checks: list[ast.expr]) -> ast.expr:
 
 
 def _arithmetic(compiler: Compiler, node: Call) -> Term:
-    terms = [compiler.value(each) for each in node.arguments]
+    terms = compiler.values(node.arguments)
     overloads = compiler.overloads(node)
     static = compiler.checked.type_of(node)
     if len(overloads) == 1 and overloads[0].id == "add_string" and any(map(_is_text, terms)):

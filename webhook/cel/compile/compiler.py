@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import ast
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -129,6 +130,26 @@ class Compiler:
         if self.writer.depth > NESTED_BLOCKS and _opens_blocks(self, node):
             return self._outlined(node)
         return HANDLERS[type(node)](self, node)
+
+    def values(self, nodes: Iterable[Node]) -> list[Term]:
+        """The code of several values, of which the first that fails is the one whose error is told."""
+        terms: list[Term] = []
+        for node in nodes:
+            terms.append(self.following(terms, node))
+        return terms
+
+    def following(self, before: list[Term], node: Node) -> Term:
+        """The code of a value that comes after others: where it needs statements, those that can fail run before it."""
+        body = self.writer.body
+        start = len(body)
+        term = self.value(node)
+        if len(body) > start:
+            late = [place for place, each in enumerate(before) if each.raises and not each.atom]
+            for offset, place in enumerate(late):
+                name = self.writer.temporary()
+                body.insert(start + offset, code.assign(name, before[place].code))
+                before[place] = replace(before[place], code=code.name(name), raises=False, atom=True)
+        return term
 
     def bare(self, node: Node) -> Term:
         """The same as the branch of `? :` or as an index, where cel-go does not count an attribute's own 1."""

@@ -26,11 +26,11 @@ def list_of(compiler: Compiler, node: ListNode) -> Term:
     writer.charge(LIST_COST)
     static = compiler.checked.type_of(node)
     if not node.optional:
-        terms = []
+        terms: list[Term] = []
         with writer.unreached() as part:
             for each in node.elements:
                 part()
-                terms.append(compiler.value(each))
+                terms.append(compiler.following(terms, each))
             part()
         raises = any(term.raises for term in terms)
         return Term(code.listing([term.code for term in terms]), static, raises=raises, sure=True)
@@ -53,16 +53,16 @@ def map_of(compiler: Compiler, node: MapNode) -> Term:
     keys = [compiler.constants.get(id(entry.key)) for entry in node.entries]
     plain = all(type(key) is str for key in keys) and not any(entry.optional for entry in node.entries)
     if plain and len(set(keys)) == len(keys):
-        terms = []
+        terms: list[Term] = []
         with compiler.writer.unreached() as part:
             for entry in node.entries:
                 part()
-                terms.append(compiler.value(entry.value))
+                terms.append(compiler.following(terms, entry.value))
             part()
         raises = any(term.raises for term in terms)
         made: ast.expr = code.mapping([code.literal(key) for key in keys], [term.code for term in terms])
         return Term(made, static, raises=raises, sure=True)
-    entries = _entries(compiler, [(entry, compiler.value(entry.key).code) for entry in node.entries])
+    entries = _entries(compiler, [(entry, None) for entry in node.entries])
     return Term(compiler.call(make_map, entries, place=Place("call")), static, sure=True)
 
 
@@ -70,7 +70,7 @@ def structure_of(compiler: Compiler, node: StructNode) -> Term:
     """Name{field: value, ?field: value}."""
     compiler.writer.charge(STRUCT_COST)
     static = compiler.checked.type_of(node)
-    fields: list[tuple[MapEntry, ast.expr]] = [
+    fields: list[tuple[MapEntry, ast.expr | None]] = [
         (MapEntry(entry.offset, entry.value, entry.value, entry.optional), code.literal(entry.field))
         for entry in node.entries
     ]
@@ -79,18 +79,40 @@ def structure_of(compiler: Compiler, node: StructNode) -> Term:
     return Term(made, static, sure=True)
 
 
-def _entries(compiler: Compiler, entries: list[tuple[MapEntry, ast.expr]]) -> ast.expr:
-    """A list of pairs."""
-    writer = compiler.writer
+def _entries(compiler: Compiler, entries: list[tuple[MapEntry, ast.expr | None]]) -> ast.expr:
+    """A list of pairs; the key is None where it is the entry's own expression."""
     if not any(entry.optional for entry, _ in entries):
-        return code.listing([code.pair(key, compiler.value(entry.value).code) for entry, key in entries])
+        return _plain_entries(compiler, entries)
+    writer = compiler.writer
     result = code.name(writer.temporary())
     writer.emit(code.assign(result.id, code.listing([])))
-    for entry, key in entries:
-        value = compiler.value(entry.value).code
+    for entry, name in entries:
+        key, value = _pair(compiler, entry, name)
         if entry.optional:
             made = compiler.call(runtime.entry_of, key, value, result, place=Place("call"))
         else:
             made = code.call(code.attribute(result, "append"), code.pair(key, value))
         writer.emit(code.expression(made))
     return result
+
+
+def _pair(compiler: Compiler, entry: MapEntry, name: ast.expr | None) -> tuple[ast.expr, ast.expr]:
+    if name is not None:
+        return name, compiler.value(entry.value).code
+    key, value = compiler.values((entry.key, entry.value))
+    return key.code, value.code
+
+
+def _plain_entries(compiler: Compiler, entries: list[tuple[MapEntry, ast.expr | None]]) -> ast.expr:
+    """The same without optional entries: keys and values in the order in which they are written."""
+    terms: list[Term] = []
+    with compiler.writer.unreached() as part:
+        for entry, name in entries:
+            if name is None:
+                part()
+                terms.append(compiler.following(terms, entry.key))
+            part()
+            terms.append(compiler.following(terms, entry.value))
+        part()
+    rest = iter([term.code for term in terms])
+    return code.listing([code.pair(name or next(rest), next(rest)) for _, name in entries])

@@ -187,10 +187,12 @@ def equality(compiler: Compiler, node: Call) -> Term:
     equals = equal_quietly if node.function == "_!=_" or left is not node.arguments[0] else equal
     if _is_type(left, compiler) and type(compiler.constants.get(id(right))) is TypeValue:
         result = _with_type(compiler, left, compiler.constants[id(right)].name)
-    elif (first := compiler.value(left)) and compiler.is_constant(right):
-        result = _with_constant(compiler, first, compiler.value(right), compiler.constants[id(right)], equals)
     else:
-        result = _with_value(compiler, first, compiler.value(right), equals)
+        first, second = compiler.values((left, right))
+        if compiler.is_constant(right):
+            result = _with_constant(compiler, first, second, compiler.constants[id(right)], equals)
+        else:
+            result = _with_value(compiler, first, second, equals)
     if node.function == "_!=_":
         result.code, result.atom = code.negation(result.code), False
     return result

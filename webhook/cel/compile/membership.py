@@ -30,8 +30,9 @@ def membership(compiler: Compiler, node: Call) -> Term:
     static = compiler.checked.type_of(right)
     if compiler.is_constant(right) and static.name == "list" and is_set(compiler.constants[id(right)]):
         return _in_set(compiler, compiler.value(left), compiler.constants[id(right)])
-    term = compiler.value(left)
-    container = compiler.value(right)
+    term, container = compiler.values((left, right))
+    if not container.atom:
+        term = compiler.kept(term)
     overloads = compiler.overloads(node)
     if isinstance(right, MapNode | Macro) and may_be_opaque(compiler, term):
         compiler.writer.charge(1)

@@ -71,6 +71,9 @@ from webhook.errors import EvaluationError, NoSuchOverload
 CIDR_TYPE = opaque("net.CIDR")
 _PREFIX = "network address parse error during conversion from string: "
 _BITS = re.compile(r"0|[1-9][0-9]*")
+_LARGEST = 2**63 - 1
+"""What Go reads as a number at all."""
+_MOST_DIGITS = len(str(_LARGEST))
 
 
 class CIDR:
@@ -130,12 +133,12 @@ def _parse_prefix(text: str, deadline: Deadline | None) -> tuple[Address, int]:
     front, slash, length = text.rpartition("/")
     if not slash:
         raise ValueError("no '/'")
-    if "%" in front:
+    address, has_zone = parse_address(front, deadline)
+    if has_zone:
         raise ValueError("IPv6 zones cannot be present in a prefix")
-    address = parse_address(front)
-    if not _BITS.fullmatch(length):
+    if not _BITS.fullmatch(length) or len(length) > _MOST_DIGITS or int(length) > _LARGEST:
         raise ValueError(f"bad bits after slash: {quote(length, deadline)}")
-    if len(length) > 3 or int(length) > address.max_prefixlen:
+    if int(length) > address.max_prefixlen:
         raise ValueError("prefix length out of range")
     return address, int(length)
 

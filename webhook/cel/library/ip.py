@@ -68,10 +68,12 @@ net.IP.isGlobalUnicast() -> bool
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import ClassVar, TypeAlias
 
 from webhook.cel.library import costs
+from webhook.cel.library.address_errors import address_error
 from webhook.cel.library.declaration import Overload
 from webhook.cel.library.go_text import quote
 from webhook.cel.types import BOOL, INT, STRING, Type, opaque
@@ -117,19 +119,20 @@ class IP:
         return f"IP({self})"
 
 
-def parse_address(text: str) -> Address:
-    """Read an address as Go's netip.ParseAddr does, a zone apart.
+def parse_address(text: str, deadline: Deadline | None = None) -> tuple[Address, bool]:
+    """Read an address as Go's netip.ParseAddr does, and whether it has a zone, which is left out.
 
     Raises:
-        ValueError: not an address.
+        ValueError: not an address; the error of ParseAddr.
 
     """
-    if len(text) > LONGEST:
-        raise ValueError("unable to parse IP")
-    try:
-        return IPv6Address(text) if ":" in text.partition(".")[0] else IPv4Address(text)
-    except AddressValueError:
-        raise ValueError("unable to parse IP") from None
+    address, percent, zone = text.partition("%")
+    with suppress(AddressValueError):
+        if ":" in address.partition(".")[0] and bool(percent) == bool(zone) and len(address) <= LONGEST:
+            return IPv6Address(address), bool(zone)
+        if len(text) <= LONGEST:
+            return IPv4Address(text), False
+    raise ValueError(address_error(text, deadline))
 
 
 def ip(deadline: Deadline, text: str) -> IP:
@@ -144,15 +147,13 @@ def parse(text: str, deadline: Deadline | None = None) -> IP:
         EvaluationError: not an address, or one of a form that is not allowed.
 
     """
-    address, percent, zone = text.partition("%")
     try:
-        parsed = parse_address(address if zone else text)
+        parsed, has_zone = parse_address(text, deadline)
     except ValueError as error:
-        shown = quote(text, deadline)
         raise EvaluationError(
-            f"IP Address {shown} parse error during conversion from string: ParseAddr({shown}): {error}"
+            f"IP Address {quote(text, deadline)} parse error during conversion from string: {error}"
         ) from None
-    if percent:
+    if has_zone:
         raise EvaluationError(f"IP address {quote(text, deadline)} with zone value is not allowed")
     if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
         raise EvaluationError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")

@@ -253,11 +253,10 @@ def _ip_literal(deadline: Deadline, text: str) -> str:
     host = _unescape_host(deadline, address)
     if percent:
         host += _unescape_host(deadline, percent + zone, zone=True)
-    name, _, zone_name = host.partition("%")
     try:
-        parsed = parse_address(name if zone_name else host)
+        parsed, _ = parse_address(host, deadline)
     except ValueError as error:
-        raise BadUrl(f"invalid host: ParseAddr({quote(host, deadline)}): {error}") from None
+        raise BadUrl(f"invalid host: {error}") from None
     if isinstance(parsed, IPv4Address):
         raise BadUrl("invalid IP-literal")
     return f"[{host}]{_unescape_host(deadline, port)}"
