@@ -64,7 +64,13 @@ POD_LISTS: dict[str, Maker] = {
         {"containers": _one(env=[{"name": f"NCCL_{i}", "value": f"$(NCCL_{i - 1})"} for i in range(n)])}
     ),
     "env of one name": lambda n: pod({"containers": _one(env=[{"name": "RANK", "value": f"{i}"} for i in range(n)])}),
+    "env, wrong names": lambda n: pod({"containers": _one(env=[{"name": f"=E_{i}", "value": "1"} for i in range(n)])}),
+    "env, wrong types": lambda n: pod({"containers": _one(env=[{"name": f"E_{i}", "value": i} for i in range(n)])}),
     "volumes and mounts": lambda n: pod(_volumes(n)),
+    "volumes, wrong names": lambda n: pod({"volumes": [{"name": f"V_{i}", "emptyDir": {}} for i in range(n)]}),
+    "mounts at one path": lambda n: pod(
+        {"containers": _one(volumeMounts=[{"name": f"v-{i}", "mountPath": "/mnt"} for i in range(n)])}
+    ),
     "ports": lambda n: pod({"containers": _one(ports=[{"name": f"p-{i}", "containerPort": i} for i in range(n)])}),
     "arguments": lambda n: pod(
         {"containers": _one(command=["torchrun"], args=[f"--nproc_per_node={i}" for i in range(n)])}

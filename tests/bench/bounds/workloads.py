@@ -73,6 +73,12 @@ def _patch(i: int, jobs: int = 1) -> JSON:
     return {"manager": f"example.org/m-{i}", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": named}}}}
 
 
+def _env_patch(n: int) -> JSON:
+    containers = [{"name": "node", "env": [{"name": f"=E_{i}", "value": "1"} for i in range(n)]}]
+    jobs = [{"name": "node", "template": {"spec": {"template": {"spec": {"containers": containers}}}}}]
+    return {"manager": "example.org/m", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": jobs}}}}
+
+
 def _override(i: int, **spec: JSON) -> JSON:
     return {"targetJobs": [{"name": "node"}], "spec": {"nodeSelector": {"a": f"b-{i}"}, **spec}}
 
@@ -96,10 +102,14 @@ WORKLOAD_LISTS: dict[str, Maker] = {
     "replicated jobs": _jobset,
     "replicated jobs, chained": lambda n: _jobset(n, chained=True),
     "runtime patches": lambda n: _trainjob(runtimePatches=[_patch(i) for i in range(n)]),
+    "env of a runtime patch, wrong names": lambda n: _trainjob(runtimePatches=[_env_patch(n)]),
     "jobs of a runtime patch": lambda n: _trainjob(runtimePatches=[_patch(0, n)]),
     "template overrides": lambda n: _trainjob(podTemplateOverrides=[_override(i) for i in range(n)]),
     "spec overrides": lambda n: _trainjob(podSpecOverrides=[_override(i) for i in range(n)]),
     "env of a trainer": lambda n: _trainjob(trainer={"env": [{"name": f"E_{i}", "value": f"{i}"} for i in range(n)]}),
+    "env of a trainer, wrong names": lambda n: _trainjob(
+        trainer={"env": [{"name": f"=E_{i}", "value": f"{i}"} for i in range(n)]}
+    ),
     "claims of a trainer": lambda n: _trainjob(
         trainer={
             "resourceClaimsPerNode": [{"name": f"c-{i}", "resourceClaimTemplateName": "template-1"} for i in range(n)]
