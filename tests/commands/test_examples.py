@@ -1,0 +1,44 @@
+"""The example of README: every broken object is told its reason, and no good one gets a word."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from webhook.cli import run
+
+TEAM = Path(__file__).parents[2] / "examples" / "research-team"
+TOLD = {
+    "inference-gpu.yaml": {"gpu-portable/all"},
+    "mpijob-slots.yaml": {"training-job/slots-for-ranks"},
+    "pytorchjob-processes.yaml": {"training-job/processes-and-gpus"},
+    "pytorchjob-storage.yaml": {"storage/read-write-once"},
+    "pytorchjob-too-many-gpus.yaml": {"kueue-never/exceeds-max-quota"},
+    "trainjob-processes.yaml": {"num-proc-per-node/not-set"},
+    "trainjob-queue.yaml": {"kueue-not-now/local-queue-missing"},
+    "volcano-job-gang.yaml": {"volcano-job/min-available"},
+    "volcano-job-queue.yaml": {"volcano-job/queue-exists"},
+    "volcano-job-quota.yaml": {"volcano-job/capability"},
+}
+
+
+def test_every_broken_object_is_told_its_reason_and_no_good_one_gets_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["audit", str(TEAM), "-o", "json"]) == 1
+    told: dict[str, set[str]] = {}
+    for finding in json.loads(capsys.readouterr().out)["findings"]:
+        if finding["result"] != "pass":
+            told.setdefault(Path(finding["file"]).name, set()).add(finding["rule"])
+    assert told == TOLD
+
+
+def test_there_is_a_broken_one_for_each_kind_that_works() -> None:
+    kinds = {folder: {_kind(path) for path in (TEAM / folder).glob("*.yaml")} for folder in ("good", "broken")}
+    assert kinds["good"] == kinds["broken"]
+    assert {path.name for path in (TEAM / "broken").glob("*.yaml")} == set(TOLD)
+
+
+def _kind(path: Path) -> str:
+    return str(next(yaml.safe_load_all(path.read_text()))["kind"])
