@@ -153,6 +153,7 @@ SHIPPED: Final = Registry(
             ),
         ),
         Package(module="webhook.facts.storage", groups=("storage",)),
+        Package(module="webhook.facts.failures", groups=("device-failures",)),
     )
 )
 """The packages, a row each."""

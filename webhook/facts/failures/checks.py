@@ -1,0 +1,42 @@
+"""The checks of what happens when nodes, devices or containers fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.check import Check, Group
+from webhook.facts.dra import pod_claims
+from webhook.facts.failures import job_policies, nccl, replacement, tolerations
+from webhook.facts.gpu.device_pods import WORKLOADS, once_each, workload
+from webhook.facts.subject import Subject
+from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.view import NAMESPACES
+from webhook.problem import Problem
+
+problem: Final = Group("device-failures").problem
+_ADVICE: Final = (
+    job_policies.advise_job_policies,
+    tolerations.advise_tolerations,
+    replacement.advise_bare_pods,
+    replacement.advise_shared_claims,
+    replacement.advise_serving,
+    replacement.advise_image_pulls,
+    nccl.advise_nccl,
+)
+_CLAIMS: Final = frozenset(("resource.k8s.io", kind) for kind in ("ResourceClaim", "ResourceClaimTemplate"))
+_LOOKUPS: Final = (*replacement.LOOKUPS, *pod_claims.LOOKUPS, *RUNTIMES, NAMESPACES)
+
+
+def device_failures(subject: Subject) -> Iterator[Problem]:
+    """What is to be said of an object, once where several of its templates share it."""
+    if missing := subject.once(workload).missing:
+        yield problem("tolerates-everything", "spec.runtimeRef.name", missing=missing)
+    for advise in _ADVICE:
+        yield from once_each(advise(subject))
+
+
+CHECKS: Final = (
+    Check(group="device-failures", run=device_failures, kinds=WORKLOADS, lookups=_LOOKUPS),
+    Check(group="device-failures", run=tolerations.advise_device_tolerations, kinds=_CLAIMS),
+)

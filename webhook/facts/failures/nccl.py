@@ -1,0 +1,103 @@
+"""Settings of NCCL that contradict the pod that they are set in.
+
+https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html; that a topology file which is not there is passed
+over: NVIDIA/nccl v2.27 src/graph/xml.cc ncclTopoGetXmlFromFile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from webhook import yamlfile
+from webhook.facts.check import Group
+from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, path_of, workload
+from webhook.facts.launch.command import launch
+from webhook.facts.pods.containers import Container, items, mapping, text
+from webhook.facts.subject import Subject
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+
+problem: Final = Group("device-failures").problem
+FILE: Final = Path(__file__).with_name("rdma.yaml")
+_INTERFACE: Final = "NCCL_SOCKET_IFNAME"
+_CONFIGURATION: Final = "nccl.conf"
+
+
+def advise_nccl(subject: Subject) -> Iterator[Problem]:
+    """Every container with devices that sets NCCL against its pod."""
+    made = subject.once(workload)
+    for pods in made.device_pods:
+        for container in pods.containers:
+            env = _env(container, subject)
+            yield from _no_infiniband(pods, container, env)
+            yield from _topology_file(pods, container, env)
+            if pods.spec.get("hostNetwork") is True and made.count > 1 and _starts_nccl(container, subject):
+                yield from _interface(pods, container, subject)
+
+
+def _env(container: Container, subject: Subject) -> dict[str, tuple[int, str]]:
+    """Variables of NCCL that have a value, with their positions."""
+    listed = enumerate(subject.deadline.paced(items(container.value.get("env"))))
+    named = ((index, mapping(each)) for index, each in listed)
+    return {
+        name: (index, text(each.get("value")))
+        for index, each in named
+        if (name := text(each.get("name")))[:5] == "NCCL_"
+    }
+
+
+def _no_infiniband(pods: DevicePods, container: Container, env: dict[str, tuple[int, str]]) -> Iterator[Problem]:
+    index, value = env.get("NCCL_IB_DISABLE", (0, ""))
+    requested = next((name for name in container.amounts("limits") if _is_rdma(name)), "") if value == "1" else ""
+    if requested:
+        message = f"turns InfiniBand and RoCE off, but the container requests `{requested}`, which then stays unused"
+        at = path_of(pods, container, "env", index)
+        yield problem("nccl-ib-disable", at, message, "remove the variable or the resource", "NCCL_IB_DISABLE=1")
+
+
+@cache
+def _rdma() -> tuple[str, ...]:
+    """Resources of network devices that NCCL uses through InfiniBand verbs; read on first use."""
+    (document,) = yamlfile.read(FILE)
+    return tuple(document.value["resources"])
+
+
+def _is_rdma(name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in _rdma())
+
+
+def _topology_file(pods: DevicePods, container: Container, env: dict[str, tuple[int, str]]) -> Iterator[Problem]:
+    index, value = env.get("NCCL_TOPO_FILE", (0, ""))
+    if not value.startswith("/") or is_placeholder(value):
+        return
+    targets = (text(mapping(each).get("mountPath")) for each in items(container.value.get("volumeMounts")))
+    if not any(target and PurePosixPath(value).is_relative_to(target) for target in targets):
+        message = f"is passed over by NCCL unless the image has `{value}`, because no volume is mounted there"
+        at = path_of(pods, container, "env", index)
+        yield problem("nccl-topology-file", at, message, "mount its folder, or remove the variable", "NCCL_TOPO_FILE")
+
+
+def _starts_nccl(container: Container, subject: Subject) -> bool:
+    return launch(container.value, subject.deadline).by in LAUNCHERS
+
+
+def _interface(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:
+    """No word of the interface in the container: neither a variable, nor a command, nor a file of settings."""
+    value = container.value
+    words = [text(each) for side in ("command", "args") for each in items(value.get(side))]
+    written = [*(text(mapping(each).get("name")) for each in items(value.get("env"))), *words]
+    mounted = [text(mapping(each).get("mountPath")) for each in items(value.get("volumeMounts"))]
+    subject.deadline.spend(len(written) + len(mounted))
+    if value.get("envFrom") or any(_INTERFACE in each for each in written):
+        return
+    if not any(_CONFIGURATION in each for each in mounted):
+        message = (
+            "is not set on the network of the host, where NCCL may choose an interface that other nodes cannot reach"
+        )
+        yield problem(
+            "nccl-socket-ifname", path_of(pods, container, "env"), message, f"set {_INTERFACE}", shown=_INTERFACE
+        )

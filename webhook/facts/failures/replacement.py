@@ -1,0 +1,98 @@
+"""What comes after a pod that failed: another one with other devices, and traffic that waits until it is ready.
+
+https://kubernetes.io/blog/2025/07/03/navigating-failures-in-pods-with-devices/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.interest import reading
+from webhook.facts.check import Group
+from webhook.facts.gpu.device_pods import SERVING, DevicePods, path_of, trains, workload
+from webhook.facts.pods.containers import Container, items, mapping, text
+from webhook.facts.subject import Subject
+from webhook.paths import get
+from webhook.problem import Problem
+
+problem: Final = Group("device-failures").problem
+PDB: Final = GroupVersionKind("policy", "v1", "PodDisruptionBudget")
+LOOKUPS: Final = (reading(PDB, "spec.selector"),)
+_POD: Final = ("", "Pod")
+_SHARED_ON_PURPOSE: Final = frozenset(("channel", "nic"))
+
+
+def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
+    """A Pod that trains, and that nothing replaces."""
+    for pods in subject.once(workload).device_pods if subject.group_kind == _POD else ():
+        if any(trains(each, subject) for each in pods.containers):
+            message = "trains without a controller, so nothing replaces the pod when its node or device fails"
+            yield problem("bare-pod", "spec", message, "make it a Job or a training job")
+
+
+def advise_shared_claims(subject: Subject) -> Iterator[Problem]:
+    """A claim by name in a template of one pod; that several pods share one is told with the rules of claims."""
+    using = [each for each in subject.once(workload).device_pods if each.podset.pods == 1 and _names_claim(each)]
+    if not using or subject.group_kind == _POD:
+        return
+    names = {each.podset.name for each in using}
+    for claim in subject.deadline.each(subject.fact("dra")["claims"]):
+        kinds = {request["deviceKind"] for request in claim["requests"]}
+        if claim["podSet"] in names and claim["source"] == "claim" and claim["users"] and kinds - _SHARED_ON_PURPOSE:
+            message = f"a pod that replaces this one gets the devices of ResourceClaim `{claim['reference']}` again"
+            yield problem(
+                "shared-claim", claim["path"], f"{message}, also when they have failed", "use resourceClaimTemplateName"
+            )
+
+
+def _names_claim(pods: DevicePods) -> bool:
+    return any(mapping(each).get("resourceClaimName") for each in items(pods.spec.get("resourceClaims")))
+
+
+def advise_serving(subject: Subject) -> Iterator[Problem]:
+    """Servers that get requests before they are ready, or are all drained at once."""
+    if subject.group_kind not in SERVING:
+        return
+    for pods in subject.once(workload).device_pods:
+        servers = [each for each in pods.containers if not each.init and items(each.value.get("ports"))]
+        for container in servers:
+            if container.value.get("readinessProbe") is None:
+                message = "has a port but no readinessProbe, so requests reach it while its model is still loading"
+                yield problem("readiness-probe", path_of(pods, container), message, "add a readinessProbe")
+        if servers and (pods.podset.pods or 0) > 1:
+            yield from _disruption_budget(pods, subject)
+
+
+def _disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
+    view = subject.view()
+    if not view.is_whole():
+        return
+    labels = mapping(get(pods.podset.template, ("metadata", "labels")))
+    budgets = [each for each in view.objects(PDB) if get(each, ("metadata", "namespace")) == subject.namespace]
+    if not any(_selects(get(each, ("spec", "selector")), labels) for each in subject.deadline.paced(budgets)):
+        message = f"no PodDisruptionBudget selects the {pods.podset.pods} pods, so node drains may stop all at once"
+        yield problem("disruption-budget", "spec.replicas", message, "create one with maxUnavailable: 1")
+
+
+def _selects(selector: JSON, labels: dict[str, JSON]) -> bool:
+    """Whether a selector certainly or possibly selects pods with labels: expressions are not followed."""
+    given = mapping(selector)
+    if given.get("matchExpressions"):
+        return True
+    return all(labels.get(key) == value for key, value in mapping(given.get("matchLabels")).items())
+
+
+def advise_image_pulls(subject: Subject) -> Iterator[Problem]:
+    """Images that cannot have changed and are asked for at every restart."""
+    for pods in subject.once(workload).device_pods:
+        for container in pods.containers:
+            if container.value.get("imagePullPolicy") == "Always" and _is_fixed(container):
+                message = "makes every restart depend on the registry, though an image named by digest cannot change"
+                at = path_of(pods, container, "imagePullPolicy")
+                yield problem("image-pull", at, message, "set IfNotPresent", "Always")
+
+
+def _is_fixed(container: Container) -> bool:
+    return "@sha256:" in text(container.value.get("image"))
