@@ -159,8 +159,9 @@ def test_a_custom_kind_without_schema_takes_anything_and_replaces_lists():
     assert apply(before, {"spec": {"m": None}}, WIDGET)["spec"]["m"] == {"a": 1}
     with pytest.raises(PatchError, match=r"metadata.labels.a: expected string"):
         apply(before, {"metadata": {"labels": {"a": 1}}}, WIDGET)
-    with pytest.raises(PatchError, match="lhs: expected map"):
-        apply({"spec": {"x": 1}}, {"spec": {"x": {}}}, WIDGET)
+    assert apply({"spec": {"x": 1}}, {"spec": {"x": {}}}, WIDGET) == {"spec": {"x": {}}}
+    assert apply({"spec": {"x": ["a"]}}, {"spec": {"x": {"b": "c"}}}, WIDGET) == {"spec": {"x": {"b": "c"}}}
+    assert apply({"spec": {"x": {"b": "c"}}}, {"spec": {"x": 1}}, WIDGET) == {"spec": {"x": 1}}
 
 
 SCHEMA = {

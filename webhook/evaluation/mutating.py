@@ -133,7 +133,7 @@ class _Run:
                 context.deadline.spend(1)
                 seen = activation(policy, target, invocation.param, context, budget)
                 value = budget.evaluate(change.expression, seen)
-                changed = mutations.apply(change, value, target.written, target.kind, context.deadline)
+                changed = mutations.apply(change, value, target.written, target.kind, context.deadline, seen=seen)
             except Undecodable as error:
                 self._abort(invocation, index, str(error))
                 return

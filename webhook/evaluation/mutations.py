@@ -6,7 +6,8 @@ Knows values and patches, no policies. Source: k8s.io/apiserver v0.36 pkg/admiss
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from webhook.attributes import JSON, GroupVersionKind
@@ -20,8 +21,24 @@ from webhook.patch import configuration, jsonpatch
 from webhook.policy.compiled import Mutation
 
 
-def apply(change: Mutation, value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline) -> JSON:
+def apply(
+    change: Mutation,
+    value: Any,
+    obj: JSON,
+    kind: GroupVersionKind,
+    deadline: Deadline,
+    *,
+    seen: Mapping[str, Any] = MappingProxyType({}),
+) -> JSON:
     """The object after one mutation whose expression gave `value`; the same object when nothing was to be done.
+
+    Args:
+        change: the mutation.
+        value: what its expression gave.
+        obj: the object as it is.
+        kind: its kind.
+        deadline: of the review.
+        seen: what the expression could read.
 
     Raises:
         Undecodable: the patched object is no object of its kind.
@@ -32,9 +49,11 @@ def apply(change: Mutation, value: Any, obj: JSON, kind: GroupVersionKind, deadl
     if change.kind == "JSONPatch":
         return _patched(value, obj, kind, deadline)
     check_names(value)
-    wanted = {**patchvalues.configuration(value), "apiVersion": obj.get("apiVersion"), "kind": obj.get("kind")}
+    given = patchvalues.Given(seen.values(), deadline)
+    wanted = {**patchvalues.configuration(value, given), "apiVersion": obj.get("apiVersion"), "kind": obj.get("kind")}
     deadline.look()  # merging reads no clock
-    return convert(configuration.apply(obj, wanted, kind), obj, kind)
+    merged = configuration.apply(obj, wanted, kind)
+    return convert(patchvalues.written(merged, deadline) if given.has_nil else merged, obj, kind)
 
 
 def _patched(value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline) -> JSON:

@@ -1,12 +1,16 @@
 """What the values of mutation expressions become in a patch, and which of them the API server cannot turn into one.
 
 An `Object{…}` is read field by field through Go's native values, a JSONPatch value through protobuf's JSON; each has
-its own idea of what can be converted. Source: k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go
-(convertField), mutating/patch/json_patch.go; cel-go v0.26 common/types (ConvertToNative).
+its own idea of what can be converted. In an `Object{…}` it makes a difference who made a list or a map: those of the
+objects that an expression reads are JSON. Of CEL's own, an empty list is null, and a list or a map inside another one
+is a value of cel-go, which no schema takes. A list inside another one that `+` has made is JSON there, which nobody can
+tell from a literal here: no inner list is refused but an empty one. Source: k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go (convertField),
+mutating/patch/json_patch.go; cel-go v0.26 common/types (ConvertToNative).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from webhook.attributes import JSON
@@ -23,8 +27,9 @@ from webhook.cel.values import (
     to_json,
     type_name,
 )
+from webhook.deadline import Deadline
 from webhook.errors import PatchError
-from webhook.patch.gotext import Foreign
+from webhook.patch.gotext import Foreign, NilList, plain
 
 _SAFE = 2**53 - 1
 """Integers beyond it become text in a JSON value of protobuf (cel-go int.go, isJSONSafe)."""
@@ -36,41 +41,105 @@ class _Unconvertible(Exception):
     """A field that cannot be converted; the text becomes the value of the structure around it."""
 
 
-def configuration(value: Struct) -> JSON:
-    """The apply configuration that an `Object{…}` stands for; what is no JSON in Go is a Foreign.
+class Given:
+    """The lists and maps of the objects that an expression reads, told by identity; looked for when first asked.
+
+    `has_nil` says whether a NilList was made in their place.
+    """
+
+    __slots__ = ("_deadline", "_ids", "_roots", "has_nil")
+
+    def __init__(self, roots: Iterable[JSON] = (), deadline: Deadline | None = None) -> None:
+        self._roots = tuple(roots)
+        self._deadline = deadline or Deadline()
+        self.has_nil = False
+        self._ids: set[int] | None = None
+
+    def has(self, value: Any) -> bool:
+        """Whether a list or a map is a part of these objects."""
+        if self._ids is None:
+            self._ids = self._collected()
+        return id(value) in self._ids
+
+    def _collected(self) -> set[int]:
+        ids: set[int] = set()
+        waiting = [each for each in self._roots if type(each) in (dict, list)]
+        while waiting:
+            each = waiting.pop()
+            self._deadline.spend(1 + len(each))
+            ids.add(id(each))
+            inner = each.values() if type(each) is dict else each
+            waiting += [one for one in inner if type(one) in (dict, list) and id(one) not in ids]
+        return ids
+
+
+def configuration(value: Struct, given: Given | None = None) -> JSON:
+    """The apply configuration that an `Object{…}` stands for; what is no JSON in Go is a Foreign or a NilList.
+
+    Args:
+        value: the structure.
+        given: what is JSON in it, and was not made by CEL.
 
     Raises:
         PatchError: a field of the object itself cannot be converted.
 
     """
     try:
-        return _fields(value)
+        return _fields(value, given or Given())
     except _Unconvertible as error:
         raise PatchError(f"invalid return type: {error}") from None
 
 
-def _fields(value: Struct) -> dict[str, JSON]:
+def _fields(value: Struct, given: Given) -> dict[str, JSON]:
     values: dict[str, JSON] = {}
     for name, item in value.items():
         try:
-            values[name] = _field(item)
+            values[name] = _field(item, given)
         except _Unconvertible as error:
             raise _Unconvertible(f'fail to convert field "{name}": {error}') from None
     return values
 
 
-def _field(value: Any) -> JSON:
+def _field(value: Any, given: Given) -> JSON:
+    kind = type(value)
+    if kind is list:
+        if not value and not given.has(value):
+            given.has_nil = True
+            return NilList()
+        return [_item(item, given) for item in value]
+    if kind in MAPS and kind is not Struct:
+        return {_text(key): _item(item, given) for key, item in map_items(value)}
+    return _item(value, given)
+
+
+def _item(value: Any, given: Given) -> JSON:
+    """A value as it stands in a list or a map."""
     kind = type(value)
     if kind is Struct:
         try:
-            return _fields(value)
+            return _fields(value, given)
         except _Unconvertible as error:
             return Foreign("*types.Err", str(error))
     if kind is list:
-        return [_field(item) if type(item) not in (list, *MAPS - {Struct}) else to_json(item) for item in value]
+        return to_json(value) if value or given.has(value) else Foreign("[]ref.Val", "[]")
     if kind in MAPS:
-        return {_text(key): _field(item) if type(item) is not list else to_json(item) for key, item in map_items(value)}
+        return to_json(value) if given.has(value) else Foreign("map[ref.Val]ref.Val", plain(to_json(value))[2:-1])
     return _scalar(value)
+
+
+def written(value: JSON, deadline: Deadline) -> JSON:
+    """A merged object as JSON: each NilList in it is null; parts without one stay the same objects."""
+    if type(value) is NilList:
+        return None
+    if type(value) is dict:
+        deadline.spend(1 + len(value))
+        made = {name: written(item, deadline) for name, item in value.items()}
+        return made if any(made[name] is not item for name, item in value.items()) else value
+    if type(value) is list:
+        deadline.spend(1 + len(value))
+        items = [written(item, deadline) for item in value]
+        return items if any(one is not other for one, other in zip(items, value, strict=True)) else value
+    return value
 
 
 def _text(key: Any) -> str:

@@ -166,6 +166,8 @@ def _merge(old: JSON, new: JSON, node: Node, path: str) -> JSON:
         return new
     shape = resolve(node)
     of_new = _deduce(shape, new)
+    if old is not None and new is not None and _deduce(shape, old) != of_new:
+        return new  # a value of another form, which the schema allows too, is replaced
     if of_new.map:
         return _merge_maps(_mapping(old, "lhs", path), _mapping(new, "rhs", path), of_new.map, path)
     if of_new.list:

@@ -20,6 +20,10 @@ class Foreign:
     text: str
 
 
+class NilList(list[JSON]):
+    """An empty list that CEL has made: Go's nil slice, which is a list until it is written as JSON, and null then."""
+
+
 def type_name(value: JSON) -> str:
     """%T."""
     if isinstance(value, Foreign):
@@ -30,6 +34,7 @@ def type_name(value: JSON) -> str:
         int: "int64",
         float: "float64",
         list: "[]interface {}",
+        NilList: "[]interface {}",
         dict: "map[string]interface {}",
     }
     return names.get(type(value), "structpb.NullValue")
@@ -62,6 +67,8 @@ def sharp(value: JSON) -> str:
 def _sharp(value: JSON) -> str:
     if isinstance(value, str):
         return f'"{value}"'
+    if isinstance(value, NilList):
+        return "[]interface {}(nil)"
     if isinstance(value, list):
         return f"[]interface {{}}{{{', '.join(map(_sharp, value))}}}"
     if isinstance(value, dict):
