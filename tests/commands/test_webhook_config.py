@@ -87,7 +87,7 @@ def test_every_kind_with_pod_templates_is_covered_in_both_phases(capsys: Capture
                 assert _covered(webhook["rules"], row.group, version, row.resource, "CREATE"), row
         for rule in webhook["rules"]:
             assert not {"*"} & set(rule["apiGroups"] + rule["resources"])
-            assert "DELETE" not in rule["operations"]
+            assert "DELETE" not in rule["operations"] or rule["resources"] == ["queues"]  # Volcano refuses some
 
 
 def test_what_no_policy_matches_is_not_asked_for(capsys: Capture, tmp_path: Path) -> None:

@@ -48,12 +48,13 @@ class Wanted:
         return tuple(each for each in self.flavors if self.shortage(each, capacity) is None)
 
     def shortage(self, flavor: str, capacity: Capacity) -> Rejected | None:
-        """The first resource of which a flavor has less than is asked for."""
-        for name, value in self.requests.items():
-            most = capacity((flavor, name))
-            if value > most:
-                return Rejected(flavor, resource=name, asked=value, most=most)
-        return None
+        """The resource of which a flavor has least of what is asked for, None where it has enough of all."""
+        short = [
+            Rejected(flavor, resource=name, asked=value, most=most)
+            for name, value in self.requests.items()
+            if value > (most := capacity((flavor, name)))
+        ]
+        return min(short, key=lambda each: (each.most / each.asked, each.resource), default=None)
 
     def reasons(self, capacity: Capacity) -> Iterator[Rejected]:
         """Why each flavor is none, in their order."""
