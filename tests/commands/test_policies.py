@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.literals import validating
+from tests.literals import mutating, validating
 from webhook import shipped, yamlfile
 from webhook.cli import run
 
@@ -265,3 +265,48 @@ def test_export_takes_the_params_that_bindings_refer_to(selector, tmp_path, caps
     assert run(["policies", "export", str(tmp_path)]) == 0
     names = [one.value["metadata"]["name"] for one in yamlfile.load(capsys.readouterr().out)]
     assert names == ["p", "b", "wanted", *(["other"] if selector else [])]
+
+
+@pytest.mark.parametrize(
+    ("mutation", "told"),
+    [
+        (
+            "Object{spec: Object.spec{priorityClasName: 'high'}}",
+            "`Object.spec.priorityClasName` does not exist in Pod, which the API server says at admission alone (403): "
+            "did you mean `priorityClassName`?",
+        ),
+        ("Object{spec: Object.spec{containers: [Object.spec.containers{imag: 'x'}]}}", "`Object.spec.containers.imag`"),
+        ("Object{sepc: Object.sepc{a: 1}}", "`Object.sepc` does not exist in Pod"),
+        ("has(object.spec.x) ? Object{} : Object{spec: Object.spec{hostNetwork: true}}", "`object.spec.x` does not"),
+        ("Object{spec: Object.spec{containers: [Object.spec.containers{name: 'a', image: 'x'}]}}", ""),
+        ("Object{metadata: Object.metadata{labels: {'anything': 'x'}}}", ""),
+    ],
+)
+def test_check_names_fields_that_a_mutation_cannot_set(mutation, told, tmp_path, capsys):
+    """kube-apiserver 1.36 takes such a policy, and answers 403 to every request that it changes."""
+    (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, mutating(mutation))))
+    assert run(["policies", "check", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert ("    field: " in out) is bool(told)
+    assert told in out
+
+
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        ("[?object.spec.m[?'a']].size() == 0", 'the optional entry `?object.spec.m[?"a"]` has the type dyn'),
+        ("{?'a': object.spec}.size() == 1", "the optional entry `?object.spec` has the type dyn"),
+        ("{b'a': 1}.size() == 1", "has a key that no map can have"),
+        ("true || {'x': {bytes('a'): 1}}.size() == 1", "has a key that no map can have"),
+        ("[?object.spec.?m].size() == 0 && [?optional.of(object)].size() == 1", ""),
+        ("[[1]].map(v, {?'a': v[?0]}).size() == 1", ""),
+        ("{b'a': object.metadata.name}.size() == 1 && {1: 'a'}.size() == 1", ""),
+    ],
+)
+def test_check_names_what_crashes_the_api_server(expression, told, tmp_path, capsys):
+    """kube-apiserver 1.36.2 drops the connection over which such a policy is created."""
+    (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, validating(expression))))
+    assert run(["policies", "check", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert ("kube-apiserver 1.36 crashes" in out) is bool(told)
+    assert told in out

@@ -50,6 +50,10 @@ class Program(Protocol):
         """What an evaluation costs at least and at most, as far as sizes of inputs are known (estimate.py)."""
         ...
 
+    def crashes(self) -> tuple[str, ...]:
+        """What of it makes kube-apiserver panic when it is stored there (check/crashes.py)."""
+        ...
+
     def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
         """The value for these variables.
 
@@ -125,6 +129,12 @@ class CompiledProgram:
 
         cost = estimate(self._checked or read(self.source, self._environment), sizes, worst=worst)
         return cost.least, cost.most
+
+    def crashes(self) -> tuple[str, ...]:
+        """What of it makes kube-apiserver panic when it is stored there (check/crashes.py)."""
+        from webhook.cel.check.crashes import crashes  # only `policies check` asks
+
+        return tuple(crashes(self._checked or read(self.source, self._environment), self.source))
 
     def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
         """The value for these variables. The activation maps each variable to plain JSON or a CEL value.

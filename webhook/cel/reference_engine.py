@@ -125,6 +125,10 @@ class CelpyProgram:
         """The variables it reads, each with the fields that it selects."""
         return self._costs.reads()
 
+    def crashes(self) -> tuple[str, ...]:
+        """What of it makes kube-apiserver panic when it is stored there."""
+        return self._costs.crashes()
+
     def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
         """What an evaluation costs at least and at most, as the compiled engine counts it."""
         return self._costs.estimate(sizes, worst=worst)

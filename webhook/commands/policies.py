@@ -180,6 +180,7 @@ def _full(policy: Policy, loaded: PolicySet, rewritten: Mapping[tuple[str, str],
         "worstCase": asdict(worst_case(policy)),
         "hardToRead": list(hard_to_read(policy)),
         "undefinedFields": list(undefined_fields(policy)),
+        "crashes": list(dict.fromkeys(_crashes(policy))),
     }
 
 
@@ -206,6 +207,13 @@ def _unknown_rules(policy: Policy, loaded: PolicySet) -> Iterator[str]:
             close = get_close_matches(rule, known, n=1)
             hint = f": did you mean `{close[0]}`?" if close else ""
             yield f"{name} names the rule `{rule}`, which does not exist{hint}"
+
+
+def _crashes(policy: Policy) -> Iterator[str]:
+    """What makes kube-apiserver drop the connection when the policy is created there."""
+    for each in policy.expressions():
+        if each.program is not None:
+            yield from each.program.crashes()
 
 
 def _table(described: Sequence[dict[str, Any]]) -> str:
@@ -252,6 +260,7 @@ def _wrong(one: dict[str, Any]) -> Iterator[str]:
         yield "never evaluated: no binding names it"
     yield from (f"param: {text}" for text in one["unknownRules"])
     yield from (f"field: {text}" for text in one["undefinedFields"])
+    yield from (f"kube-apiserver 1.36 crashes on it and drops the connection: {text}" for text in one["crashes"])
 
 
 def _details(one: dict[str, Any]) -> Iterator[str]:
@@ -284,12 +293,12 @@ def _coverage(one: dict[str, Any]) -> str:
 def _cost(worst: WorstCase) -> str:
     if worst.is_within:
         if worst.most is not None:
-            return f"{worst.most:,} for every object"
-        return f"unbounded: grows with the object; {worst.request:,} for a request of 3 MiB, which is below every limit"
+            return f"fine: at most {worst.most:,}, whatever the object"
+        return f"fine: at most {worst.request:,} for the largest request, of 3 MiB, which is below every limit"
     if worst.within is None:
-        return "unbounded for every object"
+        return "not bounded: objects of any size can reach a limit, and the API server then stops the expression"
     length = f"no limit is reached while no text, list or map is longer than {worst.within:,}"
-    return f"unbounded: grows with the object; {length}"
+    return f"fine for ordinary objects, not bounded for huge ones: {length}"
 
 
 def _json(described: Iterable[dict[str, Any]]) -> str:

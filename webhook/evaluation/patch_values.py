@@ -4,8 +4,9 @@ An `Object{…}` is read field by field through Go's native values, a JSONPatch 
 its own idea of what can be converted. In an `Object{…}` it makes a difference who made a list or a map: those of the
 objects that an expression reads are JSON. Of CEL's own, an empty list is null, and a list or a map inside another one
 is a value of cel-go, which no schema takes. A list inside another one that `+` has made is JSON there, which nobody can
-tell from a literal here: no inner list is refused but an empty one. Source: k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go (convertField),
-mutating/patch/json_patch.go; cel-go v0.26 common/types (ConvertToNative).
+tell from a literal here: no inner list is refused but an empty one. Source:
+k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go (convertField), mutating/patch/json_patch.go;
+cel-go v0.26 common/types (ConvertToNative).
 """
 
 from __future__ import annotations

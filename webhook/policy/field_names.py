@@ -1,9 +1,10 @@
-"""Fields that expressions select and that no kind of the policy has: `object.spec.replica`.
+"""Fields that expressions name and that no kind of the policy has: `object.spec.replica`, `Object.spec{replica: 1}`.
 
 kube-apiserver writes such fields to `status.typeChecking` of a ValidatingAdmissionPolicy. It types the object by each
 kind that the rules name (kubernetes v1.36 pkg/admission/plugin/policy/validating/typechecking.go) and names those, too,
 that only some of the kinds lack, although policies tell kinds apart by `has()`: here these are left out. Knows the
-kinds of Kubernetes alone, and says nothing where rules name others, or wildcards.
+kinds of Kubernetes alone, and says nothing where rules name others, or wildcards. Of `Object{…}` the API server says
+nothing before a request is made, which fails then (mutating/patch/smd.go, "field not declared in schema").
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final, TypeAlias
 from webhook.attributes import GroupVersionKind
 from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.text import source
-from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Macro, Node, Select, children
+from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Macro, Node, Select, StructNode, children
 from webhook.cluster.known_kinds import KNOWN
 from webhook.patch import schema as kubernetes
 from webhook.policy.compiled import Policy
@@ -42,7 +43,7 @@ def undefined_fields(policy: Policy) -> Iterator[str]:
     reader = _Reader()
     for kind in filter(None, kinds):
         root = of_node(kubernetes.root(kind))
-        scope: dict[str, Type | None] = {"object": root, "oldObject": root}
+        scope: dict[str, Type | None] = {"object": root, "oldObject": root, "Object": root}
         for name, expression in policy.variables.items():
             scope[f"variables.{name}"] = reader.read(expression.source, scope)
         for expression in policy.expressions():
@@ -50,7 +51,8 @@ def undefined_fields(policy: Policy) -> Iterator[str]:
     names = " or ".join(dict.fromkeys(kind.kind for kind in kinds if kind))
     for path, near in reader.unknown.items():
         if path not in reader.known:
-            yield f"`{path}` does not exist in {names}{f': did you mean `{near}`?' if near else ''}"
+            late = ", which the API server says at admission alone (403)" if path in reader.written else ""
+            yield f"`{path}` does not exist in {names}{late}{f': did you mean `{near}`?' if near else ''}"
 
 
 def _kinds(policy: Policy) -> Iterator[GroupVersionKind | None]:
@@ -67,10 +69,15 @@ def _kinds(policy: Policy) -> Iterator[GroupVersionKind | None]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Types expressions. `unknown` are paths that some kind lacks, with a near name; `known` those that one has."""
+    """Types expressions.
+
+    unknown: paths that some kind lacks, with a near name. known: those that one has. written: those that a mutation
+    sets and does not read.
+    """
 
     unknown: dict[str, str] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
+    written: set[str] = field(default_factory=set)
 
     def read(self, text: str, scope: Scope) -> Type | None:
         """The type of an expression; None where nothing is known of it."""
@@ -86,6 +93,8 @@ class _Reader:
                 return self._macro(node, scope)
             case Call():
                 return self._call(node, scope)
+            case StructNode():
+                self._written(node, scope)
         for each in children(node):
             self._type(each, scope)
         return None
@@ -96,13 +105,29 @@ class _Reader:
         of = self._type(node.operand, scope)
         if not isinstance(of, Fields):
             return None
-        path = f"{source(node.operand)}.{node.field}"
-        is_escaped = node.field.startswith("__")  # how typed objects spell fields that are words of CEL
-        if of.fields and of.others is None and node.field not in {*of.fields, *_GONE} and not is_escaped:
-            self.unknown.setdefault(path, nearest(node.field, of.fields))
+        self._look_up(of, node.field, f"{source(node.operand)}.{node.field}")
+        return of.fields.get(node.field, of.others)
+
+    def _look_up(self, of: Fields, name: str, path: str) -> None:
+        is_escaped = name.startswith("__")  # how typed objects spell fields that are words of CEL
+        if of.fields and of.others is None and name not in {*of.fields, *_GONE} and not is_escaped:
+            self.unknown.setdefault(path, nearest(name, of.fields))
         else:
             self.known.add(path)
-        return of.fields.get(node.field, of.others)
+
+    def _written(self, node: StructNode, scope: Scope) -> None:
+        """The fields of `Object.spec.containers{…}`, whose name is the path of what it stands for."""
+        first, *path = node.name.split(".")
+        of = scope.get(first)
+        for name in path:
+            of = of.fields.get(name, of.others) if isinstance(of, Fields) else None
+            while isinstance(of, Items):
+                of = of.item
+        if isinstance(of, Fields):
+            for entry in node.entries:
+                shown = f"{node.name}.{entry.field}"
+                self.written.add(shown)
+                self._look_up(of, entry.field, shown)
 
     def _call(self, node: Call, scope: Scope) -> Type | None:
         types = [self._type(each, scope) for each in children(node)]

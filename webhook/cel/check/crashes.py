@@ -1,0 +1,48 @@
+"""What makes kube-apiserver 1.36 itself panic when a policy with the expression is created: it drops the connection.
+
+Both are faults of cel-go v0.26.0, and neither is one of the expression: checker.go checkCreateList and checkCreateMap
+ask what an optional entry holds although its type is dyn, and interpreter/decorators.go builds a map of constants ahead
+although Go has no such key. Here they have values. Observed on kube-apiserver v1.36.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from webhook.cel.check.checked import Checked
+from webhook.cel.check.folding import fold
+from webhook.cel.syntax.text import source
+from webhook.cel.syntax.tree import ListNode, MapNode, Node, children
+from webhook.cel.types import DYN, optional_of
+
+_OPTIONAL: Final = optional_of(DYN).name
+
+
+def crashes(checked: Checked, text: str) -> Iterator[str]:
+    """A sentence for each part of an expression that panics upstream."""
+    constants = fold(checked, text)
+    waiting: list[Node] = [checked.node]
+    while waiting:
+        node = waiting.pop()
+        waiting += children(node)
+        for value in _optional_values(node):
+            if checked.type_of(value).name != _OPTIONAL:
+                yield (
+                    f"the optional entry `?{source(value)}` has the type dyn: write"
+                    f" `?optional.of(…)`, or `.?` in place of `[?…]`"
+                )
+        if isinstance(node, MapNode) and id(node) not in constants and _is_constant(node, constants):
+            yield f"`{source(node)}` has a key that no map can have: use a string"
+
+
+def _optional_values(node: Node) -> Iterator[Node]:
+    if isinstance(node, ListNode):
+        yield from (node.elements[index] for index in sorted(node.optional))
+    if isinstance(node, MapNode):
+        yield from (entry.value for entry in node.entries if entry.optional)
+
+
+def _is_constant(node: MapNode, constants: Mapping[int, Any]) -> bool:
+    has_optional = any(entry.optional for entry in node.entries)
+    return not has_optional and all(id(part) in constants for part in children(node))
