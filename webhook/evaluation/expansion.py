@@ -11,8 +11,9 @@ path (target.py), mutations go back into the template (rewriting.py). Knows the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 from webhook.attributes import Operation
 from webhook.evaluation.inner_objects import as_pod, entered, laid_over, virtual, whole
@@ -55,16 +56,21 @@ def _asked(policy: Policy, context: RequestContext) -> Iterator[Target]:
             context.undecoded.setdefault(id(target.object), (target, policy))
 
 
-def _targets(policy: Policy, context: RequestContext) -> Iterator[Target]:
+def _targets(policy: Policy, context: RequestContext) -> Iterable[Target]:
     attributes = context.attributes
     match = _matched(policy.criteria, context)
-    if match is not None:
-        yield whole(match, context)
+    own = () if match is None else (whole(match, context),)
     if context.is_pod or attributes.sub_resource or attributes.operation is Operation.CONNECT:
-        return  # a Pod has nothing inside
+        return own  # a Pod has nothing inside
+    return chain(own, _matched_inside(policy, context))
+
+
+def _matched_inside(policy: Policy, context: RequestContext) -> Iterator[Target]:
+    """Those besides the request's own object that the criteria of a policy match."""
     labels, equal = context.namespace_labels, context.equivalents
-    paced = context.deadline.paced(_inside(policy, context))
-    yield from (each for each in paced if matches(policy.criteria, each.seen_by_criteria, labels, equal, each.match))
+    for each in context.deadline.each(_inside(policy, context)):
+        if matches(policy.criteria, each.seen_by_criteria, labels, equal, each.match):
+            yield each
 
 
 def _matched(criteria: Criteria, context: RequestContext) -> Match | None:
@@ -106,7 +112,7 @@ def bound(criteria: Criteria | None, matched: tuple[Target, ...], context: Reque
     kept: tuple[Target, ...] | None = context.matched.get(key)
     if kept is None:
         labels, equal = context.namespace_labels, context.equivalents
-        paced = context.deadline.paced(matched)
-        kept = tuple(each for each in paced if matches(criteria, each.seen_by_criteria, labels, equal, each.match))
+        listed = context.deadline.each(matched)
+        kept = tuple([each for each in listed if matches(criteria, each.seen_by_criteria, labels, equal, each.match)])
         context.matched[key] = kept
     return kept

@@ -107,6 +107,6 @@ def name_of(param: JSON) -> str:
     """`namespace/name`, or `name` where there is no namespace; "" without parameters."""
     if param is None:
         return ""
-    metadata = _metadata(param)
+    metadata = param.get("metadata") or {}
     namespace, name = metadata.get("namespace"), metadata.get("name") or ""
     return f"{namespace}/{name}" if namespace else name

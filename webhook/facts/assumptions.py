@@ -42,7 +42,7 @@ def assumptions(param: JSON) -> Assumptions:
         LookupFailed: a text that is not a release.
     """
     data = param.get("data") if isinstance(param, dict) else None
-    if not isinstance(data, dict):
+    if not isinstance(data, dict) or (_WORDS.isdisjoint(data) and "." not in "".join(data)):
         return _DEFAULTS
     told = [
         (key, str(text or ""))

@@ -6,7 +6,7 @@ name groups of checks and decide what each problem means.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -25,14 +25,14 @@ class Check:
 
     Args:
         group: the group of rules that it may say are broken; several checks may share a group.
-        run: walks the object and yields what is wrong, charging what it walks to the subject's deadline.
+        run: walks the object and gives what is wrong, charging what it walks to the subject's deadline.
         kinds: the objects that it is about, as pairs of group and kind; () for every object.
         of_deletions: whether it is about objects that are being deleted, which no other check is asked about.
         lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else.
     """
 
     group: str
-    run: Callable[[Subject], Iterator[Problem]]
+    run: Callable[[Subject], Iterable[Problem]]
     kinds: frozenset[tuple[str, str]] = field(default=frozenset())
     lookups: tuple[Interest, ...] = ()
     of_deletions: bool = False

@@ -19,7 +19,7 @@ from webhook.facts.dra.pod_claim_validation import validate_claim_names, validat
 from webhook.facts.dra.pod_claims import GROUP, LOOKUPS
 from webhook.facts.dra.pod_group_claims import LOOKUP, validate_pod_group_claims
 from webhook.facts.dra.selected_devices import validate_selected_devices
-from webhook.facts.pods.containers import containers
+from webhook.facts.pods.containers import containers_of
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.paths import get
@@ -31,7 +31,7 @@ def device_claims(subject: Subject) -> Iterator[Problem]:
     if subject.is_patch:
         yield from validate_claim_names(subject)
         return
-    listed = tuple(subject.deadline.paced(containers(subject.object)))
+    listed = subject.once(containers_of)
     yield from validate_pod_claims(subject)
     yield from claim_references.validate_class_resources(listed, subject)
     if not get(subject.object, ("spec", "resourceClaims")):

@@ -149,19 +149,28 @@ def _vendor(name: str) -> str:
 
 def validate_class_resources(listed: Sequence[Container], subject: Subject) -> Iterator[Problem]:
     """Extended resources that name a DeviceClass (KEP-5004), which the API server checks for nothing."""
-    classes = Classes(subject.view())
     for container in listed:
-        limits, requests = container.amounts("limits"), container.amounts("requests")
-        for name in subject.deadline.each(limits | requests):
-            if name.startswith(IMPLICIT):
-                path = render((*container.path, "resources", "limits" if name in limits else "requests", name))
-                device_class = name.removeprefix(IMPLICIT)
-                state = {"deviceClass": device_class, **classes.state(device_class)}
-                yield from _class(state, "asks for DeviceClass", path, subject)
-                if not state["classAbsent"] and not _is_whole(limits.get(name), requests.get(name)):
-                    message = "must be a whole number, which Kubernetes does not check of a device class in resources"
-                    fix = "set the limit to a whole number, and the request, if any, to the same"
-                    yield problem("class-amount", path, message, fix, shown=amounts.shown(limits.get(name, "")))
+        if container.value.get("resources"):
+            limits, requests = container.amounts("limits"), container.amounts("requests")
+            for name in subject.deadline.each(limits | requests):
+                if name.startswith(IMPLICIT):
+                    yield from _class_amount(name, limits, requests, container, subject)
+
+
+def _class_amount(name: str, limits: JSON, requests: JSON, container: Container, subject: Subject) -> Iterator[Problem]:
+    """As one amount of a container names a DeviceClass."""
+    path = render((*container.path, "resources", "limits" if name in limits else "requests", name))
+    device_class = name.removeprefix(IMPLICIT)
+    state = {"deviceClass": device_class, **subject.once(_known_classes).state(device_class)}
+    yield from _class(state, "asks for DeviceClass", path, subject)
+    if not state["classAbsent"] and not _is_whole(limits.get(name), requests.get(name)):
+        message = "must be a whole number, which Kubernetes does not check of a device class in resources"
+        fix = "set the limit to a whole number, and the request, if any, to the same"
+        yield problem("class-amount", path, message, fix, shown=amounts.shown(limits.get(name, "")))
+
+
+def _known_classes(subject: Subject) -> Classes:
+    return Classes(subject.view())
 
 
 def _is_whole(limit: JSON, request: JSON) -> bool:

@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import names
+from webhook.facts.pods.containers import containers_of, names
 from webhook.facts.subject import Subject
 from webhook.names import dns1123_label, dns1123_subdomain
 from webhook.paths import FieldPath, get
@@ -27,28 +27,39 @@ _MIRROR: Final = "kubernetes.io/config.mirror"
 
 def validate_pod_claims(subject: Subject) -> Iterator[Problem]:
     """What Kubernetes refuses of the claims of a pod and of its containers."""
-    spec, each = subject.object.get("spec", {}), subject.deadline.each
+    spec = subject.object.get("spec", {})
     claims = spec.get("resourceClaims", [])
-    if claims and subject.template_of is None and _MIRROR in get(subject.object, ("metadata", "annotations"), {}):
-        yield _static_pod()
-    for index, claim in enumerate(each(claims)):
-        yield from validate_pod_resource_claim(claim, (*_CLAIMS, index))
-    yield from validate_claim_names(subject)
-    declared = frozenset(names(claims))
-    is_open = any(map(names_variable, declared))  # a name that is filled in later may be any
-    for part in ("containers", "initContainers"):
-        for index, container in enumerate(each(spec.get(part, []))):
-            if taken := get(container, ("resources", "claims")):
-                path = ("spec", part, index, "resources", "claims")
-                yield from validate_container_resource_claims(taken, path, subject)
-                if not is_open:
-                    yield from validate_declared(taken, path, declared, subject)
-    for index, container in enumerate(each(spec.get("ephemeralContainers", []))):
+    if claims:
+        yield from _validate_declarations(claims, subject)
+    yield from _validate_containers(claims, subject)
+    for index, container in enumerate(subject.deadline.each(spec.get("ephemeralContainers", []))):
         if get(container, ("resources", "claims")):
             yield _ephemeral_container(index)
-    if get(spec, ("resources", "claims")):
+    if (spec.get("resources") or {}).get("claims"):
         message = "must not be set because claims are given to containers, not to a pod as a whole"
         yield problem("pod-level", ("spec", "resources", "claims"), message, "give the claims to containers")
+
+
+def _validate_declarations(claims: Sequence[JSON], subject: Subject) -> Iterator[Problem]:
+    """The claims of a pod."""
+    if subject.template_of is None and _MIRROR in get(subject.object, ("metadata", "annotations"), {}):
+        yield _static_pod()
+    for index, claim in enumerate(subject.deadline.each(claims)):
+        yield from validate_pod_resource_claim(claim, (*_CLAIMS, index))
+    yield from validate_claim_names(subject)
+
+
+def _validate_containers(claims: Sequence[JSON], subject: Subject) -> Iterator[Problem]:
+    """The claims that containers take."""
+    declared = frozenset(names(claims))
+    is_open = any(map(names_variable, declared))  # a name that is filled in later may be any
+    for container in subject.once(containers_of):
+        resources = container.value.get("resources")
+        if resources and (taken := resources.get("claims")):
+            path = (*container.path, "resources", "claims")
+            yield from validate_container_resource_claims(taken, path, subject)
+            if not is_open:
+                yield from validate_declared(taken, path, declared, subject)
 
 
 def _static_pod() -> Problem:

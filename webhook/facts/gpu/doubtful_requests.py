@@ -7,12 +7,12 @@ give such a container nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
-from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.gpu.resources import concerns_devices
+from webhook.facts.gpu import devices
+from webhook.facts.gpu.requested_devices import DeviceContainer, RequestedDevice, device_containers
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -35,32 +35,24 @@ _OTHERS_DECIDE: Final = frozenset(
 
 def gpu_requests(subject: Subject) -> Iterator[Problem]:
     """Everything that is probably not meant of the GPUs that a pod requests."""
-    if subject.group_kind == ("", "Pod") and not concerns_devices(subject.object, subject.deadline):
-        return
-    gpu = subject.fact("gpu")
-    containers: Sequence[JSON] = gpu["containers"]
-    asks_unseen = _asks_for_nothing(subject, containers)
-    has_runtime = any(each["gpuRuntime"] for each in gpu["podSets"])
-    # devices of the containers that run as long as the pod
-    lasting = sum(each["devices"] for each in containers if not each["init"] or each["restarts"])
-    for container in subject.deadline.each(containers):
-        if asks_unseen and _sees_gpus(container, has_runtime=has_runtime):
-            yield _every_gpu_visible(container)
-        elif _has_slices_and_devices(container):
-            yield _slices_with_devices(container)
-        elif container["init"] and not container["restarts"] and container["devices"] > lasting:
-            yield _init_container_keeps(container)
-        for resource in subject.deadline.each(container["resources"]):
-            yield from _resource(resource)
+    containers, deadline = subject.once(device_containers), subject.deadline
+    has_devices = any(each.requested for each in containers)
+    for each in deadline.each(containers):
+        if not has_devices and _sees_gpus(each, subject) and subject.once(_asks_for_nothing):
+            yield _every_gpu_visible(each)
+        elif _has_slices_and_devices(each):
+            yield _slices_with_devices(each)
+        elif _keeps_devices(each, subject):
+            yield _init_container_keeps(each)
+        for device in deadline.each(each.requested):
+            yield from _doubtful_device(device, each)
 
 
-def _asks_for_nothing(subject: Subject, containers: Sequence[JSON]) -> bool:
-    """Whether no container of a pod gets a device: by a resource, a claim, an annotation or another kind's controller.
+def _asks_for_nothing(subject: Subject) -> bool:
+    """Whether a pod without devices gets none by a claim, an annotation or another kind's controller either.
 
     Some schedulers share GPUs by an annotation: gpu-fraction and gpu-memory of NVIDIA/KAI-Scheduler.
     """
-    if any(each["resources"] for each in containers):
-        return False
     if subject.template_of is not None and subject.template_of.kind in _OTHERS_DECIDE:
         return False
     spec, metadata = mapping(subject.object.get("spec")), mapping(subject.object.get("metadata"))
@@ -70,49 +62,66 @@ def _asks_for_nothing(subject: Subject, containers: Sequence[JSON]) -> bool:
     return not any(_OTHER_VENDORS.search(image) for image in images)
 
 
-def _sees_gpus(container: JSON, *, has_runtime: bool) -> bool:
-    if container["init"] or container["visibleDevices"] in _SEES_NOTHING:
+def _sees_gpus(each: DeviceContainer, subject: Subject) -> bool:
+    visible = each.visible_devices
+    if each.container.init or visible in _SEES_NOTHING:
         return False
-    return bool(container["visibleDevices"] or container["gpuImage"] or has_runtime)
+    return bool(visible) or each.is_gpu_image or subject.once(_has_gpu_runtime)
 
 
-def _every_gpu_visible(container: JSON) -> Problem:
+def _has_gpu_runtime(subject: Subject) -> bool:
+    """Whether the runtime class of a pod is known to give access to GPUs."""
+    runtime_class = text(mapping(subject.object.get("spec")).get("runtimeClassName"))
+    return runtime_class in devices.catalogue().runtime_classes
+
+
+def _every_gpu_visible(each: DeviceContainer) -> Problem:
     asking = "its image, its runtime class or NVIDIA_VISIBLE_DEVICES asks for GPUs"
     message = f"requests no GPU and will see every GPU of its node because {asking}"
     return problem(
-        "every-gpu-visible", container["path"], message, "request a GPU, or set NVIDIA_VISIBLE_DEVICES to none"
+        "every-gpu-visible", each.container.path, message, "request a GPU, or set NVIDIA_VISIBLE_DEVICES to none"
     )
 
 
-def _has_slices_and_devices(container: JSON) -> bool:
-    kinds = {
-        each["kind"]
-        for each in container["resources"]
-        if each["count"] > 0 and (each["gpu"] if each["kind"] == "slice" else each["vendor"] == "nvidia")
-    }
-    return kinds >= {"slice", "device"}
+def _has_slices_and_devices(each: DeviceContainer) -> bool:
+    slices = [asked for asked in each.requested if asked.device.kind == "slice" and asked.device.gpu]
+    whole = [asked for asked in each.requested if asked.device.kind == "device" and asked.device.vendor == "nvidia"]
+    return any(asked.number for asked in slices) and any(asked.number for asked in whole)
 
 
-def _slices_with_devices(container: JSON) -> Problem:
+def _slices_with_devices(each: DeviceContainer) -> Problem:
     message = "requests whole GPUs and MIG slices, and CUDA programs then see only a slice, so the whole GPUs stay idle"
-    return problem("slices-with-devices", container["path"], message, "request only one of the two")
+    return problem("slices-with-devices", each.container.path, message, "request only one of the two")
 
 
-def _init_container_keeps(container: JSON) -> Problem:
+def _keeps_devices(each: DeviceContainer, subject: Subject) -> bool:
+    """Whether an init container has more devices than the containers that run as long as the pod."""
+    if not each.requested or not each.container.init or each.container.restarts:
+        return False
+    return each.devices > subject.once(_lasting_devices)
+
+
+def _lasting_devices(subject: Subject) -> int:
+    """Devices of the containers that run as long as the pod."""
+    listed = subject.deadline.each(subject.once(device_containers))
+    return sum(each.devices for each in listed if not each.container.init or each.container.restarts)
+
+
+def _init_container_keeps(each: DeviceContainer) -> Problem:
     message = "requests more GPUs than the containers that run after it, and the pod keeps them as long as it lives"
     fix = "request as many GPUs for the containers, or do the work of the init container in another pod"
-    return problem("init-container-keeps", container["path"], message, fix)
+    return problem("init-container-keeps", each.container.path, message, fix)
 
 
-def _resource(resource: JSON) -> Iterator[Problem]:
-    name, path = resource["name"], resource["path"]
-    if resource["nearest"]:
+def _doubtful_device(asked: RequestedDevice, each: DeviceContainer) -> Iterator[Problem]:
+    name, kind = asked.name, asked.device.kind
+    if not kind:
         message = f"`{name}` is not a resource of a known device plugin, so the pod would stay Pending"
-        yield problem("unknown-device", path, message, f"write `{resource['nearest']}` if that is meant")
-    elif resource["kind"] == "shared" and resource["count"] > 1 and name.startswith("nvidia.com/"):
+        yield problem("unknown-device", each.path_of(asked), message, f"write `{asked.nearest}` if that is meant")
+    elif kind == "shared" and asked.number > 1 and name.startswith("nvidia.com/"):
         message = "must be 1 because several shares give no more of a GPU than one, and the plugin may refuse them"
-        yield problem("several-shares", path, message, "set 1", resource["count"])
-    elif resource["kind"] == "monitor":
+        yield problem("several-shares", each.path_of(asked), message, "set 1", asked.number)
+    elif kind == "monitor":
         message = "gives the container every GPU of the node because this is the resource for monitoring"
         fix = f"to compute on a GPU, request {name.removesuffix('_monitoring')}"
-        yield problem("monitoring-resource", path, message, fix)
+        yield problem("monitoring-resource", each.path_of(asked), message, fix)

@@ -14,11 +14,10 @@ from webhook import paths, quantity
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.gpu import devices
-from webhook.facts.pods.containers import Container, containers, items, names, text
+from webhook.facts.gpu.requested_devices import RequestedDevice, device_container
+from webhook.facts.pods.containers import Container, containers, text
 from webhook.workloads.podsets import Fragment, PodSet
 from webhook.workloads.resource_fields import ResourceField
-
-_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
 
 def gpu(
@@ -111,67 +110,38 @@ def _per_pod(own: Sequence[JSON], vendor: str) -> int:
 
 
 def _container(container: Container, podset: PodSet, deadline: Deadline) -> JSON:
-    limits, requests = container.amounts("limits"), container.amounts("requests")
+    read = device_container(container, deadline)
     at = paths.render(podset.locate(container.path))
-    resources = [
-        _resource(name, limits, requests, at) for name in deadline.paced(limits | requests) if _is_interesting(name)
-    ]
-    vendors: dict[str, int] = {}
-    for each in resources:
-        if each["kind"] in devices.COUNTED:
-            vendors[each["vendor"]] = vendors.get(each["vendor"], 0) + each["count"]
+    vendors = read.vendors
     return {
         "podSet": podset.name,
         "path": at,
         "name": container.name,
         "init": container.init,
         "restarts": container.restarts,
-        "resources": resources,
+        "resources": [_resource(each, at) for each in deadline.each(read.requested)],
         "vendors": vendors,
         "devices": sum(vendors.values()),
-        "gpuImage": devices.is_gpu_image(text(container.value.get("image"))),
-        "visibleDevices": _visible(container.value),
+        "gpuImage": read.is_gpu_image,
+        "visibleDevices": read.visible_devices,
         "claims": len(container.claims()),
     }
 
 
-def concerns_devices(pod: JSON, deadline: Deadline) -> bool:
-    """Whether a pod requests any device, or has anything by which its containers would see GPUs."""
-    spec = pod.get("spec") or {}
-    if spec.get("runtimeClassName") in devices.catalogue().runtime_classes:
-        return True
-    for each in deadline.each([*containers(pod)]):
-        value = each.value
-        if devices.is_gpu_image(text(value.get("image"))) or _visible(value):
-            return True
-        resources = value.get("resources") or {}
-        for side in ("limits", "requests"):
-            if any(map(_is_interesting, deadline.each(resources.get(side) or {}))):
-                return True
-    return False
-
-
-def _is_interesting(name: str) -> bool:
-    """A known device, or a qualified name that is near one."""
-    return bool(devices.resource(name).kind) or ("/" in name and bool(devices.nearest(name)))
-
-
-def _resource(name: str, limits: JSON, requests: JSON, at: str) -> JSON:
-    known = devices.resource(name)
-    limit, request = limits.get(name), requests.get(name)
-    amount = quantity.read(request if limit is None else limit)
+def _resource(each: RequestedDevice, at: str) -> JSON:
+    known, amount, limit, request = each.device, each.amount, each.limit, each.request
     return {
-        "name": name,
-        "path": at + _below("requests" if limit is None else "limits", name),
+        "name": each.name,
+        "path": at + _below(each.side, each.name),
         "vendor": known.vendor,
         "kind": known.kind,
         "gpu": known.gpu,
         "limit": None if limit is None else str(limit),
         "request": None if request is None else str(request),
-        "count": max(0, amount.value()) if amount is not None and amount.is_whole() else 0,
+        "count": each.number,
         "whole": amount is not None and amount.is_whole() and amount.sign() >= 0,
         "equal": limit is None or request is None or limit == request or quantity.read(limit) == quantity.read(request),
-        "nearest": "" if known.kind else devices.nearest(name),
+        "nearest": each.nearest,
     }
 
 
@@ -191,10 +161,3 @@ def devices_of(resources: JSON) -> int:
     counted = (amount for device, amount in known if device.gpu and device.kind in devices.COUNTED)
     amounts = [amount for each in counted if (amount := quantity.read(each)) is not None]
     return sum(amount.value() for amount in amounts if amount.is_whole() and amount.sign() > 0)
-
-
-def _visible(container: JSON) -> str:
-    """The value of NVIDIA_VISIBLE_DEVICES, "" where it is not set to a plain text."""
-    env = items(container.get("env"))
-    known = names(env)
-    return text(env[known.index(_VISIBLE)].get("value")) if _VISIBLE in known else ""

@@ -5,11 +5,12 @@ Ephemeral containers are left out: they cannot have resources (k8s.io/kubernetes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import NamedTuple
 
 from webhook.attributes import JSON
+from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, get
 
 _LISTS = ("containers", "initContainers")
@@ -35,23 +36,26 @@ class Container(NamedTuple):
 
     def amounts(self, side: str) -> dict[str, JSON]:
         """Its `limits` or `requests`; null values, which the API server drops, are left out."""
-        amounts = get(self.value, ("resources", side))
-        return (
-            {name: value for name, value in amounts.items() if value is not None} if isinstance(amounts, dict) else {}
-        )
+        amounts = mapping(mapping(self.value.get("resources")).get(side))
+        return {name: value for name, value in amounts.items() if value is not None} if amounts else {}
 
     def claims(self) -> list[JSON]:
         """Its `resources.claims`."""
         return items(get(self.value, ("resources", "claims")))
 
 
-def containers(template: JSON) -> Iterator[Container]:
-    """The containers of a template, then its init containers, each in order."""
+def containers(template: JSON, each: Callable[[list[JSON]], Iterable[JSON]] = iter) -> Iterator[Container]:
+    """The containers of a template, then its init containers, each in order; `each` walks a list, and may charge it."""
     spec = template.get("spec") if isinstance(template, dict) else None
     for name in _LISTS:
-        for index, value in enumerate(items(spec.get(name)) if isinstance(spec, dict) else ()):
+        for index, value in enumerate(each(items(spec.get(name))) if isinstance(spec, dict) else ()):
             if isinstance(value, dict):
                 yield Container(("spec", name, index), value, init=name == "initContainers")
+
+
+def containers_of(subject: Subject) -> tuple[Container, ...]:
+    """The same of a Pod, to be asked for with `Subject.once`."""
+    return tuple(containers(subject.object, subject.deadline.each))
 
 
 def items(value: JSON) -> list[JSON]:

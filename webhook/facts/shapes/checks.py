@@ -24,7 +24,7 @@ POD: Final = frozenset({("", "Pod")})
 
 def decode_pod_template(subject: Subject) -> Iterator[Problem]:
     """What of a Pod, or of a pod template, is not of its type."""
-    yield from _wrong_types(subject, "pod-template-shape/wrong-type")
+    return _wrong_types(subject, "pod-template-shape/wrong-type")
 
 
 def decode_object(subject: Subject) -> Iterator[Problem]:

@@ -82,15 +82,17 @@ def _advice(subject: Subject) -> Iterator[Problem]:
 
 def _but_unfilled(problems: Iterable[Problem], subject: Subject) -> Iterable[Problem]:
     """Problems of what is not a placeholder still."""
+    if not subject.omitted:
+        return problems
     unfilled = tuple(map(render, subject.omitted))
     return (each for each in problems if not any(path.startswith(each.path) for path in unfilled))
 
 
-def _filled(run: Callable[[Subject], Iterator[Problem]]) -> Callable[[Subject], Iterator[Problem]]:
+def _filled(run: Callable[[Subject], Iterator[Problem]]) -> Callable[[Subject], Iterable[Problem]]:
     """A check without problems of what is a placeholder still."""
 
-    def filled(subject: Subject) -> Iterator[Problem]:
-        yield from _but_unfilled(run(subject), subject)
+    def filled(subject: Subject) -> Iterable[Problem]:
+        return _but_unfilled(run(subject), subject)
 
     return filled
 

@@ -1,0 +1,110 @@
+"""The devices that one container requests as extended resources, before anything of them is shown to anybody.
+
+Checks and the fact `gpu` are made from them. Amounts are read and paths rendered when they are asked for: most
+containers break no rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from webhook import quantity
+from webhook.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.facts.gpu import devices
+from webhook.facts.gpu.devices import Device
+from webhook.facts.pods.containers import Container, containers_of, items, names, text
+from webhook.facts.subject import Subject
+from webhook.paths import FieldPath
+from webhook.quantity import Quantity
+
+_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+
+
+class RequestedDevice(NamedTuple):
+    """A known device, or a qualified name that is near that of one, with its limit and request, null where not set."""
+
+    name: str
+    device: Device
+    limit: JSON
+    request: JSON
+
+    @property
+    def side(self) -> Literal["limits", "requests"]:
+        """Where the amount stands that counts: the limit, or the request where there is no limit."""
+        return "requests" if self.limit is None else "limits"
+
+    @property
+    def amount(self) -> Quantity | None:
+        """The amount; None for what is not a quantity."""
+        return quantity.read(self.request if self.limit is None else self.limit)
+
+    @property
+    def number(self) -> int:
+        """The amount, 0 where it is not a whole number."""
+        amount = self.amount
+        return max(0, amount.value()) if amount is not None and amount.is_whole() else 0
+
+    @property
+    def nearest(self) -> str:
+        """The known resource that an unknown one was probably meant to be."""
+        return "" if self.device.kind else devices.nearest(self.name)
+
+
+class DeviceContainer(NamedTuple):
+    """A container with the devices that it requests."""
+
+    container: Container
+    requested: tuple[RequestedDevice, ...]
+
+    @property
+    def vendors(self) -> dict[str, int]:
+        """Devices by vendor."""
+        vendors: dict[str, int] = {}
+        for each in self.requested:
+            if each.device.kind in devices.COUNTED:
+                vendors[each.device.vendor] = vendors.get(each.device.vendor, 0) + each.number
+        return vendors
+
+    @property
+    def devices(self) -> int:
+        """Whole, shared and sliced devices; never memory or cores."""
+        return sum(self.vendors.values())
+
+    @property
+    def is_gpu_image(self) -> bool:
+        """Whether its image is known to need GPUs."""
+        return devices.is_gpu_image(text(self.container.value.get("image")))
+
+    @property
+    def visible_devices(self) -> str:
+        """The value of NVIDIA_VISIBLE_DEVICES, "" where it is not set to a plain text."""
+        env = items(self.container.value.get("env"))
+        known = names(env)
+        return text(env[known.index(_VISIBLE)].get("value")) if _VISIBLE in known else ""
+
+    def path_of(self, each: RequestedDevice) -> FieldPath:
+        """Where the amount of a device stands."""
+        return (*self.container.path, "resources", each.side, each.name)
+
+
+def device_containers(subject: Subject) -> tuple[DeviceContainer, ...]:
+    """The containers of a Pod, then its init containers, to be asked for with `Subject.once`."""
+    deadline = subject.deadline
+    return tuple(device_container(each, deadline) for each in subject.once(containers_of))
+
+
+def device_container(container: Container, deadline: Deadline) -> DeviceContainer:
+    """A container with its devices."""
+    if not container.value.get("resources"):
+        return DeviceContainer(container, ())
+    return DeviceContainer(container, tuple(_requested(container, deadline)))
+
+
+def _requested(container: Container, deadline: Deadline) -> Iterator[RequestedDevice]:
+    limits, requests = container.amounts("limits"), container.amounts("requests")
+    for name in deadline.each(limits | requests):
+        device = devices.resource(name)
+        if device.kind or ("/" in name and devices.nearest(name)):
+            yield RequestedDevice(name, device, limits.get(name), requests.get(name))
