@@ -31,12 +31,11 @@ def device_claims(subject: Subject) -> Iterator[Problem]:
     if subject.is_patch:
         yield from validate_claim_names(subject)
         return
-    listed = subject.once(containers_of)
     yield from validate_pod_claims(subject)
-    yield from claim_references.validate_class_resources(listed, subject)
+    yield from claim_references.validate_class_resources(subject)
     if not get(subject.object, ("spec", "resourceClaims")):
         return
-    dra = subject.fact("dra")
+    dra, listed = subject.fact("dra"), subject.once(containers_of)
     yield from claim_references.validate_claims(dra["claims"], subject)
     yield from claim_references.validate_requests(dra["references"], dra["claims"], subject)
     yield from claim_references.validate_gpu_is_asked_for_once(listed, dra["claims"], subject)

@@ -16,7 +16,7 @@ from webhook.facts.dra.pod_claims import CLAIM, TEMPLATE, admin_allowed
 from webhook.facts.dra.resolved import CLASS, Classes
 from webhook.facts.gpu import devices
 from webhook.facts.pods import amounts
-from webhook.facts.pods.containers import Container, text
+from webhook.facts.pods.containers import Amounts, Container, amounts_of, text
 from webhook.facts.subject import Subject
 from webhook.paths import render
 from webhook.problem import MissingObject, Problem
@@ -147,19 +147,18 @@ def _vendor(name: str) -> str:
     return known.vendor if known.kind in devices.COUNTED else ""
 
 
-def validate_class_resources(listed: Sequence[Container], subject: Subject) -> Iterator[Problem]:
+def validate_class_resources(subject: Subject) -> Iterator[Problem]:
     """Extended resources that name a DeviceClass (KEP-5004), which the API server checks for nothing."""
-    for container in listed:
-        if container.value.get("resources"):
-            limits, requests = container.amounts("limits"), container.amounts("requests")
-            for name in subject.deadline.each(limits | requests):
-                if name.startswith(IMPLICIT):
-                    yield from _class_amount(name, limits, requests, container, subject)
+    for each in subject.once(amounts_of):
+        for name in subject.deadline.each(each.names):
+            if name.startswith(IMPLICIT):
+                yield from _class_amount(name, each, subject)
 
 
-def _class_amount(name: str, limits: JSON, requests: JSON, container: Container, subject: Subject) -> Iterator[Problem]:
-    """As one amount of a container names a DeviceClass."""
-    path = render((*container.path, "resources", "limits" if name in limits else "requests", name))
+def _class_amount(name: str, each: Amounts, subject: Subject) -> Iterator[Problem]:
+    """What is wrong with an amount that names a DeviceClass."""
+    limits, requests = each.limits, each.requests
+    path = render((*each.container.path, "resources", "limits" if name in limits else "requests", name))
     device_class = name.removeprefix(IMPLICIT)
     state = {"deviceClass": device_class, **subject.once(_known_classes).state(device_class)}
     yield from _class(state, "asks for DeviceClass", path, subject)

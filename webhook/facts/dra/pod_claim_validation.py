@@ -51,15 +51,14 @@ def _validate_declarations(claims: Sequence[JSON], subject: Subject) -> Iterator
 
 def _validate_containers(claims: Sequence[JSON], subject: Subject) -> Iterator[Problem]:
     """The claims that containers take."""
-    declared = frozenset(names(claims))
+    taking = [each for each in subject.once(containers_of) if (each.value.get("resources") or {}).get("claims")]
+    declared = frozenset(names(claims)) if taking else ()
     is_open = any(map(names_variable, declared))  # a name that is filled in later may be any
-    for container in subject.once(containers_of):
-        resources = container.value.get("resources")
-        if resources and (taken := resources.get("claims")):
-            path = (*container.path, "resources", "claims")
-            yield from validate_container_resource_claims(taken, path, subject)
-            if not is_open:
-                yield from validate_declared(taken, path, declared, subject)
+    for container in taking:
+        taken, path = container.claims(), (*container.path, "resources", "claims")
+        yield from validate_container_resource_claims(taken, path, subject)
+        if not is_open:
+            yield from validate_declared(taken, path, declared, subject)
 
 
 def _static_pod() -> Problem:

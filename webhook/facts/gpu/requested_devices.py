@@ -6,7 +6,6 @@ containers break no rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from webhook import quantity
@@ -14,7 +13,7 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.devices import Device
-from webhook.facts.pods.containers import Container, containers_of, items, names, text
+from webhook.facts.pods.containers import Amounts, Container, amounts_of, items, names, text
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.quantity import Quantity
@@ -91,20 +90,20 @@ class DeviceContainer(NamedTuple):
 
 def device_containers(subject: Subject) -> tuple[DeviceContainer, ...]:
     """The containers of a Pod, then its init containers, to be asked for with `Subject.once`."""
-    deadline = subject.deadline
-    return tuple(device_container(each, deadline) for each in subject.once(containers_of))
+    listed = subject.once(amounts_of)
+    return tuple([DeviceContainer(each.container, _requested(each, subject.deadline)) for each in listed])
 
 
 def device_container(container: Container, deadline: Deadline) -> DeviceContainer:
-    """A container with its devices."""
-    if not container.value.get("resources"):
-        return DeviceContainer(container, ())
-    return DeviceContainer(container, tuple(_requested(container, deadline)))
+    """One container with its devices."""
+    amounts = Amounts(container, container.amounts("limits"), container.amounts("requests"))
+    return DeviceContainer(container, _requested(amounts, deadline))
 
 
-def _requested(container: Container, deadline: Deadline) -> Iterator[RequestedDevice]:
-    limits, requests = container.amounts("limits"), container.amounts("requests")
-    for name in deadline.each(limits | requests):
+def _requested(amounts: Amounts, deadline: Deadline) -> tuple[RequestedDevice, ...]:
+    limits, requests, made = amounts.limits, amounts.requests, []
+    for name in deadline.each(amounts.names):
         device = devices.resource(name)
         if device.kind or ("/" in name and devices.nearest(name)):
-            yield RequestedDevice(name, device, limits.get(name), requests.get(name))
+            made.append(RequestedDevice(name, device, limits.get(name), requests.get(name)))
+    return tuple(made)

@@ -58,7 +58,7 @@ def concerns_kueue(subject: Subject) -> bool:
 
 def _names_kueue(obj: JSON) -> bool:
     metadata = mapping(mapping(obj).get("metadata"))
-    return any(GROUP in key for name in ("labels", "annotations") for key in mapping(metadata.get(name)))
+    return any(GROUP in "\n".join(mapping(metadata.get(name))) for name in ("labels", "annotations"))
 
 
 def managed(subject: Subject) -> Managed:

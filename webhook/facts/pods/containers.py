@@ -5,7 +5,7 @@ Ephemeral containers are left out: they cannot have resources (k8s.io/kubernetes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -36,7 +36,8 @@ class Container(NamedTuple):
 
     def amounts(self, side: str) -> dict[str, JSON]:
         """Its `limits` or `requests`; null values, which the API server drops, are left out."""
-        amounts = mapping(mapping(self.value.get("resources")).get(side))
+        resources = self.value.get("resources")
+        amounts = mapping(resources.get(side)) if isinstance(resources, dict) else None
         return {name: value for name, value in amounts.items() if value is not None} if amounts else {}
 
     def claims(self) -> list[JSON]:
@@ -56,6 +57,25 @@ def containers(template: JSON, each: Callable[[list[JSON]], Iterable[JSON]] = it
 def containers_of(subject: Subject) -> tuple[Container, ...]:
     """The same of a Pod, to be asked for with `Subject.once`."""
     return tuple(containers(subject.object, subject.deadline.each))
+
+
+class Amounts(NamedTuple):
+    """A container with its limits and requests, as `Container.amounts` gives them."""
+
+    container: Container
+    limits: Mapping[str, JSON]
+    requests: Mapping[str, JSON]
+
+    @property
+    def names(self) -> Collection[str]:
+        """The resources that have a limit or a request."""
+        return {**self.limits, **self.requests} if self.limits or self.requests else ()
+
+
+def amounts_of(subject: Subject) -> tuple[Amounts, ...]:
+    """The containers of a Pod with their amounts, to be asked for with `Subject.once`."""
+    listed = subject.once(containers_of)
+    return tuple([Amounts(each, each.amounts("limits"), each.amounts("requests")) for each in listed])
 
 
 def items(value: JSON) -> list[JSON]:
