@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from webhook.attributes import JSON, Attributes, GroupVersionKind
 from webhook.deadline import Deadline
@@ -22,6 +22,7 @@ from webhook.schema import Mismatch, decode_object
 from webhook.workloads.table import Table
 
 _T = TypeVar("_T")
+_UNKNOWN: Final = object()
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -40,6 +41,7 @@ class Subject:
         is_patch: whether a virtual Pod is a part that is merged into a template of another object.
         registry: the facts and checks that there are.
         mismatches: what of the object is not of its type; only checks about types are asked about such an object.
+        deadline: what is walked is charged to it.
         group_kind: group and kind of the object.
         omitted: where the object as it is written has something that `object` is without, a placeholder for a value
             of its type or a pod template that cannot be decoded: whoever says that something is not set looks here.
@@ -58,16 +60,13 @@ class Subject:
     registry: Registry = SHIPPED
     mismatches: tuple[Mismatch, ...] = ()
     omitted: frozenset[FieldPath] = frozenset()
+    deadline: Deadline = field(init=False)
     group_kind: tuple[str, str] = field(init=False)
     _results: dict[object, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
+        self.deadline = self.cluster.deadline
         self.group_kind = self.attributes.kind.group, self.attributes.kind.kind
-
-    @property
-    def deadline(self) -> Deadline:
-        """What is walked is charged to it."""
-        return self.cluster.deadline
 
     @property
     def namespace(self) -> str:
@@ -95,16 +94,17 @@ class Subject:
         """What the checks of a group say of the object."""
         said: Checked | None = self._results.get(group)
         if said is None:
-            self.cluster.deadline.look()
+            self.deadline.look()
             said = self._results[group] = check(self.registry.checks(group), self)
         return said
 
     def once(self, compute: Callable[[Subject], _T]) -> _T:
         """What a function makes of the object, computed when it is first asked for."""
-        if compute not in self._results:
+        known = self._results.get(compute, _UNKNOWN)
+        if known is _UNKNOWN:
             self.deadline.look()  # asked again once the time is up, a result costs nothing
-            self._results[compute] = compute(self)
-        return cast("_T", self._results[compute])
+            known = self._results[compute] = compute(self)
+        return cast("_T", known)
 
     def inner(self, obj: JSON) -> Subject:
         """An object inside this one, decoded as if it stood alone."""

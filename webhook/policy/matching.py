@@ -173,12 +173,11 @@ def matches_namespace(selector: Selector, attributes: Attributes, labels: Namesp
     """
     if not selector.requirements:
         return True
-    is_namespaces = attributes.resource.resource == "namespaces"
-    if not attributes.namespace and not is_namespaces:
+    if attributes.resource.resource == "namespaces":
+        if not attributes.sub_resource and attributes.operation in (Operation.CREATE, Operation.UPDATE):
+            return selector.matches(labels_of(attributes.object))
+    elif not attributes.namespace:
         return True
-    writes = attributes.operation in (Operation.CREATE, Operation.UPDATE)
-    if is_namespaces and not attributes.sub_resource and writes:
-        return selector.matches(labels_of(attributes.object))
     known = labels()
     if known is not None:
         return selector.matches(known)
