@@ -153,6 +153,7 @@ SHIPPED: Final = Registry(
             ),
         ),
         Package(module="webhook.facts.storage", groups=("storage",)),
+        Package(module="webhook.facts.preemption", groups=("preemption",)),
         Package(module="webhook.facts.failures", groups=("device-failures",)),
     )
 )

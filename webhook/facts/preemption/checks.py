@@ -1,0 +1,37 @@
+"""The checks of preemption."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.cluster.interest import reading
+from webhook.facts.check import Check, Group
+from webhook.facts.gpu.device_pods import WORKLOADS, once_each, workload
+from webhook.facts.kueue.objects import NODE
+from webhook.facts.preemption import priority, progress, spot
+from webhook.facts.subject import Subject
+from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.view import NAMESPACES
+from webhook.problem import Problem
+
+problem: Final = Group("preemption").problem
+_ADVICE: Final = (
+    spot.advise_spot,
+    progress.advise_progress,
+    progress.advise_grace_periods,
+    priority.validate_priority_classes,
+    priority.advise_preemption_policy,
+)
+_LOOKUPS: Final = (*priority.LOOKUPS, reading(NODE, "metadata.labels", "spec.taints"), *RUNTIMES, NAMESPACES)
+
+
+def preemption(subject: Subject) -> Iterator[Problem]:
+    """What is to be said of an object, once where several of its templates share it."""
+    if missing := subject.once(workload).missing:
+        yield problem("spot-toleration", "spec.runtimeRef.name", missing=missing)
+    for advise in _ADVICE:
+        yield from once_each(advise(subject))
+
+
+CHECKS: Final = (Check(group="preemption", run=preemption, kinds=WORKLOADS, lookups=_LOOKUPS),)

@@ -1,0 +1,121 @@
+"""Spot nodes: which pods run on them, and whether they tolerate their taints. Their names are data, spot.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from webhook import yamlfile
+from webhook.attributes import JSON
+from webhook.facts.check import Group
+from webhook.facts.gpu.device_pods import DevicePods, workload
+from webhook.facts.kueue.objects import NODE
+from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.subject import Subject
+from webhook.facts.view import View
+from webhook.paths import FieldPath, get
+from webhook.problem import Problem
+
+problem: Final = Group("preemption").problem
+FILE: Final = Path(__file__).with_name("spot.yaml")
+_REQUIRED: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+_PREFERRED: Final = ("affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
+_BLOCKING: Final = ("NoSchedule", "NoExecute")
+
+
+@dataclass(frozen=True, slots=True)
+class SpotNodes:
+    """One row of spot.yaml."""
+
+    cloud: str
+    key: str
+    value: str
+    taint: str
+
+
+@cache
+def spot_nodes() -> tuple[SpotNodes, ...]:
+    """The shipped rows; read on first use."""
+    (document,) = yamlfile.read(FILE)
+    return tuple(SpotNodes(**row) for row in document.value["nodes"])
+
+
+def selected(pods: DevicePods) -> tuple[SpotNodes, FieldPath] | None:
+    """The spot nodes that pods are bound to, and where they say so; None for pods that may run elsewhere too."""
+    selector = mapping(pods.spec.get("nodeSelector"))
+    terms = items(get(pods.spec, _REQUIRED))
+    for each in spot_nodes():
+        if selector.get(each.key) == each.value:
+            return each, pods.at("nodeSelector", each.key)
+        if terms and all(_requires(term, each) for term in terms):
+            return each, pods.at(*_REQUIRED)
+    return None
+
+
+def _requires(term: JSON, nodes: SpotNodes) -> bool:
+    return any(
+        mapping(each).get("key") == nodes.key
+        and mapping(each).get("operator") == "In"
+        and items(mapping(each).get("values")) == [nodes.value]
+        for each in items(mapping(term).get("matchExpressions"))
+    )
+
+
+def advise_spot(subject: Subject) -> Iterator[Problem]:
+    """Selectors of spot nodes without the toleration that they need, and the reverse."""
+    for pods in subject.once(workload).device_pods:
+        bound = selected(pods)
+        tolerations = [mapping(each) for each in subject.deadline.paced(items(pods.spec.get("tolerations")))]
+        if bound is None:
+            yield from _unselected(pods, tolerations)
+        elif not _tolerates(tolerations, bound[0]) and _is_tainted(bound[0], subject):
+            nodes, path = bound
+            message = f"selects spot nodes of {nodes.cloud}, but the pods do not tolerate their taint and stay Pending"
+            yield problem("spot-toleration", path, message, f"tolerate `{nodes.key}={nodes.value}:NoSchedule`")
+
+
+def _tolerates(tolerations: list[dict[str, JSON]], nodes: SpotNodes) -> bool:
+    for each in tolerations:
+        matches_key = each.get("key") == nodes.key or (not each.get("key") and each.get("operator") == "Exists")
+        matches_value = each.get("operator") == "Exists" or text(each.get("value")) == nodes.value
+        if matches_key and matches_value and each.get("effect") in (None, "", "NoSchedule"):
+            return True
+    return False
+
+
+def _is_tainted(nodes: SpotNodes, subject: Subject) -> bool:
+    """Whether all such nodes have the taint: because the cloud does it, or as the nodes of the view show."""
+    if nodes.taint == "always":
+        return True
+    view = subject.view()
+    known = [each for each in _nodes(view) if get(each, ("metadata", "labels", nodes.key)) == nodes.value]
+    return bool(known) and all(_has_taint(each, nodes) for each in known)
+
+
+def _nodes(view: View) -> Iterator[JSON]:
+    """The nodes of a whole cluster; of a part of it nobody knows what the others are like."""
+    yield from view.deadline.paced(view.objects(NODE)) if view.is_whole() else ()
+
+
+def _has_taint(node: JSON, nodes: SpotNodes) -> bool:
+    taints = (mapping(each) for each in items(get(node, ("spec", "taints"))))
+    return any(
+        each.get("key") == nodes.key and each.get("value") == nodes.value and each.get("effect") in _BLOCKING
+        for each in taints
+    )
+
+
+def _unselected(pods: DevicePods, tolerations: list[dict[str, JSON]]) -> Iterator[Problem]:
+    """A toleration that a cloud's spot nodes alone need, where nothing asks for them."""
+    named = {each.key: each for each in spot_nodes() if each.taint != "none"}
+    if any(key in mapping(pods.spec.get("nodeSelector")) for key in named) or get(pods.spec, _PREFERRED):
+        return
+    for index, each in enumerate(tolerations):
+        nodes = named.get(text(each.get("key")))
+        if nodes and not get(pods.spec, _REQUIRED) and text(each.get("value")) in ("", nodes.value):
+            message = f"tolerates spot nodes of {nodes.cloud} but does not select them, so other nodes are used as well"
+            fix = f"select `{nodes.key}={nodes.value}`, or prefer it by affinity, if spot nodes are meant"
+            yield problem("spot-selector", pods.at("tolerations", index), message, fix)
