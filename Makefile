@@ -9,7 +9,7 @@ RUN_STAMP := .venv/.installed-run
 DEV_STAMP := .venv/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test coverage e2e bench bench-bounds bench-cel soak fuzz deploy lock clean
+.PHONY: help demo serve install test coverage e2e bench bench-bounds bench-cel soak fuzz fuzz-server deploy lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ fuzz: $(DEV_STAMP) ## 100,000 random CEL expressions, every wrong value, and pro
 	$(BIN)/python -m tests.fuzz.deadlines 20000
 	CLAIMGATE_TESTS=all $(BIN)/python -m pytest -n auto --dist worksteal tests/policies
 	$(BIN)/python -m pytest -m "not e2e" --hypothesis-profile=fuzz $(shell grep -rl --include='test_*.py' 'from hypothesis' tests)
+
+fuzz-server: $(DEV_STAMP) ## 3,000 random CEL expressions, compared with a real kube-apiserver's answers; FUZZ_SERVER=KUBECONFIG names one
+	$(BIN)/python -m tests.fuzz.cel 3000 --server $(FUZZ_SERVER)
 
 deploy: $(RUN_STAMP) ## write the parts of deploy/base that follow from the policies anew
 	$(BIN)/claimgate webhook-config > deploy/base/webhooks.yaml

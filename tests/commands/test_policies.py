@@ -272,8 +272,7 @@ def test_export_takes_the_params_that_bindings_refer_to(selector, tmp_path, caps
     [
         (
             "Object{spec: Object.spec{priorityClasName: 'high'}}",
-            "`Object.spec.priorityClasName` does not exist in Pod, which the API server says at admission alone (403): "
-            "did you mean `priorityClassName`?",
+            "in Pod, which the API server says at admission alone (403): did you mean `priorityClassName`?",
         ),
         ("Object{spec: Object.spec{containers: [Object.spec.containers{imag: 'x'}]}}", "`Object.spec.containers.imag`"),
         ("Object{sepc: Object.sepc{a: 1}}", "`Object.sepc` does not exist in Pod"),

@@ -1,11 +1,14 @@
 """Compile and evaluate many random expressions; anything but a value or a CEL error is a failure, told with its seed.
 
 python -m tests.fuzz.cel [COUNT [SEED]]        100,000 expressions when not said otherwise
+python -m tests.fuzz.cel COUNT [SEED] --server [KUBECONFIG]
+                                               compare them with an API server's answers (server.py); without a
+                                               KUBECONFIG with one that is started from KUBEBUILDER_ASSETS
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from collections import Counter
 
@@ -46,7 +49,16 @@ def outcome(engine, environment, text):
 
 
 if __name__ == "__main__":
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.cel")
+    parser.add_argument("count", type=int, nargs="?", default=100_000)
+    parser.add_argument("seed", type=int, nargs="?", default=1)
+    parser.add_argument("--server", metavar="KUBECONFIG", nargs="?", const="")
+    chosen = parser.parse_args()
     started = time.monotonic()
-    print(dict(run(count, seed)), f"{time.monotonic() - started:.0f} s")
+    if chosen.server is None:
+        outcomes = run(chosen.count, chosen.seed)
+    else:
+        from tests.fuzz.server import compare
+
+        outcomes = compare(chosen.count, chosen.seed, chosen.server)
+    print(dict(outcomes.most_common()), f"{time.monotonic() - started:.0f} s")

@@ -296,7 +296,7 @@ def _cost(worst: WorstCase) -> str:
             return f"fine: at most {worst.most:,}, whatever the object"
         return f"fine: at most {worst.request:,} for the largest request, of 3 MiB, which is below every limit"
     if worst.within is None:
-        return "not bounded: objects of any size can reach a limit, and the API server then stops the expression"
+        return "not known: the estimate reaches a limit for any object; the API server stops an expression there"
     length = f"no limit is reached while no text, list or map is longer than {worst.within:,}"
     return f"fine for ordinary objects, not bounded for huge ones: {length}"
 

@@ -1,0 +1,16 @@
+"""Random CEL expressions have the value, the error and the refusal that a real API server gives them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.conftest import Cluster
+from tests.fuzz.server import compare
+
+pytestmark = pytest.mark.e2e
+
+
+def test_random_expressions_have_the_api_servers_answers(cluster: Cluster) -> None:
+    outcomes = compare(100, 5, str(cluster.server.kubeconfig))
+    assert {kind for kind in outcomes if not kind.startswith(("same", "value not", "text of refused"))} == set()
+    assert outcomes["same value"] > 20
