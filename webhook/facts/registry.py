@@ -132,6 +132,7 @@ SHIPPED: Final = Registry(
         ),
         Package(module="webhook.facts.jobset", groups=("job-set",)),
         Package(module="webhook.facts.training_jobs", groups=("training-job",)),
+        Package(module="webhook.facts.launch", groups=("launch",)),
         Package(
             module="webhook.facts.kueue",
             facts=("kueue",),

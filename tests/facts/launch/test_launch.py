@@ -51,6 +51,10 @@ def mpirun(**words: object) -> dict:
         (["torchrun", "--nproc-per-node", "gpu", "t.py"], torchrun(per_node="gpu")),
         (["torchrun", "--nnodes=1:4", "-m", "pkg"], torchrun(nodes="1:4")),
         (
+            ["torchrun", "--node_rank=$(RANK)", "--rdzv-backend", "c10d", "a"],
+            torchrun(node_rank="$(RANK)", rendezvous="c10d"),
+        ),
+        (
             ["/opt/conda/bin/torchrun", "--standalone", "--nproc_per_node", "2", "t.py"],
             torchrun(processes=2, per_node="2"),
         ),
@@ -199,7 +203,7 @@ def test_commands_say_how_processes_start(command: object, expected: dict) -> No
             mpirun(ranks=8, oversubscribed=True),
         ),
         # hosts of its own
-        (["mpirun", "-np", "8", "-H", "a:8", "a"], mpirun(ranks=8, hosts=True)),
+        (["mpirun", "-np", "8", "-H", "a:8", "a"], mpirun(ranks=8, hosts=True, named_hosts="a:8")),
         (["mpirun", "-np", "8", "--hostfile", "/data/hosts", "a"], mpirun(ranks=8, hosts=True)),
         (["mpirun", "-np", "8", "--hostfile", "/etc/mpi/hostfile", "a"], mpirun(ranks=8)),
         (["mpirun", "-np", "8", "-f", "/data/hosts", "a"], mpirun(ranks=8, hosts=True)),
@@ -331,7 +335,7 @@ def test_every_launcher_has_its_options() -> None:
     for launcher in (*catalogue().programs.values(), *catalogue().modules.values()):
         for option, meaning in launcher.meanings.items():
             assert launcher.takes(option) == 1, option
-            assert meaning in ("processes", "nodes", "ranks", "hosts")
+            assert meaning in ("processes", "nodes", "node-rank", "rendezvous", "ranks", "hosts")
 
 
 OPTIONS = [option for launcher in catalogue().programs.values() for option in launcher.counts]

@@ -46,8 +46,11 @@ class Launch:
         processes: on each node; None where only a running script could tell.
         per_node: the same as written, `?` for what the script works out.
         nodes: their number as written, `?` for what the script works out.
+        node_rank: which of the nodes each pod is, as written.
+        rendezvous: how nodes find each other, as written: `static`, `c10d` …
         ranks: processes in all; None where only a running script could tell.
         hosts: whether it names hosts of its own.
+        named_hosts: those that it lists, as written: `${MPI_HOST}`.
         oversubscribed: whether it may start more processes than there are slots.
         whole: whether every option is understood, so that what is not there was not given.
 
@@ -57,8 +60,11 @@ class Launch:
     processes: int | None = None
     per_node: str = ""
     nodes: str = ""
+    node_rank: str = ""
+    rendezvous: str = ""
     ranks: int | None = None
     hosts: bool = False
+    named_hosts: str = ""
     oversubscribed: bool = False
     whole: bool = False
 
@@ -145,8 +151,11 @@ def _described(start: Start, env: str) -> Launch:
         processes=None if launcher.name == "deepspeed" and "hosts" in options else processes,
         per_node=per_node,
         nodes=nodes,
+        node_rank=options.get("node-rank", ""),
+        rendezvous=options.get("rendezvous", ""),
         ranks=ranks,
         hosts="hosts" in options or _other_hosts(launcher.name, options),
+        named_hosts=options.get("host", options.get("H", "")) if launcher.name == "mpirun" else "",
         oversubscribed=_OVERSUBSCRIBE.search(" ".join((*options, policy, options.get("mca", ""), env))) is not None,
         whole=whole,
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from webhook.attributes import JSON
 from webhook.facts.dra.pod_claims import dra
+from webhook.facts.dra.selected_requests import selected
 from webhook.facts.pods.containers import containers
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.nodes import name_of
@@ -61,7 +62,9 @@ def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
     meant = used or [each for each in claims if not each["users"]]
     is_unused = not used and node is not None
     names = {*map(name_of, dropped)}
-    return tuple(_claim(_taken(each, wanted), dropped=names, is_unused=is_unused) for each in meant)
+    return tuple(
+        _claim(selected(each, wanted.get(each["name"], ())), dropped=names, is_unused=is_unused) for each in meant
+    )
 
 
 def _claims(claims: Sequence[JSON], at: str) -> PodSet:
@@ -98,21 +101,6 @@ def _of_patches(job: JSON) -> Iterator[JSON]:
             for claim in get(each, (*_POD, "spec", "resourceClaims"), []):
                 claims[name_of(claim)] = claim
     yield from claims.values()
-
-
-def _taken(claim: JSON, wanted: Mapping[str, Collection[str]]) -> JSON:
-    """A claim with those of its requests alone that the container names; it takes all where it names none."""
-    named = wanted.get(claim["name"], ())
-    if not named or "" in named or not claim["found"]:
-        return claim
-    asked = [each for each in claim["requests"] if each["name"] in named]
-    counts = [each["devices"] for each in asked]
-    return claim | {
-        "requests": asked,
-        "devices": None if None in counts else sum(counts),
-        "atLeast": sum(each["atLeast"] for each in asked),
-        "gpu": any(each["gpu"] for each in asked),
-    }
 
 
 def _claim(claim: JSON, *, dropped: Collection[str], is_unused: bool) -> NodeClaim:

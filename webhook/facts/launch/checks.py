@@ -1,0 +1,156 @@
+"""The checks of what launchers start: processes, nodes, ranks and variables, in each kind that makes pods.
+
+Jobs of the Training Operator and TrainJobs have rules of their own about numbers that their operators set; here they
+are asked what those leave open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.check import Check
+from webhook.facts.dra.pod_claims import LOOKUPS
+from webhook.facts.launch import command, mpi_slots, nodes, processes, variables
+from webhook.facts.launch.member import Member, members
+from webhook.facts.launch.nodes import Together
+from webhook.facts.launch.owners import owners, tasks_of
+from webhook.facts.pods.containers import items, mapping
+from webhook.facts.subject import Subject
+from webhook.facts.trainer.changes import changes_more_than_suspend
+from webhook.facts.trainer.launched import command_path
+from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.trainer.nodes import launcher_is_node, name_of, parallelism
+from webhook.facts.trainer.train_job import train_job
+from webhook.paths import FieldPath, get, parse
+from webhook.problem import Problem
+
+_VOLCANO: Final[Mapping[tuple[str, str], FieldPath]] = {
+    ("batch.volcano.sh", "Job"): ("spec",),
+    ("batch.volcano.sh", "CronJob"): ("spec", "jobTemplate", "spec"),
+    ("flow.volcano.sh", "JobTemplate"): ("spec",),
+}
+"""Where each kind of Volcano has its tasks and plugins."""
+_KUBEFLOW: Final = "kubeflow.org"
+_TRAIN_JOB: Final = ("trainer.kubeflow.org", "TrainJob")
+_LWS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+_INDEXED: Final = frozenset((("batch", "Job"), ("batch", "CronJob"), ("jobset.x-k8s.io", "JobSet")))
+_OTHERS: Final = frozenset(
+    (
+        ("", "Pod"),
+        ("apps", "Deployment"),
+        ("apps", "StatefulSet"),
+        *(("ray.io", kind) for kind in ("RayCluster", "RayJob", "RayService")),
+    )
+)
+"""Kinds whose pods need not know each other."""
+_OPERATORS: Final = frozenset(
+    (_KUBEFLOW, kind) for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob")
+)
+
+
+def launch(subject: Subject) -> Iterator[Problem]:
+    """Everything that is to be said of what the containers of an object start."""
+    if _is_made_by_another(subject.object):
+        return
+    listed = subject.once(members)
+    is_told = subject.group_kind == (_KUBEFLOW, "PyTorchJob")
+    for member in subject.deadline.each(listed):
+        if not is_told or member.has_claims:  # the number of its resources is what its own rules compare
+            yield from processes.validate_processes(member, is_told=is_told)
+    if subject.group_kind not in _OTHERS:
+        yield from _of_group(listed, subject)
+
+
+def _is_made_by_another(obj: JSON) -> bool:
+    """Whether a controller made it, of another object that was looked at."""
+    references = items(get(obj, ("metadata", "ownerReferences")))
+    return any(mapping(each).get("controller") is True for each in references)
+
+
+def _of_group(listed: Sequence[Member], subject: Subject) -> Iterator[Problem]:
+    if subject.group_kind[0] == _KUBEFLOW:
+        if subject.group_kind[1] == "PyTorchJob":
+            yield from _of_pytorch_job(listed, subject)
+        return
+    plugins = _plugins(subject)
+    yield from nodes.validate_nodes(listed, _together(listed, plugins, subject), subject.deadline)
+    setting = owners(plugins, listed, is_worker_set=subject.group_kind == _LWS)
+    for member in subject.deadline.each(listed):
+        owned = [name for owner in setting for name in owner.sets(member)]
+        for owner in setting:
+            yield from variables.validate_owned(member, owner.sets(member), owner.name)
+        yield from variables.validate_fixed(member, owned, _index(subject))
+    if "mpi" in plugins:
+        roles = tasks_of("mpi", plugins)
+        yield from mpi_slots.validate_slots(listed, roles["master"], roles["worker"])
+
+
+def _of_pytorch_job(listed: Sequence[Member], subject: Subject) -> Iterator[Problem]:
+    """The nodes and ranks of a PyTorchJob; too many nodes, and variables that its operator sets, have rules there."""
+    has_master = get(subject.object, ("spec", "pytorchReplicaSpecs", "Master")) is not None
+    for member in subject.deadline.each(listed):
+        yield from variables.validate_fixed(member, variables.PYTORCH if has_master else (), "the index of each pod")
+    if get(subject.object, ("spec", "elasticPolicy")) is not None:
+        return
+    counts = [member.pods for member in listed if member.path[-1:] == (0,)]
+    pods = None if None in counts else sum(count or 0 for count in counts)
+    together = Together(pods=pods, is_one=True, is_alone=False, is_ranked=True, index="RANK")
+    for each in nodes.validate_nodes(listed, together, subject.deadline):
+        if each.code != "launch/more-nodes-than-pods":
+            yield each
+
+
+def launch_of_train_job(subject: Subject) -> Iterator[Problem]:
+    """The nodes and ranks of a TrainJob, merged with its runtime; its processes are compared with other rules."""
+    job = subject.once(train_job)
+    if not job.runtime.is_found or job.node is None or not changes_more_than_suspend(subject):
+        return
+    started, path = command.launch(job.node, job.deadline), parse(command_path(job))
+    if job.plugin == "torch":
+        member = Member(pod_set="", path=path, launch=started, pods=job.nodes)
+        together = Together(pods=job.nodes, is_one=True, is_alone=False, is_ranked=True, index="PET_NODE_RANK")
+        yield from nodes.validate_nodes((member,), together, job.deadline)
+    elif job.plugin == "mpi" and job.processes.count:
+        counts = (parallelism(each) for each in job.deadline.each(job.jobs) if name_of(each) == "node")
+        hosts = sum(counts) + launcher_is_node(job.runtime.spec.get("mlPolicy"))
+        yield from mpi_slots.validate_hostfile(started, path, hosts, job.processes.count)
+
+
+def _together(listed: Sequence[Member], plugins: Mapping[str, JSON], subject: Subject) -> Together:
+    counts = {member.pod_set: member.pods for member in listed}
+    pods = None if None in counts.values() else sum(count or 0 for count in counts.values())
+    if subject.group_kind == ("jobset.x-k8s.io", "JobSet"):  # replicas may train together, or apart
+        counted = subject.fact("podSets")
+        pods = None if any(each["pods"] is None for each in counted) else sum(each["pods"] for each in counted)
+    return Together(
+        pods=pods,
+        is_one=subject.group_kind == _LWS or "pytorch" in plugins,
+        is_alone=subject.group_kind in _INDEXED and subject.group_kind[1] != "JobSet",
+        is_ranked=False,
+        index=_index(subject),
+    )
+
+
+def _index(subject: Subject) -> str:
+    """Where the pods of a kind find their number."""
+    if subject.group_kind in _INDEXED:
+        return "JOB_COMPLETION_INDEX of an Indexed Job"
+    return "LWS_WORKER_INDEX" if subject.group_kind == _LWS else "VC_TASK_INDEX of the plugin env"
+
+
+def _plugins(subject: Subject) -> Mapping[str, JSON]:
+    at = _VOLCANO.get(subject.group_kind)
+    return mapping(get(subject.object, (*at, "plugins"))) if at else {}
+
+
+CHECKS: Final = (
+    Check(
+        group="launch",
+        run=launch,
+        kinds=frozenset((*_OTHERS, *_INDEXED, *_OPERATORS, *_VOLCANO, _LWS)),
+        lookups=LOOKUPS,
+    ),
+    Check(group="launch", run=launch_of_train_job, kinds=frozenset((_TRAIN_JOB,)), lookups=RUNTIMES),
+)

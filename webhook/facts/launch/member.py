@@ -1,0 +1,110 @@
+"""The containers of an object that start training processes, with the GPUs and pods that they do it on.
+
+One for each container that stays, of each pod set. A TrainJob's are those of its trainer, merged with the runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from webhook.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.facts.dra.selected_requests import selected
+from webhook.facts.gpu.resources import devices_of
+from webhook.facts.launch.command import Launch, launch
+from webhook.facts.pods.containers import Container, containers, items, mapping, text, whole
+from webhook.facts.pods.pod_sets import pod_sets
+from webhook.facts.subject import Subject
+from webhook.paths import FieldPath, get
+from webhook.workloads.podsets import PodSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One container of the pods of one pod set.
+
+    Args:
+        pod_set: its name.
+        path: where the container stands.
+        launch: what its command starts.
+        env: its variables by name; None for one whose value comes from elsewhere.
+        has_other_env: whether it has variables that are not listed.
+        gpus: GPUs that it gets; None where its claims do not say how many.
+        has_claims: whether it gets devices by claims.
+        pods: how many of the pods train together, at least; None where nobody knows.
+    """
+
+    pod_set: str
+    path: FieldPath
+    launch: Launch
+    env: Mapping[str, str | None] = field(default_factory=dict)
+    has_other_env: bool = False
+    gpus: int | None = None
+    has_claims: bool = False
+    pods: int | None
+
+
+def members(subject: Subject) -> Sequence[Member]:
+    """The containers of an object whose pods it makes itself, to be asked for with `Subject.once`."""
+    sets = subject.once(pod_sets).all
+    return tuple(_members(sets, subject))
+
+
+def _members(sets: Sequence[PodSet], subject: Subject) -> Iterator[Member]:
+    claims: Mapping[tuple[str, str], JSON] | None = None
+    for podset in subject.deadline.paced(sets):
+        for container in subject.deadline.paced(containers(podset.template)):
+            if container.init:
+                continue
+            named = container.claims()
+            if named and claims is None:
+                claims = {(each["podSet"], each["name"]): each for each in subject.fact("dra")["claims"]}
+            env = [mapping(each) for each in subject.deadline.each(items(container.value.get("env")))]
+            yield Member(
+                pod_set=podset.name,
+                path=podset.locate(container.path),
+                launch=_launch(container, env, subject.deadline),
+                env={text(each.get("name")): _text(each.get("value")) for each in env},
+                has_other_env=bool(container.value.get("envFrom")),
+                gpus=_gpus(container, podset, claims or {}),
+                has_claims=bool(named),
+                pods=_together(podset, subject),
+            )
+
+
+def _launch(container: Container, env: Sequence[JSON], deadline: Deadline) -> Launch:
+    """What its command starts; kinds without a schema are asked as they are, and a word that is no text is unknown."""
+    sides = {side: items(container.value.get(side)) for side in ("command", "args")}
+    words = (word for listed in sides.values() for word in deadline.each(listed))
+    if not all(isinstance(word, str) for word in words):
+        return Launch(by="")
+    own = [{"name": text(each.get("name")), "value": _text(each.get("value"))} for each in env]
+    return launch({**sides, "env": own}, deadline)
+
+
+def _text(value: JSON) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _gpus(container: Container, podset: PodSet, claims: Mapping[tuple[str, str], JSON]) -> int | None:
+    """Extended resources, and devices of claims; None where those of a claim are not known."""
+    wanted: dict[str, set[str]] = {}
+    for entry in map(mapping, container.claims()):
+        wanted.setdefault(text(entry.get("name")), set()).add(text(entry.get("request")))
+    count = devices_of(get(container.value, ("resources",)))
+    for name, requests in wanted.items():
+        claim = claims.get((podset.name, name))
+        taken = selected(claim, requests) if claim is not None and claim["found"] else None
+        if taken is None or taken["devices"] is None:
+            return None
+        count += taken["devices"] if taken["gpu"] else 0
+    return count
+
+
+def _together(podset: PodSet, subject: Subject) -> int | None:
+    """Pods of one group; of a JobSet those of one replica, which may be a training of its own."""
+    if podset.count is None or subject.group_kind != ("jobset.x-k8s.io", "JobSet"):
+        return podset.count
+    replicas = whole(get(subject.object, (*podset.path[:3], "replicas")))
+    return podset.count // replicas if replicas else podset.count

@@ -1,0 +1,44 @@
+"""Ranks that mpirun asks for in a job of Volcano or a TrainJob, and the slots that it is given there.
+
+Sources: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/mpi/mpi.go sets MPI_HOST to
+the workers, each once; kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/mpi/mpi.go writes a hostfile with as
+many slots for each node as processes. Open MPI gives a host of --host one slot each time that it is named, and starts
+no more ranks than slots: open-mpi/ompi@006be92d orte/util/dash_host/dash_host.c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.launch.command import Launch
+from webhook.facts.launch.member import Member
+from webhook.paths import FieldPath
+from webhook.problem import Problem
+from webhook.wording import counted
+
+problem: Final = Group("launch").problem
+_HOSTS: Final = frozenset(("$MPI_HOST", "${MPI_HOST}", "$(MPI_HOST)"))
+
+
+def validate_slots(members: Sequence[Member], master: str, worker: str) -> Iterator[Problem]:
+    """The command of the master's containers against the pods of the workers."""
+    workers = next((each.pods for each in members if each.pod_set == worker), None)
+    for member in members if workers else ():
+        launch = member.launch
+        asks = member.pod_set == master and launch.by == "mpirun" and launch.named_hosts in _HOSTS
+        if asks and launch.whole and not launch.oversubscribed and (launch.ranks or 0) > (workers or 0):
+            slots = f"{counted(workers or 0, 'slot')} of MPI_HOST, one for each worker"
+            message = f"mpirun asks for {counted(launch.ranks or 0, 'rank')}, but Open MPI has the {slots}, and fails"
+            fix = "lower -np, raise the replicas of the workers, or name hosts with slots, as in host:4"
+            yield problem("ranks-and-slots", member.path, message, fix)
+
+
+def validate_hostfile(launch: Launch, path: FieldPath, hosts: int, slots: int) -> Iterator[Problem]:
+    """The command of a launcher against a hostfile with so many slots for each host."""
+    is_bound = launch.by in ("mpirun", "horovodrun") and launch.whole and not launch.hosts and not launch.oversubscribed
+    if is_bound and (launch.ranks or 0) > hosts * slots:
+        there = f"{counted(slots, 'slot')} on each of {counted(hosts, 'node')}"
+        message = f"{launch.by} asks for {counted(launch.ranks or 0, 'rank')}, but there is room for {there}, and fails"
+        yield problem("ranks-and-slots", path, message, "lower -np, or raise numProcPerNode or numNodes")

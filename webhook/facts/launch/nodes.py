@@ -1,0 +1,106 @@
+"""How many nodes a launcher waits for, and how many pods an object makes of them.
+
+torchrun takes a number or a range: pytorch/pytorch@010929fd torch/distributed/run.py parse_min_max_nnodes; with static
+rendezvous, its default, --node_rank says which of the nodes a pod is. accelerate and deepspeed call both otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.deadline import Deadline
+from webhook.facts.check import Group
+from webhook.facts.launch.member import Member
+from webhook.problem import Problem
+from webhook.wording import counted
+
+problem: Final = Group("launch").problem
+_OPTIONS: Final = {
+    "torchrun": ("--nnodes", "--node_rank"),
+    "accelerate": ("--num_machines", "--machine_rank"),
+    "deepspeed": ("--num_nodes", "--node_rank"),
+}
+_NODES: Final = re.compile(r"([0-9]{1,9})(?::([0-9]{1,9}))?", re.ASCII)
+_RANK: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """The pods of an object that may train together.
+
+    Args:
+        pods: all pods of one group; None where nobody can tell.
+        is_one: whether the object is one training, so that a pod that trains alone is not meant.
+        is_alone: whether pods of other objects may belong to it.
+        is_ranked: whether its operator tells each launcher how many nodes there are and which it is.
+        index: where a pod finds its number.
+    """
+
+    pods: int | None
+    is_one: bool
+    is_alone: bool
+    is_ranked: bool
+    index: str
+
+
+def validate_nodes(members: Sequence[Member], together: Together, deadline: Deadline) -> Iterator[Problem]:
+    """Launchers that wait for more pods than there are, or that leave some out, and ranks that several pods have."""
+    starting: dict[str, int] = {}
+    for member in deadline.each(members):
+        starting[member.launch.by] = starting.get(member.launch.by, 0) + (member.pods or 0)
+    for member in deadline.each(members):
+        limits = _limits(member)
+        if limits is not None and together.pods is not None:
+            group = starting[member.launch.by] if together.is_one else member.pods or 0
+            yield from _count(member, limits, group, together)
+    yield from _ranks(members, together, deadline)
+
+
+def _limits(member: Member) -> tuple[int, int] | None:
+    """The least and the most nodes that the command of a container asks for."""
+    match = _NODES.fullmatch(member.launch.nodes) if member.launch.by in _OPTIONS else None
+    return None if match is None else (int(match[1]), int(match[2] or match[1]))
+
+
+def _count(member: Member, limits: tuple[int, int], group: int, together: Together) -> Iterator[Problem]:
+    launch, pods = member.launch, together.pods or 0
+    option = _OPTIONS[launch.by][0]
+    if limits[0] > pods and not (together.is_alone and pods < 2) and launch.by != "deepspeed":
+        message = f"{launch.by} waits for {launch.nodes} nodes, but there {_are(pods)}"
+        yield problem("more-nodes-than-pods", member.path, message, f"set {option} to {pods}, or make more pods")
+    elif limits[1] < group and (limits[1] > 1 or together.is_one):
+        alone = "each of them trains alone" if limits[1] == 1 else "the others are left out or replace one another"
+        nodes = counted(limits[1], "node")
+        message = f"{launch.by} is told of {nodes}, but {counted(group, 'pod')} start it, so {alone}"
+        yield problem("fewer-nodes-than-pods", member.path, message, f"set {option} to {group}")
+
+
+def _are(pods: int) -> str:
+    return f"{'is' if pods == 1 else 'are'} {counted(pods, 'pod')}"
+
+
+def _ranks(members: Sequence[Member], together: Together, deadline: Deadline) -> Iterator[Problem]:
+    """Numbers of nodes that more than one pod has."""
+    fixed = [member for member in deadline.each(members) if _has_fixed_rank(member, together)]
+    holders: dict[tuple[str, int], int] = {}
+    for member in fixed:
+        key = member.launch.by, int(member.launch.node_rank)
+        holders[key] = holders.get(key, 0) + (member.pods or 0)
+    for member in fixed:
+        rank = int(member.launch.node_rank)
+        pods = holders[member.launch.by, rank]
+        if pods > 1:
+            option = _OPTIONS[member.launch.by][1]
+            message = f"{option} makes {pods} pods node {rank}, so they never meet as one training"
+            fix = f"remove {option}" if together.is_ranked else f"take it from {together.index}"
+            yield problem("same-node-rank", member.path, message, fix)
+
+
+def _has_fixed_rank(member: Member, together: Together) -> bool:
+    launch = member.launch
+    if launch.by not in _OPTIONS or not _RANK.fullmatch(launch.node_rank) or launch.rendezvous not in ("", "static"):
+        return False
+    return launch.nodes != "1" and (launch.nodes != "" or together.is_ranked)

@@ -1,0 +1,52 @@
+"""Who sets variables in the containers of an object besides its author: plugins of Volcano, and LeaderWorkerSet.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework OnPodCreate of pytorch, which
+does nothing without a master, and of tensorflow, which does nothing for a single pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from webhook.attributes import JSON
+from webhook.facts.launch import variables
+from webhook.facts.launch.member import Member
+from webhook.facts.pods.containers import items, text
+from webhook.facts.volcano.plugins import PLUGINS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """One that sets variables in the containers of some pod sets, or of all, and what it is called."""
+
+    variables: Collection[str]
+    name: str
+    pod_sets: Collection[str] | None = None
+
+    def sets(self, member: Member) -> Collection[str]:
+        """The variables that it sets in a container."""
+        return self.variables if self.pod_sets is None or member.pod_set in self.pod_sets else ()
+
+
+def owners(plugins: Mapping[str, JSON], members: Sequence[Member], *, is_worker_set: bool) -> tuple[Owner, ...]:
+    """Those of an object: of a job of Volcano with these plugins, or of a LeaderWorkerSet."""
+    if is_worker_set:
+        return (Owner(variables=variables.LEADER_WORKER_SET, name="LeaderWorkerSet"),)
+    return tuple(_of_plugins(plugins, members))
+
+
+def tasks_of(plugin: str, plugins: Mapping[str, JSON]) -> Mapping[str, str]:
+    """The tasks that a plugin of a job looks for, by role."""
+    known = PLUGINS[plugin]
+    return {**known.tasks, **known.read([text(each) for each in items(plugins[plugin])]).values}
+
+
+def _of_plugins(plugins: Mapping[str, JSON], members: Sequence[Member]) -> Iterator[Owner]:
+    names = {member.pod_set for member in members}
+    if "pytorch" in plugins and (tasks := tasks_of("pytorch", plugins))["master"] in names:
+        everywhere = [name for name in variables.PYTORCH if name != "RANK"]
+        yield Owner(variables=everywhere, name="the plugin pytorch")
+        yield Owner(variables=("RANK",), name="the plugin pytorch", pod_sets=(tasks["master"], tasks["worker"]))
+    if "tensorflow" in plugins and (len(names) > 1 or any((member.pods or 2) > 1 for member in members)):
+        yield Owner(variables=variables.TENSORFLOW, name="the plugin tensorflow")
