@@ -38,7 +38,7 @@ ROWS = [
     ("cel_k8s_cases.jsonl", 591),
     ("cel_1_36_values.jsonl", 222),
     ("cel_1_36_calls.jsonl", 263),
-    ("cel_1_36_errors.jsonl", 165),
+    ("cel_1_36_errors.jsonl", 189),
 ]
 
 

@@ -147,7 +147,8 @@ def _sorted(checker: Checker, node: Macro, bodies: Sequence[Type]) -> Type:
     operand = checker.inference.resolved(checker.types[id(node.operand)])
     key = checker.inference.resolved(bodies[0])
     unknown = key.kind == "param" or key.name in UNKNOWN or key.name in (ERROR.name, NULL.name)
-    if operand.name == "map" or not (unknown or key in _SORTABLE):
+    may_be_list = operand.kind == "param" or operand.name in ("list", DYN.name, ERROR.name)
+    if not may_be_list or not (unknown or key in _SORTABLE):
         return checker.no_overload(node, "@sortByAssociatedKeys", [operand, list_of(key)], member=True)
     if operand.name == "list":
         return list_of(operand.parameters[0])
