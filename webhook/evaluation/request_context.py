@@ -16,7 +16,7 @@ from webhook.cluster import Cluster
 from webhook.cluster.layered import LayeredCluster
 from webhook.deadline import Deadline
 from webhook.errors import BindingError, EvaluationError, PatchError
-from webhook.facts.assumptions import assumptions
+from webhook.facts.assumptions import Assumptions, assumptions
 from webhook.facts.check import NOTHING, Checked
 from webhook.facts.fact import Result
 from webhook.facts.registry import SHIPPED, Registry
@@ -110,9 +110,7 @@ class RequestContext:
     _namespace: JSON = _UNKNOWN
     _labels: JSON = _UNKNOWN
     _view: View | None = None
-    _facts: dict[tuple[str, int, int], Result] = field(default_factory=dict)
-    _subjects: dict[tuple[int, int], tuple[Subject, JSON]] = field(default_factory=dict)
-    _shared: dict[tuple[int, int], Subject] = field(default_factory=dict)
+    _subjects: dict[tuple[int, int], Subject] = field(default_factory=dict)
     _requests: dict[tuple[GroupVersionResource, GroupVersionKind], JSON] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -164,14 +162,10 @@ class RequestContext:
             EvaluationError: the object holds patches that cannot be merged.
 
         """
-        key = (name, id(obj), id(param))
-        known = self._facts.get(key)
-        if known is None:
-            try:
-                known = self._facts[key] = self.subject(obj, attributes, param, podset).result(name)
-            except PatchError as error:
-                raise EvaluationError(f"fact `{name}`: the patches of the object cannot be merged: {error}") from error
-        return known
+        try:
+            return self.subject(obj, attributes, param, podset).result(name)
+        except PatchError as error:
+            raise EvaluationError(f"fact `{name}`: the patches of the object cannot be merged: {error}") from error
 
     def subject(self, obj: JSON, attributes: Attributes, param: JSON = None, podset: PodSet | None = None) -> Subject:
         """An object as facts and checks see it, the same one for all that assume the same of the cluster.
@@ -182,36 +176,31 @@ class RequestContext:
             LookupFailed: the param cannot be read.
 
         """
-        key = (id(obj), id(param))
+        assumed = assumptions(param)
+        key = (id(obj), id(assumed))  # a subject keeps both
         known = self._subjects.get(key)
         if known is None:
-            known = self._subjects[key] = self._subject(obj, attributes, param, podset), param
-        return known[0]
-
-    def _subject(self, obj: JSON, attributes: Attributes, param: JSON, podset: PodSet | None) -> Subject:
-        """The subject of an object, the same one for params that assume the same."""
-        assumed = assumptions(param)
-        key = (id(obj), id(assumed))
-        known = self._shared.get(key)
-        if known is None:
-            if self._view is None:
-                self._view = View(self.cluster, self.attributes.namespace, self.deadline)
-            given = self.inputs.get(id(obj))
-            known = self._shared[key] = Subject(
-                object=obj,
-                old_object=attributes.old_object,
-                attributes=attributes,
-                cluster=self._view,
-                table=self.table,
-                assumptions=assumed,
-                pods=podset.pods if podset else 1,
-                template_of=self.attributes.kind if podset else None,
-                is_patch=podset is not None and podset.is_patch,
-                registry=self.registry,
-                mismatches=given.mismatches if given else (),
-                omitted=frozenset(given.omitted) if given else frozenset(),
-            )
+            known = self._subjects[key] = self._subject(obj, attributes, assumed, podset)
         return known
+
+    def _subject(self, obj: JSON, attributes: Attributes, assumed: Assumptions, podset: PodSet | None) -> Subject:
+        if self._view is None:
+            self._view = View(self.cluster, self.attributes.namespace, self.deadline)
+        given = self.inputs.get(id(obj))
+        return Subject(
+            object=obj,
+            old_object=attributes.old_object,
+            attributes=attributes,
+            cluster=self._view,
+            table=self.table,
+            assumptions=assumed,
+            pods=podset.pods if podset else 1,
+            template_of=self.attributes.kind if podset else None,
+            is_patch=podset is not None and podset.is_patch,
+            registry=self.registry,
+            mismatches=given.mismatches if given else (),
+            omitted=frozenset(given.omitted) if given else frozenset(),
+        )
 
     def checked(
         self,
