@@ -13,7 +13,7 @@ from webhook.attributes import JSON
 from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.launch import command, mpi_slots, nodes, processes, variables
-from webhook.facts.launch.member import Member, members
+from webhook.facts.launch.member import Member, members, mentions_launcher
 from webhook.facts.launch.nodes import Together
 from webhook.facts.launch.owners import owners, tasks_of
 from webhook.facts.pods.containers import items, mapping
@@ -52,7 +52,7 @@ _OPERATORS: Final = frozenset(
 
 def launch(subject: Subject) -> Iterator[Problem]:
     """Everything that is to be said of what the containers of an object start."""
-    if _is_made_by_another(subject.object):
+    if _is_made_by_another(subject.object) or (subject.group_kind in _OTHERS and not mentions_launcher(subject)):
         return
     listed = subject.once(members)
     is_told = subject.group_kind == (_KUBEFLOW, "PyTorchJob")

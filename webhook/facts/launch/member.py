@@ -5,8 +5,10 @@ One for each container that stays, of each pod set. A TrainJob's are those of it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
@@ -43,6 +45,21 @@ class Member:
     gpus: int | None = None
     has_claims: bool = False
     pods: int | None
+
+
+_NAMES: Final = re.compile(r"torch|accelerate|deepspeed|\bds\b|[$`]")
+"""What a command has to say for a launcher of processes to be in it: the name of one, or something to be filled in."""
+
+
+def mentions_launcher(subject: Subject) -> bool:
+    """Whether a command of an object may run torchrun, accelerate or deepspeed: most pods say nothing of them."""
+    for podset in subject.deadline.paced(subject.once(pod_sets).all):
+        for container in subject.deadline.paced(containers(podset.template)):
+            for side in ("command", "args"):
+                words = subject.deadline.each(items(container.value.get(side)))
+                if any(isinstance(word, str) and _NAMES.search(word) for word in words):
+                    return True
+    return False
 
 
 def members(subject: Subject) -> Sequence[Member]:
