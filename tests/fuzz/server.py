@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,10 @@ class Server:
         headers = {"authorization": f"Bearer {user['token']}"} if "token" in user else {}
         self._client = httpx.Client(base_url=cluster["server"], verify=context, headers=headers, timeout=60)
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
     def prepare(self) -> None:
         """Make the kind of the objects."""
         schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -169,12 +173,17 @@ class Server:
 def server(kubeconfig: str) -> Iterator[Server]:
     """The server of a kubeconfig; "" starts one."""
     if kubeconfig:
-        yield Server(Path(kubeconfig))
+        with closing(Server(Path(kubeconfig))) as remote:
+            yield remote
         return
     if reason := apiserver.missing():
         raise SystemExit(reason)
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder, apiserver.running(Path(folder)) as running:
-        yield Server(running.kubeconfig)
+    with (
+        tempfile.TemporaryDirectory(prefix="fuzz-") as folder,
+        apiserver.running(Path(folder)) as running,
+        closing(Server(running.kubeconfig)) as remote,
+    ):
+        yield remote
 
 
 def difference(own: Answer, theirs: Answer) -> str:
