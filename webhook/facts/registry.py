@@ -118,7 +118,11 @@ SHIPPED: Final = Registry(
             module="webhook.facts.pods", facts=("podSets",), groups=("pod-resources", "pod-template", "workload-update")
         ),
         Package(module="webhook.facts.shapes", groups=("pod-template-shape", "object-shape"), judges_types=True),
-        Package(module="webhook.facts.gpu", facts=("gpu", "portableGpu"), groups=("gpu-requests", "ray")),
+        Package(
+            module="webhook.facts.gpu",
+            facts=("gpu", "portableGpu"),
+            groups=("gpu-requests", "node-devices", "gpu-quota", "ray"),
+        ),
         Package(
             module="webhook.facts.dra",
             facts=("dra",),

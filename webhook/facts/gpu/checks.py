@@ -1,17 +1,32 @@
-"""The checks of GPU requests, and of what Ray is told of them."""
+"""The checks of GPU requests, of the nodes and quotas that they need, and of what Ray is told of them."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from webhook.facts.check import Check
-from webhook.facts.gpu import ray
+from webhook.facts.gpu import node_devices, quota_names, ray
+from webhook.facts.gpu.device_pods import WORKLOADS
 from webhook.facts.gpu.doubtful_requests import gpu_requests
+from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.view import NAMESPACES
 
 _PODS: Final = frozenset((("", "Pod"),))
 _RAY: Final = frozenset(("ray.io", kind) for kind in ray.CLUSTERS)
+_QUOTAS: Final = frozenset((("", "ResourceQuota"),))
+_LIMIT_RANGES: Final = frozenset((("", "LimitRange"),))
 
 CHECKS: Final = (
     Check(group="gpu-requests", run=gpu_requests, kinds=_PODS),
+    Check(group="gpu-requests", run=node_devices.validate_vendors, kinds=_PODS),
+    Check(group="gpu-requests", run=node_devices.validate_windows, kinds=_PODS, lookups=node_devices.WINDOWS_LOOKUPS),
+    Check(
+        group="node-devices",
+        run=node_devices.validate_node_devices,
+        kinds=WORKLOADS,
+        lookups=(*node_devices.NODE_LOOKUPS, *RUNTIMES, NAMESPACES),
+    ),
+    Check(group="gpu-quota", run=quota_names.validate_quota, kinds=_QUOTAS),
+    Check(group="gpu-quota", run=quota_names.validate_limit_range, kinds=_LIMIT_RANGES),
     Check(group="ray", run=ray.validate_num_gpus, kinds=_RAY),
 )
