@@ -15,7 +15,6 @@ from webhook.facts.gpu.device_pods import DevicePods, workload
 from webhook.facts.kueue.objects import NODE
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
 from webhook.paths import FieldPath, get
 from webhook.problem import Problem
 
@@ -88,16 +87,18 @@ def _tolerates(tolerations: list[dict[str, JSON]], nodes: SpotNodes) -> bool:
 
 def _is_tainted(nodes: SpotNodes, subject: Subject) -> bool:
     """Whether all such nodes have the taint: because the cloud does it, or as the nodes of the view show."""
-    if nodes.taint == "always":
-        return True
-    view = subject.view()
-    known = [each for each in _nodes(view) if get(each, ("metadata", "labels", nodes.key)) == nodes.value]
-    return bool(known) and all(_has_taint(each, nodes) for each in known)
+    return nodes.taint == "always" or nodes in subject.once(_tainted_in_the_view)
 
 
-def _nodes(view: View) -> Iterator[JSON]:
-    """The nodes of a whole cluster; of a part of it nobody knows what the others are like."""
-    yield from view.deadline.paced(view.objects(NODE)) if view.is_whole() else ()
+def _tainted_in_the_view(subject: Subject) -> frozenset[SpotNodes]:
+    """Rows of which a whole cluster has nodes, all with the taint; what is not in the view may have none."""
+    view, seen, untainted = subject.view(), set[SpotNodes](), set[SpotNodes]()
+    for node in view.deadline.paced(view.objects(NODE)) if view.is_whole() else ():
+        labels = mapping(get(node, ("metadata", "labels")))
+        for row in spot_nodes():
+            if labels.get(row.key) == row.value:
+                (seen if _has_taint(node, row) else untainted).add(row)
+    return frozenset(seen - untainted)
 
 
 def _has_taint(node: JSON, nodes: SpotNodes) -> bool:

@@ -43,18 +43,22 @@ def validate_claims(subject: Subject) -> Iterator[Problem]:
             yield from _class_of(claim, name, listed, view)
             yield from _access(claim, name, listed, view)
         elif view.is_whole():
-            yield _absent(name, listed, view)
+            yield _absent(name, listed, subject)
         else:
             missing = MissingObject(kind=CLAIM.kind, namespace=subject.namespace, name=name)
             yield problem("claim-exists", listed[0].volume.path, missing=(missing,))
 
 
-def _absent(name: str, listed: list[Mount], view: View) -> Problem:
-    others = [each for each in view.objects(CLAIM) if get(each, ("metadata", "namespace")) == view.namespace]
-    near = view.nearest(name, (text(get(each, ("metadata", "name"))) for each in others))
+def _absent(name: str, listed: list[Mount], subject: Subject) -> Problem:
+    near = subject.view().nearest(name, subject.once(_claims_of_the_namespace))
     fix = f"write `{near}` if that is meant, or create it" if near else "create it, or correct the name"
     message = f"PersistentVolumeClaim `{name}` does not exist in this namespace, so the pods stay Pending"
     return problem("claim-exists", listed[0].volume.path, message, fix)
+
+
+def _claims_of_the_namespace(subject: Subject) -> tuple[str, ...]:
+    metadata = (mapping(each["metadata"]) for each in subject.deadline.paced(subject.view().objects(CLAIM)))
+    return tuple(text(each.get("name")) for each in metadata if each.get("namespace") == subject.namespace)
 
 
 def _class_of(claim: JSON, name: str, listed: list[Mount], view: View) -> Iterator[Problem]:

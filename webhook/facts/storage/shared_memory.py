@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 from webhook import quantity
+from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, path_of, workload
 from webhook.facts.gpu.resources import devices_of
 from webhook.facts.launch.command import launch
 from webhook.facts.pods.containers import Container, items, mapping, text
 from webhook.facts.subject import Subject
+from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
 problem: Final = Group("storage").problem
 _PATH: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 _DEFAULT: Final = 64 * 2**20
+Limits: TypeAlias = dict[JSON, tuple[int, JSON]]
+"""The positions and size limits of volumes by their names."""
 _TORCH: Final = re.compile(r"torch|vllm|sglang|megatron|nemo|deepspeed")
 """Images whose programs use NCCL in several processes."""
 
@@ -30,10 +34,12 @@ _TORCH: Final = re.compile(r"torch|vllm|sglang|megatron|nemo|deepspeed")
 def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
     """Containers with several GPUs and no more shared memory than any other container has."""
     for pods in subject.once(workload).device_pods:
+        volumes = enumerate(subject.deadline.paced(items(pods.spec.get("volumes"))))
+        limits = {mapping(each).get("name"): (index, get(each, ("emptyDir", "sizeLimit"))) for index, each in volumes}
         for container in pods.containers if pods.spec.get("hostIPC") is not True else ():
             gpus = devices_of(mapping(container.value.get("resources")))
             if gpus > 1 and _uses_torch(container, subject):
-                yield from _size(pods, container, gpus, subject)
+                yield from _size(pods, container, gpus, limits, subject)
 
 
 def _uses_torch(container: Container, subject: Subject) -> bool:
@@ -41,20 +47,20 @@ def _uses_torch(container: Container, subject: Subject) -> bool:
     return bool(_TORCH.search(image)) or launch(container.value, subject.deadline).by in LAUNCHERS
 
 
-def _size(pods: DevicePods, container: Container, gpus: int, subject: Subject) -> Iterator[Problem]:
-    fix = "mount an emptyDir with medium Memory at /dev/shm"
-    mount = next((each for each in items(container.value.get("volumeMounts")) if _is_shared(mapping(each))), None)
+def _size(pods: DevicePods, container: Container, gpus: int, limits: Limits, subject: Subject) -> Iterator[Problem]:
+    mounts = subject.deadline.paced(items(container.value.get("volumeMounts")))
+    mount = next((each for each in mounts if _is_shared(mapping(each))), None)
     if mount is None:
         if subject.group_kind != ("kubeflow.org", "PyTorchJob"):
             message = f"has {gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
+            fix = "mount an emptyDir with medium Memory at /dev/shm"
             yield problem("shared-memory", path_of(pods, container), message, fix)
         return
-    for index, volume in enumerate(subject.deadline.paced(items(pods.spec.get("volumes")))):
-        limit = mapping(mapping(volume).get("emptyDir")).get("sizeLimit")
-        if mapping(volume).get("name") == mount.get("name") and _is_small(limit, gpus):
-            at = pods.at("volumes", index, "emptyDir", "sizeLimit")
-            message = f"is too little shared memory for {gpus} GPUs because NCCL and data loaders use /dev/shm"
-            yield problem("shared-memory", at, message, "raise it to some GiB", limit)
+    index, limit = limits.get(mount.get("name"), (0, None))
+    if _is_small(limit, gpus):
+        at = pods.at("volumes", index, "emptyDir", "sizeLimit")
+        message = f"is too little shared memory for {gpus} GPUs because NCCL and data loaders use /dev/shm"
+        yield problem("shared-memory", at, message, "raise it to some GiB", limit)
 
 
 def _is_shared(mount: dict[str, object]) -> bool:
