@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from webhook.attributes import JSON, Attributes, Operation, Phase
+from webhook.attributes import JSON, Attributes, GroupVersionKind, Operation, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Interest
 from webhook.facts.registry import SHIPPED, Registry
@@ -19,6 +19,7 @@ from webhook.policy.compiled import Policy
 from webhook.policy.equivalent_resources import Equivalents, equivalents
 from webhook.policy.interests import interests
 from webhook.policy.matching import ResourceRule
+from webhook.schema.kinds import type_of
 from webhook.workloads import embedded
 from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
@@ -90,11 +91,18 @@ class PolicySet:
         return self._indexes[name].find(group, plural, attributes.operation)
 
     def prepare(self) -> None:
-        """Do now what the first request of each policy would do first: for a server, before it is ready."""
+        """Do now what the first request of each policy would do first, once for the process and all its workers."""
+        for name in self.registry.fact_names:  # checks ask for facts, too
+            self.registry.fact(name)
         for policy in self.policies:
+            for group in policy.checks:
+                self.registry.checks(group)
             for expression in policy.expressions():
                 if expression.program is not None:
                     expression.program.prepare()
+        for row in self.table.rows:
+            for version in row.versions:
+                type_of(GroupVersionKind(row.group, version, row.kind))
 
     def interests(self) -> tuple[Interest, ...]:
         """What the view of the cluster must hold: namespaces, parameters, and what facts look up."""

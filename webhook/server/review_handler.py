@@ -34,6 +34,7 @@ INLINE_BYTES: Final = 128 * 1024
 LARGE_BYTES: Final = 4 * 1024 * 1024
 """Larger bodies are evaluated one at a time: each fills a worker. Only an UPDATE of a very large object needs one."""
 _TURN_S: Final = 0.25
+_WARMING_STEP_S: Final = 0.02
 _SLACK: Final = 0.1
 _MOST_SLACK_S: Final = 0.3
 """What a worker keeps of its time to write the answer when evaluation has run out of it."""
@@ -162,6 +163,7 @@ class ReviewHandler:
         tenant = _tenant(head) if head else ("", "")
         work = partial(self._in_child, asked, phase, _soft(started, deadline))
         try:
+            await self._warmed(deadline)
             await self._paced(tenant, deadline)
             answer = await self._lane.run(work, tenant, deadline, _size(asked))
             reply = unpack(answer, self._counters)
@@ -172,6 +174,11 @@ class ReviewHandler:
         if reply.outcome == "out of memory":
             return self._unevaluated(head, phase, "it needed more memory than one review may take", started)
         return self._relayed(reply, started)
+
+    async def _warmed(self, deadline: float) -> None:
+        """Wait until the functions of all expressions are made: a worker would make them once more for itself alone."""
+        while self.budget.is_warming and monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(_WARMING_STEP_S)
 
     async def _paced(self, tenant: Tenant, deadline: float) -> None:
         """Wait while a tenant's earlier reviews cost the loop more than its share; then charge for a worker."""
