@@ -62,7 +62,7 @@ def _collect(kind: GroupVersionKind, source: ParamSource, context: RequestContex
 
 
 def _namespace(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> str:
-    if _may_lack_namespace(kind) and has_no_namespace(kind, cluster):
+    if has_no_namespace(kind, cluster):
         if source.namespace:
             raise BindingError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
         return ""
@@ -71,14 +71,16 @@ def _namespace(kind: GroupVersionKind, source: ParamSource, namespace: str, clus
     return source.namespace or namespace
 
 
-@lru_cache(maxsize=64)
-def _may_lack_namespace(kind: GroupVersionKind) -> bool:
-    return is_cluster_scoped(kind) or not is_built_in(kind)
-
-
 def has_no_namespace(kind: GroupVersionKind, cluster: Cluster) -> bool:
     """Say whether objects of a parameter kind have no namespace; of a custom kind the cluster knows it better."""
-    return is_cluster_scoped(kind) or (not is_built_in(kind) and cluster.is_namespaced(kind) is False)
+    scoped = _built_in_scope(kind)
+    return cluster.is_namespaced(kind) is False if scoped is None else scoped
+
+
+@lru_cache(maxsize=64)
+def _built_in_scope(kind: GroupVersionKind) -> bool | None:
+    """Whether a built-in kind has no namespace; None for kinds that are not built in."""
+    return True if is_cluster_scoped(kind) else False if is_built_in(kind) else None
 
 
 def _selected(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:

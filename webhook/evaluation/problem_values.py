@@ -32,7 +32,7 @@ def shown(policy: Policy, target: Target, param: JSON, context: RequestContext) 
 
 def has_none(policy: Policy, target: Target, param: JSON, context: RequestContext) -> bool:
     """Whether its checks found nothing wrong and missed nothing. Raises as `shown`."""
-    return not context.checked(policy.checks, target.object, target.attributes, param, target.podset)
+    return not _checked(policy, target, param, context)
 
 
 def unchecked(policy: Policy, target: Target, param: JSON, context: RequestContext) -> Sequence[Problem]:
