@@ -15,12 +15,13 @@ a worker would get its turn later still. Knows the clocks, nothing of reviews.
 from __future__ import annotations
 
 import resource
-from collections import OrderedDict, deque
+from collections import deque
 from time import monotonic, thread_time
 from typing import Final, TypeAlias
 
 from webhook.deadline import STEP, Deadline
 from webhook.errors import InlineBudgetSpent
+from webhook.server.latest import Latest
 
 Tenant: TypeAlias = tuple[str, str]
 """A namespace, "" for what has none, and the name of a user."""
@@ -52,8 +53,6 @@ _SAVED_S: Final = 5 * MOST_S
 """What a quiet time saves up for a tenant: five slow reviews in a row. As much can be owed."""
 _SAVED_FOR_ALL_S: Final = MOST_S
 """What it saves up for all of them: one, or several tenants at once would stop the loop for as many."""
-_TENANTS: Final = 4096
-"""So many tenants are remembered; those whose last slow review is longest ago are forgotten first."""
 
 
 class _Credit:
@@ -93,7 +92,7 @@ class InlineBudget:
         self._latest: deque[float] = deque(maxlen=_REMEMBERED)
         self._noted = 0
         self._all = _Credit(SHARE, _SAVED_FOR_ALL_S, monotonic())
-        self._tenants: OrderedDict[Tenant, _Credit] = OrderedDict()
+        self._tenants: Latest[Tenant, _Credit] = Latest()
 
     @property
     def least_s(self) -> float:
@@ -135,13 +134,11 @@ class InlineBudget:
         """Charge a review, or the start of a worker."""
         if self.is_warming:
             return
-        credit = self._tenants.setdefault(tenant, _Credit(TENANT_SHARE, _SAVED_S, now))
-        self._tenants.move_to_end(tenant)
+        credit = self._tenants.get(tenant) or _Credit(TENANT_SHARE, _SAVED_S, now)
+        self._tenants.note(tenant, credit)
         for charged in (credit, self._all):
             charged.left(now)
             charged.take(seconds)
-        if len(self._tenants) > _TENANTS:
-            self._tenants.popitem(last=False)
 
 
 class LoopTime:

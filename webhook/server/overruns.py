@@ -6,21 +6,20 @@ are always tried: a worker costs the loop more than most of them do. Knows tenan
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
 from webhook.server.inline_budget import Tenant
+from webhook.server.latest import Latest
 
 SMALL_BYTES: Final = 16 * 1024
 """An ordinary Pod is half as large."""
 TRIES: Final = 2
 """One may be bad luck: a busy node, or the copies of pages after a fork."""
 REMEMBERED_S: Final = 30.0
-_TENANTS: Final = 4096
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Overruns:
     times: int
     least_bytes: int
@@ -31,20 +30,15 @@ class Overruns:
     """Remembers who overran, with how large a body, and when; used by the loop's thread alone."""
 
     def __init__(self) -> None:
-        self._of: OrderedDict[Tenant, _Overruns] = OrderedDict()
+        self._of: Latest[Tenant, _Overruns] = Latest()
 
     def note(self, tenant: Tenant, size: int, now: float) -> None:
         """A review of so many bytes took too long, at a moment of the monotonic clock."""
         if size <= SMALL_BYTES:
             return
         known = self._recent(tenant, now)
-        if known is None:
-            self._of[tenant] = _Overruns(1, size, now)
-        else:
-            self._of[tenant] = _Overruns(known.times + 1, min(size, known.least_bytes), now)
-        self._of.move_to_end(tenant)
-        if len(self._of) > _TENANTS:
-            self._of.popitem(last=False)
+        times, least = (1, size) if known is None else (known.times + 1, min(size, known.least_bytes))
+        self._of.note(tenant, _Overruns(times, least, now))
 
     def expects(self, tenant: Tenant, size: int, now: float) -> bool:
         """Whether a review of so many bytes would most likely take too long again."""

@@ -21,6 +21,7 @@ from webhook.server import forked
 from webhook.server.counters import Counters
 from webhook.server.forked import Child
 from webhook.server.inline_budget import Tenant
+from webhook.server.latest import Latest
 from webhook.settings.serving import DEFAULTS
 
 _REAP_S: Final = 0.05
@@ -31,8 +32,6 @@ _SLOW: Final = float("inf")
 """What a child took that did not say it."""
 _RECENT_S: Final = 1.0
 _REMEMBERED_S: Final = 30.0
-_TENANTS: Final = 4096
-"""So many tenants with slow reviews are remembered."""
 _TRIES: Final = 2
 """A worker that somebody else ended, such as the kernel short of memory, is replaced once."""
 
@@ -76,7 +75,7 @@ class WorkerLane:
         self._counters = counters
         self._running: Counter[Tenant] = Counter()
         self._waiting: OrderedDict[Tenant, dict[_Turn, Size]] = OrderedDict()
-        self._slow: OrderedDict[Tenant, float] = OrderedDict()
+        self._slow_at: Latest[Tenant, float] = Latest()
         self._started_at = -_RECENT_S
         self._large = 0
 
@@ -143,13 +142,8 @@ class WorkerLane:
 
     def _is_quick(self, tenant: Tenant) -> bool:
         """Whether no worker of this tenant took long of late."""
-        return monotonic() - self._slow.get(tenant, -_REMEMBERED_S) >= _REMEMBERED_S
-
-    def _was_slow(self, tenant: Tenant) -> None:
-        self._slow[tenant] = monotonic()
-        self._slow.move_to_end(tenant)
-        if len(self._slow) > _TENANTS:
-            self._slow.popitem(last=False)
+        slow_at = self._slow_at.get(tenant)
+        return slow_at is None or monotonic() - slow_at >= _REMEMBERED_S
 
     async def _wait(self, tenant: Tenant, deadline: float, size: Size) -> None:
         """Wait for a turn; whoever gives it has counted the slot as this tenant's.
@@ -223,7 +217,7 @@ class WorkerLane:
             raise OutOfTime from None
         finally:
             if seconds > _QUICK_S:
-                self._was_slow(tenant)
+                self._slow_at.note(tenant, monotonic())
             child.channel.close()
             child.kill()
             _reap(child, _REAP_TRIES)
