@@ -88,8 +88,18 @@ def test_a_worker_that_dies_is_replaced_once():
     assert running.counters.workers == {("died",): 2}
 
 
-def test_memory_of_a_worker_is_bounded():
-    running = Running(in_worker(lambda _: bytearray(200_000_000)), workers=WorkerLimits(memory_bytes=50_000_000))
+def overfill(_: Deadline) -> None:
+    bytearray(200_000_000)
+
+
+def overfill_in_c(_: Deadline) -> None:
+    """What CPython raises in place of a MemoryError when it cannot even make one."""
+    raise SystemError("error return without exception set")
+
+
+@pytest.mark.parametrize("fill", [overfill, overfill_in_c])
+def test_memory_of_a_worker_is_bounded(fill: Callable[[Deadline], None]):
+    running = Running(in_worker(fill), workers=WorkerLimits(memory_bytes=50_000_000))
     answer = running.post("/validate", LARGE)
     message = answer.json()["response"]["status"]["message"]
     assert message == "not evaluated, it needed more memory than one review may take"

@@ -173,10 +173,13 @@ def test_who_is_sent_away_from_the_queue_may_use_the_connection_again(tmp_path: 
         client.close()
 
 
-def test_a_body_that_stops_is_answered_by_what_its_beginning_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["p", "p" * 600_000], ids=["a Pod", "a name of 600 KB before the object"])
+def test_a_body_that_stops_is_answered_by_what_its_beginning_says(tmp_path: Path, name: str) -> None:
     pki = Pki(tmp_path)
-    late = HEAD.replace(b"/validate", b"/validate?timeout=300ms") + b"content-length: 200000\r\n\r\n"
-    beginning = json.dumps(review_of(object={})).encode().partition(b'"object"')[0] + b'"object": {'
+    late = HEAD.replace(b"/validate", b"/validate?timeout=300ms") + b"content-length: 2000000\r\n\r\n"
+    review = review_of(name=name)
+    del review["request"]["object"]
+    beginning = json.dumps(review).encode()[:-2] + b', "object": {'
     with listening(Running(), pki.files) as server, connect(server, pki) as client:
         client.sendall(late + beginning)
         heard = answer(client)

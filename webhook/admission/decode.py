@@ -19,8 +19,8 @@ from webhook.paths import MAX_DEPTH
 
 _REVIEW: Final = msgspec.json.Decoder(wire.Review)
 _HEAD: Final = msgspec.json.Decoder(wire.ReviewHead)
-_HEAD_BYTES: Final = 64 * 1024
-"""Within so many bytes kube-apiserver has named everything but the objects, users with long lists of groups too."""
+_HEAD_BYTES: Final = 4 * 1024 * 1024
+"""Within so many bytes kube-apiserver has named everything but the objects: a user may send a name of 3 MB."""
 _WHOLE_BYTES: Final = 1024 * 1024
 """A body up to this size is skimmed whole where its objects come first: some milliseconds."""
 _OPERATIONS: Final = {operation.value: operation for operation in Operation}

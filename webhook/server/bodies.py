@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
+from itertools import accumulate
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Protocol, TypeAlias
@@ -32,6 +33,8 @@ FREE_BYTES: Final = 64 * 1024
 JOINED_BYTES: Final = 1024 * 1024
 """Larger bodies are handed on in pieces."""
 BEGINNING_BYTES: Final = 128 * 1024
+LONG_BEGINNING_BYTES: Final = 4 * 1024 * 1024
+"""More than kube-apiserver takes from a user: nothing that is named before the object is longer."""
 DRAINED_FACTOR: Final = 4
 """A body declared up to this many times the limit is read and thrown away before 413 is sent, because a client that is
 still writing would see a reset connection instead of the answer; beyond that the connection just closes."""
@@ -55,23 +58,19 @@ class Pieces:
         """All of it."""
         return b"".join(self._chunks)
 
-    def beginning(self) -> bytes:
-        """What came first, at least BEGINNING_BYTES of it if it is as long."""
-        kept, size = [], 0
-        for chunk in self._chunks:
-            kept.append(chunk)
-            size += len(chunk)
-            if size >= BEGINNING_BYTES:
-                break
-        return b"".join(kept)
+    def beginnings(self) -> Iterator[bytes]:
+        """What came first: at least BEGINNING_BYTES of it if it is as long, then LONG_BEGINNING_BYTES."""
+        for enough in (BEGINNING_BYTES, LONG_BEGINNING_BYTES):
+            sizes = accumulate(map(len, self._chunks), initial=0)
+            yield b"".join(chunk for chunk, size in zip(self._chunks, sizes, strict=False) if size < enough)
 
 
 class LateBody(CallError):
-    """A body that was not whole before the call's deadline. `head` is what came of it: maybe who asks for what."""
+    """A body that was not whole before the call's deadline. `came` is what there is of it: maybe who asks for what."""
 
-    def __init__(self, error: CallError, head: bytes) -> None:
+    def __init__(self, error: CallError, came: Pieces) -> None:
         super().__init__(error.code, error.reason, error.message)
-        self.head = head
+        self.came = came
 
 
 class ClientGone(Exception):
@@ -257,7 +256,7 @@ class Body:
                 if more:
                     chunks, received, more = await self._collect(chunks, self._limit)
         except TimeoutError:
-            raise LateBody(self._late(), Pieces(chunks).beginning()) from None
+            raise LateBody(self._late(), Pieces(chunks)) from None
         finally:
             clock.resume_clock()
         if received > self._limit:

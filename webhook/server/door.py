@@ -47,7 +47,7 @@ class Handler(Protocol):
         """The AdmissionReview that answers this one; raises CallError when it cannot be read."""
         ...
 
-    def unread(self, head: bytes, phase: Phase, arrived: float) -> bytes | None:
+    def unread(self, came: Pieces, phase: Phase, arrived: float) -> bytes | None:
         """The AdmissionReview for a body of which only this much came in time; None when it names no request."""
         ...
 
@@ -112,7 +112,7 @@ class Door:
 
     def _unread(self, late: LateBody, phase: Phase, arrived: float) -> tuple[int, bytes]:
         """The policies' failurePolicy where the beginning of the body says of which request; else an HTTP error."""
-        answer = self._handler.unread(late.head, phase, arrived)
+        answer = self._handler.unread(late.came, phase, arrived)
         if answer is not None:
             return 200, answer
         self._handler.refused(phase, late)

@@ -10,6 +10,7 @@ time, the answer is what the policies' failurePolicy says.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from time import monotonic, perf_counter
 from typing import Final, Protocol
@@ -75,7 +76,7 @@ class ReviewHandler:
         """
         started = monotonic()
         if isinstance(body, Pieces):
-            return await self._by_worker(body, decode_head(body.beginning()), phase, started, deadline)
+            return await self._by_worker(body, _head(body), phase, started, deadline)
         if len(body) > SMALL_BYTES:
             head = decode_head(body)
             if len(body) > INLINE_BYTES or (head and self._overruns.expects(_tenant(head), len(body), started)):
@@ -91,9 +92,9 @@ class ReviewHandler:
         await asyncio.sleep(0)  # whoever came meanwhile is answered before a worker is started
         return await self._by_worker(attributes, attributes, phase, started, deadline)
 
-    def unread(self, head: bytes, phase: Phase, arrived: float) -> bytes | None:
+    def unread(self, came: Pieces, phase: Phase, arrived: float) -> bytes | None:
         """Answer a review whose body was not whole before its deadline; None when its beginning names no request."""
-        attributes = decode_head(head)
+        attributes = _head(came)
         if attributes is None:
             return None
         self._counters.lanes["unread",] += 1
@@ -113,9 +114,7 @@ class ReviewHandler:
 
     async def _turn(self, started: float, deadline: float) -> None:
         """Let small reviews go first while slow ones have taken their share of the loop, for a moment at most."""
-        until = min(deadline, started + _TURN_S)
-        while (now := monotonic()) < until and (owed := self.budget.owed(now)) > 0:  # noqa: ASYNC110
-            await asyncio.sleep(min(owed, until - now))
+        await _while(self.budget.owed, min(deadline, started + _TURN_S))
 
     def _inline(
         self, attributes: Attributes, phase: Phase, started: float, spent: LoopTime, deadline: float
@@ -163,8 +162,7 @@ class ReviewHandler:
         tenant = _tenant(head) if head else ("", "")
         work = partial(self._in_child, asked, phase, _soft(started, deadline))
         try:
-            await self._warmed(deadline)
-            await self._paced(tenant, deadline)
+            await self._may_start(tenant, deadline)
             answer = await self._lane.run(work, tenant, deadline, _size(asked))
             reply = unpack(answer, self._counters)
         except OutOfTime:
@@ -175,15 +173,14 @@ class ReviewHandler:
             return self._unevaluated(head, phase, "it needed more memory than one review may take", started)
         return self._relayed(reply, started)
 
-    async def _warmed(self, deadline: float) -> None:
-        """Wait until the functions of all expressions are made: a worker would make them once more for itself alone."""
-        while self.budget.is_warming and monotonic() < deadline:  # noqa: ASYNC110
-            await asyncio.sleep(_WARMING_STEP_S)
+    async def _may_start(self, tenant: Tenant, deadline: float) -> None:
+        """Wait until a tenant may have a worker, and charge it for one.
 
-    async def _paced(self, tenant: Tenant, deadline: float) -> None:
-        """Wait while a tenant's earlier reviews cost the loop more than its share; then charge for a worker."""
-        while (now := monotonic()) < deadline and (pause := self.budget.pause(tenant, now)) > 0:  # noqa: ASYNC110
-            await asyncio.sleep(min(pause, deadline - now))
+        Not before the functions of all expressions are made, or the worker would make them once more for itself alone;
+        and not while the tenant's earlier reviews cost the loop more than its share.
+        """
+        await _while(lambda _: _WARMING_STEP_S if self.budget.is_warming else 0.0, deadline)
+        await _while(partial(self.budget.pause, tenant), deadline)
         self.budget.charge(tenant, WORKER_S, monotonic())
 
     def _in_child(self, asked: bytes | Pieces | Attributes, phase: Phase, end: float) -> bytes:
@@ -196,7 +193,7 @@ class ReviewHandler:
         except CallError as error:
             fields: dict[str, object] = {"code": error.code, "reason": error.reason, "message": error.message}
             reply = Reply(outcome="refused", fields=fields)
-        except MemoryError:
+        except (MemoryError, SystemError):  # C code that is given no more memory raises either
             reply = Reply(outcome="out of memory", fields={})
         except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: the parent logs it and answers HTTP 500
             reply = Reply(outcome="failed", fields=fault(error))
@@ -244,6 +241,17 @@ class ReviewHandler:
             self._log.write(level, message, fields)
         except OSError as error:
             self._counters.uncaught[f"log: {type(error).__name__}",] += 1
+
+
+async def _while(wait_s: Callable[[float], float], until: float) -> None:
+    """Sleep as long as there are seconds to wait at a moment of the monotonic clock, but never past `until`."""
+    while (now := monotonic()) < until and (seconds := wait_s(now)) > 0:  # noqa: ASYNC110
+        await asyncio.sleep(min(seconds, until - now))
+
+
+def _head(body: Pieces) -> Attributes | None:
+    """What its beginning says of a request; a longer beginning is read only where the first one does not say it."""
+    return next(filter(None, map(decode_head, body.beginnings())), None)
 
 
 def _size(asked: bytes | Pieces | Attributes) -> Size:
