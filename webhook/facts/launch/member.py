@@ -81,7 +81,7 @@ def _members(sets: Sequence[PodSet], subject: Subject) -> Iterator[Member]:
             yield Member(
                 pod_set=podset.name,
                 path=podset.locate(container.path),
-                launch=_launch(container, env, subject.deadline),
+                launch=started(container, subject.deadline),
                 env={text(each.get("name")): _text(each.get("value")) for each in env},
                 has_other_env=bool(container.value.get("envFrom")),
                 gpus=_gpus(container, podset, claims or {}),
@@ -90,12 +90,13 @@ def _members(sets: Sequence[PodSet], subject: Subject) -> Iterator[Member]:
             )
 
 
-def _launch(container: Container, env: Sequence[JSON], deadline: Deadline) -> Launch:
-    """What its command starts; kinds without a schema are asked as they are, and a word that is no text is unknown."""
+def started(container: Container, deadline: Deadline) -> Launch:
+    """What a command starts; kinds without a schema are asked as they are, and a word that is no text is unknown."""
     sides = {side: items(container.value.get(side)) for side in ("command", "args")}
     words = (word for listed in sides.values() for word in deadline.each(listed))
     if not all(isinstance(word, str) for word in words):
         return Launch(by="")
+    env = (mapping(each) for each in deadline.each(items(container.value.get("env"))))
     own = [{"name": text(each.get("name")), "value": _text(each.get("value"))} for each in env]
     return launch({**sides, "env": own}, deadline)
 

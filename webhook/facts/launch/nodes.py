@@ -13,6 +13,7 @@ from typing import Final
 
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
+from webhook.facts.launch.command import Launch
 from webhook.facts.launch.member import Member
 from webhook.problem import Problem
 from webhook.wording import counted
@@ -52,16 +53,16 @@ def validate_nodes(members: Sequence[Member], together: Together, deadline: Dead
     for member in deadline.each(members):
         starting[member.launch.by] = starting.get(member.launch.by, 0) + (member.pods or 0)
     for member in deadline.each(members):
-        limits = _limits(member)
+        limits = limits_of(member.launch)
         if limits is not None and together.pods is not None:
             group = starting[member.launch.by] if together.is_one else member.pods or 0
             yield from _count(member, limits, group, together)
     yield from _ranks(members, together, deadline)
 
 
-def _limits(member: Member) -> tuple[int, int] | None:
-    """The least and the most nodes that the command of a container asks for."""
-    match = _NODES.fullmatch(member.launch.nodes) if member.launch.by in _OPTIONS else None
+def limits_of(launch: Launch) -> tuple[int, int] | None:
+    """The least and the most nodes that a command asks for; None where it does not say so."""
+    match = _NODES.fullmatch(launch.nodes) if launch.by in _OPTIONS else None
     return None if match is None else (int(match[1]), int(match[2] or match[1]))
 
 

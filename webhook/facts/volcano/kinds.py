@@ -24,8 +24,12 @@ HYPER_NODE: Final = (TOPOLOGY, "HyperNode")
 KINDS: Final = frozenset((JOB, CRON_JOB, JOB_TEMPLATE, JOB_FLOW, QUEUE, POD_GROUP, HYPER_NODE))
 SCHEDULER: Final = "volcano"
 """What Volcano's scheduler is called unless `--scheduler-name` says otherwise."""
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+"""Who places a pod that names no scheduler."""
 QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
 """The annotation that names a queue: of a namespace, a pod or its owner."""
+GROUP_NAME: Final = "scheduling.k8s.io/group-name"
+"""The annotation of a pod that names its PodGroup: the only one that the scheduler reads."""
 HIERARCHY: Final = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
 

@@ -21,22 +21,30 @@ from webhook.problem import Problem
 problem: Final = Group("volcano-pod").problem
 _AT: Final[FieldPath] = ("metadata", "annotations")
 _BUDGETS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
-_GROUP: Final = "scheduling.k8s.io/group-name"
-_DEFAULT_SCHEDULER: Final = "default-scheduler"
+_OTHER_GROUP: Final = "scheduling.volcano.sh/group-name"
+_READ: Final = frozenset((*_BUDGETS, kinds.GROUP_NAME, _OTHER_GROUP))
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+")
 
 
 def pod(subject: Subject) -> Iterator[Problem]:
     """The annotations of a Pod that Volcano reads."""
     annotations: Mapping[str, str] = get(subject.object, _AT, {})
-    if annotations.keys().isdisjoint((*_BUDGETS, _GROUP)):
+    if annotations.keys().isdisjoint(_READ):
         return
-    scheduler = str(get(subject.object, ("spec", "schedulerName"), _DEFAULT_SCHEDULER))
+    scheduler = str(get(subject.object, ("spec", "schedulerName"), kinds.DEFAULT_SCHEDULER))
     if scheduler == kinds.SCHEDULER:
         yield from _validate_budgets(annotations)
-    name = annotations.get(_GROUP, "")
+    name = annotations.get(kinds.GROUP_NAME, "")
     if name and not is_placeholder(name):
         yield from _advise_group(name, scheduler, subject)
+    if (other := annotations.get(_OTHER_GROUP)) and not name and _is_as_written(subject):
+        message = "is not read by Volcano's scheduler, so the pod is not part of that gang"
+        yield problem("group-annotation", (*_AT, _OTHER_GROUP), message, f"name it {kinds.GROUP_NAME}", other)
+
+
+def _is_as_written(subject: Subject) -> bool:
+    """Whether no operator adds annotations of its own to the pods."""
+    return subject.template_of is None or subject.template_of.group in ("apps", "batch")
 
 
 def _validate_budgets(annotations: Mapping[str, str]) -> Iterator[Problem]:
@@ -64,12 +72,12 @@ def _advise_group(name: str, scheduler: str, subject: Subject) -> Iterator[Probl
     """The PodGroup that a Pod names exists, and the same scheduler places both."""
     view = subject.view()
     group = view.get(kinds.POD_GROUPS, name)
-    if group is not None and scheduler == _DEFAULT_SCHEDULER:
+    if group is not None and scheduler == kinds.DEFAULT_SCHEDULER:
         message = f"places the pod without the gang of PodGroup `{name}`, which Volcano places"
         yield problem("other-scheduler", ("spec", "schedulerName"), message, "set volcano", scheduler)
     if group is None and scheduler == kinds.SCHEDULER:
         if not (view.is_whole() or subject.once(read_queues).is_whole):
-            yield problem("group-exists", (*_AT, _GROUP), missing=view.missing()[""])
+            yield problem("group-exists", (*_AT, kinds.GROUP_NAME), missing=view.missing()[""])
             return
         message = "names a PodGroup that does not exist in the namespace, so the pod waits until somebody creates it"
-        yield problem("group-exists", (*_AT, _GROUP), message, "create it, or remove the annotation", name)
+        yield problem("group-exists", (*_AT, kinds.GROUP_NAME), message, "create it, or remove the annotation", name)

@@ -15,6 +15,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.volcano import kinds
 from webhook.facts.volcano.defaults import defaulted
 from webhook.facts.volcano.gang_resources import above_capability, is_unknown_resource
+from webhook.facts.volcano.group_size import advise_members
 from webhook.facts.volcano.job import is_created, spec_of
 from webhook.facts.volcano.queue_reference import exists_and_is_open
 from webhook.facts.volcano.queues import ROOT, read_queues
@@ -53,7 +54,8 @@ def pod_group(subject: Subject) -> Iterator[Problem]:
             message = "is a resource that no node has because it has no domain, so the gang is never placed"
             path = ("spec", "minResources", resource)
             yield problem("unknown-resource", path, message, "write a full name such as nvidia.com/gpu", resource)
-    yield from _advise_members(subject)
+    yield from _advise_task_members(subject)
+    yield from advise_members(subject)
     yield from advise_tier(spec, ("spec",), subject, problem)
 
 
@@ -79,7 +81,7 @@ def _advise_capability(subject: Subject, name: str) -> Iterator[Problem]:
     yield from above_capability(needed, name, _QUEUE, subject.once(read_queues), problem)
 
 
-def _advise_members(subject: Subject) -> Iterator[Problem]:
+def _advise_task_members(subject: Subject) -> Iterator[Problem]:
     """What each task needs is not more than the gang needs: otherwise it is not looked at."""
     least = get(subject.object, ("spec", "minMember"), 0)
     total = sum(get(subject.object, ("spec", "minTaskMember"), {}).values())

@@ -1,0 +1,61 @@
+"""A PodGroup against the pods that name it: gangs that wait for pods which nobody makes, or that start in part.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/gang/gang.go: with fewer pods than minMember the gang is
+not valid, and "Not enough valid tasks for gang-scheduling" is all that is heard of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.facts.check import Group
+from webhook.facts.pods.containers import items, mapping, whole
+from webhook.facts.subject import Subject
+from webhook.facts.volcano import kinds
+from webhook.facts.volcano.group_members import Member, members
+from webhook.paths import get
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.wording import counted
+
+problem: Final = Group("volcano-pod-group").problem
+_AT: Final = ("spec", "minMember")
+
+
+def advise_members(subject: Subject) -> Iterator[Problem]:
+    """The size of a PodGroup that no controller made."""
+    least = whole(get(subject.object, _AT))
+    name = get(subject.object, ("metadata", "name"), "")
+    owners = items(get(subject.object, ("metadata", "ownerReferences")))
+    if not name or is_placeholder(name) or not least or any(mapping(each).get("controller") for each in owners):
+        return
+    known, missing = members(subject, name)
+    if missing:
+        if least > 1:
+            yield problem("members", _AT, missing=missing)
+        return
+    yield from _too_few(least, known)
+    yield from _in_part(least, known)
+
+
+def _too_few(least: int, known: Sequence[Member]) -> Iterator[Problem]:
+    counts = [each.pods for each in known if each.scheduler != kinds.DEFAULT_SCHEDULER]
+    pods = sum(each or 0 for each in counts)
+    if None in counts or least <= pods:
+        return
+    elsewhere = sum(each.pods or 0 for each in known if each.scheduler == kinds.DEFAULT_SCHEDULER)
+    others = f" ({counted(elsewhere, 'other')} not placed by Volcano)" if elsewhere else ""
+    named = f"{counted(pods, 'pod')} that {'names' if pods == 1 else 'name'} the PodGroup{others}"
+    message = f"is more than the {named}, so the gang is never placed"
+    fix = "set schedulerName: volcano in all of them" if least <= pods + elsewhere else f"set {pods}, or make more pods"
+    yield problem("members", _AT, message, fix, least)
+
+
+def _in_part(least: int, known: Sequence[Member]) -> Iterator[Problem]:
+    """A gang that may start before there is room for all the nodes that its launcher waits for."""
+    waiting = max(known, key=lambda each: each.nodes)
+    if least < waiting.nodes <= sum(each.pods or 0 for each in known):
+        message = f"lets {counted(least, 'pod')} start, but {waiting.maker} waits for {waiting.nodes} nodes"
+        fix = f"set {waiting.nodes}"
+        yield problem("partial-gang", _AT, f"{message}, and holds their devices until then", fix, least)
