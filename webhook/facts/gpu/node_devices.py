@@ -18,8 +18,8 @@ from webhook.facts.gpu.device_pods import DevicePods, once_each, workload
 from webhook.facts.gpu.devices import COUNTED
 from webhook.facts.gpu.requested_devices import DeviceContainer, device_containers
 from webhook.facts.kueue.objects import NODE, RUNTIME_CLASS
-from webhook.facts.kueue.queues import Same
 from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.same import Same
 from webhook.facts.subject import Subject
 from webhook.paths import get, render
 from webhook.problem import Problem

@@ -19,8 +19,9 @@ from webhook.facts.dra.requests import requests, version_of
 from webhook.facts.dra.resolved import CLASS
 from webhook.facts.kueue.configuration import Configuration
 from webhook.facts.kueue.objects import CONFIGURATION
-from webhook.facts.kueue.queues import Same, name_of
+from webhook.facts.kueue.queues import name_of
 from webhook.facts.pods.containers import containers, items, mapping, text
+from webhook.facts.same import Same
 from webhook.facts.view import View
 from webhook.paths import FieldPath, get
 from webhook.problem import MissingObject

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON, NAMESPACE
-from webhook.facts.kueue.amount_text import amount_text
+from webhook.facts.kueue.amounts import amount_text
 from webhook.facts.kueue.blocked import causes
 from webhook.facts.kueue.objects import LOCAL_QUEUE, RESOURCE_FLAVOR
 from webhook.facts.kueue.queues import Declared, Queues, name_of, queues

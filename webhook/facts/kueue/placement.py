@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook.facts.kueue import flavors as of_flavors
 from webhook.facts.kueue import topology
-from webhook.facts.kueue.amount_text import amount_text, of_resource
+from webhook.facts.kueue.amounts import amount_text, of_resource
 from webhook.facts.kueue.assignment import Capacity, Rejected, Wanted, together
 from webhook.facts.kueue.blocked import NEVER, NOT_NOW, Place
 from webhook.facts.kueue.configuration import configuration

@@ -12,30 +12,18 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from webhook import quantity
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.facts.kueue.amounts import amount
 from webhook.facts.kueue.objects import CLUSTER_QUEUE, COHORT
 from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, adopt
 from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.same import Same
 from webhook.facts.view import View
 from webhook.paths import get
 
 _KEPT_STATES: Final = 4
 """States of the cluster: an audit has one, a server the one before while it changes."""
 _KEPT_OBJECTS: Final = 8192
-
-
-@dataclass(frozen=True, slots=True)
-class Same:
-    """A key that is equal to another one only if both hold the very same thing."""
-
-    held: JSON
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.held is other.held
-
-    def __hash__(self) -> int:
-        return id(self.held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +59,6 @@ class Declared:
     def group_of(self, resource: str) -> Group | None:
         """The group that covers a resource."""
         return next((each for each in self.groups if resource in each.resources), None)
-
-
-def amount(resource: str, value: JSON) -> int | None:
-    """A quantity in Kueue's units: thousandths of cpu, units of everything else, rounded up; None for none."""
-    read = quantity.read(value)
-    if read is None:
-        return None
-    return read.milli_value() if resource == "cpu" else read.value()
 
 
 @lru_cache(maxsize=_KEPT_OBJECTS)

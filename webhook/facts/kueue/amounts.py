@@ -1,12 +1,22 @@
-"""Amounts of quota as people write them: `24 nvidia.com/gpu`, `10 cpu`, `40Gi memory`."""
+"""Amounts of quota in Kueue's units, and as people write them: `24 nvidia.com/gpu`, `10 cpu`, `40Gi memory`."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from webhook import quantity
+from webhook.attributes import JSON
 from webhook.quantity import Quantity
 
 _BYTES: Final = ("memory", "ephemeral-storage")
+
+
+def amount(resource: str, value: JSON) -> int | None:
+    """A quantity in Kueue's units: thousandths of cpu, units of everything else, rounded up; None for none."""
+    read = quantity.read(value)
+    if read is None:
+        return None
+    return read.milli_value() if resource == "cpu" else read.value()
 
 
 def amount_text(resource: str, value: int) -> str:

@@ -1,0 +1,23 @@
+"""A key by identity, under which is kept what was made of a thing that never changes.
+
+A view gives the same object, or sequence of objects, until it changes. Knows nothing of what is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from webhook.attributes import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """A key that is equal to another one only if both hold the very same thing."""
+
+    held: JSON
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.held is other.held
+
+    def __hash__(self) -> int:
+        return id(self.held)
