@@ -45,6 +45,7 @@ ClusterQueue ghost
 LocalQueue team-b/lost
   ! its ClusterQueue nowhere does not exist
 flavor unused without quota in any queue
+used: as the status of the ClusterQueues says
 2 cohorts, 3 ClusterQueues, 4 LocalQueues; 3 with obstacles
 """
 
@@ -69,6 +70,29 @@ def test_json_has_the_same_rows(capsys: pytest.CaptureFixture[str]) -> None:
     }
     assert [(each["kind"], each["parent"]) for each in found["queues"]][:2] == [("Cohort", ""), ("Cohort", "org")]
     assert found["unusedFlavors"] == ["unused"]
+    assert found["usedAccordingTo"] == "ClusterQueues"
+
+
+def test_workloads_say_what_is_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In place of the status of the ClusterQueues, which may be older, or left out of the files."""
+    file = tmp_path / "workloads.yaml"
+    file.write_text("""
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: Workload
+metadata: {name: job-a, namespace: team-b}
+spec: {queueName: main, podSets: [{name: main, count: 2}]}
+status:
+  conditions: [{type: QuotaReserved, status: "True"}]
+  admission:
+    clusterQueue: language
+    podSetAssignments: [{name: main, count: 2, flavors: {nvidia.com/gpu: a100}, resourceUsage: {nvidia.com/gpu: 10}}]
+""")
+    assert run(["queues", FILE, str(file), "-o", "text", "-o", f"json={tmp_path / 'q.json'}"]) == 1
+    shown = capsys.readouterr().out
+    assert "16 nominal    lends at most 8  24 potential  10 used" in shown
+    assert "6 used" not in shown
+    assert "used: the sum of 1 Workload with reserved quota" in shown
+    assert json.loads((tmp_path / "q.json").read_text())["usedAccordingTo"] == "Workloads"
 
 
 def test_the_picture_has_every_queue_and_is_well_formed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,11 +13,12 @@ from typing import Final
 from webhook import terminal
 from webhook.facts.kueue.overview import Amount, Overview, Row
 from webhook.report.queue_text import title
+from webhook.wording import counted
 
 _WIDTH: Final = 1180
 _MARGIN, _INDENT = 24, 26
 _LINE, _GAP = 20, 10
-_NAME_AT, _BAR_AT, _BAR, _NUMBERS_AT = 40, 470, 330, 815
+_BAR_AT, _BAR, _NUMBERS_AT = 470, 330, 815
 _CHARACTERS, _LONG = 58, 150
 """How much of a text is shown next to a bar, and on a line of its own."""
 _COLOURS: Final = {"Cohort": "#6f42c1", "ClusterQueue": "#0b62a8", "LocalQueue": "#2c7a3f"}
@@ -26,7 +27,7 @@ _STYLE: Final = (
     ".no{fill:#b42318;font-size:12px}.own{fill:#0b62a8}.all{fill:#6f42c1}.borrowed{fill:#a8cdea}.used{fill:#d9822b}"
     ".line{stroke:#d0d7de;fill:none}.track{fill:#f0f2f4}"
 )
-_LEGEND: Final = (("own", "own quota"), ("borrowed", "can be borrowed"), ("all", "whole cohort"), ("used", "in use"))
+_LEGEND: Final = (("own", "own quota"), ("borrowed", "can be borrowed"), ("all", "whole cohort"))
 
 
 def queue_svg(made: Overview) -> str:
@@ -60,7 +61,7 @@ class _Drawing:
         )
         yield f"<title>Queues of Kueue</title><style>{_STYLE}</style>"
         yield f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>'
-        yield from _legend()
+        yield from _legend(self._made.workloads)
         yield from drawn
         yield "</svg>\n"
 
@@ -117,9 +118,10 @@ def _most(amount: Amount) -> str:
     return f"{amount.shown(amount.most)} {amount.resource} of {amount.flavor}"
 
 
-def _legend() -> Iterator[str]:
+def _legend(workloads: int | None) -> Iterator[str]:
     yield _text(_MARGIN, _MARGIN + 11, "Queues of Kueue", "name")
-    for index, (kind, told) in enumerate(_LEGEND):
+    source = "status of ClusterQueues" if workloads is None else counted(workloads, "Workload")
+    for index, (kind, told) in enumerate((*_LEGEND, ("used", f"in use ({source})"))):
         x = _BAR_AT + 150 * index
         yield f'<rect class="{kind}" x="{x}" y="{_MARGIN}" width="12" height="12" rx="2"/>'
         yield _text(x + 18, _MARGIN + 11, told, "small")

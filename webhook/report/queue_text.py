@@ -26,12 +26,21 @@ def _lines(made: Overview) -> Iterator[str]:
         yield from (f"{margin}{_INDENT}{each}" for each in _table(row))
     if made.unused_flavors:
         yield f"{named(made.unused_flavors, 'flavor')} without quota in any queue"
+    if any(each.used for row in made.rows for each in row.amounts):
+        yield f"used: {_source(made)}"
     kinds = [row.kind for row in made.rows]
     blocked = sum(bool(row.obstacles) for row in made.rows)
     yield (
         f"{counted(kinds.count('Cohort'), 'cohort')}, {counted(kinds.count('ClusterQueue'), 'ClusterQueue')},"
         f" {counted(kinds.count('LocalQueue'), 'LocalQueue')}; {blocked} with obstacles"
     )
+
+
+def _source(made: Overview) -> str:
+    """Where it is read what is in use."""
+    if made.workloads is None:
+        return "as the status of the ClusterQueues says"
+    return f"the sum of {counted(made.workloads, 'Workload')} with reserved quota"
 
 
 def title(row: Row) -> str:
@@ -68,7 +77,11 @@ def _cells(row: Row, amount: Amount) -> Sequence[str]:
 
 def queue_json(made: Overview) -> str:
     """The rows in their order, amounts as quantities."""
-    described = {"queues": [_row(each) for each in made.rows], "unusedFlavors": list(made.unused_flavors)}
+    described = {
+        "queues": [_row(each) for each in made.rows],
+        "unusedFlavors": list(made.unused_flavors),
+        "usedAccordingTo": "ClusterQueues" if made.workloads is None else "Workloads",
+    }
     return terminal.exact_json(json.dumps(described, indent=2, ensure_ascii=False)) + "\n"
 
 

@@ -26,6 +26,7 @@ from webhook.facts.kueue.objects import (
 )
 from webhook.facts.kueue.queues import Declared, Queues, name_of, queues
 from webhook.facts.kueue.quota import Node, Tree
+from webhook.facts.kueue.reservations import condition
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
@@ -157,12 +158,6 @@ def causes(queue: Declared, view: View) -> Iterator[str]:
     active = condition(queue.status, "Active")
     if active.get("status") == "False":
         yield f"its status says {text(active.get('reason'))}: {text(active.get('message'))}"
-
-
-def condition(status: JSON, kind: str) -> Mapping[str, JSON]:
-    """The condition of a type, {} where there is none."""
-    listed = map(mapping, items(mapping(status).get("conditions")))
-    return next((each for each in listed if each.get("type") == kind), {})
 
 
 def _absent_flavors(queue: Declared, view: View) -> Iterator[str]:

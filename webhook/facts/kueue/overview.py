@@ -32,7 +32,7 @@ class Amount:
         flavor, resource: their names.
         quota: what it declares.
         most: the most that it could ever have; of a Cohort, all that is below it.
-        used: what is reserved now, as the status of its ClusterQueues says.
+        used: what is reserved now.
     """
 
     flavor: str
@@ -69,10 +69,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The rows, and the flavors that nobody has quota for."""
+    """Everything at a glance.
+
+    Args:
+        rows: the queues.
+        unused_flavors: the flavors that nobody has quota for.
+        workloads: how many Workloads with reserved quota say what is in use; None where the status of the
+            ClusterQueues does.
+    """
 
     rows: tuple[Row, ...]
     unused_flavors: tuple[str, ...]
+    workloads: int | None = None
 
 
 def overview(view: View) -> Overview:
@@ -85,7 +93,8 @@ def overview(view: View) -> Overview:
     everybody = (*known.cluster_queues.values(), *known.cohorts.values())
     used = {name for each in everybody for group in each.groups for name in group.flavors}
     flavors = (name_of(each) for each in view.all(RESOURCE_FLAVOR))
-    return Overview(rows, tuple(name for name in flavors if name not in used))
+    unused = tuple(name for name in flavors if name not in used)
+    return Overview(rows, unused, known.reserved.holding if known.reserved else None)
 
 
 @dataclass(slots=True)

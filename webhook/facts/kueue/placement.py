@@ -23,6 +23,7 @@ from webhook.facts.kueue.pod_requests import OutOfRange, units
 from webhook.facts.kueue.queues import Declared, Group
 from webhook.facts.kueue.quota import FlavorResource, Node, Tree
 from webhook.facts.kueue.releases import MORE_POD_SETS, MOST_POD_SETS, OWN_KEYS
+from webhook.facts.kueue.reservations import waiting_before
 from webhook.facts.kueue.workload import PodSetRequests, workload
 from webhook.facts.scheduling.node_selection import selects
 from webhook.facts.subject import Subject
@@ -279,10 +280,12 @@ class Fitting:
 
     def _waiting(self, wanted: Sequence[Wanted]) -> Iterator[Problem]:
         """What is free now, and whether preemption could free the rest."""
-        if self.queue.spec.get("queueingStrategy") == "StrictFIFO" and _pending(self.queue) > 0:
-            waiting = counted(_pending(self.queue), "workload")
+        before = self._before() if self.queue.spec.get("queueingStrategy") == "StrictFIFO" else 0
+        if before > 0:
+            waiting = counted(before, "workload")
             message = f"leads to ClusterQueue {self.queue.name}, whose StrictFIFO order puts it behind {waiting}"
-            yield NOT_NOW("queue-order", self.place.at, message, "wait, or use a queue with BestEffortFIFO")
+            fix = "wait, use a higher priority, or use a queue with BestEffortFIFO"
+            yield NOT_NOW("queue-order", self.place.at, f"{message}, unless its priority is higher", fix)
             return
         now = partial(self.tree.available, self.node)
         if all(each.fitting(now) for each in wanted) and not together(wanted, now, self.subject.deadline):
@@ -293,8 +296,23 @@ class Fitting:
         reasons = [each for one in short for each in one.reasons(now) if each.resource]
         told = "; ".join(map(self._left, reasons[:_MOST_TOLD]))
         message = f"{self._asks(short[0], reasons)}; {told}" if told else "fits only one pod set at a time"
-        message = f"{message}, and the queue's preemption settings cannot free more (Kueue: WaitingForQuota)"
-        yield NOT_NOW("waiting-for-quota", short[0].pod_set.at(("spec",)), message, "wait, or use another queue")
+        message = f"{message}, as {self._source()}, and the queue's preemption settings cannot free more"
+        at = short[0].pod_set.at(("spec",))
+        yield NOT_NOW("waiting-for-quota", at, f"{message} (Kueue: WaitingForQuota)", "wait, or use another queue")
+
+    def _source(self) -> str:
+        """Who says what is in use."""
+        reserved = self.place.queues.reserved
+        if reserved is None:
+            return "the status of the ClusterQueues says"
+        return (
+            f"{counted(reserved.holding, 'Workload')} with reserved quota {'say' if reserved.holding != 1 else 'says'}"
+        )
+
+    def _before(self) -> int:
+        """How many other workloads wait in the same queue."""
+        count = waiting_before(self.subject, self.queue.name, self.place.view)
+        return _pending(self.queue) if count is None else count
 
     def _left(self, rejected: Rejected) -> str:
         pair = (rejected.flavor, rejected.resource)

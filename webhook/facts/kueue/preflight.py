@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 from webhook.facts.kueue import blocked, counted_claims, placement
 from webhook.facts.kueue.blocked import NEVER, Place
 from webhook.facts.kueue.managed import Managed, managed
+from webhook.facts.kueue.reservations import is_admitted
 from webhook.facts.kueue.workload import Workload, workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -46,6 +47,8 @@ def preflight(subject: Subject) -> Preflight:
     if how.why_not:
         return Preflight()
     place = blocked.placed(subject, how)
+    if is_admitted(subject, place.view):
+        return Preflight(verdict="possible", place=place, workload=subject.once(workload))
     problems = tuple(_first(subject, how, place))
     verdict: Verdict = "possible"
     if problems:

@@ -16,6 +16,7 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.facts.kueue.amounts import amount
 from webhook.facts.kueue.objects import CLUSTER_QUEUE, COHORT
 from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, adopt
+from webhook.facts.kueue.reservations import Reservations, reservations
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.same import Same
 from webhook.facts.view import View
@@ -139,12 +140,14 @@ class Queues:
         cohorts: Cohorts by name; a cohort need not have one.
         members: ClusterQueues by the name of their cohort.
         below: Cohorts by the name of their parent.
+        reserved: what Workloads use, in place of what the status of the ClusterQueues says; None without Workloads.
     """
 
     cluster_queues: Mapping[str, Declared]
     cohorts: Mapping[str, Declared]
     members: dict[str, list[Declared]] = field(default_factory=dict)
     below: dict[str, list[Declared]] = field(default_factory=dict)
+    reserved: Reservations | None = None
     _trees: dict[str, Tree | None] = field(default_factory=dict)
     _nodes: dict[str, Node] = field(default_factory=dict)
 
@@ -162,7 +165,7 @@ class Queues:
     def _alone(self, queue: Declared) -> Tree:
         node = self._nodes.get(queue.name)
         if node is None:
-            node = self._nodes[queue.name] = _node(queue)
+            node = self._nodes[queue.name] = self._node(queue)
             self._trees[f"/{queue.name}"] = Tree(node)
         return self._trees[f"/{queue.name}"] or Tree(node)
 
@@ -193,7 +196,7 @@ class Queues:
         while waiting:
             node = waiting.pop()
             for queue in self.members.get(node.name, ()):
-                child = self._nodes[queue.name] = _node(queue)
+                child = self._nodes[queue.name] = self._node(queue)
                 adopt(node, child)
             for cohort in self.below.get(node.name, ()):
                 child = self._cohort(cohort.name)
@@ -205,21 +208,21 @@ class Queues:
         known = self.cohorts.get(name)
         return Node(name=name, is_cohort=True, quotas=known.quotas if known else {})
 
-
-def _node(queue: Declared) -> Node:
-    return Node(name=queue.name, quotas=queue.quotas, usage=queue.usage)
+    def _node(self, queue: Declared) -> Node:
+        usage = queue.usage if self.reserved is None else self.reserved.usage.get(queue.name, {})
+        return Node(name=queue.name, quotas=queue.quotas, usage=usage)
 
 
 def queues(view: View) -> Queues:
     """The queues of a view's cluster; what cannot be looked up is missing in the view."""
-    return _made(Same(view.all(CLUSTER_QUEUE)), Same(view.all(COHORT)))
+    return _made(Same(view.all(CLUSTER_QUEUE)), Same(view.all(COHORT)), Same(reservations(view)))
 
 
 @lru_cache(maxsize=_KEPT_STATES)
-def _made(cluster_queues: Same, cohorts: Same) -> Queues:
+def _made(cluster_queues: Same, cohorts: Same, reserved: Same) -> Queues:
     listed = [_declared(Same(each), CLUSTER_QUEUE) for each in cluster_queues.held if isinstance(each, dict)]
     above = [_declared(Same(each), COHORT) for each in cohorts.held if isinstance(each, dict)]
-    made = Queues({each.name: each for each in listed}, {each.name: each for each in above})
+    made = Queues({each.name: each for each in listed}, {each.name: each for each in above}, reserved=reserved.held)
     for queue in listed:
         made.members.setdefault(queue.above, []).append(queue)
     for cohort in above:

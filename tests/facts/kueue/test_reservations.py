@@ -1,0 +1,126 @@
+"""What Workloads use, and which wait before an object: by their conditions, pods that ended, and their owners."""
+
+from __future__ import annotations
+
+from tests.facts.subjects import subject
+from tests.rows import all_rows
+from webhook.attributes import JSON
+from webhook.cluster.files import FilesCluster
+from webhook.facts.kueue.preflight import preflight
+from webhook.facts.kueue.reservations import is_admitted, reservations, waiting_before
+from webhook.facts.view import View
+
+QUEUE = {
+    "apiVersion": "kueue.x-k8s.io/v1beta2",
+    "kind": "LocalQueue",
+    "metadata": {"name": "main", "namespace": "team"},
+    "spec": {"clusterQueue": "gpus"},
+}
+JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train", "namespace": "team"}, "spec": {}}
+ASSIGNMENT = {"name": "main", "count": 4, "flavors": {"cpu": "old", "gpu": "a100"}, "resourceUsage": {"cpu": "2"}}
+ASSIGNED: JSON = {
+    "clusterQueue": "gpus",
+    "podSetAssignments": [{**ASSIGNMENT, "resourceUsage": {"cpu": "2", "gpu": 8}}],
+}
+
+
+def work(name: str, *conditions: str, owner: str = "", spec: JSON = None, **status: JSON) -> JSON:
+    owners = [{"apiVersion": "batch/v1", "kind": "Job", "name": owner}] if owner else []
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "metadata": {"name": name, "namespace": "team", "ownerReferences": owners},
+        "spec": {"queueName": "main", "podSets": [{"name": "main", "count": 4}], **(spec or {})},
+        "status": {"conditions": [{"type": each, "status": "True"} for each in conditions], **status},
+    }
+
+
+HOLDS = work("a", "QuotaReserved", admission=ASSIGNED)
+USED = {("old", "cpu"): 2000, ("a100", "gpu"): 8}
+HALF = {("old", "cpu"): 1000, ("a100", "gpu"): 4}
+ROWS = {
+    "all of its pods": ([HOLDS], {"gpus": USED}),
+    "without pods that have ended": (
+        [work("a", "QuotaReserved", admission=ASSIGNED, reclaimablePods=[{"name": "main", "count": 2}])],
+        {"gpus": HALF},
+    ),
+    "a job that was admitted with fewer pods than it has": (
+        [work("a", "QuotaReserved", spec={"podSets": [{"name": "main", "count": 9}]}, admission=ASSIGNED)],
+        {"gpus": USED},
+    ),
+    "nothing once it has ended": ([work("a", "QuotaReserved", "Finished", admission=ASSIGNED)], {}),
+    "nothing while it waits": ([work("a")], {}),
+    "several together": (
+        [HOLDS, work("b", "QuotaReserved", admission=ASSIGNED)],
+        {"gpus": {each: 2 * USED[each] for each in USED}},
+    ),
+}
+
+
+@all_rows("workloads, used", ROWS.values(), ids=list(ROWS))
+def test_workloads_use(workloads: list[JSON], used: JSON) -> None:
+    known = reservations(View(FilesCluster(workloads), "team"))
+    assert known is not None
+    assert known.usage == used
+
+
+def test_without_workloads_nobody_says_what_is_in_use() -> None:
+    view = View(FilesCluster([QUEUE]), "team")
+    assert reservations(view) is None
+    assert waiting_before(subject(JOB, QUEUE), "gpus", view) is None
+
+
+def test_workloads_wait_before_others_and_not_before_their_own_object() -> None:
+    listed = [work("a"), work("b", owner="train"), work("c", spec={"active": False}), HOLDS, work("d", "Finished")]
+    view = View(FilesCluster([QUEUE, *listed]), "team")
+    assert waiting_before(subject(JOB), "gpus", view) == 1
+    other = {**JOB, "metadata": {"name": "other", "namespace": "team"}}
+    assert waiting_before(subject(other), "gpus", view) == 2
+    assert waiting_before(subject(other), "cpus", view) == 0
+
+
+def test_the_object_of_a_workload_with_quota_is_admitted() -> None:
+    view = View(FilesCluster([work("a", "QuotaReserved", owner="train", admission=ASSIGNED)]), "team")
+    assert is_admitted(subject(JOB), view)
+    assert not is_admitted(subject({**JOB, "metadata": {"name": "other", "namespace": "team"}}), view)
+
+
+TEAM = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
+FLAVOR = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "a100"}, "spec": {}}
+CLUSTER_QUEUE: JSON = {
+    "apiVersion": "kueue.x-k8s.io/v1beta2",
+    "kind": "ClusterQueue",
+    "metadata": {"name": "gpus"},
+    "spec": {
+        "namespaceSelector": {},
+        "resourceGroups": [
+            {
+                "coveredResources": ["gpu"],
+                "flavors": [{"name": "a100", "resources": [{"name": "gpu", "nominalQuota": 8}]}],
+            }
+        ],
+    },
+    "status": {"flavorsReservation": [{"name": "a100", "resources": [{"name": "gpu", "total": 5}]}]},
+}
+ASKS: JSON = {
+    **JOB,
+    "metadata": {"name": "train", "namespace": "team", "labels": {"kueue.x-k8s.io/queue-name": "main"}},
+    "spec": {"template": {"spec": {"containers": [{"name": "a", "image": "a", "resources": {"limits": {"gpu": 4}}}]}}},
+}
+VERDICTS = {
+    "the status of the queue where there are no Workloads": ([], "not-now", "as the status of the ClusterQueues says"),
+    "Workloads before the status": ([HOLDS], "not-now", "as 1 Workload with reserved quota says"),
+    "what has ended is free, whatever the status says": ([work("a", "QuotaReserved", "Finished")], "possible", ""),
+    "a job that has its quota waits for none": (
+        [HOLDS, work("b", "QuotaReserved", owner="train", admission=ASSIGNED)],
+        "possible",
+        "",
+    ),
+}
+
+
+@all_rows("workloads, verdict, told", VERDICTS.values(), ids=list(VERDICTS))
+def test_what_is_free_is_read_of(workloads: list[JSON], verdict: str, told: str) -> None:
+    found = preflight(subject(ASKS, TEAM, FLAVOR, CLUSTER_QUEUE, QUEUE, *workloads))
+    assert found.verdict == verdict
+    assert [told in each.message for each in found.problems] == [True] * bool(told)
