@@ -38,6 +38,16 @@ def test_a_rule_takes_from_its_group_what_it_does_not_say(tmp_path):
     assert found["pods/second"].level == "warn"
 
 
+def test_a_rule_says_when_it_fails_and_who_reported_it(tmp_path):
+    issue, pull = "https://github.com/a/b/issues/1", "https://github.com/a/c.d/pull/2"
+    third = f"  third: {{title: T., why: W., fails: silent, source: '{issue}', issues: ['{pull}']}}\n"
+    found = read(tmp_path, GOOD.replace("source: somewhere", "source: somewhere\nfails: pending") + third)
+    assert [rule.fails for rule in found.values()] == ["pending", "pending", "silent"]
+    assert found["pods/third"].issues == (pull,)
+    assert found["pods/third"].reports == {"a/b#1": issue, "a/c.d#2": pull}
+    assert found["pods/first"].reports == {}
+
+
 def test_a_rule_that_warns_is_of_medium_severity_unless_it_says_otherwise(tmp_path):
     third = "  third: {title: A third., why: It is untidy., level: warn, severity: low}\n"
     found = read(tmp_path, GOOD + third)
@@ -50,8 +60,11 @@ def test_a_rule_that_warns_is_of_medium_severity_unless_it_says_otherwise(tmp_pa
         ("group: pods\nrules: {a: {title: T, why: W}}", ["2: rules.a.source: is required"]),
         ("group: Pods\nrules: {}", ["1: group: must be a name of lower case letters, digits and dashes"]),
         ("group: pods\nrules: []", ["2: rules: must be a map of rules by their names"]),
-        ("group: pods\nrule: {}", ["2: rule: unknown field: expected one of group, refused_by, source, level, rules"]),
-        ("[]", ["1: : must be a map with the fields group, refused_by, source, level, rules"]),
+        (
+            "group: pods\nrule: {}",
+            ["2: rule: unknown field: expected one of group, refused_by, source, level, fails, rules"],
+        ),
+        ("[]", ["1: : must be a map with the fields group, refused_by, source, level, fails, rules"]),
         (
             "group: pods\nsource: s\nrules:\n  a: {title: T, why: W, level: block}\n  B: {title: T, why: W}",
             [
@@ -62,6 +75,18 @@ def test_a_rule_that_warns_is_of_medium_severity_unless_it_says_otherwise(tmp_pa
         (
             "group: pods\nsource: s\nrules: {a: {title: T, why: W, severity: bad}}",
             ["3: rules.a.severity: must be one of critical, high, medium, low, info"],
+        ),
+        (
+            "group: pods\nsource: s\nrules: {a: {title: T, why: W, fails: [late]}}",
+            ["3: rules.a.fails: must be one of create, controller, pending, start, waiting, silent, disruption"],
+        ),
+        (
+            "group: pods\nsource: s\nrules: {a: {title: T, why: W, issues: [https://example.com/1]}}",
+            ["3: rules.a.issues: must be a list of links such as https://github.com/kubeflow/trainer/issues/1"],
+        ),
+        (
+            "group: pods\nsource: s\nrules: {a: {title: T, why: W, issues: &i [&l https://github.com/a/b/issues/1, *l]}}",
+            ["3: rules.a.issues: must not have a link twice"],
         ),
         ("group: pods\nsource: s\nrules: {a: {title: 1, why: W}}", ["3: rules.a.title: must be a text"]),
         (

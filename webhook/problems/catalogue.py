@@ -4,6 +4,9 @@ A group of checks declares its rules once, in the `problems.yaml` of its package
 those of their validations in `rules.yaml` (policy_rules.py). A rule's id, `group/rule`, is stable: users see it in
 messages and reports, and name it in params. Rules stand in the order of their importance. A rule that only warns is of
 medium severity unless it says otherwise, one that denies as severe as its policy.
+
+`fails` says when an object that breaks the rule goes wrong otherwise, `issues` where people reported it; docs/rules.md
+and docs/late-failures.md are made of both.
 """
 
 from __future__ import annotations
@@ -18,12 +21,15 @@ from webhook import yamlfile
 from webhook.decisions import SEVERITIES
 from webhook.errors import InputError, Problem
 from webhook.paths import FieldPath, render
+from webhook.problems.moments import MOMENTS, Moment
 
 Level: TypeAlias = Literal["deny", "warn"]
 LEVELS: Final = ("deny", "warn")
 _NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _TEXTS: Final = ("title", "why", "refused_by", "source", "function")
 _REQUIRED: Final = ("title", "why", "source")
+_CHOICES: Final = {"level": LEVELS, "severity": SEVERITIES, "fails": tuple(MOMENTS)}
+_REPORT: Final = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/([0-9]+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +46,8 @@ class Rule:
         function: the function in that file; "" where the source says enough.
         level: what is done about it unless a site says otherwise; a policy's bindings decide for rules of its own.
         severity: how severe it is to break it; "" where the policy says so for all its rules.
+        fails: when an object that breaks it goes wrong without this webhook.
+        issues: issues and pull requests on GitHub of people who met the problem, as links.
     """
 
     group: str
@@ -51,11 +59,24 @@ class Rule:
     function: str = ""
     level: Level = "deny"
     severity: str = ""
+    fails: Moment = ""
+    issues: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
         """`group/rule`, as users see it."""
         return f"{self.group}/{self.name}"
+
+    @property
+    def reports(self) -> Mapping[str, str]:
+        """Links to issues and pull requests by their short names, `owner/repository#number`; the source may be one."""
+        return reports((self.source, *self.issues))
+
+
+def reports(links: Iterable[str]) -> Mapping[str, str]:
+    """Those of some links that are issues and pull requests on GitHub, by their short names."""
+    matches = map(_REPORT.fullmatch, links)
+    return {f"{match[1]}#{match[2]}": match[0] for match in matches if match}
 
 
 Catalogue: TypeAlias = Mapping[str, Rule]
@@ -117,34 +138,58 @@ class Reading:
         return False
 
     def rule(self, document: yamlfile.Document, path: FieldPath, given: Mapping[str, Any]) -> Rule | None:
-        """The rule of these fields, or None where they make none."""
-        texts = {name: given.get(name) or "" for name in _TEXTS}
-        wrong = [(name, "must be a text") for name, text in texts.items() if not isinstance(text, str)]
-        wrong += [(name, "is required") for name in _REQUIRED if texts[name] == ""]
-        if given.get("level", "deny") not in LEVELS:
-            wrong.append(("level", f"must be one of {', '.join(LEVELS)}"))
-        if given.get("severity", "info") not in SEVERITIES:
-            wrong.append(("severity", f"must be one of {', '.join(SEVERITIES)}"))
+        """The rule of these fields, or None where they make none; level and severity have defaults."""
+        wrong = list(_wrong(given))
         for name, message in wrong:
             self.refuse(document, (*path, name), message)
         if wrong:
             return None
-        tidy = {name: " ".join(text.split()) for name, text in texts.items()}
         level = given.get("level", "deny")
-        severity = given.get("severity") or ("medium" if level == "warn" else "")
-        return Rule(group=given["group"], name=given["name"], level=level, severity=severity, **tidy)
+        return Rule(
+            group=given["group"],
+            name=given["name"],
+            level=level,
+            severity=given.get("severity") or ("medium" if level == "warn" else ""),
+            fails=given.get("fails", ""),
+            issues=tuple(given.get("issues", ())),
+            **{name: " ".join((given.get(name) or "").split()) for name in _TEXTS},
+        )
 
 
-_GROUP: Final = ("group", "refused_by", "source", "level", "rules")
-_RULE: Final = (*_TEXTS, "level", "severity")
+def _wrong(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Fields of a rule, and what is wrong with them."""
+    texts = {name: given.get(name) or "" for name in _TEXTS}
+    yield from ((name, "must be a text") for name, text in texts.items() if not isinstance(text, str))
+    yield from ((name, "is required") for name in _REQUIRED if texts[name] == "")
+    for name, known in _CHOICES.items():
+        if name in given and given[name] not in known:
+            yield name, f"must be one of {', '.join(known)}"
+    yield from _wrong_issues(given.get("issues", []))
+
+
+def _wrong_issues(issues: Any) -> Iterator[tuple[str, str]]:
+    """What is wrong with the links of a rule."""
+    known = issues if isinstance(issues, list) else [issues]
+    if issues is not known or not all(isinstance(each, str) and _REPORT.fullmatch(each) for each in known):
+        yield "issues", "must be a list of links such as https://github.com/kubeflow/trainer/issues/1"
+    elif len(set(known)) < len(known):
+        yield "issues", "must not have a link twice"
+
+
+SHARED: Final = ("refused_by", "source", "level", "fails")
+"""What a group says for those of its rules that do not say it."""
+_GROUP: Final = ("group", *SHARED, "rules")
+OWN: Final = (*_TEXTS, "fails", "issues")
+"""What every rule may say."""
+_RULE: Final = (*OWN, "level", "severity")
 
 
 def _group(document: yamlfile.Document, reading: Reading) -> Iterator[Rule]:
-    """The rules of one document; refused_by, source and level of the group are those of rules that have none."""
+    """The rules of one document."""
     value = reading.fields(document, (), document.value, _GROUP)
     if not value or not reading.is_name(document, ("group",), value.get("group")):
         return
-    shared = {name: value[name] for name in ("group", "refused_by", "source", "level") if name in value}
+    shared = {name: value[name] for name in ("group", *SHARED) if name in value}
     rules = value.get("rules")
     if not isinstance(rules, dict) or not rules:
         reading.refuse(document, ("rules",), "must be a map of rules by their names")

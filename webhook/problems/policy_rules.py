@@ -16,11 +16,12 @@ from typing import Any, Final
 from webhook import yamlfile
 from webhook.errors import InputError
 from webhook.paths import FieldPath
-from webhook.problems.catalogue import Reading, Rule
+from webhook.problems.catalogue import OWN, Reading, Rule
 
 FILE: Final = "rules.yaml"
-_FIELDS: Final = ("group", "refused_by", "source", "policies")
-_RULE: Final = ("rule", "title", "why", "refused_by", "source", "function")
+_SHARED: Final = ("group", "refused_by", "source", "fails")
+_FIELDS: Final = (*_SHARED, "policies")
+_RULE: Final = ("rule", *OWN)
 
 
 def read(document: yamlfile.Document) -> Mapping[str, tuple[Rule, ...]]:
@@ -37,7 +38,7 @@ def read(document: yamlfile.Document) -> Mapping[str, tuple[Rule, ...]]:
         reading.refuse(document, ("policies",), "must be a map of policies, each with a list of rules")
         policies = {}
     if reading.is_name(document, ("group",), value.get("group")):
-        shared = {name: value[name] for name in ("group", "refused_by", "source") if name in value}
+        shared = {name: value[name] for name in _SHARED if name in value}
         rules = {str(name): tuple(_rules(document, reading, name, each, shared)) for name, each in policies.items()}
     if reading.problems:
         raise InputError(*reading.problems)

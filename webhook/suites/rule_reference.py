@@ -12,6 +12,7 @@ from typing import Final
 from webhook import yamlfile
 from webhook.policy.compiled import Policy
 from webhook.problems.catalogue import Rule
+from webhook.problems.moments import MOMENTS
 from webhook.suites.examples import Example, Pair
 
 _TITLE: Final = """\
@@ -27,19 +28,19 @@ names, ids separated by spaces. A rule of a policy that is CEL alone is switched
 
 
 @dataclass(frozen=True, slots=True)
-class _Stated:
-    """A rule, and the policies that state it."""
+class Stated:
+    """A rule, and the policies that state it, the first of which says what the rule is about."""
 
     rule: Rule
     policies: list[Policy]
 
 
-def stated(policies: Iterable[Policy]) -> Mapping[str, _Stated]:
+def stated(policies: Iterable[Policy]) -> Mapping[str, Stated]:
     """Every rule that policies state, by its id, in the order of the policies."""
-    by_id: dict[str, _Stated] = {}
+    by_id: dict[str, Stated] = {}
     for policy in policies:
         for rule in (*policy.catalogue.values(), *policy.named):
-            entry = by_id.setdefault(rule.id, _Stated(rule, []))
+            entry = by_id.setdefault(rule.id, Stated(rule, []))
             if policy not in entry.policies:
                 entry.policies.append(policy)
     return by_id
@@ -47,7 +48,7 @@ def stated(policies: Iterable[Policy]) -> Mapping[str, _Stated]:
 
 def markdown(policies: Iterable[Policy], examples: Mapping[str, Pair]) -> str:
     """The whole page, groups in the order of the alphabet, rules in that of their importance."""
-    groups: dict[str, list[_Stated]] = {}
+    groups: dict[str, list[Stated]] = {}
     for entry in stated(policies).values():
         groups.setdefault(entry.rule.group, []).append(entry)
     lines = [_TITLE, *_index(groups)]
@@ -58,26 +59,44 @@ def markdown(policies: Iterable[Policy], examples: Mapping[str, Pair]) -> str:
     return "\n".join(lines)
 
 
-def _index(groups: Mapping[str, list[_Stated]]) -> Iterator[str]:
+def _index(groups: Mapping[str, list[Stated]]) -> Iterator[str]:
     for group in sorted(groups):
         yield f"- [{group}](#{group})"
         for entry in groups[group]:
-            anchor = entry.rule.id.replace("/", "")
-            yield f"  - [{entry.rule.id}](#{anchor}): {entry.rule.title.rstrip('.')}"
+            yield f"  - [{entry.rule.id}]({anchor(entry.rule)}): {entry.rule.title.rstrip('.')}"
     yield ""
 
 
-def _rule(entry: _Stated, pair: Pair) -> Iterator[str]:
+def _rule(entry: Stated, pair: Pair) -> Iterator[str]:
     rule = entry.rule
     yield from (f"### {rule.id}", "", rule.title, "", rule.why, "")
     if rule.refused_by:
         yield f"- Refused by: {rule.refused_by}"
+    if rule.fails:
+        yield f"- Without claimgate: {_within(MOMENTS[rule.fails])}"
     yield f"- Source: {' '.join(part for part in (rule.source, rule.function) if part)}"
+    if rule.reports:
+        yield f"- Reported in: {links(rule.reports)}"
     yield from (f"- {_stated_by(policy, rule)}" for policy in entry.policies)
     yield ""
     for title, example in (("Bad", pair.bad), ("Good", pair.good)):
         if example is not None:
             yield from _example(title, example)
+
+
+def _within(title: str) -> str:
+    """A title as a part of a sentence."""
+    return title[:1].lower() + title[1:]
+
+
+def anchor(rule: Rule) -> str:
+    """The address of a rule within the page."""
+    return f"#{rule.id.replace('/', '')}"
+
+
+def links(reports: Mapping[str, str]) -> str:
+    """Issues by their short names, as links."""
+    return ", ".join(f"[{name}]({link})" for name, link in reports.items())
 
 
 def _stated_by(policy: Policy, rule: Rule) -> str:

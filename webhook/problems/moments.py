@@ -1,0 +1,23 @@
+"""When an object that breaks a rule goes wrong, without this webhook. Knows no rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+Moment: TypeAlias = Literal["", "create", "controller", "pending", "start", "waiting", "silent", "disruption"]
+"""One of MOMENTS, or "" where a rule does not say."""
+AT_ONCE: Final = "create"
+MOMENTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        AT_ONCE: "Refused when it is created or changed",
+        "controller": "Accepted, and a controller or the API server fails on what is made of it",
+        "pending": "Accepted, and never admitted or scheduled",
+        "start": "Pods start and fail",
+        "waiting": "Pods run and wait for ever",
+        "silent": "Runs otherwise than it reads",
+        "disruption": "Loses work or devices when something fails",
+    }
+)
+"""The moments, the first one first, as titles say them."""
