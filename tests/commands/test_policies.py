@@ -134,6 +134,17 @@ def test_rules_are_printed_with_their_examples(capsys):
     assert "Bad: a request without a limit is denied\n" in out
 
 
+def test_late_failures_are_printed_as_tables(capsys):
+    folder = str(Path(shipped.policies()) / "gpu-limits")
+    assert run(["policies", "rules", "--late", folder]) == 0
+    out = capsys.readouterr().out
+    assert "\n## GPU requests\n" in out
+    assert "| [pod-resources/limit-required](rules.md#pod-resourceslimit-required): A request for a device" in out
+    assert "\n## Not covered\n" not in out  # which is about the shipped policies as a whole
+    assert run(["policies", "rules", "--late"]) == 0
+    assert "\n## Not covered\n" in capsys.readouterr().out
+
+
 def test_check_reads_standard_input(monkeypatch, capsys):
     text = (Path(POLICIES) / "policies.yaml").read_bytes()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))

@@ -93,19 +93,31 @@ def check(
 
 @app.command("rules")
 @options.takes(Settings, *SHARED)
-def print_rules(folder: Places = None, *, settings: Settings) -> int:
+def print_rules(
+    folder: Places = None,
+    *,
+    late: Annotated[
+        bool, typer.Option("--late", help="Print tables of what would fail after it was accepted, and of reports.")
+    ] = False,
+    settings: Settings,
+) -> int:
     """Print the reference of all rules as Markdown.
 
     What each rule says and why, where it comes from, a bad and a good example out of the suites beside the policies,
     and how to switch it off.
     """
+    from webhook.suites import late_failures, rule_reference
     from webhook.suites.examples import examples
-    from webhook.suites.rule_reference import markdown
 
     chosen = _chosen(folder, settings)
     places = assembly.places(chosen)
     how = assembly.options(chosen)
-    sys.stdout.write(markdown(load(places, how).policies, examples(places, how)))
+    policies = load(places, how).policies
+    if late:
+        left = () if folder else late_failures.not_covered()
+        sys.stdout.write(late_failures.markdown(policies, left))
+    else:
+        sys.stdout.write(rule_reference.markdown(policies, examples(places, how)))
     return 0
 
 

@@ -1,0 +1,46 @@
+"""Every rule of the shipped policies says when an object that breaks it fails, and docs/late-failures.md says so, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.literals import shipped_policies
+from webhook.problems.moments import AT_ONCE, MOMENTS
+from webhook.suites.late_failures import markdown, not_covered
+from webhook.suites.rule_reference import stated
+
+PAGE = Path(__file__).parents[2] / "docs" / "late-failures.md"
+POLICIES = shipped_policies().policies
+RULES = [entry.rule for entry in stated(POLICIES).values()]
+
+
+def test_the_page_is_up_to_date(request: pytest.FixtureRequest) -> None:
+    found = markdown(POLICIES, not_covered())
+    if request.config.getoption("--update-golden"):
+        PAGE.write_text(found)
+    assert PAGE.read_text() == found
+
+
+def test_every_rule_says_when_what_breaks_it_fails() -> None:
+    assert [rule.id for rule in RULES if rule.fails not in MOMENTS] == []
+
+
+def test_what_is_refused_at_once_is_refused_by_somebody() -> None:
+    refused = [rule for rule in RULES if rule.fails == AT_ONCE]
+    assert [rule.id for rule in refused if not rule.refused_by or rule.refused_by.startswith("nobody")] == []
+
+
+def test_every_late_rule_and_every_report_is_on_the_page() -> None:
+    text = PAGE.read_text()
+    late = [rule for rule in RULES if rule.fails != AT_ONCE or rule.issues]
+    assert len(late) > 300
+    assert [rule.id for rule in late if f"| [{rule.id}](rules.md#{rule.id.replace('/', '')})" not in text] == []
+    links = [link for rule in RULES for link in rule.issues] + [link for each in not_covered() for link in each.issues]
+    assert [link for link in links if f"]({link})" not in text] == []
+
+
+def test_what_is_not_covered_has_a_topic_of_the_page_and_a_reason() -> None:
+    topics = {policy.category for policy in POLICIES}
+    assert [each for each in not_covered() if each.topic not in topics or not each.reason or not each.what] == []

@@ -1,0 +1,109 @@
+"""What goes wrong late without claimgate, as Markdown: tables by topic and moment, and what no rule tells.
+
+Made of catalogues and policies, and of not_covered.yaml; docs/late-failures.md is that of the shipped ones, which a
+test holds to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from webhook import yamlfile
+from webhook.policy.compiled import Policy
+from webhook.problems.catalogue import reports
+from webhook.problems.moments import AT_ONCE, MOMENTS
+from webhook.suites.rule_reference import Stated, anchor, links, stated
+
+NOT_COVERED: Final = Path(__file__).with_name("not_covered.yaml")
+_TITLE: Final = """\
+# Late failures of GPU workloads on Kubernetes
+
+*Written by `claimgate policies rules --late`.*
+
+An object that the API server accepts may still fail: its controller cannot create the pods, a queue never admits it,
+its processes wait for each other for ever, or a setting is dropped without a word. These tables list what claimgate
+tells when the object is sent, or in an audit, by topic and by the moment at which it would be noticed otherwise. What
+an API server or a webhook refuses at once is listed where people reported it, because an audit and a CI job tell it
+before. A rule links to [rules.md](rules.md), which has an object that breaks it and one that keeps it.
+"""
+_NOT_COVERED: Final = """\
+## Not covered
+
+Failures that people reported, or that controllers are known for, and no rule tells.
+"""
+_SPELLED: Final = {"gpu": "GPU", "opensandbox": "OpenSandbox", "trainer": "Trainer"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotCovered:
+    """A late failure without a rule. `issues` are links; `reason` says why there is none."""
+
+    topic: str
+    what: str
+    reason: str
+    issues: tuple[str, ...] = ()
+
+
+def not_covered(file: Path = NOT_COVERED) -> Sequence[NotCovered]:
+    """The failures that no rule tells."""
+    listed: Sequence[Mapping[str, Any]] = yamlfile.read(file)[0].value
+    return tuple(NotCovered(**{**each, "issues": tuple(each.get("issues", ()))}) for each in listed)
+
+
+def markdown(policies: Iterable[Policy], left: Sequence[NotCovered] = ()) -> str:
+    """The whole page, topics in the order of the alphabet."""
+    topics: dict[str, list[Stated]] = {}
+    for entry in stated(policies).values():
+        if entry.rule.fails not in ("", AT_ONCE) or entry.rule.reports:
+            topics.setdefault(entry.policies[0].category or entry.rule.group, []).append(entry)
+    lines = [_TITLE, *_index(topics, left)]
+    for topic in sorted(topics):
+        lines += [f"## {_heading(topic)}", ""]
+        lines += _moments(topics[topic])
+    return "\n".join((*lines, *_left(left)))
+
+
+def _index(topics: Mapping[str, Sequence[Stated]], left: Sequence[NotCovered]) -> Iterator[str]:
+    """The topics, and how many rules each has."""
+    yield from (f"- [{_heading(topic)}](#{topic.replace(' ', '-')}): {len(topics[topic])}" for topic in sorted(topics))
+    if left:
+        yield f"- [Not covered](#not-covered): {len(left)}"
+    yield ""
+
+
+def _heading(topic: str) -> str:
+    words = " ".join(_SPELLED.get(word, word) for word in topic.split())
+    return words[:1].upper() + words[1:]
+
+
+def _moments(entries: Iterable[Stated]) -> Iterator[str]:
+    by_moment: dict[str, list[Stated]] = {}
+    for entry in entries:
+        by_moment.setdefault(entry.rule.fails or AT_ONCE, []).append(entry)
+    for moment, title in MOMENTS.items():
+        if moment in by_moment:
+            yield from (f"### {title}", "", "| rule | why | reported in |", "|---|---|---|")
+            yield from map(_row, by_moment[moment])
+            yield ""
+
+
+def _row(entry: Stated) -> str:
+    rule = entry.rule
+    told = f"[{rule.id}](rules.md{anchor(rule)}): {_cell(rule.title)}"
+    return f"| {told} | {_cell(rule.why)} | {links(rule.reports)} |"
+
+
+def _left(left: Sequence[NotCovered]) -> Iterator[str]:
+    if left:
+        yield from (_NOT_COVERED, "| topic | what happens | why no rule tells it | reported in |", "|---|---|---|---|")
+        for each in left:
+            cells = (_heading(each.topic), _cell(each.what), _cell(each.reason), links(reports(each.issues)))
+            yield f"| {' | '.join(cells)} |"
+        yield ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "&#124;")
