@@ -14,10 +14,10 @@ from typing import Final
 
 from webhook.attributes import JSON, POD
 from webhook.deadline import Deadline
-from webhook.facts.kueue.queues import Same
 from webhook.facts.launch.member import started
 from webhook.facts.launch.nodes import limits_of
 from webhook.facts.pods.containers import containers, mapping, text
+from webhook.facts.same import Same
 from webhook.facts.subject import Subject
 from webhook.facts.volcano import kinds
 from webhook.paths import get
