@@ -113,7 +113,7 @@ def test_an_item_that_the_document_has_twice_is_replaced_by_one():
 def test_finalizers_are_a_set():
     before = {"metadata": {"finalizers": ["a", "b"]}}
     assert apply(before, {"metadata": {"finalizers": ["c", "b"]}}, POD)["metadata"]["finalizers"] == ["a", "c", "b"]
-    with pytest.raises(PatchError, match="set elements must be scalars"):
+    with pytest.raises(PatchError, match="without keys has an element that's a map type"):
         apply(before, {"metadata": {"finalizers": [{}]}}, POD)
 
 

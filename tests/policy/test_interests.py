@@ -2,13 +2,15 @@
 
 import pytest
 
-from tests.literals import namespace, pod, policies, request, validating
+from tests.literals import PODS, mutating, namespace, pod, policies, request, validating
+from tests.rows import all_rows
 from webhook.admission.review import review
 from webhook.attributes import GroupVersionKind, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Interest, Scope
 from webhook.manifests.label_selectors import selector
 from webhook.manifests.models import LabelSelector
+from webhook.policy.interests import CRD
 from webhook.policy.policy_set import PolicySet
 
 CONFIG = GroupVersionKind("", "v1", "ConfigMap")
@@ -106,3 +108,23 @@ def test_whether_a_custom_parameter_has_a_namespace_is_the_views_to_say(metadata
     found = policies(validating("params.metadata.name == 'x'", paramKind=kind, binding=chosen))
     view = FilesCluster([{**kind, "metadata": metadata}, namespace("team")])
     assert review(request(pod()), found, view, phase=Phase.VALIDATE).allowed is expected
+
+
+LAYS_OVER, PATCHES = "Object{metadata: Object.metadata{}}", "[JSONPatch{op: 'remove', path: '/spec'}]"
+
+
+@all_rows(
+    "expression, groups, resources, names",
+    [
+        (LAYS_OVER, ["ex.io"], ["widgets", "gadgets/status"], ["gadgets.ex.io", "widgets.ex.io"]),
+        (LAYS_OVER, ["ex.io", "apps", ""], ["widgets"], ["widgets.ex.io"]),
+        (LAYS_OVER, ["ex.io"], ["*"], [""]),
+        (LAYS_OVER, ["*"], ["widgets"], [""]),
+        (PATCHES, ["ex.io"], ["widgets"], []),
+    ],
+)
+def test_a_policy_that_lays_over_custom_kinds_needs_their_definitions(expression, groups, resources, names):
+    rule = {**PODS, "apiGroups": groups, "resources": resources}
+    found = [each for each in policies(mutating(expression, rule=rule)).interests() if each.gvk == CRD]
+    assert [each.scope for each in found] == [Scope(name=name) for name in names]
+    assert all(each.fields == {"spec.versions.name", "spec.versions.schema"} for each in found)

@@ -23,6 +23,7 @@ from webhook.errors import BindingError, BudgetExceeded, EvaluationError, Lookup
 from webhook.evaluation import mutations, params
 from webhook.evaluation.activation import activation
 from webhook.evaluation.cost_budget import CostBudget
+from webhook.evaluation.custom_kinds import definition_of, pruned
 from webhook.evaluation.decision_list import DecisionList
 from webhook.evaluation.expansion import bound, targets
 from webhook.evaluation.match_conditions import is_asked
@@ -67,7 +68,13 @@ def mutate(
         again = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)
         run.round(policies.mutating_for(again), request_context(policies, again, cluster, deadline, authorizer))
-    return run.object, tuple(run.decisions.made)
+    made = tuple(run.decisions.made)
+    if run.definition is None or not run.is_dirty:
+        return run.object, made
+    try:
+        return pruned(run.object, run.definition, attributes.kind.version, deadline or Deadline()), made
+    except BudgetExceeded as error:
+        return run.object, (*made, *unfinished(policies, made, str(error)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,8 @@ class _Invocation:
 class _Run:
     """The object on its way through the policies. `only` are the keys that a second round runs.
 
-    `stopped` are the policies and bindings that the deadline interrupted, which are not asked again.
+    `stopped` are the policies and bindings that the deadline interrupted, which are not asked again. `definition` is
+    the CustomResourceDefinition of the object, where a policy asked for it.
     """
 
     object: JSON
@@ -100,6 +108,7 @@ class _Run:
     only: frozenset[tuple[str, str, str]] | None = None
     stopped: set[tuple[str, str]] = field(default_factory=set)
     rewriting: Rewriting = field(default_factory=Rewriting)
+    definition: JSON = None
 
     def round(self, candidates: Sequence[Policy], context: RequestContext) -> None:
         """Match everything, then run it in order."""
@@ -123,6 +132,11 @@ class _Run:
             return
         if self.only is not None and invocation.key not in self.only:
             return
+        try:
+            crd = self._definition(target, context) if policy.reads_schemas else None
+        except LookupFailed as error:
+            self._fail(policy, invocation.binding, str(error), "Invalid", target=target, param=invocation.key[2])
+            return
         for index, change in enumerate(policy.changes):
             target = refresh(target, self.object, context.deadline)
             if target is None:
@@ -133,7 +147,16 @@ class _Run:
                 context.deadline.spend(1)
                 seen = activation(policy, target, invocation.param, context, budget)
                 value = budget.evaluate(change.expression, seen)
-                changed = mutations.apply(change, value, target.written, target.kind, context.deadline, seen=seen)
+                changed = mutations.apply(
+                    change,
+                    value,
+                    target.written,
+                    target.kind,
+                    context.deadline,
+                    seen=seen,
+                    crd=crd,
+                    sent=invocation.target.written,
+                )
             except Undecodable as error:
                 self._abort(invocation, index, str(error))
                 return
@@ -156,6 +179,12 @@ class _Run:
             self._note(invocation, index, target, perf_counter() - started)
         if policy.reinvokes:
             self.reinvocable[invocation.key] = None
+
+    def _definition(self, target: Target, context: RequestContext) -> JSON:
+        definition = definition_of(target, context)
+        if target.podset is None:
+            self.definition = definition
+        return definition
 
     def _abort(self, invocation: _Invocation, index: int, text: str) -> None:
         """The patched object is no object of its kind: the request fails, whatever the failurePolicy."""

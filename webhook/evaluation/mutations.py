@@ -17,7 +17,8 @@ from webhook.deadline import Deadline
 from webhook.errors import PatchError
 from webhook.evaluation import patch_values as patchvalues
 from webhook.evaluation.object_decoding import convert, decode
-from webhook.patch import configuration, jsonpatch
+from webhook.patch import configuration, jsonpatch, structural
+from webhook.patch.schema import definition
 from webhook.policy.compiled import Mutation
 
 
@@ -29,6 +30,8 @@ def apply(
     deadline: Deadline,
     *,
     seen: Mapping[str, Any] = MappingProxyType({}),
+    crd: JSON = None,
+    sent: JSON = None,
 ) -> JSON:
     """The object after one mutation whose expression gave `value`; the same object when nothing was to be done.
 
@@ -39,6 +42,8 @@ def apply(
         kind: its kind.
         deadline: of the review.
         seen: what the expression could read.
+        crd: the CustomResourceDefinition of a custom kind, when it is known.
+        sent: the object before the first mutation.
 
     Raises:
         Undecodable: the patched object is no object of its kind.
@@ -46,14 +51,20 @@ def apply(
         BudgetExceeded: the time is up.
 
     """
+    declared = definition(crd, kind.version) if crd else None
     if change.kind == "JSONPatch":
-        return _patched(value, obj, kind, deadline)
-    check_names(value)
-    given = patchvalues.Given(seen.values(), deadline)
-    wanted = {**patchvalues.configuration(value, given), "apiVersion": obj.get("apiVersion"), "kind": obj.get("kind")}
-    deadline.look()  # merging reads no clock
-    merged = configuration.apply(obj, wanted, kind)
-    return convert(patchvalues.written(merged, deadline) if given.has_nil else merged, obj, kind)
+        changed = _patched(value, obj, kind, deadline)
+    else:
+        check_names(value)
+        given = patchvalues.Given(seen.values(), deadline)
+        head = {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind")}
+        wanted = {**patchvalues.configuration(value, given), **head}
+        deadline.look()  # merging reads no clock
+        merged = configuration.apply(obj, wanted, kind, crd=crd, sent=sent, deadline=deadline)
+        if given.has_nil:
+            merged = structural.written(merged, declared.schema if declared else None, deadline)
+        changed = convert(merged, obj, kind)
+    return structural.defaulted(changed, declared.schema, deadline) if declared else changed
 
 
 def _patched(value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline) -> JSON:

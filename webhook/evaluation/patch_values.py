@@ -128,21 +128,6 @@ def _item(value: Any, given: Given) -> JSON:
     return _scalar(value)
 
 
-def written(value: JSON, deadline: Deadline) -> JSON:
-    """A merged object as JSON: each NilList in it is null; parts without one stay the same objects."""
-    if type(value) is NilList:
-        return None
-    if type(value) is dict:
-        deadline.spend(1 + len(value))
-        made = {name: written(item, deadline) for name, item in value.items()}
-        return made if any(made[name] is not item for name, item in value.items()) else value
-    if type(value) is list:
-        deadline.spend(1 + len(value))
-        items = [written(item, deadline) for item in value]
-        return items if any(one is not other for one, other in zip(items, value, strict=True)) else value
-    return value
-
-
 def _text(key: Any) -> str:
     if isinstance(key, str):
         return key

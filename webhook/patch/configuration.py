@@ -8,12 +8,13 @@ field.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.deadline import Deadline
 from webhook.errors import PatchError
 from webhook.patch import gotext
 from webhook.patch.schema import DEDUCED, UNTYPED, ListShape, MapShape, Node, Shape, resolve, root
@@ -24,22 +25,32 @@ Key: TypeAlias = tuple[Any, ...]
 _ABSENT: Final = object()
 
 
-def apply(document: JSON, configuration: JSON, gvk: GroupVersionKind, *, crd: JSON = None) -> JSON:
+def apply(
+    document: JSON,
+    configuration: JSON,
+    gvk: GroupVersionKind,
+    *,
+    crd: JSON = None,
+    sent: JSON = None,
+    deadline: Deadline | None = None,
+) -> JSON:
     """The document with the configuration laid over it; parts that do not change stay the same objects.
 
     Args:
-        document: the object as it is; fields that its schema does not know stay.
+        document: the object as it is; fields of `sent` that its schema does not know stay.
         configuration: what `Object{…}` evaluated to, as plain JSON.
         gvk: the document's kind.
-        crd: the CustomResourceDefinition of a custom kind, when it is known.
+        crd: the CustomResourceDefinition of a custom kind, when it is known; then the document must be of its schema.
+        sent: the document before the first change.
+        deadline: is charged for what of the document is walked.
 
     Raises:
         PatchError: the configuration does not fit the kind, or names something atomic; in the API server's words from
             `error applying patch:` on, but for the way a wrong value is shown.
     """
     node = root(gvk, crd)
-    problems = tuple(_validate(configuration, node, ""))
-    if problems:
+    until = deadline or Deadline()
+    if problems := tuple(_Validation(until).problems(configuration, node, "")):
         raise PatchError(f"error applying patch: failed to convert patch object to typed object: {_join(problems)}")
     atomics = tuple(_atomics(configuration, node, ""))
     if atomics:
@@ -47,6 +58,8 @@ def apply(document: JSON, configuration: JSON, gvk: GroupVersionKind, *, crd: JS
             "error applying patch: invalid ApplyConfiguration: "
             f"may not mutate atomic arrays, maps or structs: {', '.join(atomics)}"
         )
+    if crd is not None and (problems := tuple(_Validation(until, of_document=True).problems(document, node, "", sent))):
+        raise PatchError(f"error applying patch: failed to convert original object to typed object: {_join(problems)}")
     try:
         return _merge(document, configuration, node, "")
     except _Misfit as error:
@@ -77,50 +90,64 @@ def _deduce(shape: Shape, value: JSON) -> Shape:
     return Shape(scalar=shape.scalar) if shape.scalar else shape
 
 
-def _validate(value: JSON, node: Node, path: str) -> Iterator[str]:
-    if value is None and isinstance(node, str) and node in {DEDUCED, UNTYPED}:
-        return  # copied from a custom resource; elsewhere null can only be CEL's, which no field accepts
-    shape = _deduce(resolve(node), value)
-    if shape.map:
-        if not isinstance(value, dict):
-            yield _at(path, f"expected map, got {gotext.plain(value)}")
+@dataclass(frozen=True, slots=True)
+class _Validation:
+    """What does not fit its schema in a configuration, or in the object as it is: that may have duplicates and nulls.
+
+    An unknown field that was sent with the object is left out sooner or later, and is no problem.
+    """
+
+    deadline: Deadline
+    of_document: bool = False
+
+    def problems(self, value: JSON, node: Node, path: str, sent: JSON = None) -> Iterator[str]:
+        """One after the other, as the API server tells them."""
+        if value is None and (self.of_document or (isinstance(node, str) and node in {DEDUCED, UNTYPED})):
+            return  # copied from a custom resource; elsewhere null can only be CEL's, which no field accepts
+        shape = _deduce(resolve(node), value)
+        if shape.map:
+            if not isinstance(value, dict):
+                yield _at(path, f"expected map, got {gotext.plain(value)}")
+            else:
+                yield from self._members(value, shape.map, path, sent)
+        elif shape.scalar:
+            if not _is_scalar(shape.scalar, value):
+                word, show = _SCALAR_WORDS[shape.scalar]
+                yield _at(path, f"{word}, got {show(value)}")
+        elif not isinstance(value, list):
+            yield _at(path, f"expected list, got {gotext.plain(value)}")
         else:
-            yield from _validate_members(value, shape.map, path)
-    elif shape.scalar:
-        if not _is_scalar(shape.scalar, value):
-            word, show = _SCALAR_WORDS[shape.scalar]
-            yield _at(path, f"{word}, got {show(value)}")
-    elif not isinstance(value, list):
-        yield _at(path, f"expected list, got {gotext.plain(value)}")
-    else:
-        assert shape.list is not None
-        yield from _validate_items(value, shape.list, path)
+            assert shape.list is not None
+            yield from self._items(value, shape.list, path)
 
+    def _members(self, value: dict[str, JSON], shape: MapShape, path: str, sent: JSON) -> Iterator[str]:
+        self.deadline.spend(1 + len(value))
+        for name, inner in value.items():
+            node = shape.fields.get(name, shape.other)
+            before = sent.get(name, _ABSENT) if isinstance(sent, dict) else _ABSENT
+            if node is None:
+                if self.of_document and inner is before:
+                    continue
+                yield _at(f"{path}.{name}", "field not declared in schema")
+                return  # upstream looks no further in this map
+            yield from self.problems(inner, node, f"{path}.{name}", before)
 
-def _validate_members(value: dict[str, JSON], shape: MapShape, path: str) -> Iterator[str]:
-    for name, inner in value.items():
-        node = shape.fields.get(name, shape.other)
-        if node is None:
-            yield _at(f"{path}.{name}", "field not declared in schema")
-            return  # upstream looks no further in this map
-        yield from _validate(inner, node, f"{path}.{name}")
-
-
-def _validate_items(value: list[JSON], shape: ListShape, path: str) -> Iterator[str]:
-    seen: set[Key] = set()
-    for index, item in enumerate(value):
-        place = f"{path}[{index}]"
-        if shape.is_associative:
-            try:
-                key = _key(item, shape)
-            except _Misfit as error:
-                yield _at(path, f"element {index}: {error}")
-                return
-            place = f"{path}{_show_key(key)}"
-            if key in seen:
-                yield _at(path, f"duplicate entries for key {_show_key(key)}")
-            seen.add(key)
-        yield from _validate(item, shape.element, place)
+    def _items(self, value: list[JSON], shape: ListShape, path: str) -> Iterator[str]:
+        self.deadline.spend(1 + len(value))
+        seen: set[Key] = set()
+        for index, item in enumerate(value):
+            place = f"{path}[{index}]"
+            if shape.is_associative:
+                try:
+                    key = _key(item, shape)
+                except _Misfit as error:
+                    yield _at(path, f"element {index}: {error}")
+                    return
+                place = f"{path}{_show_key(key)}"
+                if key in seen and not self.of_document:
+                    yield _at(path, f"duplicate entries for key {_show_key(key)}")
+                seen.add(key)
+            yield from self.problems(item, shape.element, place, item)
 
 
 def _is_scalar(scalar: str, value: JSON) -> bool:
@@ -278,18 +305,18 @@ def _key_at(item: JSON, shape: ListShape, path: str, index: int) -> Key:
 def _key(item: JSON, shape: ListShape) -> Key:
     """What tells an item apart; absent keys take their defaults."""
     if not shape.keys:
-        if isinstance(item, dict | list) or item is None:
-            raise _Misfit("set elements must be scalars")
-        return ("", type(item) is bool, item)
+        if isinstance(item, dict):
+            raise _Misfit("associative list without keys has an element that's a map type")
+        if isinstance(item, list):
+            raise _Misfit("not supported: associative list with lists as elements")
+        if item is None:
+            raise _Misfit("associative list without keys has an element that's an explicit null")
+        return ("", gotext.identity(item))
     if not isinstance(item, dict):
         kind = "a null element" if item is None else "non-map elements"
         raise _Misfit(f"associative list with keys may not have {kind}")
     known = {**(shape.defaults or {}), **item}
-    key = tuple(
-        (name, json.dumps(known[name], sort_keys=True, ensure_ascii=False))
-        for name in sorted(shape.keys)
-        if name in known
-    )
+    key = tuple((name, gotext.identity(known[name])) for name in sorted(shape.keys) if name in known)
     if not key:
         names = " ".join(f'"{name}"' for name in shape.keys)
         raise _Misfit(
@@ -301,8 +328,8 @@ def _key(item: JSON, shape: ListShape) -> Key:
 
 def _show_key(key: Key) -> str:
     if key[0] == "":
-        return f"[={json.dumps(key[2], ensure_ascii=False)}]"
-    return f"[{','.join(f'{name}={value}' for name, value in key)}]"
+        return f"[={gotext.of_identity(key[1])}]"
+    return f"[{','.join(f'{name}={gotext.of_identity(value)}' for name, value in key)}]"
 
 
 def _at(path: str, text: str) -> str:

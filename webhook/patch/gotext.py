@@ -7,9 +7,14 @@ value/valueunstructured.go.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any, Final
 
 from webhook.attributes import JSON
+
+_UNDEFINED: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,22 @@ def _sharp(value: JSON) -> str:
             f"map[string]interface {{}}{{{', '.join(f'{_sharp(key)}:{_sharp(value[key])}' for key in sorted(value))}}}"
         )
     return "0" if value is None else _plain(value)
+
+
+def identity(value: JSON) -> Hashable:
+    """What a value is compared by where it tells items of a list apart: 1 is 1.0, and one Foreign like another."""
+    if isinstance(value, bool | list | dict):
+        return type(value), json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return _UNDEFINED if isinstance(value, Foreign) else value
+
+
+def of_identity(value: Any) -> str:
+    """What ToString of structured-merge-diff's value.go makes of it."""
+    if isinstance(value, tuple):
+        return str(value[1])
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return "{{undefined}}" if value is _UNDEFINED else "null" if value is None else _plain(value)
 
 
 def _number(value: float) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -73,17 +73,20 @@ def root(gvk: GroupVersionKind, crd: JSON = None) -> Node:
     group = table["groups"].get(gvk.group)
     if group and f"{group}.{gvk.version}.{gvk.kind}" in table["types"]:
         return f"#{group}.{gvk.version}.{gvk.kind}"
-    for version in get(crd, ("spec", "versions"), []):
-        schema = get(version, ("schema", "openAPIV3Schema"))
-        if version.get("name") == gvk.version and schema:
-            node = _convert(schema, False)
-            return node | {"fields": node.get("fields", {}) | _OPEN["fields"]}
-    return _OPEN
+    declared = definition(crd, gvk.version) if crd else None
+    return declared.node if declared else _OPEN
+
+
+def is_builtin_group(group: str) -> bool:
+    """Whether it is an API group of Kubernetes itself."""
+    return group in _table()["groups"]
 
 
 def resolve(node: Node) -> Shape:
     """The shape that a node describes."""
-    return _resolve(node) if isinstance(node, str) else _shape(node)
+    if isinstance(node, str):
+        return _resolve(node)
+    return node.shape() if isinstance(node, Declared) else _shape(node)
 
 
 @cache
@@ -116,47 +119,108 @@ def _shape(node: Mapping[str, Node]) -> Shape:
 
 def _defaults(element: Node) -> Mapping[str, JSON]:
     """The defaults of the fields that serve as keys."""
+    if isinstance(element, Declared):
+        return element.defaults()
     if isinstance(element, str):
         element = _named(element) if element.startswith("#") else {}
     defaults: Mapping[str, JSON] = element.get("defaults", {})
     return defaults
 
 
+class Declared:
+    """A node of an OpenAPI schema as a CustomResourceDefinition holds it; its shape is made when it is asked for.
+
+    `keeps_unknown`: the schema around it keeps fields that nobody declares.
+    """
+
+    __slots__ = ("_is_root", "_keeps_unknown", "_schema", "_shape")
+
+    def __init__(self, schema: JSON, *, keeps_unknown: bool = False, is_root: bool = False) -> None:
+        self._schema = schema
+        self._keeps_unknown = keeps_unknown or schema.get("x-kubernetes-preserve-unknown-fields") is True
+        self._is_root = is_root or schema.get("x-kubernetes-embedded-resource") is True
+        self._shape: Shape | None = None
+
+    def shape(self) -> Shape:
+        """What a value may be."""
+        if self._shape is None:
+            self._shape = self._made()
+        return self._shape
+
+    def defaults(self) -> Mapping[str, JSON]:
+        """The defaults of the fields that have one."""
+        properties = self._schema.get("properties") or {}
+        return {name: inner["default"] for name, inner in properties.items() if "default" in inner}
+
+    def _made(self) -> Shape:
+        kind = self._schema.get("type", "")
+        if kind == "object":
+            return Shape(map=self._members())
+        if kind == "array":
+            return Shape(list=self._items())
+        if kind == "string":
+            return Shape("string" if self._schema.get("format", "") in {"", "byte"} else "untyped")
+        if kind in _SCALARS:
+            return Shape(_SCALARS[kind])
+        return Shape("untyped", self._items(), self._members())
+
+    def _members(self) -> MapShape:
+        properties = self._schema.get("properties") or {}
+        fields = {name: self._inner(inner) for name, inner in properties.items()}
+        if self._is_root:
+            fields |= _OPEN["fields"]
+        others, other = self._schema.get("additionalProperties"), None
+        if isinstance(others, dict):
+            other = self._inner(others)
+        elif others is True or (others is None and (self._keeps_unknown or not properties)):
+            other = DEDUCED
+        return MapShape(fields, other, self._schema.get("x-kubernetes-map-type") == "atomic")
+
+    def _items(self) -> ListShape:
+        element = self._inner(self._schema["items"]) if "items" in self._schema else UNTYPED
+        kind = self._schema.get("x-kubernetes-list-type")
+        keys = tuple(self._schema.get("x-kubernetes-list-map-keys", ())) if kind == "map" else ()
+        return ListShape(element, bool(keys) or kind == "set", keys, _defaults(element) if keys else None)
+
+    def _inner(self, schema: JSON) -> Node:
+        return Declared(schema, keeps_unknown=self._keeps_unknown)
+
+
 _SCALARS: Final = {"integer": "numeric", "number": "numeric", "boolean": "boolean"}
 
 
-def _convert(schema: JSON, keeps_unknown: bool) -> Node:
-    """The node of an OpenAPI schema as a CustomResourceDefinition holds it."""
-    keeps_unknown = keeps_unknown or schema.get("x-kubernetes-preserve-unknown-fields") is True
-    kind = schema.get("type", "")
-    if kind == "object":
-        return _members(schema, keeps_unknown)
-    if kind == "array":
-        return _items(schema, keeps_unknown)
-    if kind == "string":
-        return "string" if schema.get("format", "") in {"", "byte"} else "untyped"
-    if kind in _SCALARS:
-        return _SCALARS[kind]
-    return {"scalar": "untyped", **_items(schema, keeps_unknown), **_members(schema, keeps_unknown)}
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a CustomResourceDefinition says of one version of its kind: the schema as written, and its node."""
+
+    schema: JSON
+    node: Node
 
 
-def _members(schema: JSON, keeps_unknown: bool) -> dict[str, Node]:
-    properties = schema.get("properties") or {}
-    node: dict[str, Node] = {"fields": {name: _convert(inner, keeps_unknown) for name, inner in properties.items()}}
-    if schema.get("x-kubernetes-embedded-resource") is True:
-        node["fields"] |= _OPEN["fields"]
-    others = schema.get("additionalProperties")
-    if isinstance(others, dict):
-        node["map"] = _convert(others, keeps_unknown)
-    elif others is True or (others is None and (keeps_unknown or not properties)):
-        node["map"] = DEDUCED
-    node["defaults"] = {name: inner["default"] for name, inner in properties.items() if "default" in inner}
-    return node | ({"atomic": True} if schema.get("x-kubernetes-map-type") == "atomic" else {})
+def definition(crd: JSON, version: str) -> Definition | None:
+    """What is declared of a version; None where it has no schema. The same value for the same object."""
+    return _definition(_Same(crd), version)
 
 
-def _items(schema: JSON, keeps_unknown: bool) -> dict[str, Node]:
-    node: dict[str, Node] = {"list": _convert(schema["items"], keeps_unknown) if "items" in schema else UNTYPED}
-    kind = schema.get("x-kubernetes-list-type")
-    if kind == "map":
-        node["keys"] = schema.get("x-kubernetes-list-map-keys", [])
-    return node | ({"set": True} if kind == "set" else {})
+class _Same:
+    """An object as a key: equal to itself alone, and kept, so that its identity stays its own."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: JSON) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+@lru_cache(maxsize=64)
+def _definition(crd: _Same, version: str) -> Definition | None:
+    for each in get(crd.value, ("spec", "versions"), []):
+        schema = get(each, ("schema", "openAPIV3Schema"))
+        if each.get("name") == version and schema:
+            return Definition(schema, Declared(schema, is_root=True))
+    return None

@@ -237,6 +237,11 @@ class Policy:
         return self.body().changes
 
     @property
+    def reads_schemas(self) -> bool:
+        """Whether the schemas of custom kinds decide what its mutations do."""
+        return any(change.kind == "ApplyConfiguration" for change in self.changes)
+
+    @property
     def needs(self) -> frozenset[str]:
         """The names that any of the expressions but the matchConditions reads."""
         return self.body().needs

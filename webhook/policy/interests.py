@@ -1,4 +1,4 @@
-"""What policies look up in a cluster: namespaces, parameters by name or label, and what facts need.
+"""What policies look up in a cluster: namespaces, parameters by name or label, what facts need, schemas of kinds.
 
 Knows bindings and facts; who holds it is the cluster view's business. A parameter is held whole, for its policy may
 read any of it; other objects with the fields that are read alone.
@@ -14,10 +14,13 @@ from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.interest import Interest, Scope, combined, reading
 from webhook.cluster.lookup import place_of
 from webhook.facts.registry import Registry
+from webhook.patch.schema import is_builtin_group
 from webhook.paths import get
 from webhook.policy.compiled import Policy
 from webhook.policy.declarations import NAMESPACE_METADATA
 
+CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+_SCHEMAS: Final = frozenset(("spec.versions.name", "spec.versions.schema"))
 _USE: Final = re.compile(
     r"\bnamespaceObject\b(?:\s*[!=]=\s*null\b|\s*\.\s*\??\s*(?:metadata\s*\.\s*\??\s*(\w+)|(spec|status)\b))?"
 )
@@ -34,7 +37,19 @@ def interests(policies: Sequence[Policy], registry: Registry, params: Iterable[J
         wanted += registry.fact(name).lookups
     for group in sorted({group for policy in policies for group in policy.checks}):
         wanted += [each for check in registry.checks(group) for each in check.lookups]
+    for policy in policies:
+        wanted += _definitions(policy)
     return combined(wanted)
+
+
+def _definitions(policy: Policy) -> Iterator[Interest]:
+    """The definitions of the custom kinds whose schemas a policy needs; all, where its rules name them by `*`."""
+    for rule in policy.criteria.rules if policy.reads_schemas else ():
+        for group in sorted(rule.groups or ("*",)):
+            for resource, _ in rule.resources:
+                if not is_builtin_group(group):
+                    name = "" if "*" in (group, resource) else f"{resource}.{group}"
+                    yield Interest(CRD, _SCHEMAS, scope=Scope(name=name))
 
 
 def _params(kind: GroupVersionKind, policy: Policy, params: Iterable[JSON]) -> Iterator[Interest]:

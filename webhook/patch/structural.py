@@ -1,0 +1,131 @@
+"""What an API server makes of a custom resource by its schema: defaults filled in, unknown fields and nulls left out.
+
+Knows objects and OpenAPI schemas as CustomResourceDefinitions hold them; changes nothing, and gives the same value
+where there is nothing to do. Source: k8s.io/apiextensions-apiserver v0.36 pkg/apiserver/schema/{defaulting,pruning}/
+algorithm.go, defaulting/prunenulls.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from webhook.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.patch.gotext import NilList
+
+Schema: TypeAlias = Mapping[str, Any]
+_META: Final = frozenset(("apiVersion", "kind", "metadata"))
+_ABSENT: Final = object()
+_EMPTY: Final[Schema] = {}
+_EMBEDDED: Final = "x-kubernetes-embedded-resource"
+_PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+
+
+def defaulted(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
+    """The value with the defaults of fields that are absent, or null where they may not be."""
+    if not schema:
+        return value
+    if isinstance(value, dict):
+        deadline.spend(1 + len(value))
+        filled = {**value, **_missing(value, schema.get("properties") or _EMPTY)}
+        made = {name: _filled(inner, *_field(name, schema), deadline) for name, inner in filled.items()}
+        return made if len(made) > len(value) or any(made[name] is not value[name] for name in value) else value
+    if isinstance(value, list) and "items" in schema:
+        items = schema["items"]
+        return _same_items(value, lambda inner: _filled(inner, items, False, deadline), deadline)
+    return value
+
+
+def _missing(value: dict[str, JSON], properties: Mapping[str, Schema]) -> dict[str, JSON]:
+    return {
+        name: inner["default"]
+        for name, inner in properties.items()
+        if inner.get("default") is not None and (name not in value or is_null(value[name], inner))
+    }
+
+
+def _filled(value: JSON, schema: Schema | None, is_declared: bool, deadline: Deadline) -> JSON:
+    if not is_declared and schema is not None and value is None and is_null(value, schema):
+        value = schema.get("default")
+    return defaulted(value, schema, deadline)
+
+
+def is_null(value: JSON, schema: Schema) -> bool:
+    """Whether a value is null where none may be."""
+    return value is None and schema.get("nullable") is not True
+
+
+def _field(name: str, schema: Schema) -> tuple[Schema | None, bool]:
+    """The schema of a field, and whether it is declared by its name."""
+    declared = (schema.get("properties") or _EMPTY).get(name)
+    if declared is not None:
+        return declared, True
+    others = schema.get("additionalProperties")
+    return (others if isinstance(others, dict) else None), False
+
+
+def pruned(value: JSON, schema: Schema, deadline: Deadline) -> JSON:
+    """The object without the fields that its schema does not know."""
+    return _pruned(value, {**schema, _EMBEDDED: True}, deadline)
+
+
+def _pruned(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
+    if isinstance(value, dict):
+        deadline.spend(1 + len(value))
+        made = {name: _kept(name, inner, schema or _EMPTY, deadline) for name, inner in value.items()}
+        if all(made[name] is inner for name, inner in value.items()):
+            return value
+        return {name: inner for name, inner in made.items() if inner is not _ABSENT}
+    if isinstance(value, list):
+        items = (schema or _EMPTY).get("items")
+        if items and _keeps_unknown(schema):
+            items = {**items, _PRESERVE: True}
+        return _same_items(value, lambda inner: _pruned(inner, items, deadline), deadline)
+    return value
+
+
+def _kept(name: str, value: JSON, schema: Schema, deadline: Deadline) -> JSON:
+    """A field as it stays; absent where it does not. What `additionalProperties: true` lets in has no fields."""
+    if name in _META and schema.get(_EMBEDDED) is True:
+        return value
+    inner, is_declared = _field(name, schema)
+    if is_declared or schema.get("additionalProperties") is not None:
+        return _pruned(value, inner, deadline)
+    return value if _keeps_unknown(schema) else _ABSENT
+
+
+def _keeps_unknown(schema: Schema | None) -> bool:
+    return schema is not None and schema.get(_PRESERVE) is True
+
+
+def written(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
+    """A merged object as it is stored: an empty list of CEL is null there, and left out where null may not be.
+
+    Without a schema every such list is null.
+    """
+    if type(value) is NilList:
+        return None
+    if type(value) is dict:
+        deadline.spend(1 + len(value))
+        made = {name: _written(name, inner, schema or _EMPTY, deadline) for name, inner in value.items()}
+        if all(made[name] is inner for name, inner in value.items()):
+            return value
+        return {name: inner for name, inner in made.items() if inner is not _ABSENT}
+    if type(value) is list:
+        items = (schema or _EMPTY).get("items")
+        return _same_items(value, lambda inner: written(inner, items, deadline), deadline)
+    return value
+
+
+def _written(name: str, value: JSON, schema: Schema, deadline: Deadline) -> JSON:
+    inner, _ = _field(name, schema)
+    if type(value) is NilList and inner is not None and inner.get("nullable") is not True:
+        return inner.get("default", _ABSENT)
+    return written(value, inner, deadline)
+
+
+def _same_items(value: list[JSON], change: Callable[[JSON], JSON], deadline: Deadline) -> list[JSON]:
+    deadline.spend(len(value))
+    made = [change(inner) for inner in value]
+    return made if any(one is not other for one, other in zip(made, value, strict=True)) else value
