@@ -13,8 +13,10 @@ from webhook.facts.kueue import (
     kind_validation,
     queue_advice,
     queue_validation,
+    serving_validation,
     topology_annotations,
 )
+from webhook.facts.kueue.feature_gates import TOPOLOGY, is_on
 from webhook.facts.kueue.managed import concerns_kueue, managed
 from webhook.facts.kueue.objects import GROUP, LOOKUPS, QUEUE_NAME, QUEUES
 from webhook.facts.kueue.preflight import preflight
@@ -36,6 +38,7 @@ _RULES: Final = (
     kind_validation.validate_pod,
     kind_validation.validate_ray,
     kind_validation.validate_spark,
+    serving_validation.validate_serving,
 )
 _NO_TOPOLOGY: Final = ("deployment", "statefulset")
 _UNASKED: Final = ("owner", "kind", "framework", "namespace")
@@ -51,11 +54,11 @@ def job(subject: Subject) -> Iterator[Problem]:
         return
     for validate in _RULES:
         yield from validate(subject, how)
-    if how.framework in _NO_TOPOLOGY:
+    if how.framework in _NO_TOPOLOGY or not is_on(TOPOLOGY, subject):
         return
     listed = subject.once(pod_sets).all
     for each in subject.deadline.paced(listed):
-        yield from topology_annotations.validate_topology_request(each)
+        yield from topology_annotations.validate_topology_request(each, subject)
     yield from topology_annotations.validate_pod_set_groups(listed, subject)
 
 

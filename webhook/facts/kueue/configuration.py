@@ -63,6 +63,7 @@ class Configuration:
         excluded: beginnings of names of resources that are not counted.
         transformations: for a resource, whether it is kept, and which amounts come of one unit.
         ignores_undeclared: whether resources that a ClusterQueue does not cover are not looked at.
+        feature_gates: those that it switches on or off.
     """
 
     is_known: bool = False
@@ -74,6 +75,7 @@ class Configuration:
     excluded: tuple[str, ...] = ()
     transformations: Mapping[str, Transformation] = field(default_factory=dict, hash=False)
     ignores_undeclared: bool = False
+    feature_gates: Mapping[str, bool] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,9 @@ def _read(written: str, release: Release) -> Configuration:
         excluded=tuple(map(text, items(resources.get("excludeResourcePrefixes")))),
         transformations=dict(_transformations(resources)),
         ignores_undeclared=resources.get("quotaCheckStrategy") == "IgnoreUndeclared",
+        feature_gates={
+            name: value for name, value in mapping(given.get("featureGates")).items() if isinstance(value, bool)
+        },
     )
 
 

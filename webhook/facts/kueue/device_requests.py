@@ -62,6 +62,15 @@ def claimed(template: JSON, configuration: Configuration, view: View) -> Devices
     return made
 
 
+def without_claims(template: JSON, deadline: Deadline) -> Devices:
+    """Every claim, refused because Kueue's feature gate for claims is off."""
+    made = Devices()
+    for index, _ in enumerate(deadline.paced(items(get(template, _CLAIMS)))):
+        message = "claims devices, which Kueue refuses because its feature gate KueueDRAIntegration is off"
+        made.refused.append(Refused("claims-off", (*_CLAIMS, index), message, "ask for the gate, or remove the claim"))
+    return made
+
+
 def _count(name: str, path: FieldPath, configuration: Configuration, view: View, made: Devices) -> None:
     looking = view.unnoted()
     obj = looking.get(TEMPLATE, name)

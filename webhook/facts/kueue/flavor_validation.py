@@ -12,6 +12,7 @@ from typing import Final
 from webhook import quantity
 from webhook.attributes import JSON
 from webhook.facts.check import Group
+from webhook.facts.kueue.feature_gates import NON_NEGATIVE, is_on
 from webhook.facts.kueue.placement import most_pod_sets
 from webhook.facts.kueue.queue_validation import spec_of
 from webhook.facts.kueue.topology import HOSTNAME
@@ -158,5 +159,5 @@ def _validate_pod_resources(template: JSON, at: FieldPath, subject: Subject) -> 
                     message = "must not be set because Kueue counts pods under this name"
                     yield problem("workload-resources", path, message, "remove it")
                 amount = quantity.read(value)
-                if amount is not None and amount.sign() < 0:
+                if amount is not None and amount.sign() < 0 and is_on(NON_NEGATIVE, subject):
                     yield problem("workload-resources", path, "must not be negative", "set 0 or more", value)

@@ -12,8 +12,10 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.kueue.managed import Managed
+from webhook.facts.kueue.feature_gates import ADMISSION_GATED_BY, ANNOTATED_WORKLOAD, ELASTIC_JOBS, is_on
+from webhook.facts.kueue.managed import SERVING, Managed
 from webhook.facts.kueue.objects import (
+    DEFAULT_QUEUE,
     ELASTIC,
     GATED_BY,
     MAX_EXEC_TIME,
@@ -38,6 +40,8 @@ _PREBUILT_KINDS: Final = (
 )
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _LONGEST_GATE: Final = 63
+_LONGEST_LABEL: Final = 63
+_SUSPEND: Final = "suspend the job first"
 
 
 def labels_of(obj: JSON) -> Mapping[str, JSON]:
@@ -58,22 +62,24 @@ def validate_queue_name(subject: Subject, how: Managed) -> Iterator[Problem]:  #
         yield problem("queue-name", (*_LABELS, QUEUE_NAME), message, "correct it, or remove the label", given)
 
 
-def validate_prebuilt_workload(subject: Subject, how: Managed) -> Iterator[Problem]:  # noqa: ARG001
-    """As validatePrebuiltWorkload."""
-    given, kind = labels_of(subject.object).get(PREBUILT), subject.group_kind[1]
-    if not isinstance(given, str) or is_placeholder(given):
+def validate_prebuilt_workload(subject: Subject, how: Managed) -> Iterator[Problem]:
+    """As validateCreateForPrebuiltWorkload: an annotation stands before the label."""
+    path, given, kind = (*_LABELS, PREBUILT), labels_of(subject.object).get(PREBUILT), subject.group_kind[1]
+    annotated = text(annotations_of(subject.object).get(PREBUILT))
+    if len(annotated) > _LONGEST_LABEL or (annotated and is_on(ANNOTATED_WORKLOAD, subject)):
+        path, given = (*_NOTES, PREBUILT), annotated
+    if not isinstance(given, str) or is_placeholder(given) or how.framework in SERVING:
         return
-    path = (*_LABELS, PREBUILT)
     if dns1123_subdomain(given):
         yield problem("prebuilt-workload", path, "must be a name that a Workload can have", "correct it", given)
-    if kind not in _PREBUILT_KINDS:
+    if given and kind not in _PREBUILT_KINDS:
         yield problem("prebuilt-workload", path, f"must not be set on objects of kind {kind}", "remove it", given)
 
 
-def validate_max_exec_time(subject: Subject, how: Managed) -> Iterator[Problem]:  # noqa: ARG001
-    """As ValidateMaximumExecutionTimeSeconds."""
+def validate_max_exec_time(subject: Subject, how: Managed) -> Iterator[Problem]:
+    """As validateCreateForMaxExecTime."""
     given = labels_of(subject.object).get(MAX_EXEC_TIME)
-    if not isinstance(given, str) or is_placeholder(given):
+    if not isinstance(given, str) or is_placeholder(given) or how.framework in SERVING:
         return
     if not _NUMBER.fullmatch(given) or int(given) <= 0:
         message = "must be a whole number of seconds above 0"
@@ -81,17 +87,24 @@ def validate_max_exec_time(subject: Subject, how: Managed) -> Iterator[Problem]:
 
 
 def validate_elastic_job(subject: Subject, how: Managed) -> Iterator[Problem]:  # noqa: ARG001
-    """As validateElasticJob."""
+    """As ValidateElasticJobAnnotation."""
     kind = subject.group_kind[1]
-    if annotations_of(subject.object).get(ELASTIC) == "true" and kind not in ELASTIC_KINDS:
+    if kind not in ELASTIC_KINDS and is_elastic(subject.object, subject):
         message = f"must not be set on objects of kind {kind}, which cannot be elastic"
         yield problem("elastic-job", (*_NOTES, ELASTIC), message, "remove it", "true")
+
+
+def is_elastic(obj: JSON, subject: Subject) -> bool:
+    """Whether Kueue takes a job, as it is or was, for an elastic one."""
+    return annotations_of(obj).get(ELASTIC) == "true" and is_on(ELASTIC_JOBS, subject)
 
 
 def validate_admission_gates(subject: Subject, how: Managed) -> Iterator[Problem]:  # noqa: ARG001
     """As ValidateAdmissionGatedByAnnotation, when an object is created."""
     given = annotations_of(subject.object).get(GATED_BY)
     if subject.old_object is not None or not isinstance(given, str) or not given or is_placeholder(given):
+        return
+    if not is_on(ADMISSION_GATED_BY, subject):
         return
     gates, path = given.split(","), (*_NOTES, GATED_BY)
     for gate in subject.deadline.paced(gates):
@@ -110,29 +123,49 @@ def is_suspended(obj: JSON) -> bool:
 
 def validate_update(subject: Subject, how: Managed) -> Iterator[Problem]:
     """As ValidateJobOnUpdate: what may not change of a job that runs."""
-    old, new = subject.old_object, subject.object
-    if old is None or how.framework in ("pod", "deployment", "statefulset"):
+    if subject.old_object is None or how.framework in ("pod", *SERVING):
         return
-    is_waiting = is_suspended(new)
-    before, after = labels_of(old), labels_of(new)
-    if not is_waiting and before.get(QUEUE_NAME) != after.get(QUEUE_NAME) and not is_suspended(old):
-        yield _fixed(QUEUE_NAME, before, after)
-    if not is_waiting and before.get(PREBUILT) != after.get(PREBUILT) and not is_suspended(old):
-        yield _fixed(PREBUILT, before, after)
-    if before.get(MAX_EXEC_TIME) != after.get(MAX_EXEC_TIME) and not (is_waiting and is_suspended(old)):
-        yield _fixed(MAX_EXEC_TIME, before, after)
-    if not is_waiting and not is_suspended(old) and bool(before.get(PRIORITY)) != bool(after.get(PRIORITY)):
-        yield _fixed(PRIORITY, before, after)
-    yield from _validate_gates_update(subject)
+    is_waiting = is_suspended(subject.object)
+    before, after = labels_of(subject.old_object), labels_of(subject.object)
+    if not is_waiting and text(before.get(QUEUE_NAME)) != text(after.get(QUEUE_NAME)):
+        yield fixed(QUEUE_NAME, subject)
+    elif before.get(QUEUE_NAME) and how.is_default:
+        message = f"must not be removed because the namespace has a LocalQueue {DEFAULT_QUEUE} for jobs without a name"
+        yield problem("immutable", (*_LABELS, QUEUE_NAME), message, f"set it, for example to {DEFAULT_QUEUE}")
+    was_elastic = is_elastic(subject.old_object, subject)
+    if not is_waiting and not was_elastic and before.get(PREBUILT) != after.get(PREBUILT):
+        yield fixed(PREBUILT, subject)
+    if before.get(MAX_EXEC_TIME) != after.get(MAX_EXEC_TIME) and not (is_waiting and is_suspended(subject.old_object)):
+        yield fixed(MAX_EXEC_TIME, subject)
+    if was_elastic != is_elastic(subject.object, subject):
+        message = "must stay as it is because Kueue counts the pods of an elastic job in another way"
+        fix = "create another job"
+        yield problem("immutable", (*_NOTES, ELASTIC), message, fix, annotations_of(subject.object).get(ELASTIC, ""))
+    yield from validate_priority_update(subject, is_waiting=is_waiting)
+    yield from validate_gates_update(subject)
 
 
-def _fixed(label: str, before: Mapping[str, JSON], after: Mapping[str, JSON]) -> Problem:
-    was = text(before.get(label))
+def fixed(label: str, subject: Subject, stop: str = _SUSPEND) -> Problem:
+    """A label that changed of a job that runs, and how it can be stopped."""
+    was, now = (text(labels_of(each).get(label)) for each in (subject.old_object, subject.object))
     message = f"must stay `{was}` while the job runs" if was else "must not be added while the job runs"
-    return problem("immutable", (*_LABELS, label), message, "suspend the job first", text(after.get(label)))
+    return problem("immutable", (*_LABELS, label), message, stop, now)
 
 
-def _validate_gates_update(subject: Subject) -> Iterator[Problem]:
+def validate_priority_update(subject: Subject, stop: str = _SUSPEND, *, is_waiting: bool) -> Iterator[Problem]:
+    """As ValidateUpdateForWorkloadPriorityClassName: a class may change, and be added to a job that waits."""
+    was, now = (text(labels_of(each).get(PRIORITY)) for each in (subject.old_object, subject.object))
+    if now and not was and not is_waiting:
+        yield fixed(PRIORITY, subject, stop)
+    if was and not now:
+        message = f"must not be removed; it was `{was}`"
+        yield problem("immutable", (*_LABELS, PRIORITY), message, "set it again, or another WorkloadPriorityClass")
+
+
+def validate_gates_update(subject: Subject) -> Iterator[Problem]:
+    """As ValidateAdmissionGatedByAnnotationOnUpdate: gates are removed only."""
+    if not is_on(ADMISSION_GATED_BY, subject):
+        return
     before = {*filter(None, text(annotations_of(subject.old_object).get(GATED_BY)).split(","))}
     added = {*filter(None, text(annotations_of(subject.object).get(GATED_BY)).split(","))} - before
     if added:

@@ -22,6 +22,8 @@ from webhook.placeholders import is_placeholder
 Why: TypeAlias = Literal["", "owner", "kind", "framework", "namespace", "cluster-selector", "no-queue"]
 SYSTEM: Final = ("kube-system", "kueue-system")
 """Namespaces that are never managed."""
+SERVING: Final = ("deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset")
+"""The integrations of kinds that serve: they have no field to suspend them, and webhooks of their own."""
 _RAY_JOB: Final = ("ray.io", "RayJob")
 
 

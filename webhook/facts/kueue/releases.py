@@ -1,6 +1,7 @@
 """Releases of Kueue at which something changed that these checks ask about.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/features/kube_features.go, config/components and the history of both.
+What a feature gate switches is asked of feature_gates.py. Source: kubernetes-sigs/kueue@ff69552e config/components and
+the history of it and of pkg.
 """
 
 from __future__ import annotations
@@ -15,6 +16,3 @@ MORE_POD_SETS: Final[Release] = (0, 18)  # a Workload has at most 10 pod sets in
 MOST_POD_SETS: Final[Release] = (0, 19)  # and 18; kueue#12819
 OWN_KEYS: Final[Release] = (0, 17)  # a flavor looks at its own labels alone; kueue#12449, taken back to 0.17
 TRAINING_OFF: Final[Release] = (0, 19)  # the kinds of the Training Operator are not integrated by default
-DEVICE_CLAIMS: Final[Release] = (0, 18)  # claims count against quota
-EXTENDED_CLAIMS: Final[Release] = (0, 19)  # so do extended resources of device classes
-LAYERS: Final[Release] = (0, 19)  # podset-slice-required-topology-constraints

@@ -12,6 +12,8 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
+from webhook.facts.kueue import feature_gates
+from webhook.facts.kueue.feature_gates import is_on
 from webhook.facts.kueue.objects import BOOLEANS
 from webhook.facts.kueue.topology import (
     LAYERS,
@@ -38,7 +40,7 @@ _LARGEST: Final = 2**31 - 1
 _MOST_LAYERS: Final = 3
 
 
-def validate_topology_request(pod_set: PodSet) -> Iterator[Problem]:
+def validate_topology_request(pod_set: PodSet, subject: Subject) -> Iterator[Problem]:
     """As ValidateTASPodSetRequest."""
     notes = {key: text(value) for key, value in mapping(get(pod_set.template, _AT)).items()}
     if not notes or any(map(is_placeholder, notes.values())):
@@ -56,7 +58,7 @@ def validate_topology_request(pod_set: PodSet) -> Iterator[Problem]:
         yield problem("topology-boolean", path, "must be true or false", "correct it", notes[UNCONSTRAINED])
     yield from _validate_slices(notes, pod_set)
     yield from _validate_group(notes, pod_set)
-    if LAYERS in notes:
+    if LAYERS in notes and is_on(feature_gates.LAYERS, subject):
         yield from _validate_layers(notes, pod_set)
 
 

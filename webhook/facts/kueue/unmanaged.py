@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from webhook.facts.check import Group
 from webhook.facts.kueue.configuration import configuration
-from webhook.facts.kueue.managed import Managed, managed, says_namespace
+from webhook.facts.kueue.managed import SERVING, Managed, managed, says_namespace
 from webhook.facts.kueue.objects import LOCAL_QUEUE, QUEUE_NAME
 from webhook.facts.kueue.queues import name_of
 from webhook.facts.pods.containers import mapping, text
@@ -24,8 +24,6 @@ from webhook.releases import shown
 problem: Final = Group("kueue-unmanaged").problem
 Rule: TypeAlias = Callable[[Subject, Managed], Iterator[Problem]]
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
-_SERVING: Final = ("deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset")
-"""Kinds that also run what no queue is meant for."""
 _INSIDE: Final[Mapping[tuple[str, str], FieldPath]] = {
     ("batch", "CronJob"): ("spec", "jobTemplate", "metadata", "labels", QUEUE_NAME),
 }
@@ -102,7 +100,7 @@ def _on_templates(subject: Subject) -> Iterator[Problem]:
 
 
 def _unqueued(subject: Subject, how: Managed) -> Iterator[Problem]:
-    if how.framework in _SERVING or _is_owned(subject) or not says_namespace(subject):
+    if how.framework in SERVING or _is_owned(subject) or not says_namespace(subject):
         return
     queues = [name_of(each) for each in subject.view().all(LOCAL_QUEUE, subject.namespace)]
     if queues:

@@ -12,7 +12,8 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.kueue.configuration import Configuration, configuration
-from webhook.facts.kueue.device_requests import Devices, Refused, claimed, extended
+from webhook.facts.kueue.device_requests import Devices, Refused, claimed, extended, without_claims
+from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, EXTENDED_CLAIMS, NO_CLAIMS_WITHOUT, is_on
 from webhook.facts.kueue.objects import LIMIT_RANGE, MIN_PARALLELISM, RUNTIME_CLASS
 from webhook.facts.kueue.pod_requests import (
     Amounts,
@@ -25,7 +26,6 @@ from webhook.facts.kueue.pod_requests import (
     pod_requests,
     units,
 )
-from webhook.facts.kueue.releases import DEVICE_CLAIMS, EXTENDED_CLAIMS
 from webhook.facts.pods.containers import mapping, text
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
@@ -136,14 +136,15 @@ class _Counting:
         return amounts(get(self.subject.view().get(RUNTIME_CLASS, name, namespaced=False), ("overhead", "podFixed")))
 
     def _devices(self, template: JSON) -> Devices:
-        if self.subject.assumptions.kueue < DEVICE_CLAIMS:
-            return Devices()
+        if not is_on(DEVICE_CLAIMS, self.subject):
+            rejects = is_on(NO_CLAIMS_WITHOUT, self.subject)
+            return without_claims(template, self.subject.deadline) if rejects else Devices()
         return claimed(template, self.configuration, self.view)
 
     def _quota(self, template: JSON, per_pod: Amounts, devices: Devices) -> dict[str, int]:
         """What one pod counts for under the names of quota."""
         given = per_pod
-        if self.subject.assumptions.kueue >= EXTENDED_CLAIMS:
+        if is_on(EXTENDED_CLAIMS, self.subject):
             given = extended(template, per_pod, self.configuration, self.view)
         made = {name: units(name, milli) for name, milli in _transformed(given, self.configuration).items()}
         for name, count in devices.counts.items():

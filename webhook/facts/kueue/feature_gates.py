@@ -1,0 +1,46 @@
+"""Feature gates of Kueue: what they are by default in a release, and what its Configuration says of them.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/features/kube_features.go. The manager may also be started with flags, which
+nobody sees here: a gate that is off by default may be on though no Configuration says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from webhook.facts.kueue.configuration import configuration
+from webhook.facts.subject import Subject
+from webhook.releases import Release
+
+ADMISSION_GATED_BY: Final = "AdmissionGatedBy"
+ELASTIC_JOBS: Final = "ElasticJobsViaWorkloadSlices"
+DEVICE_CLAIMS: Final = "KueueDRAIntegration"
+NO_CLAIMS_WITHOUT: Final = "KueueDRARejectWorkloadsWhenDRADisabled"
+EXTENDED_CLAIMS: Final = "KueueDRAIntegrationExtendedResource"
+NON_NEGATIVE: Final = "WorkloadValidateResourcesAreNonNegative"
+GROUP_SIZE: Final = "LWSImmutableGroupSize"
+LAYERS: Final = "TASMultiLayerTopology"
+TOPOLOGY: Final = "TopologyAwareScheduling"
+ANNOTATED_WORKLOAD: Final = "WorkloadIdentifierAnnotations"
+
+_ON_SINCE: Final[Mapping[str, Release]] = {
+    ADMISSION_GATED_BY: (0, 19),
+    ELASTIC_JOBS: (0, 18),
+    DEVICE_CLAIMS: (0, 18),
+    NO_CLAIMS_WITHOUT: (0, 18),
+    EXTENDED_CLAIMS: (0, 19),
+    NON_NEGATIVE: (0, 19),  # 0.19.2
+    GROUP_SIZE: (0, 19),  # 0.19.2
+    LAYERS: (0, 19),
+    TOPOLOGY: (0, 14),
+    ANNOTATED_WORKLOAD: (0, 18),
+}
+"""The release in which a gate is on by default for the first time; others are off in all of them."""
+
+
+def is_on(gate: str, subject: Subject) -> bool:
+    """Whether a gate is on, as the Configuration says, or by default in the assumed release."""
+    said = subject.once(configuration).feature_gates.get(gate)
+    since = _ON_SINCE.get(gate)
+    return said if said is not None else since is not None and subject.assumptions.kueue >= since
