@@ -34,7 +34,7 @@ _NOT_COVERED: Final = """\
 
 Failures that people reported, or that controllers are known for, and no rule tells.
 """
-_SPELLED: Final = {"gpu": "GPU", "opensandbox": "OpenSandbox", "trainer": "Trainer"}
+_SPELLED: Final = {"gpu": "GPU", "jobset": "JobSet", "opensandbox": "OpenSandbox", "trainer": "Trainer"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -271,3 +271,10 @@ def test_a_name_may_be_as_long_as_what_is_named_after_it(spec: dict, expected: t
         "claim": f"{name}-" + "x" * limit,
     }.get(of)
     assert made is None or len(made) <= 63
+
+
+def test_a_name_after_which_nothing_is_named_may_be_long() -> None:
+    obj = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "j" * 200}, "spec": {}}
+    assert subject(obj).checked("job-set").problems == ()
+    obj["spec"] = {"replicatedJobs": [job()]}
+    assert [each.path for each in subject(obj).checked("job-set").problems] == ["metadata.name"]

@@ -7,6 +7,7 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.jobset.job_set import JobSet
+from webhook.facts.jobset.name_length import limit, validate_name
 from webhook.facts.jobset.validation import validate_create
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.generated_job_set import validate_generated_job_set
@@ -20,6 +21,7 @@ _RUNTIME: Final = ("spec", "template", "spec")
 def job_set(subject: Subject) -> Iterator[Problem]:
     """What JobSet refuses of a JobSet."""
     spec = get(subject.object, ("spec",), {})
+    yield from validate_name(subject.object, (limit(spec),))
     yield from validate_create(JobSet(spec=spec, at=("spec",), deadline=subject.deadline))
 
 

@@ -7,16 +7,40 @@ value; pkg/controllers/volume_claim_policy.go: a claim is `<template>-<name>`, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
+from webhook.facts.jobset.job_set import problem
 from webhook.facts.jobset.volume_claims import claim_templates
 from webhook.paths import get
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
 
-MOST = 63
+MOST: Final = 63
+Limit: TypeAlias = tuple[int, str, str]
+"""The most characters, what is named after the JobSet (a key of _NAMED), and of which part of it."""
+_NAMED: Final = {
+    "coordinator": "the label of coordinator `{}` holds it",
+    "claim": "the claim of template `{}` is named after it",
+    "volume": "a volume `…{}` of the flux plugin is named after it",
+    "pod": "the pods of replicated job `{}` are named after it",
+    "job": "the jobs of replicated job `{}` are named after it",
+}
 
 
-def limit(spec: JSON) -> tuple[int, str, str]:
+def validate_name(obj: JSON, limits: Iterable[Limit]) -> Iterator[Problem]:
+    """The name of an object that a JobSet has, too, by the strictest limit."""
+    most, of, name = min(limits)
+    metadata, size = obj.get("metadata", {}), length(obj)
+    field = "name" if metadata.get("name") is not None else "generateName"
+    given = metadata.get(field, "")
+    if of and size > most and not is_placeholder(given):
+        message = f"comes to {size} characters, but {_NAMED[of].format(name)} and may have 63"
+        yield problem("name-length", f"metadata.{field}", message, f"use at most {most} characters", given)
+
+
+def limit(spec: JSON) -> Limit:
     """The most characters, and whose names make it so: `pod` or `job` and a replicated job, `claim` and a template.
 
     (63, "", "") where nothing is named after it.
@@ -24,7 +48,7 @@ def limit(spec: JSON) -> tuple[int, str, str]:
     return min(_limits(spec), key=lambda each: each[0], default=(MOST, "", ""))
 
 
-def _limits(spec: JSON) -> Iterator[tuple[int, str, str]]:
+def _limits(spec: JSON) -> Iterator[Limit]:
     for job in get(spec, ("replicatedJobs",), []):
         name, highest = get(job, ("name",), ""), replicas(job) - 1
         template = get(job, ("template", "spec"), {})
@@ -40,7 +64,7 @@ def _limits(spec: JSON) -> Iterator[tuple[int, str, str]]:
         yield _coordinated(coordinator, get(spec, ("network", "subdomain"), ""))
 
 
-def _coordinated(coordinator: JSON, subdomain: str) -> tuple[int, str, str]:
+def _coordinated(coordinator: JSON, subdomain: str) -> Limit:
     """Without a subdomain, the label's value has the name twice."""
     job = coordinator.get("replicatedJob", "")
     indexes = (coordinator.get(field) or 0 for field in ("jobIndex", "podIndex"))

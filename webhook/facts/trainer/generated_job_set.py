@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from webhook.attributes import JSON
 from webhook.facts.jobset.job_set import JobSet, problem
-from webhook.facts.jobset.name_length import MOST, length, limit
+from webhook.facts.jobset.name_length import MOST, limit, validate_name
 from webhook.facts.jobset.validation import validate_create
 from webhook.facts.subject import Subject
 from webhook.facts.trainer import overlays
@@ -27,13 +27,6 @@ from webhook.problem import Problem
 
 _ADVICE = ("job-set/alpha-feature",)
 """What is told of the runtime alone."""
-_NAMED = {
-    "coordinator": "the label of coordinator `{}` holds it",
-    "claim": "the claim of template `{}` is named after it",
-    "volume": "a volume `…{}` of the flux plugin is named after it",
-    "pod": "the pods of replicated job `{}` are named after it",
-    "job": "the jobs of replicated job `{}` are named after it",
-}
 
 
 def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
@@ -41,21 +34,11 @@ def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
     job = subject.once(train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
-    yield from _validate_name(job)
+    yield from validate_name(job.object, (limit(job.merged.spec), *_volumes(job)))
     yield from _validate_labels(job)
     problems = [each for each in _problems(_known(job), job) if each.code not in _ADVICE]
     if problems:
         yield from _told(problems, job)
-
-
-def _validate_name(job: TrainJob) -> Iterator[Problem]:
-    most, of, name = min((limit(job.merged.spec), *_volumes(job)))
-    metadata, size = job.object.get("metadata", {}), length(job.object)
-    field = "name" if metadata.get("name") is not None else "generateName"
-    given = metadata.get(field, "")
-    if size > most and not is_placeholder(given):
-        message = f"comes to {size} characters, but {_NAMED[of].format(name)} and may have 63"
-        yield problem("name-length", f"metadata.{field}", message, f"use at most {most} characters", given)
 
 
 def _volumes(job: TrainJob) -> Iterator[tuple[int, str, str]]:
