@@ -7,6 +7,7 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.kueue import (
+    concurrent_admission,
     flavor_validation,
     job_advice,
     job_validation,
@@ -15,10 +16,11 @@ from webhook.facts.kueue import (
     queue_validation,
     serving_validation,
     topology_annotations,
+    workload_validation,
 )
 from webhook.facts.kueue.feature_gates import TOPOLOGY, is_on
 from webhook.facts.kueue.managed import concerns_kueue, managed
-from webhook.facts.kueue.objects import GROUP, LOOKUPS, QUEUE_NAME, QUEUES
+from webhook.facts.kueue.objects import CONFIGURATIONS, GROUP, LOOKUPS, QUEUE_NAME, QUEUES
 from webhook.facts.kueue.preflight import preflight
 from webhook.facts.kueue.unmanaged import unmanaged
 from webhook.facts.pods.pod_sets import pod_sets
@@ -103,7 +105,7 @@ def _queue_check(kind: str, *rules: Callable[[Subject], Iterator[Problem]]) -> C
         for rule in rules:
             yield from rule(subject)
 
-    lookups = (*QUEUES, NAMESPACES)
+    lookups = (*QUEUES, NAMESPACES, CONFIGURATIONS)
     return Check(group="kueue-queue", run=run, kinds=frozenset(((GROUP, kind),)), lookups=lookups)
 
 
@@ -122,6 +124,7 @@ CHECKS: Final = (
         queue_validation.validate_namespace_selector,
         queue_validation.validate_fair_sharing,
         queue_validation.validate_admission_checks,
+        concurrent_admission.validate_concurrent_admission,
         queue_advice.advise_cluster_queue,
         queue_advice.advise_fair_sharing,
     ),
@@ -137,5 +140,10 @@ CHECKS: Final = (
     _queue_check("ResourceFlavor", flavor_validation.validate_resource_flavor, queue_advice.advise_flavor),
     _queue_check("Topology", flavor_validation.validate_topology),
     _queue_check("AdmissionCheck", flavor_validation.validate_admission_check),
-    _queue_check("Workload", flavor_validation.validate_workload),
+    _queue_check(
+        "Workload",
+        workload_validation.validate_workload,
+        workload_validation.validate_priority_boost,
+        workload_validation.validate_workload_update,
+    ),
 )

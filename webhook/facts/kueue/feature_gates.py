@@ -10,17 +10,21 @@ from collections.abc import Mapping
 from typing import Final
 
 from webhook.facts.kueue.configuration import configuration
+from webhook.facts.kueue.objects import CONFIGURATION
 from webhook.facts.subject import Subject
+from webhook.problem import MissingObject
 from webhook.releases import Release
 
 ADMISSION_GATED_BY: Final = "AdmissionGatedBy"
 ELASTIC_JOBS: Final = "ElasticJobsViaWorkloadSlices"
+CONCURRENT_ADMISSION: Final = "ConcurrentAdmission"
 DEVICE_CLAIMS: Final = "KueueDRAIntegration"
 NO_CLAIMS_WITHOUT: Final = "KueueDRARejectWorkloadsWhenDRADisabled"
 EXTENDED_CLAIMS: Final = "KueueDRAIntegrationExtendedResource"
 NON_NEGATIVE: Final = "WorkloadValidateResourcesAreNonNegative"
 GROUP_SIZE: Final = "LWSImmutableGroupSize"
 LAYERS: Final = "TASMultiLayerTopology"
+PRIORITY_BOOST: Final = "PriorityBoost"
 TOPOLOGY: Final = "TopologyAwareScheduling"
 ANNOTATED_WORKLOAD: Final = "WorkloadIdentifierAnnotations"
 
@@ -44,3 +48,12 @@ def is_on(gate: str, subject: Subject) -> bool:
     said = subject.once(configuration).feature_gates.get(gate)
     since = _ON_SINCE.get(gate)
     return said if said is not None else since is not None and subject.assumptions.kueue >= since
+
+
+def unsaid(gate: str, subject: Subject) -> tuple[MissingObject, ...]:
+    """What would have to say that a gate is on which is off by default; nothing where the Configuration names it."""
+    known = subject.once(configuration)
+    if gate in known.feature_gates:
+        return ()
+    why = f"names no feature gate {gate}" if known.is_known else "not found"
+    return (MissingObject(kind="ConfigMap", name=CONFIGURATION.name, namespace=CONFIGURATION.namespace, why=why),)

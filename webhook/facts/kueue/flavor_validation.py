@@ -1,6 +1,6 @@
-"""What Kueue refuses of ResourceFlavors, Topologies, AdmissionChecks and Workloads.
+"""What Kueue refuses of ResourceFlavors, Topologies and AdmissionChecks.
 
-Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go and workload_webhook.go, and the rules of
+Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go and the rules of
 config/components/crd/bases.
 """
 
@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook import quantity
 from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.kueue.feature_gates import NON_NEGATIVE, is_on
-from webhook.facts.kueue.placement import most_pod_sets
 from webhook.facts.kueue.queue_validation import spec_of
 from webhook.facts.kueue.topology import HOSTNAME
-from webhook.facts.pods.containers import containers
 from webhook.facts.subject import Subject
 from webhook.names import label_value, qualified_name
 from webhook.paths import FieldPath, get
@@ -128,36 +124,3 @@ def validate_admission_check(subject: Subject) -> Iterator[Problem]:
     if subject.old_object is not None and old != new:
         message = f"must stay `{old}` because the controller of a check never changes"
         yield problem("immutable", "spec.controllerName", message, "create another AdmissionCheck", new or "")
-
-
-def validate_workload(subject: Subject) -> Iterator[Problem]:
-    """As ValidateWorkload, of what does not depend on its status."""
-    pod_sets, most = spec_of(subject).get("podSets", []), most_pod_sets(subject.assumptions.kueue)
-    if not 1 <= len(pod_sets) <= most:
-        count_shown = counted(len(pod_sets), "pod set")
-        yield problem(
-            "workload-pod-sets", "spec.podSets", f"must have 1 to {most} pod sets", "correct it", shown=count_shown
-        )
-    if sum(each.get("minCount") is not None for each in pod_sets) > 1:
-        message = "must have at most one pod set with minCount"
-        yield problem("workload-pod-sets", "spec.podSets", message, "keep one")
-    for index, each in enumerate(subject.deadline.paced(pod_sets)):
-        at: FieldPath = ("spec", "podSets", index)
-        least, count = each.get("minCount"), each.get("count", 1)
-        if least is not None and least > count:
-            message = f"must not be above {count}, the count of the pod set"
-            yield problem("workload-pod-sets", (*at, "minCount"), message, "lower it", least)
-        yield from _validate_pod_resources(each.get("template", {}), (*at, "template"), subject)
-
-
-def _validate_pod_resources(template: JSON, at: FieldPath, subject: Subject) -> Iterator[Problem]:
-    for container in subject.deadline.paced(containers(template)):
-        for side in ("requests", "limits"):
-            for name, value in subject.deadline.paced(container.amounts(side).items()):
-                path = (*at, *container.path, "resources", side, name)
-                if name == "pods":
-                    message = "must not be set because Kueue counts pods under this name"
-                    yield problem("workload-resources", path, message, "remove it")
-                amount = quantity.read(value)
-                if amount is not None and amount.sign() < 0 and is_on(NON_NEGATIVE, subject):
-                    yield problem("workload-resources", path, "must not be negative", "set 0 or more", value)

@@ -21,6 +21,7 @@ ELASTIC: Final = f"{GROUP}/elastic-job"
 GATED_BY: Final = f"{GROUP}/admission-gated-by"
 MIN_PARALLELISM: Final = f"{GROUP}/job-min-parallelism"
 EQUAL_COMPLETIONS: Final = f"{GROUP}/job-completions-equal-parallelism"
+BOOST: Final = f"{GROUP}/priority-boost"
 MANAGED: Final = f"{GROUP}/managed"
 POD_GROUP: Final = f"{GROUP}/pod-group-name"
 POD_GROUP_COUNT: Final = f"{GROUP}/pod-group-total-count"
@@ -63,6 +64,7 @@ QUEUES: Final = (
     reading(ADMISSION_CHECK, "spec.controllerName", "status.conditions"),
 )
 """What the tree of queues is made of."""
+CONFIGURATIONS: Final = Interest(CONFIG_MAP, frozenset(("data",)), scope=CONFIGURATION)
 LOOKUPS: Final = (
     *QUEUES,
     reading(WORKLOAD_PRIORITY_CLASS),
@@ -71,7 +73,7 @@ LOOKUPS: Final = (
     reading(RUNTIME_CLASS, "overhead"),
     reading(TEMPLATE, "spec.spec.devices.requests"),
     reading(CLASS, "spec.extendedResourceName", "metadata.creationTimestamp"),
-    Interest(CONFIG_MAP, frozenset(("data",)), scope=CONFIGURATION),
+    CONFIGURATIONS,
     PRIORITY_CLASSES,
     *RUNTIMES,
     NAMESPACES,
