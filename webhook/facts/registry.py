@@ -121,7 +121,7 @@ SHIPPED: Final = Registry(
         Package(
             module="webhook.facts.gpu",
             facts=("gpu", "portableGpu"),
-            groups=("gpu-requests", "node-devices", "gpu-quota", "ray"),
+            groups=("gpu-requests", "node-devices", "namespace-quota", "gpu-quota", "ray"),
         ),
         Package(
             module="webhook.facts.dra",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.facts.check import Check
-from webhook.facts.gpu import node_devices, quota_names, ray
+from webhook.facts.gpu import namespace_quota, node_devices, quota_names, ray
 from webhook.facts.gpu.device_pods import WORKLOADS
 from webhook.facts.gpu.doubtful_requests import gpu_requests
 from webhook.facts.trainer.lookups import RUNTIMES
@@ -25,6 +25,12 @@ CHECKS: Final = (
         run=node_devices.validate_node_devices,
         kinds=WORKLOADS,
         lookups=(*node_devices.NODE_LOOKUPS, *RUNTIMES, NAMESPACES),
+    ),
+    Check(
+        group="namespace-quota",
+        run=namespace_quota.validate_namespace_quota,
+        kinds=WORKLOADS,
+        lookups=(*namespace_quota.QUOTA_LOOKUPS, *RUNTIMES),
     ),
     Check(group="gpu-quota", run=quota_names.validate_quota, kinds=_QUOTAS),
     Check(group="gpu-quota", run=quota_names.validate_limit_range, kinds=_LIMIT_RANGES),
