@@ -147,7 +147,9 @@ def test_more_fields_answer_until_fewer_are_there(filled, started):
     del filled.objects[CONFIGS]
     filled.answers[CONFIGS] = 500, {"message": "busy"}
     for fields in (("data.of", "metadata.labels"), ("data.of",)):
+        before = view.revision(CONFIG)
         view.watch([reading(CONFIG, *fields)])
+        assert view.revision(CONFIG) != before
         assert view.get(CONFIG, "a", "limits")["data"] == {"of": "a"}
         assert view.synced(CONFIG)
         assert len(view.list(CONFIG, "a")) == 2

@@ -40,6 +40,9 @@ class Unsynced:
     def synced(self, gvk):
         return False
 
+    def revision(self, gvk):
+        return self
+
 
 class Listing(Unsynced):
     """A view that holds a list."""

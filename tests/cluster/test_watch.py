@@ -36,6 +36,21 @@ def test_a_kind_is_listed_page_by_page_and_then_followed(server, started):
     assert all(headers["authorization"] == "Bearer secret" for _, _, headers in server.asked)
 
 
+def test_its_revision_changes_with_what_is_held(server, started):
+    view = started(CONFIG)
+    assert view.wait(5)
+    known, before = [], view.revision(CONFIG)
+    for sent in (event("ADDED", config("c", "11")), event("MODIFIED", config("c", "12", x="1"))):
+        known.append(before)
+        server.send(CONFIGS, sent)
+        eventually(lambda: view.revision(CONFIG) not in known)
+        before = view.revision(CONFIG)
+    server.send(CONFIGS, event("MODIFIED", config("c", "13", x="1")), event("DELETED", config("c", "14")))
+    eventually(lambda: view.get(CONFIG, "n", "c") is None)
+    assert view.revision(CONFIG) not in (*known, before)
+    assert view.revision(CONFIG) == view.revision(CONFIG)
+
+
 def test_a_watch_that_is_too_old_lists_anew(server, started):
     view = started(CONFIG)
     assert view.wait(5)

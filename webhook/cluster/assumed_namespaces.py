@@ -41,3 +41,7 @@ class AssumedNamespaces:
     def synced(self, gvk: GroupVersionKind) -> bool:
         """As the view has it."""
         return self._view.synced(gvk)
+
+    def revision(self, gvk: GroupVersionKind) -> object:
+        """That of the view."""
+        return self._view.revision(gvk)

@@ -51,6 +51,10 @@ class FilesCluster:
         """True: files hold everything there is."""
         return True
 
+    def revision(self, gvk: GroupVersionKind) -> object:  # noqa: ARG002 - of every kind
+        """The view itself, for it never changes."""
+        return self
+
 
 def read(places: Iterable[str | Path]) -> FilesCluster:
     """The view of files and folders.

@@ -48,3 +48,7 @@ class LayeredCluster:
     def synced(self, gvk: GroupVersionKind) -> bool:
         """Whether both views answer."""
         return self._first.synced(gvk) and self._then.synced(gvk)
+
+    def revision(self, gvk: GroupVersionKind) -> object:
+        """Those of both views."""
+        return self._first.revision(gvk), self._then.revision(gvk)

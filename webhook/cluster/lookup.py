@@ -47,6 +47,10 @@ class Cluster(Protocol):
         """Whether lookups of this kind are answered."""
         ...
 
+    def revision(self, gvk: GroupVersionKind) -> object:
+        """A value that is equal for as long as every lookup of this kind has the same answer."""
+        ...
+
 
 def place_of(obj: JSON) -> tuple[str, str]:
     """Namespace and name of an object, each "" where it has none."""

@@ -88,6 +88,12 @@ class Reflector:
         before = self.before
         return before._answering if before is not None and self._store.objects is None else self  # noqa: SLF001
 
+    @property
+    def changes(self) -> int:
+        """How often what is answered has changed."""
+        before = self.before
+        return self._store.changes + (before.changes if before is not None else 0)
+
     def get(self, namespace: str, name: str) -> JSON | None:
         """The object, or None when there is none. Raises LookupFailed."""
         answering = self._answering
@@ -162,8 +168,10 @@ class Reflector:
 
     def _hand_over(self) -> None:
         """Answer alone from now on."""
-        before, self.before = self.before, None
+        before = self.before
         if before is not None:
+            self._store.changes += before.changes  # never fewer than before
+            self.before = None
             before.stop()
 
     def _query(self) -> dict[str, str]:

@@ -17,13 +17,13 @@ Place: TypeAlias = tuple[str, str]
 
 
 class Store:
-    """Objects by place; `objects` is None until they are known."""
+    """Objects by place; `objects` is None until they are known. `changes` is how often they have changed."""
 
-    __slots__ = ("_listed", "_version", "objects")
+    __slots__ = ("_listed", "changes", "objects")
 
     def __init__(self) -> None:
         self.objects: dict[Place, JSON] | None = None
-        self._version = 0
+        self.changes = 0
         self._listed: tuple[int, Mapping[str | None, Sequence[JSON]]] | None = None
 
     def known(self, place: Place, obj: JSON) -> JSON:
@@ -34,24 +34,24 @@ class Store:
     def replace(self, objects: dict[Place, JSON] | None) -> None:
         """Hold exactly these."""
         self.objects = objects
-        self._version += 1
+        self.changes += 1
 
     def put(self, place: Place, obj: JSON) -> None:
         """Hold an object, in place of one before."""
         assert self.objects is not None
         if (kept := self.known(place, obj)) is not self.objects.get(place):
             self.objects[place] = kept
-            self._version += 1
+            self.changes += 1
 
     def drop(self, place: Place) -> None:
         """Hold an object no more."""
         assert self.objects is not None
         if self.objects.pop(place, None) is not None:
-            self._version += 1
+            self.changes += 1
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
         """The objects of a namespace or of all, by namespace and name; the same ones until the next change."""
-        version, listed = self._version, self._listed  # the version first: what changes meanwhile is listed again
+        version, listed = self.changes, self._listed  # the version first: what changes meanwhile is listed again
         if listed is None or listed[0] != version:
             listed = self._listed = version, listed_by_namespace(dict(self.objects or {}))
         return listed[1].get(namespace, ())

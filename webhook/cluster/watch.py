@@ -52,9 +52,9 @@ class WatchCluster:
         """Hold exactly these from now on; what is held already stays as it is, and answers until the new is there."""
         old = self._reflectors
         made = {each: old.get(each) or self._reflector(each) for each in combined(interests)}
-        kinds: dict[tuple[str, str], list[Reflector]] = {}
+        kinds: dict[tuple[str, str], tuple[Reflector, ...]] = {}
         for each, reflector in made.items():
-            kinds.setdefault(each.kind, []).append(reflector)
+            kinds[each.kind] = (*kinds.get(each.kind, ()), reflector)
         self._reflectors, self._kinds = made, kinds
         kept = {reflector.before for reflector in made.values()}
         for each, reflector in old.items():
@@ -140,6 +140,11 @@ class WatchCluster:
         """Whether lookups of this kind are answered."""
         reflectors = self._kinds.get((gvk.group, gvk.kind), ())
         return bool(reflectors) and all(each.is_synced for each in reflectors)
+
+    def revision(self, gvk: GroupVersionKind) -> object:
+        """Who watches the kind, and how often what they hold has changed."""
+        reflectors = self._kinds.get((gvk.group, gvk.kind), ())
+        return reflectors, sum([each.changes for each in reflectors])
 
     def _of(self, gvk: GroupVersionKind) -> Sequence[Reflector]:
         reflectors = self._kinds.get((gvk.group, gvk.kind), ())
