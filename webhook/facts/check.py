@@ -28,6 +28,7 @@ class Check:
         run: walks the object and gives what is wrong, charging what it walks to the subject's deadline.
         kinds: the objects that it is about, as pairs of group and kind; () for every object.
         of_deletions: whether it is about objects that are being deleted, which no other check is asked about.
+        when: whether it may have something to say at all, to be asked for with `Subject.once`; None if always.
         lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else.
     """
 
@@ -36,6 +37,11 @@ class Check:
     kinds: frozenset[tuple[str, str]] = field(default=frozenset())
     lookups: tuple[Interest, ...] = ()
     of_deletions: bool = False
+    when: Callable[[Subject], bool] | None = None
+
+    def is_about(self, kind: tuple[str, str], *, is_deleted: bool) -> bool:
+        """Whether it is asked about objects of a group and kind."""
+        return self.of_deletions is is_deleted and (not self.kinds or kind in self.kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +79,11 @@ NOTHING: Final = Checked()
 
 
 def check(checks: Iterable[Check], subject: Subject) -> Checked:
-    """What some checks say, in their order."""
+    """What some checks that are about an object say of it, in their order."""
     problems: list[Problem] = []
     unchecked: list[Problem] = []
-    is_deleted = subject.object is None
     for each in checks:
-        if each.of_deletions is is_deleted and (not each.kinds or subject.group_kind in each.kinds):
+        if each.when is None or subject.once(each.when):
             for problem in each.run(subject):
                 (unchecked if problem.missing else problems).append(problem)
     return Checked(tuple(problems), tuple(unchecked)) if problems or unchecked else NOTHING

@@ -18,6 +18,9 @@ from webhook.problems.catalogue import Catalogue, load
 if TYPE_CHECKING:
     from webhook.facts.check import Check
 
+_MOST_KINDS: Final = 10_000
+"""Groups with kinds of objects of which it is remembered which checks are about them: files may name any kind."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
@@ -48,6 +51,9 @@ class Registry:
     packages: tuple[Package, ...]
     _facts: dict[str, Fact] = field(default_factory=dict, compare=False, repr=False)
     _checks: dict[str, Sequence[Check]] = field(default_factory=dict, compare=False, repr=False)
+    _about: dict[tuple[str, tuple[str, str], bool], Sequence[Check]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     @property
     def fact_names(self) -> tuple[str, ...]:
@@ -76,6 +82,15 @@ class Registry:
         known = self._checks.get(group)
         if known is None:
             known = self._checks[group] = _checks(self.packages, group)
+        return known
+
+    def checks_about(self, group: str, kind: tuple[str, str], *, is_deleted: bool) -> Sequence[Check]:
+        """The checks of a group that are asked about objects of a group and kind."""
+        known = self._about.get((group, kind, is_deleted))
+        if known is None:
+            known = tuple(each for each in self.checks(group) if each.is_about(kind, is_deleted=is_deleted))
+            if len(self._about) < _MOST_KINDS:
+                self._about[group, kind, is_deleted] = known
         return known
 
     def judges_types(self, groups: tuple[str, ...]) -> bool:

@@ -6,14 +6,14 @@ several of them need, is computed once. An object is the request's own, one insi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast
 
 from webhook.attributes import JSON, Attributes, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.facts.assumptions import Assumptions
-from webhook.facts.check import Checked, check
+from webhook.facts.check import NOTHING, Check, Checked, check
 from webhook.facts.fact import Result
 from webhook.facts.registry import SHIPPED, Registry
 from webhook.facts.view import View
@@ -94,9 +94,21 @@ class Subject:
         """What the checks of a group say of the object."""
         said: Checked | None = self._results.get(group)
         if said is None:
+            checks = self.registry.checks_about(group, self.group_kind, is_deleted=self.object is None)
+            said = self._results[group] = check(checks, self) if checks else NOTHING
             self.deadline.look()
-            said = self._results[group] = check(self.registry.checks(group), self)
         return said
+
+    def says_nothing(self, groups: Iterable[tuple[str, Sequence[Check]]]) -> bool:
+        """Whether the checks of some groups, those of each that are about the object, have nothing to say of it."""
+        for group, checks in groups:
+            said = self._results.get(group)
+            if said is None:
+                said = self._results[group] = check(checks, self)
+                self.deadline.look()
+            if said is not NOTHING:
+                return False
+        return True
 
     def once(self, compute: Callable[[Subject], _T]) -> _T:
         """What a function makes of the object, computed when it is first asked for."""

@@ -9,9 +9,11 @@ from webhook.facts.check import Check, Group
 from webhook.facts.dra import pod_claims
 from webhook.facts.failures import job_policies, nccl, replacement, tolerations
 from webhook.facts.gpu.device_pods import WORKLOADS, once_each, workload
+from webhook.facts.pods.containers import amounts_of, is_made_by_another
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.lookups import RUNTIMES
 from webhook.facts.view import NAMESPACES
+from webhook.paths import get
 from webhook.problem import Problem
 
 problem: Final = Group("device-failures").problem
@@ -36,7 +38,17 @@ def device_failures(subject: Subject) -> Iterator[Problem]:
         yield from once_each(advise(subject))
 
 
+def _is_judged(subject: Subject) -> bool:
+    """Whether it is neither made from another object, which was looked at, nor a Pod without devices."""
+    if is_made_by_another(subject):
+        return False
+    if subject.group_kind != ("", "Pod"):
+        return True
+    takes_claims = bool(get(subject.object, ("spec", "resourceClaims")))
+    return takes_claims or any("/" in name for each in subject.once(amounts_of) for name in each.limits)
+
+
 CHECKS: Final = (
-    Check(group="device-failures", run=device_failures, kinds=WORKLOADS, lookups=_LOOKUPS),
+    Check(group="device-failures", run=device_failures, kinds=WORKLOADS, lookups=_LOOKUPS, when=_is_judged),
     Check(group="device-failures", run=tolerations.advise_device_tolerations, kinds=_CLAIMS),
 )

@@ -49,8 +49,6 @@ _UNASKED: Final = ("owner", "kind", "framework", "namespace")
 
 def job(subject: Subject) -> Iterator[Problem]:
     """What Kueue's webhooks refuse of a job."""
-    if not subject.once(concerns_kueue):
-        return
     how = subject.once(managed)
     if how.why_not in _UNASKED:
         return
@@ -66,8 +64,6 @@ def job(subject: Subject) -> Iterator[Problem]:
 
 def _is_queued_now(subject: Subject) -> bool:
     """Whether a job is created, or gets another queue: what is queued already is Kueue's to tell."""
-    if not subject.once(concerns_kueue):
-        return False
     at = ("metadata", "labels", QUEUE_NAME)
     return subject.old_object is None or get(subject.object, at) != get(subject.old_object, at)
 
@@ -83,19 +79,19 @@ def not_now(subject: Subject) -> Iterator[Problem]:
 
 
 def _preflight(subject: Subject, group: str) -> Iterator[Problem]:
-    if _is_queued_now(subject):
+    if subject.once(_is_queued_now):
         yield from (each for each in subject.once(preflight).problems if each.code.startswith(group))
 
 
 def not_managed(subject: Subject) -> Iterator[Problem]:
     """Why Kueue leaves a job alone."""
-    if _is_queued_now(subject):
+    if subject.once(_is_queued_now):
         yield from unmanaged(subject)
 
 
 def advice(subject: Subject) -> Iterator[Problem]:
     """What is probably not meant."""
-    if _is_queued_now(subject):
+    if subject.once(_is_queued_now):
         yield from job_advice.advise_max_exec_time(subject)
         yield from job_advice.advise_flavor(subject)
 
@@ -110,11 +106,11 @@ def _queue_check(kind: str, *rules: Callable[[Subject], Iterator[Problem]]) -> C
 
 
 CHECKS: Final = (
-    Check(group="kueue-job", run=job, lookups=LOOKUPS),
-    Check(group="kueue-never", run=never, lookups=LOOKUPS),
-    Check(group="kueue-not-now", run=not_now, lookups=LOOKUPS),
-    Check(group="kueue-unmanaged", run=not_managed, lookups=LOOKUPS),
-    Check(group="kueue-advice", run=advice, lookups=LOOKUPS),
+    Check(group="kueue-job", run=job, lookups=LOOKUPS, when=concerns_kueue),
+    Check(group="kueue-never", run=never, lookups=LOOKUPS, when=concerns_kueue),
+    Check(group="kueue-not-now", run=not_now, lookups=LOOKUPS, when=concerns_kueue),
+    Check(group="kueue-unmanaged", run=not_managed, lookups=LOOKUPS, when=concerns_kueue),
+    Check(group="kueue-advice", run=advice, lookups=LOOKUPS, when=concerns_kueue),
     _queue_check(
         "ClusterQueue",
         queue_validation.validate_resource_groups,

@@ -16,7 +16,7 @@ from webhook.facts.launch import command, mpi_slots, nodes, processes, variables
 from webhook.facts.launch.member import Member, members, mentions_launcher
 from webhook.facts.launch.nodes import Together
 from webhook.facts.launch.owners import owners, tasks_of
-from webhook.facts.pods.containers import items, mapping
+from webhook.facts.pods.containers import is_made_by_another, mapping
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.changes import changes_more_than_suspend
 from webhook.facts.trainer.launched import command_path
@@ -52,7 +52,7 @@ _OPERATORS: Final = frozenset(
 
 def launch(subject: Subject) -> Iterator[Problem]:
     """Everything that is to be said of what the containers of an object start."""
-    if _is_made_by_another(subject.object) or (subject.group_kind in _OTHERS and not mentions_launcher(subject)):
+    if is_made_by_another(subject) or (subject.group_kind in _OTHERS and not mentions_launcher(subject)):
         return
     listed = subject.once(members)
     is_told = subject.group_kind == (_KUBEFLOW, "PyTorchJob")
@@ -61,12 +61,6 @@ def launch(subject: Subject) -> Iterator[Problem]:
             yield from processes.validate_processes(member, is_told=is_told)
     if subject.group_kind not in _OTHERS:
         yield from _of_group(listed, subject)
-
-
-def _is_made_by_another(obj: JSON) -> bool:
-    """Whether a controller made it, of another object that was looked at."""
-    references = items(get(obj, ("metadata", "ownerReferences")))
-    return any(mapping(each).get("controller") is True for each in references)
 
 
 def _of_group(listed: Sequence[Member], subject: Subject) -> Iterator[Problem]:

@@ -78,6 +78,12 @@ def amounts_of(subject: Subject) -> tuple[Amounts, ...]:
     return tuple([Amounts(each, each.amounts("limits"), each.amounts("requests")) for each in listed])
 
 
+def is_made_by_another(subject: Subject) -> bool:
+    """Whether a controller made an object, of another one that was looked at."""
+    references = items(get(subject.object, ("metadata", "ownerReferences")))
+    return any(mapping(each).get("controller") is True for each in references)
+
+
 def items(value: JSON) -> list[JSON]:
     """A list, or an empty one for null and whatever else stands there."""
     return value if isinstance(value, list) else []
