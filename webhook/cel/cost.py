@@ -84,7 +84,7 @@ class Meter:
         budget = self.budget
         if budget < 0:
             raise BudgetExceeded(OVER_BUDGET)
-        most = min(budget, self.limit)
+        most = min(budget, self.limit)  # min() would take as long as all the rest
         if self.deadline is None:
             return most
         if budget <= self.due:

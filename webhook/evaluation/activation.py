@@ -5,9 +5,7 @@ Puts together what request_context.py and facts/ compute; nothing that no expres
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
-from types import MappingProxyType
+from collections.abc import Collection
 from typing import Any
 
 from webhook.attributes import JSON
@@ -25,17 +23,23 @@ _TAKEN_FOR_CEL = (KeyError, TypeError, AttributeError, IndexError)
 
 
 class Activation(dict[str, Any]):
-    """Names with their values; a fact is computed when an expression first reads it, so conditions can spare it."""
+    """Names with their values; a fact is computed when an expression first reads it, so conditions can spare it.
 
-    facts: Mapping[str, Callable[[], JSON]] = MappingProxyType({})
+    `facts` are the names that are computed, `of` what they are computed of.
+    """
+
+    facts: Collection[str] = ()
+    of: tuple[Policy, Target, JSON, RequestContext]
 
     def __contains__(self, name: object) -> bool:
         """Say whether there is such a name, computed or not."""
         return super().__contains__(name) or name in self.facts
 
     def __missing__(self, name: str) -> Any:
+        if name not in self.facts:
+            raise KeyError(name)
         try:
-            value = self[name] = self.facts[name]()
+            value = self[name] = _value(name, *self.of)
         except _TAKEN_FOR_CEL as fault:
             raise RuntimeError(f"a fault of claimgate: `{name}` could not be computed") from fault
         return value
@@ -52,7 +56,8 @@ def activation(policy: Policy, target: Target, param: JSON, context: RequestCont
     body = policy.body()
     needs = body.needs
     seen = _names(policy, needs, target, param, context)
-    seen["request"] = context.request(target.match)
+    if "request" in needs:
+        seen["request"] = context.request(target.match)
     if "namespaceObject" in needs:
         seen["namespaceObject"] = context.namespace_object()
     if body.variables:
@@ -70,8 +75,9 @@ def for_conditions(
 
     """
     seen = _names(policy, gate.needs, target, param, context)
-    asked, match = context.attributes.request_resource, target.match
-    seen["request"] = context.request(match if asked == match.resource else Match(asked, match.kind))
+    if "request" in gate.needs:
+        asked, match = context.attributes.request_resource, target.match
+        seen["request"] = context.request(match if asked == match.resource else Match(asked, match.kind))
     return seen
 
 
@@ -82,12 +88,12 @@ def _names(policy: Policy, needs: Collection[str], target: Target, param: JSON, 
         seen["params"] = param
     if "authorizer" in needs or REQUEST_RESOURCE in needs:
         seen.update(context.authorizer_values())
-    if policy.facts or policy.checks:
-        seen.facts = {name: partial(_value, name, target, param, context) for name in policy.facts if name in needs}
-        if policy.checks and PROBLEMS in needs:
-            seen.facts[PROBLEMS] = partial(problem_values.shown, policy, target, param, context)
+    if policy.computed:
+        seen.facts, seen.of = policy.computed, (policy, target, param, context)
     return seen
 
 
-def _value(name: str, target: Target, param: JSON, context: RequestContext) -> JSON:
+def _value(name: str, policy: Policy, target: Target, param: JSON, context: RequestContext) -> JSON:
+    if name == PROBLEMS:
+        return problem_values.shown(policy, target, param, context)
     return context.fact(name, target.object, target.attributes, param, target.podset).value

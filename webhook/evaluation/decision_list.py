@@ -6,7 +6,7 @@ Knows no policies.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from webhook.decisions import Decision
@@ -27,6 +27,12 @@ class DecisionList:
         self._admitted = 0
         self._spoken = 0
         self._told: set[tuple[object, ...]] = set()
+
+    def admit(self, decisions: Sequence[Decision]) -> None:
+        """Keep the decisions of rules that hold."""
+        self._admitted += len(decisions)
+        if self._admitted <= MOST_ADMITTED:
+            self.made.extend(decisions)
 
     def add(self, decisions: Iterable[Decision]) -> None:
         """Keep these, or of too many the first of each rule that has something to say."""

@@ -15,12 +15,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
-from webhook.attributes import Operation
+from webhook.attributes import POD, Operation
 from webhook.evaluation.inner_objects import as_pod, entered, laid_over, virtual, whole
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
-from webhook.policy.compiled import Policy
-from webhook.policy.matching import Criteria, Match, matches
+from webhook.evaluation.typed_input import needs_decoding
+from webhook.policy.candidates import Candidate
+from webhook.policy.compiled import Binding, Policy
+from webhook.policy.matching import Criteria, Match, matches, matches_namespace
 from webhook.workloads.resource_fields import has_resources
 
 
@@ -40,6 +42,19 @@ def targets(policy: Policy, context: RequestContext) -> tuple[Target, ...]:
     if known is None:
         known = context.matched[key] = tuple(_asked(policy, context))
     return known
+
+
+def own(context: RequestContext) -> tuple[Target, ...]:
+    """The request's own object where it is all that may be asked about: a Pod that nobody has to decode; else ()."""
+    if context.own is None:
+        is_all = context.is_pod and not needs_decoding(context.attributes, POD)
+        context.own = (whole(context.sent, context),) if is_all else ()
+    return context.own
+
+
+def asked(candidate: Candidate, context: RequestContext) -> tuple[Target, ...]:
+    """What a candidate is asked about. Raises as `targets`."""
+    return (candidate.is_certain and own(context)) or targets(candidate.policy, context)
 
 
 def _asked(policy: Policy, context: RequestContext) -> Iterator[Target]:
@@ -98,16 +113,20 @@ def _inside(policy: Policy, context: RequestContext) -> tuple[Target, ...]:
     return inside
 
 
-def bound(criteria: Criteria | None, matched: tuple[Target, ...], context: RequestContext) -> tuple[Target, ...]:
-    """Those of a policy's targets that the criteria of a binding match too; the same value for the same question.
+def bound(binding: tuple[Binding, bool], matched: tuple[Target, ...], context: RequestContext) -> tuple[Target, ...]:
+    """Those of a policy's targets that a binding of a candidate applies to; the same value for the same question.
 
     Raises:
         BindingError: the namespace that a selector asks about does not exist.
         LookupFailed: nobody can say.
 
     """
+    criteria, is_certain = binding[0].criteria, binding[1]
     if criteria is None:
         return matched
+    if is_certain and matched is context.own:
+        is_selected = matches_namespace(criteria.namespaces, context.attributes, context.namespace_labels)
+        return matched if is_selected else ()
     key = (id(criteria), id(matched))
     kept: tuple[Target, ...] | None = context.matched.get(key)
     if kept is None:

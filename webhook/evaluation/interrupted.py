@@ -16,6 +16,7 @@ from webhook.deadline import OVER_TIME
 from webhook.decisions import Decision, ValidationAction
 from webhook.errors import BindingError, LookupFailed
 from webhook.evaluation.request_context import RequestContext, request_context
+from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.matching import Criteria, is_exempt, matches_namespace
 from webhook.policy.policy_set import PolicySet
@@ -33,12 +34,13 @@ def interrupted(attributes: Attributes, policies: PolicySet, cluster: Cluster, p
     asked = policies.validating_for(attributes, phase)
     if phase is Phase.MUTATE and attributes.operation is not Operation.DELETE:
         asked = (*asked, *policies.mutating_for(attributes))
-    return tuple(_decision(policy, binding) for policy in asked for binding in _bindings(policy, context))
+    return tuple(_decision(each.policy, binding) for each in asked for binding in _bindings(each, context))
 
 
-def _bindings(policy: Policy, context: RequestContext) -> Iterator[Binding]:
-    if _may_match(policy.criteria, context):
-        yield from (each for each in policy.bindings if each.criteria is None or _may_match(each.criteria, context))
+def _bindings(asked: Candidate, context: RequestContext) -> Iterator[Binding]:
+    if _may_match(asked.policy.criteria, context):
+        listed = (binding for binding, _ in asked.bindings)
+        yield from (each for each in listed if each.criteria is None or _may_match(each.criteria, context))
 
 
 def _may_match(criteria: Criteria, context: RequestContext) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from webhook.attributes import JSON
+from webhook.attributes import JSON, Attributes, Operation
 from webhook.cel.cost import MATCH_CONDITIONS_BUDGET
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
@@ -18,23 +18,33 @@ from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.manifests.field_errors import aggregate
-from webhook.policy.compiled import Condition, Policy
+from webhook.policy.compiled import Condition, MatchConditions, Policy
+from webhook.policy.standing_params import MOST_READ
+
+
+def conditions(policy: Policy, attributes: Attributes) -> MatchConditions:
+    """The conditions of a policy, without what holds for everything that is created when something is."""
+    gate = policy.gate()
+    return gate.of_created if gate.of_created is not None and attributes.operation is Operation.CREATE else gate
 
 
 def is_asked(policy: Policy, target: Target, param: JSON, context: RequestContext) -> bool:
     """Whether the conditions of a policy hold for an object. Under failurePolicy Ignore an error is one that does not.
 
-    Many policies have the same ones; those that see only the object and the request are asked once for all of them.
+    Many policies have the same ones; those that see only the object and the request are asked once for all of them,
+    those that see only a parameter once for all requests.
 
     Raises:
         EvaluationError: they could not be evaluated, and the policy's failurePolicy is Fail.
 
     """
-    gate = policy.gate()
+    gate = conditions(policy, context.attributes)
     if not gate.conditions:
         return True
-    key = (id(target), gate.sources)
-    if gate.is_shared and (known := context.held.get(key)):
+    asked, held = (param, context.standing.held) if gate.is_of_params else (target, context.held)
+    is_kept = gate.is_shared or gate.is_of_params
+    key = (id(asked), gate.sources)
+    if is_kept and (known := held.get(key)) and known[0] is asked:
         return known[1]
     seen = for_conditions(policy, gate, target, param, context)
     try:
@@ -43,8 +53,8 @@ def is_asked(policy: Policy, target: Target, param: JSON, context: RequestContex
         if policy.is_fail:
             raise
         return False
-    if gate.is_shared:
-        context.held[key] = target, holds
+    if is_kept and len(held) < MOST_READ:
+        held[key] = asked, holds
     return holds
 
 

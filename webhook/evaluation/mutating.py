@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Literal
 
 from webhook.attributes import JSON, POD, Attributes, Operation
 from webhook.cel.cost import RUNTIME_BUDGET
-from webhook.cel.library.list_origins import noted
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, ValidationAction
@@ -26,12 +25,13 @@ from webhook.evaluation.activation import activation
 from webhook.evaluation.cost_budget import CostBudget
 from webhook.evaluation.custom_kinds import definition_of, pruned
 from webhook.evaluation.decision_list import DecisionList
-from webhook.evaluation.expansion import bound, targets
+from webhook.evaluation.expansion import asked, bound
 from webhook.evaluation.match_conditions import is_asked
 from webhook.evaluation.object_decoding import Undecodable
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.rewriting import Rewriting, put_back, refresh
 from webhook.evaluation.target import Target
+from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.matching import is_exempt
 from webhook.policy.policy_set import PolicySet
@@ -111,10 +111,10 @@ class _Run:
     rewriting: Rewriting = field(default_factory=Rewriting)
     definition: JSON = None
 
-    def round(self, candidates: Sequence[Policy], context: RequestContext) -> None:
+    def round(self, candidates: Sequence[Candidate], context: RequestContext) -> None:
         """Match everything, then run it in order."""
         self.rewriting.seal()
-        invocations = [each for policy in candidates for each in _invocations(policy, context)]
+        invocations = [each for candidate in candidates for each in _invocations(candidate, context)]
         for each in invocations:
             if isinstance(each, _Unusable):
                 self._fail(each.policy, each.binding, each.text, "Forbidden")
@@ -134,7 +134,7 @@ class _Run:
         if self.only is not None and invocation.key not in self.only:
             return
         try:
-            crd = self._definition(target, policy, context)
+            crd = self._definition(target, context) if policy.reads_schemas else None
         except LookupFailed as error:
             self._fail(policy, invocation.binding, str(error), "Invalid", target=target, param=invocation.key[2])
             return
@@ -147,8 +147,7 @@ class _Run:
             try:
                 context.deadline.spend(1)
                 seen = activation(policy, target, invocation.param, context, budget)
-                with noted() as origins:
-                    value = budget.evaluate(change.expression, seen)
+                value = budget.evaluate(change.expression, seen)
                 changed = mutations.apply(
                     change,
                     value,
@@ -156,7 +155,6 @@ class _Run:
                     target.kind,
                     context.deadline,
                     seen=seen,
-                    origins=origins,
                     crd=crd,
                     sent=invocation.target.written,
                 )
@@ -183,8 +181,8 @@ class _Run:
         if policy.reinvokes:
             self.reinvocable[invocation.key] = None
 
-    def _definition(self, target: Target, policy: Policy, context: RequestContext) -> JSON:
-        definition = definition_of(target, policy, context)
+    def _definition(self, target: Target, context: RequestContext) -> JSON:
+        definition = definition_of(target, context)
         if target.podset is None:
             self.definition = definition
         return definition
@@ -287,18 +285,20 @@ class _Unusable:
     text: str
 
 
-def _invocations(policy: Policy, context: RequestContext) -> Iterator[_Invocation | _Unusable]:
+def _invocations(candidate: Candidate, context: RequestContext) -> Iterator[_Invocation | _Unusable]:
+    policy = candidate.policy
     try:
-        matched = targets(policy, context)
+        matched = asked(candidate, context)
     except (BindingError, LookupFailed) as error:
         yield _Unusable(policy, None, f"failed to configure policy: {error}")
         return
     except BudgetExceeded as error:
         yield _Unusable(policy, None, str(error))
         return
-    for binding in policy.bindings if matched else ():
+    for each in candidate.bindings if matched else ():
+        binding = each[0]
         try:
-            targeted = bound(binding.criteria, matched, context)
+            targeted = bound(each, matched, context)
             chosen = params.collect(policy, binding, context) if targeted else ()
         except (BindingError, LookupFailed) as error:
             yield _Unusable(policy, binding, f"failed to configure binding: {error}")

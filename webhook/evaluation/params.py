@@ -10,15 +10,18 @@ allows that, it is evaluated with an empty one: a ConfigMap that somebody delete
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster import Cluster
 from webhook.cluster.cluster_scoped import is_built_in, is_cluster_scoped
+from webhook.decisions import Decision
 from webhook.errors import BindingError
 from webhook.evaluation.request_context import RequestContext
 from webhook.manifests.label_selectors import labels_of
 from webhook.policy.compiled import Binding, ParamSource, Policy
+from webhook.policy.standing_params import is_standing
 
 
 def collect(policy: Policy, binding: Binding, context: RequestContext) -> Sequence[JSON]:
@@ -33,9 +36,11 @@ def collect(policy: Policy, binding: Binding, context: RequestContext) -> Sequen
     if kind is None or source is None:
         return _WITHOUT
     key = (id(kind), id(source))
-    collected = context.params.get(key)
+    standing = context.standing.params
+    collected = standing.get(key) or context.params.get(key)
     if collected is None:
-        collected = context.params[key] = _collect(kind, source, context)
+        held = standing if is_standing(source) else context.params
+        collected = held[key] = _collect(kind, source, context)
     return collected if collected or not policy.checks else _defaults(kind)
 
 
@@ -112,3 +117,13 @@ def name_of(param: JSON) -> str:
     metadata = param.get("metadata") or {}
     namespace, name = metadata.get("namespace"), metadata.get("name") or ""
     return f"{namespace}/{name}" if namespace else name
+
+
+def admitted(binding: Binding, param: JSON, path: str = "") -> Sequence[Decision]:
+    """The decisions of rules that hold with a parameter, on the template at a path."""
+    return binding.admits if param is None and not path else _admitted(binding, name_of(param), path)
+
+
+@lru_cache(maxsize=1024)
+def _admitted(binding: Binding, param: str, path: str) -> tuple[Decision, ...]:
+    return tuple(replace(decision, param=param, path=path) for decision in binding.admits)

@@ -28,6 +28,7 @@ from webhook.policy.declarations import NAMESPACE_METADATA, REQUEST_RESOURCE
 from webhook.policy.equivalent_resources import Equivalents
 from webhook.policy.matching import Match, native
 from webhook.policy.policy_set import PolicySet
+from webhook.policy.standing_params import MOST_READ, Known
 from webhook.schema import Mismatch
 from webhook.workloads.podsets import PodSet
 from webhook.workloads.table import Table
@@ -77,13 +78,13 @@ class RequestContext:
     """Everything around one request that its policies may ask about.
 
     Made once per review and shared by its policies; `namespace` and the labels are looked up once. `sent` is the
-    request taken as what it is; `typed`, `whole`, `virtual`, `patches`, `entered` and `matched` are for expansion.py,
-    which keeps the decoded objects, the request's own, its pod templates and patches and the objects inside it there,
-    and by which criteria they were matched (by `id`: policies outlive a request); `inputs` are the targets whose
-    objects are not as they were written, by `id` of the object. `undecoded` are targets that no policy was asked about
-    because they are not of their type, each with the first policy that was not, `judged` those that a policy about
-    types was asked about. `held` is for match_conditions.py, whether all conditions of a policy hold, with
-    the object asked about, `params` for params.py.
+    request taken as what it is; `typed`, `whole`, `virtual`, `patches`, `entered`, `matched` and `own` are for
+    expansion.py, which keeps the decoded objects, the request's own, its pod templates and patches and the objects
+    inside it there, and by which criteria they were matched (by `id`: policies outlive a request); `inputs` are the
+    targets whose objects are not as they were written, by `id` of the object. `undecoded` are targets that no policy
+    was asked about because they are not of their type, each with the first policy that was not, `judged` those that a
+    policy about types was asked about. `held` is for match_conditions.py, whether all conditions of a policy hold, with
+    the object asked about, `params` for params.py, `standing` what needs no request to be found.
     """
 
     attributes: Attributes
@@ -106,6 +107,8 @@ class RequestContext:
     matched: dict[tuple[object, ...], Any] = field(default_factory=dict)
     held: dict[tuple[int, tuple[str, ...]], tuple[object, bool]] = field(default_factory=dict)
     params: dict[tuple[int, int], Sequence[JSON]] = field(default_factory=dict)
+    own: tuple[Any, ...] | None = None
+    standing: Known = field(default_factory=Known)
     _sent_request: JSON = None
     _namespace: JSON = _UNKNOWN
     _labels: JSON = _UNKNOWN
@@ -176,12 +179,33 @@ class RequestContext:
             LookupFailed: the param cannot be read.
 
         """
-        assumed = assumptions(param)
+        return self.subject_assuming(self.assumed(param), obj, attributes, podset)
+
+    def subject_assuming(
+        self, assumed: Assumptions, obj: JSON, attributes: Attributes, podset: PodSet | None = None
+    ) -> Subject:
+        """The same where it is known what is assumed."""
         key = (id(obj), id(assumed))  # a subject keeps both
         known = self._subjects.get(key)
         if known is None:
             known = self._subjects[key] = self._subject(obj, attributes, assumed, podset)
         return known
+
+    def assumed(self, param: JSON) -> Assumptions:
+        """What a parameter says of the cluster; of one that stands it is read once.
+
+        Raises:
+            LookupFailed: the param cannot be read.
+
+        """
+        known = self.standing.read.get(id(param))
+        if known is not None and known[0] is param:
+            assumed: Assumptions = known[1]
+            return assumed
+        assumed = assumptions(param)
+        if len(self.standing.read) < MOST_READ:
+            self.standing.read[id(param)] = param, assumed
+        return assumed
 
     def _subject(self, obj: JSON, attributes: Attributes, assumed: Assumptions, podset: PodSet | None) -> Subject:
         if self._view is None:
@@ -257,6 +281,7 @@ def request_context(
         deadline=deadline or Deadline(),
         authorizer=authorizer,
         registry=policies.registry,
+        standing=policies.standing_params.known(view),
     )
 
 

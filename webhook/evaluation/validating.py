@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,14 +20,15 @@ from webhook.deadline import Deadline
 from webhook.decisions import Decision, ValidationAction, rank
 from webhook.errors import BindingError, BudgetExceeded, EvaluationError, LookupFailed
 from webhook.evaluation import audit_annotations as auditannotations
-from webhook.evaluation import params
+from webhook.evaluation import expansion, params
 from webhook.evaluation.activation import activation
 from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
 from webhook.evaluation.decision_list import DecisionList
-from webhook.evaluation.expansion import bound, targets
+from webhook.evaluation.expansion import asked, bound
 from webhook.evaluation.match_conditions import is_asked
 from webhook.evaluation.messages import MAX_BYTES, listed_problems, message
 from webhook.evaluation.not_evaluated import missing, unchecked
+from webhook.evaluation.prepared import admitted
 from webhook.evaluation.problem_values import has_none
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.target import Target
@@ -69,9 +69,15 @@ def validate(
         return ()
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)
     made = DecisionList()
-    for policy in candidates:
+    own = expansion.own(context)
+    for candidate in candidates:
+        said = admitted(candidate, own[0], context) if own else None
+        if said is not None:
+            made.admit(said)
+            continue
+        policy = candidate.policy
         try:
-            matched = targets(policy, context)
+            matched = asked(candidate, context)
         except (BindingError, LookupFailed) as error:
             made.add([unusable(policy, None, f"failed to configure policy: {error}")])
             continue
@@ -79,19 +85,23 @@ def validate(
             made.add(interrupted(policy, binding, str(error)) for binding in policy.bindings)
             continue
         if matched:
-            for binding in policy.bindings:
+            for binding in candidate.bindings:
                 _binding(policy, binding, matched, context, made)
     made.add(undecoded(context))
     return tuple(made.made)
 
 
 def _binding(
-    policy: Policy, binding: Binding, matched: tuple[Target, ...], context: RequestContext, made: DecisionList
+    policy: Policy,
+    candidate: tuple[Binding, bool],
+    matched: tuple[Target, ...],
+    context: RequestContext,
+    made: DecisionList,
 ) -> None:
     """Add what a policy says under one binding; once the time is up, that it could not say more."""
-    deadline = context.deadline
+    deadline, binding = context.deadline, candidate[0]
     try:
-        targeted = bound(binding.criteria, matched, context)
+        targeted = bound(candidate, matched, context)
         if not targeted:
             return
         for param in params.collect(policy, binding, context):
@@ -127,15 +137,7 @@ def _invoke(
 
 def _admits(binding: Binding, param: JSON, target: Target) -> Sequence[Decision]:
     """The decisions of rules that hold."""
-    if param is None and target.podset is None:
-        return binding.admits
-    return _admitted(binding, params.name_of(param), paths.render(target.podset.path) if target.podset else "")
-
-
-@lru_cache(maxsize=1024)
-def _admitted(binding: Binding, param: str, path: str) -> tuple[Decision, ...]:
-    """The decisions of rules that hold with a parameter, or on the template at a path."""
-    return tuple(replace(decision, param=param, path=path) for decision in binding.admits)
+    return params.admitted(binding, param, paths.render(target.podset.path) if target.podset else "")
 
 
 class _Invocation:

@@ -7,6 +7,7 @@ same, and says so whenever it is asked. Knows neither requests nor files.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -130,18 +131,23 @@ def compile_policy(
 
 def _gate(manifest: PolicyManifest, walk: Walk, *, is_about_specs: bool) -> MatchConditions:
     """The matchConditions of a policy; what is wrong with them is in the walk."""
-    conditions = _conditions(walk, manifest)
-    if is_about_specs:
-        own = extensions.SPEC_CHANGES
-        conditions = (
-            _condition(walk, own["name"], own["expression"], ("metadata", "annotations", own["name"])),
-            *conditions,
-        )
+    written = _match_conditions(_conditions(walk, manifest))
+    if not is_about_specs:
+        return written
+    own = extensions.SPEC_CHANGES
+    first = _condition(walk, own["name"], own["expression"], ("metadata", "annotations", own["name"]))
+    return replace(_match_conditions((first, *written.conditions)), of_created=written)
+
+
+def _match_conditions(conditions: tuple[Condition, ...]) -> MatchConditions:
+    programs = (each.expression.program for each in conditions)
+    needs: frozenset[str] = frozenset().union(*(program.names for program in programs if program is not None))
     return MatchConditions(
         conditions=conditions,
         sources=tuple(each.expression.source for each in conditions),
-        needs=walk.needs,
+        needs=needs,
         is_shared=all(map(_is_shared, conditions)),
+        is_of_params=needs == {"params"},
     )
 
 

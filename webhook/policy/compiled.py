@@ -16,6 +16,7 @@ from webhook.decisions import Decision, ValidationAction
 from webhook.manifests.label_selectors import Selector
 from webhook.policy.matching import Criteria
 from webhook.problems.catalogue import Catalogue, Rule
+from webhook.problems.declarations import PROBLEMS
 
 SHARED = frozenset(("object", "oldObject", "request", "namespaceObject"))
 """Names that mean the same to the conditions of every policy that is asked about an object."""
@@ -103,14 +104,17 @@ class Binding:
 class MatchConditions:
     """The matchConditions of a policy, and the names that they read.
 
-    `is_shared`: they read nothing but object and request, so that all policies
-    with these `sources` get the same answer.
+    `is_shared`: they read nothing but object and request, so that all policies with these `sources` get the same
+    answer. `is_of_params`: they read nothing but the parameter. `of_created` are those that are left for an object
+    that is being created: `updates: spec` holds for it.
     """
 
     conditions: tuple[Condition, ...] = ()
     sources: tuple[str, ...] = ()
     needs: frozenset[str] = frozenset()
     is_shared: bool = False
+    is_of_params: bool = False
+    of_created: MatchConditions | None = None
 
 
 T = TypeVar("T")
@@ -159,8 +163,9 @@ class Policy:
     `patches`, `reads_resources` is `resources`, `phase` where a validating policy speaks, `is_registered` whether
     webhook configurations name its kinds, `judges_types` whether it is about what is not of its type. `checks` are the
     groups whose problems it reads, `catalogue` their rules, `named` what rules.yaml says of its validations, `missing`
-    what becomes of a rule without an object that it needs, `scope` what inside an object it is asked about. `obstacles`
-    say why the policy cannot be installed natively.
+    what becomes of a rule without an object that it needs, `scope` what inside an object it is asked about,
+    `computed` the names of facts and problems that its expressions may read. `obstacles` say
+    why the policy cannot be installed natively.
     """
 
     kind: Literal["validating", "mutating"]
@@ -192,10 +197,12 @@ class Policy:
     docs: str = ""
     obstacles: tuple[str, ...] = ()
     scope: tuple[bool, ...] = field(init=False, repr=False)
+    computed: frozenset[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         scope = (self.expands, self.reads_patches, self.enters, self.reads_resources)
         object.__setattr__(self, "scope", scope)
+        object.__setattr__(self, "computed", frozenset((*self.facts, PROBLEMS) if self.checks else self.facts))
 
     def rule_id(self, index: int | None) -> str:
         """The id of a validation; the policy's name where nobody gave it one, and for the policy as a whole."""
@@ -237,8 +244,8 @@ class Policy:
         return self.body().changes
 
     @property
-    def needs_schemas(self) -> bool:
-        """Whether the schemas of custom kinds say what its mutations may do."""
+    def reads_schemas(self) -> bool:
+        """Whether the schemas of custom kinds decide what its mutations do."""
         return any(change.kind == "ApplyConfiguration" for change in self.changes)
 
     @property

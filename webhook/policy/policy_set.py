@@ -9,22 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from webhook.attributes import JSON, Attributes, GroupVersionKind, Operation, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Interest
 from webhook.facts.registry import SHIPPED, Registry
+from webhook.policy.candidates import Candidate, candidates
 from webhook.policy.compiled import Policy
 from webhook.policy.equivalent_resources import Equivalents, equivalents
 from webhook.policy.interests import interests
 from webhook.policy.matching import ResourceRule
+from webhook.policy.standing_params import StandingParams
 from webhook.schema.kinds import type_of
 from webhook.workloads import embedded
 from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
 
 _Key: TypeAlias = tuple[str, str, str]
+_MOST_KNOWN: Final = 1000
+"""Resources with operations whose candidates are remembered: a cluster has fewer, files may name any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,9 @@ class PolicySet:
     registry: Registry = SHIPPED
     equivalents: Equivalents = field(init=False, repr=False)
     shipped_params: FilesCluster | None = field(init=False, repr=False)
+    standing_params: StandingParams = field(init=False, repr=False)
     _indexes: Mapping[str, _Index] = field(init=False, repr=False)
+    _known: dict[tuple[object, ...], tuple[Candidate, ...]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         equal = equivalents(self.table)
@@ -65,6 +71,7 @@ class PolicySet:
         indexes = {name: _index(policies, self.table, equal) for name, policies in asked.items()}
         object.__setattr__(self, "equivalents", equal)
         object.__setattr__(self, "shipped_params", FilesCluster(self.params) if self.params else None)
+        object.__setattr__(self, "standing_params", StandingParams(self.policies))
         object.__setattr__(self, "_indexes", indexes)
 
     @property
@@ -77,18 +84,26 @@ class PolicySet:
         """The names of policies without a binding: loaded, but never asked."""
         return tuple(policy.name for policy in self.policies if not policy.bindings)
 
-    def validating_for(self, attributes: Attributes, phase: Phase) -> tuple[Policy, ...]:
+    def validating_for(self, attributes: Attributes, phase: Phase) -> tuple[Candidate, ...]:
         """The validating policies of a phase that may concern a request."""
         return self._candidates(phase.value, attributes)
 
-    def mutating_for(self, attributes: Attributes) -> tuple[Policy, ...]:
+    def mutating_for(self, attributes: Attributes) -> tuple[Candidate, ...]:
         """The mutating policies that may concern a request."""
         return self._candidates("change", attributes)
 
-    def _candidates(self, name: str, attributes: Attributes) -> tuple[Policy, ...]:
-        resource = attributes.resource
-        group, plural = self.equivalents.identity(resource.group, resource.resource)
-        return self._indexes[name].find(group, plural, attributes.operation)
+    def _candidates(self, name: str, attributes: Attributes) -> tuple[Candidate, ...]:
+        resource, requested = attributes.resource, attributes.request_resource
+        what = resource, requested, attributes.kind, attributes.operation, attributes.sub_resource
+        key = name, *what, bool(attributes.namespace)
+        known = self._known.get(key)
+        if known is None:
+            group, plural = self.equivalents.identity(resource.group, resource.resource)
+            policies = self._indexes[name].find(group, plural, attributes.operation)
+            known = candidates(policies, attributes, self.equivalents)
+            if len(self._known) < _MOST_KNOWN:
+                self._known[key] = known
+        return known
 
     def prepare(self) -> None:
         """Do now what the first request of each policy would do first, once for the process and all its workers."""
