@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.literals import shipped_policies
+from tests.literals import OPTIONS, shipped_policies
+from webhook import shipped
+from webhook.decisions import ValidationAction
 from webhook.problems.moments import AT_ONCE, MOMENTS
+from webhook.suites import find, own
+from webhook.suites.case import answer
+from webhook.suites.files import Suite
 from webhook.suites.late_failures import markdown, not_covered
 from webhook.suites.rule_reference import stated
 
@@ -44,3 +49,29 @@ def test_every_late_rule_and_every_report_is_on_the_page() -> None:
 def test_what_is_not_covered_has_a_topic_of_the_page_and_a_reason() -> None:
     topics = {policy.category for policy in POLICIES}
     assert [each for each in not_covered() if each.topic not in topics or not each.reason or not each.what] == []
+
+
+def test_all_policies_together_tell_what_breaks_a_rule_and_refuse_nothing_that_keeps_it() -> None:
+    """The examples that docs/rules.md shows, where everything is on."""
+    shown: set[tuple[str, bool]] = set()
+    wrong = []
+    for suite in find.suites([Path(shipped.policies())]):
+        for case in own.cases(suite):
+            first = {rule for rule in case.rules if (rule, case.is_bad) not in shown}
+            shown |= {(rule, case.is_bad) for rule in first}
+            told, denied = _said(case, suite) if first else (set(), set())
+            if case.is_bad and first - told or not case.is_bad and (denied or first & told):
+                wrong.append((suite.folder.name, case.name, sorted(first - told if case.is_bad else denied)))
+    assert wrong == []
+
+
+def _said(case: own.CaseModel, suite: Suite) -> tuple[set[str], set[str]]:
+    """The rules that all policies together say are broken, and those by which they deny."""
+    told, denied = set(), set()
+    for decision in answer(own.request(case, suite, shipped_policies, OPTIONS)).verdict.decisions:
+        if decision.evaluation == "deny":
+            rules = {problem.code for problem in decision.problems} or {decision.rule}
+            told |= rules
+            if ValidationAction.DENY in decision.actions:
+                denied |= rules
+    return told, denied
