@@ -69,6 +69,9 @@ class Launch:
     whole: bool = False
 
 
+_NOTHING: Final = Launch(by="")
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """A command line with its environment; until when it may be followed makes no difference to the answer."""
@@ -81,8 +84,10 @@ class _Asked:
 def launch(container: JSON, deadline: Deadline | None = None) -> Launch:
     """What the command of a container starts."""
     until = deadline or Deadline()
-    env = tuple((each.get("name", ""), each.get("value")) for each in until.paced(container.get("env", [])))
     argv = tuple(each for side in ("command", "args") for each in until.paced(container.get(side, [])) if each)
+    if not argv:  # what its image starts nobody can tell
+        return _NOTHING
+    env = tuple([(each.get("name", ""), each.get("value")) for each in until.each(container.get("env", []))])
     return _launch(_Asked(argv, env, until))
 
 
@@ -102,7 +107,7 @@ def _launch(asked: _Asked) -> Launch:
     if launchers:
         said = _described(launchers[0], " ".join(each or "" for variable in env for each in variable))
         return replace(said, hosts=said.hosts or (said.by in _MPI and any(map(_changes_hosts, asked.words))))
-    return Launch(by=PYTHON, whole=True) if len(started) == 1 else Launch(by="")
+    return Launch(by=PYTHON, whole=True) if len(started) == 1 else _NOTHING
 
 
 def _changes_hosts(word: str) -> bool:
