@@ -3,13 +3,16 @@
 import copy
 import json
 import pathlib
+from collections import deque
+from random import Random
 
 import pytest
 
 from tests.rows import all_rows
+from webhook.deadline import Deadline
 from webhook.errors import PatchError
 from webhook.patch.jsonpatch import equal
-from webhook.patch.strategic import merge
+from webhook.patch.strategic import Indexes, merge
 
 DATA = pathlib.Path(__file__).parent.parent / "data/strategic/cases.jsonl"
 CASES = [json.loads(line) for line in DATA.read_text().splitlines()]
@@ -127,3 +130,63 @@ def test_an_item_given_twice_is_merged_twice():
 def test_what_cannot_be_followed_is_refused(patch, message):
     with pytest.raises(PatchError, match=message):
         merge({"containers": [{"name": "a"}]}, patch, "PodSpec")
+
+
+def variables(*names):
+    return [{"name": name, "value": str(place)} for place, name in enumerate(names)]
+
+
+def env_of(merged):
+    return [each["name"] for each in merged["containers"][0]["env"]]
+
+
+def patch_of(*names):
+    return {"containers": [{"name": "node", "env": variables(*names)}]}
+
+
+def reference(old, patch):
+    """The order in which k8s.io/apimachinery sorts a merged list: by the patch, the others where they stood."""
+    wanted, stood = list(dict.fromkeys(patch)), {name: place for place, name in enumerate(old)}
+    others, ordered = deque(name for name in old if name not in wanted), []
+    for name in wanted:
+        while others and stood[others[0]] < stood.get(name, -1):
+            ordered.append(others.popleft())
+        ordered.append(name)
+    return [*ordered, *others]
+
+
+def test_patches_one_after_the_other_give_what_each_gives_alone():
+    for seed in range(200):
+        random = Random(seed)
+        kept = alone = patch_of(*random.sample("abcdefghij", 4))
+        order, indexes = env_of(kept), Indexes()
+        for _ in range(12):
+            names = random.choices("abcdefghijklmnop", k=random.choice([1, 1, 2, 3]))
+            kept = merge(kept, patch_of(*names), "PodSpec", indexes=indexes)
+            alone = merge(alone, patch_of(*names), "PodSpec")
+            order = reference(order, names)
+            assert kept == alone
+            assert env_of(kept) == order
+
+
+def test_many_patches_that_add_a_variable_each_take_linear_work():
+    """Counted, not timed: what a merge charges to its deadline does not grow with what was merged before."""
+    merged, indexes, spent = patch_of("first"), Indexes(), []
+    for number in range(2_000):
+        counting = Counting()
+        merged = merge(merged, patch_of(f"E{number}"), "PodSpec", counting, indexes)
+        spent.append(counting.total)
+    assert len(env_of(merged)) == 2_001
+    assert max(spent) <= min(spent) + 3
+
+
+class Counting(Deadline):
+    """A deadline that adds up what is charged to it."""
+
+    def __init__(self):
+        super().__init__()
+        self.total = 0
+
+    def spend(self, work):
+        self.total += work
+        super().spend(work)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache, partial
 from operator import itemgetter
 from pathlib import Path
@@ -26,10 +27,49 @@ Tags: TypeAlias = Mapping[str, Any]
 
 _DIRECTIVE: Final = "$patch"
 _RETAIN: Final = "$retainKeys"
+_COPIED: Final = 1000
+"""Items of a list that are copied in one unit of work."""
 _REFUSED: Final = ("$deleteFromPrimitiveList/", "$setElementOrder/")
 
 
-def merge(original: JSON, patch: JSON, root: Root, deadline: Deadline | None = None) -> JSON:
+class Indexes:
+    """Where items stand in merged lists, by merge key: kept from one patch to the next that is laid over the outcome.
+
+    A place is counted from the end, so that items in front leave the others' as they are; 0 stands for several places.
+    """
+
+    __slots__ = ("_lists",)
+
+    def __init__(self) -> None:
+        self._lists: dict[int, tuple[list[JSON], dict[Any, int]]] = {}
+
+    def take(self, listed: list[JSON], key: str, name: str, deadline: Deadline) -> dict[Any, int]:
+        """The index of a list, for whoever makes another list of it."""
+        known = self._lists.pop(id(listed), None)
+        if known is not None:
+            return known[1]
+        deadline.spend(len(listed) // 10)
+        places: dict[Any, int] = {}
+        for place, identity in enumerate(_keys(listed, key, name)):
+            places[identity] = 0 if identity in places else len(listed) - place
+        return places
+
+    def keep(self, listed: list[JSON], places: dict[Any, int]) -> None:
+        """Remember the index of a list; no one else's of the list that it was made of."""
+        self._lists[id(listed)] = listed, places
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """What one merge is charged to, and what it knows of lists."""
+
+    deadline: Deadline
+    indexes: Indexes
+
+
+def merge(
+    original: JSON, patch: JSON, root: Root, deadline: Deadline | None = None, indexes: Indexes | None = None
+) -> JSON:
     """The original with the patch merged into it; neither is changed.
 
     Args:
@@ -37,13 +77,15 @@ def merge(original: JSON, patch: JSON, root: Root, deadline: Deadline | None = N
         patch: a part of one.
         root: which of them.
         deadline: is charged for what is walked.
+        indexes: those of earlier merges, by whose outcomes this one goes on.
 
     Raises:
         PatchError: the patch is no object, lacks a merge key, or holds a directive that cannot be followed.
     """
     if not isinstance(patch, dict) or not isinstance(original, dict | None):
         raise PatchError(f"a strategic merge patch of {root} must be an object laid over an object")
-    return _merge_map(original or {}, patch, tags_of(root), deadline or Deadline())
+    walk = _Walk(deadline or Deadline(), indexes or Indexes())
+    return _merge_map(original or {}, patch, tags_of(root), walk)
 
 
 @cache
@@ -58,8 +100,8 @@ def tags_of(name: str | None) -> Tags:
     return _types().get(name or "", {})
 
 
-def _merge_map(original: dict[str, JSON], patch: dict[str, JSON], tags: Tags, deadline: Deadline) -> dict[str, JSON]:
-    deadline.spend(len(patch) + 1)
+def _merge_map(original: dict[str, JSON], patch: dict[str, JSON], tags: Tags, walk: _Walk) -> dict[str, JSON]:
+    walk.deadline.spend(len(patch) + 1)
     directive = patch.get(_DIRECTIVE)
     if directive == "replace":
         return {name: value for name, value in patch.items() if name != _DIRECTIVE}
@@ -74,7 +116,7 @@ def _merge_map(original: dict[str, JSON], patch: dict[str, JSON], tags: Tags, de
         if value is None:
             merged.pop(name, None)
         elif name != _RETAIN:
-            _merge_field(merged, name, value, tags, deadline)
+            _merge_field(merged, name, value, tags, walk)
     return merged
 
 
@@ -90,12 +132,12 @@ def _retained(original: dict[str, JSON], patch: dict[str, JSON]) -> dict[str, JS
     return {name: value for name, value in original.items() if name in known}
 
 
-def _merge_field(merged: dict[str, JSON], name: str, value: JSON, tags: Tags, deadline: Deadline) -> None:
+def _merge_field(merged: dict[str, JSON], name: str, value: JSON, tags: Tags, walk: _Walk) -> None:
     old, tag = merged.get(name), tags.get(name, {})
     if isinstance(value, dict) and isinstance(old, dict):
-        merged[name] = _merge_map(old, value, tags_of(tag.get("type")), deadline)
+        merged[name] = _merge_map(old, value, tags_of(tag.get("type")), walk)
     elif isinstance(value, list) and isinstance(old, list):
-        merged[name] = _merge_list(old, value, tag, name, deadline)
+        merged[name] = _merge_list(old, value, tag, name, walk)
     elif isinstance(value, dict) and _DIRECTIVE in value:
         merged.pop(name, None)
     else:
@@ -121,28 +163,86 @@ def _is_directive(value: JSON) -> bool:
     return isinstance(value, dict) and _DIRECTIVE in value
 
 
-def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, deadline: Deadline) -> list[JSON]:
-    deadline.spend(len(original) // 10 + len(patch))  # that of the patch is looked into, that of the original copied
+def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, walk: _Walk) -> list[JSON]:
+    walk.deadline.spend(len(original) // _COPIED + len(patch))  # that of the patch is looked into
     key = tag.get("merge")
     if key is None:
         return patch
     if key == "":
+        walk.deadline.spend(len(original) // 10)
         both = list(dict.fromkeys([*original, *patch]))
         return _ordered(both, patch, original, lambda item: item)
     kept, given = _directed(original, patch, key, name)
-    identify = partial(_key, key=key, name=name)
-    before, asked = _keys(kept, key, name), _keys(given, key, name)
-    new = set(asked)
-    if len(new) == len(asked) and None not in new and new.isdisjoint(before):  # they come in front, as _ordered has it
-        return [*map(_plain, given), *kept]
-    places, merged, fields = _places(before), list(kept), tags_of(tag.get("type"))
-    for identity, item in zip(asked, deadline.paced(given), strict=True):
+    places = walk.indexes.take(kept, key, name, walk.deadline)
+    asked = _keys(given, key, name)
+    if any(places.get(identity) == 0 for identity in asked):
+        return _merge_duplicates(kept, list(zip(asked, given, strict=True)), tag, name, walk)
+    merged, fields = dict[Any, JSON](), tags_of(tag.get("type"))
+    for identity, item in zip(asked, walk.deadline.paced(given), strict=True):
+        if identity in merged:
+            merged[identity] = _merge_map(merged[identity], item, fields, walk)
+        elif identity in places:
+            merged[identity] = _merge_map(kept[len(kept) - places[identity]], item, fields, walk)
+        else:
+            merged[identity] = _plain(item)
+    return _woven(kept, merged, places, walk)
+
+
+def _woven(kept: list[JSON], merged: dict[Any, JSON], places: dict[Any, int], walk: _Walk) -> list[JSON]:
+    """Items of the patch in its order, the original's other items before those that they stood before: as _ordered."""
+    taken = sorted(len(kept) - places[identity] for identity in merged if identity in places)
+    others = _Others(kept, taken)
+    woven: list[JSON] = []
+    in_front = len(merged) - len(taken)
+    is_kept_in_order = list(merged)[in_front:] == [identity for identity in merged if identity in places]
+    for identity, item in merged.items():
         if identity in places:
-            merged[places[identity]] = _merge_map(merged[places[identity]], item, fields, deadline)
+            others.move(woven, len(kept) - places[identity])
+        woven.append(item)
+    others.move(woven, len(kept))
+    if is_kept_in_order and others.is_straight:
+        for place, identity in enumerate(list(merged)[:in_front]):
+            places[identity] = len(woven) - place
+        walk.indexes.keep(woven, places)
+    return woven
+
+
+class _Others:
+    """The items of a list but those at some places, handed out from the left in slices."""
+
+    __slots__ = ("_at", "_items", "_left_out", "_next", "is_straight")
+
+    def __init__(self, items: list[JSON], left_out: list[int]) -> None:
+        self._items = items
+        self._left_out = left_out
+        self._at = self._next = 0
+        self.is_straight = True
+
+    def move(self, into: list[JSON], end: int) -> None:
+        """Hand out what stands before a place and was not handed out."""
+        self.is_straight &= end >= self._at
+        while self._next < len(self._left_out) and self._left_out[self._next] < end:
+            place = self._left_out[self._next]
+            into += self._items[self._at : place]
+            self._at, self._next = place + 1, self._next + 1
+        if end > self._at:
+            into += self._items[self._at : end]
+            self._at = end
+
+
+def _merge_duplicates(kept: list[JSON], given: list[tuple[Any, JSON]], tag: Tags, name: str, walk: _Walk) -> list[JSON]:
+    """The same where the original has one of the patch's items twice, which no API server stores."""
+    key = tag["merge"]
+    before = _keys(kept, key, name)
+    places, merged, fields = _places(before), list(kept), tags_of(tag.get("type"))
+    for identity, item in walk.deadline.paced(given):
+        if identity in places:
+            merged[places[identity]] = _merge_map(merged[places[identity]], item, fields, walk)
         else:
             places[identity] = len(merged)
             merged.append(_plain(item))
-    return _ordered(merged, asked, before, identify)
+    identify = partial(_key, key=key, name=name)
+    return _ordered(merged, [identity for identity, _ in given], before, identify)
 
 
 def _directed(original: list[JSON], patch: list[JSON], key: str, name: str) -> tuple[list[JSON], list[JSON]]:

@@ -35,10 +35,10 @@ def merge(job: JSON, runtime: Runtime, release: Release, deadline: Deadline | No
     template = runtime.spec.get("template", {})
     merged = Merged(spec=template.get("spec", {}))
     merged.describe(template.get("metadata", {}), "spec.runtimeRef")
-    until = deadline or Deadline()
+    until, indexes = deadline or Deadline(), strategic.Indexes()
     for layer in until.paced(layers(job, release)):
         merged.describe(layer.metadata, layer.metadata_at)
-        _lay(merged, layer, runtime, release, until)
+        _lay(merged, layer, runtime, release, until, indexes)
     merged.patched = merged.spec = _in_order(merged.spec, template.get("spec", {}))
     build(merged, job, runtime, release)
     return merged
@@ -53,7 +53,14 @@ def _in_order(spec: JSON, own: JSON) -> JSON:
     )
 
 
-def _lay(merged: Merged, layer: Layer, runtime: Runtime, release: Release, deadline: Deadline) -> None:
+def _lay(
+    merged: Merged,
+    layer: Layer,
+    runtime: Runtime,
+    release: Release,
+    deadline: Deadline,
+    indexes: strategic.Indexes,
+) -> None:
     """Merge one patch; one that cannot be merged is told and left out."""
     jobs = merged.spec.get("replicatedJobs", [])
     deadline.spend(len(jobs) // 10)
@@ -70,7 +77,7 @@ def _lay(merged: Merged, layer: Layer, runtime: Runtime, release: Release, deadl
     if not taken:
         return
     try:
-        merged.spec = strategic.merge(merged.spec, {"replicatedJobs": taken}, "JobSetSpec", deadline)
+        merged.spec = strategic.merge(merged.spec, {"replicatedJobs": taken}, "JobSetSpec", deadline, indexes)
     except PatchError as error:
         message = f"cannot be merged into {runtime} because {error}"
         merged.problems.append(problem("patch-merges", layer.at, message, "correct this entry of the patch"))
