@@ -1,10 +1,11 @@
-"""Random CEL expressions have the value, the error and the refusal that a real API server gives them."""
+"""Random CEL expressions and mutations have the value, the error and the refusal that a real API server gives them."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.e2e.conftest import Cluster
+from tests.fuzz.mutations import compare_mutations
 from tests.fuzz.server import compare
 
 pytestmark = pytest.mark.e2e
@@ -14,3 +15,9 @@ def test_random_expressions_have_the_api_servers_answers(cluster: Cluster) -> No
     outcomes = compare(100, 5, str(cluster.server.kubeconfig))
     assert {kind for kind in outcomes if not kind.startswith(("same", "value not", "text of refused"))} == set()
     assert outcomes["same value"] > 20
+
+
+def test_random_mutations_have_the_api_servers_outcome(cluster: Cluster) -> None:
+    outcomes = compare_mutations(100, 12, str(cluster.server.kubeconfig))
+    assert {kind for kind in outcomes if not kind.startswith(("same", "invalid object", "message of"))} == set()
+    assert outcomes["same allowed"] > 20

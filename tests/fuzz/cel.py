@@ -1,9 +1,10 @@
 """Compile and evaluate many random expressions; anything but a value or a CEL error is a failure, told with its seed.
 
 python -m tests.fuzz.cel [COUNT [SEED]]        100,000 expressions when not said otherwise
-python -m tests.fuzz.cel COUNT [SEED] --server [KUBECONFIG]
+python -m tests.fuzz.cel COUNT [SEED] --server [KUBECONFIG] [--of mutations]
                                                compare them with an API server's answers (server.py); without a
-                                               KUBECONFIG with one that is started from KUBEBUILDER_ASSETS
+                                               KUBECONFIG with one that is started from KUBEBUILDER_ASSETS;
+                                               or random mutations of a custom kind (mutations.py)
 """
 
 from __future__ import annotations
@@ -53,10 +54,15 @@ if __name__ == "__main__":
     parser.add_argument("count", type=int, nargs="?", default=100_000)
     parser.add_argument("seed", type=int, nargs="?", default=1)
     parser.add_argument("--server", metavar="KUBECONFIG", nargs="?", const="")
+    parser.add_argument("--of", choices=("expressions", "mutations"), default="expressions")
     chosen = parser.parse_args()
     started = time.monotonic()
     if chosen.server is None:
         outcomes = run(chosen.count, chosen.seed)
+    elif chosen.of == "mutations":
+        from tests.fuzz.mutations import compare_mutations
+
+        outcomes = compare_mutations(chosen.count, chosen.seed, chosen.server)
     else:
         from tests.fuzz.server import compare
 
