@@ -320,3 +320,21 @@ def test_check_names_what_crashes_the_api_server(expression, told, tmp_path, cap
     out = capsys.readouterr().out
     assert ("kube-apiserver 1.36 crashes" in out) is bool(told)
     assert told in out
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("[Object{name: 'a'}]", '`Object{name: "a"}` must not be inside a list or a map of a JSONPatch value'),
+        ("{'k': [{'a': Object.b{}}]}", "must not be inside a list or a map of a JSONPatch value"),
+        ("Object{b: Object.b{c: 'd'}, l: [Object.l{}]}", ""),
+        ("[{'name': 'a'}]", ""),
+    ],
+)
+def test_check_names_patches_that_crash_the_api_server(value, told, tmp_path, capsys):
+    """kube-apiserver 1.36.2 drops the connection over which an object comes that the policy is asked about."""
+    patch = f"[JSONPatch{{op: 'add', path: '/spec/k', value: {value}}}]"
+    (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, mutating(patch))))
+    run(["policies", "check", str(tmp_path)])
+    out = capsys.readouterr().out
+    assert (told in out) if told else ("must not be inside" not in out)

@@ -11,6 +11,7 @@ from tests.rows import all_rows
 from webhook.attributes import GroupVersionKind
 from webhook.errors import PatchError
 from webhook.patch.configuration import apply
+from webhook.patch.gotext import NULL
 from webhook.patch.jsonpatch import equal
 from webhook.patch.schema import resolve, root
 
@@ -71,9 +72,9 @@ def claims(text):
             ".spec.containers: element 0: associative list with keys may not have non-map elements",
         ),
         ({"securityContext": []}, ".spec.securityContext: expected map, got &{[]}"),
-        ({"nodeName": None}, ".spec.nodeName: expected string, got &value.valueUnstructured{Value:0}"),
-        ({"volumes": None}, ".spec.volumes: expected list, got &{NULL_VALUE}"),
-        ({"securityContext": None}, ".spec.securityContext: expected map, got &{NULL_VALUE}"),
+        ({"nodeName": NULL}, ".spec.nodeName: expected string, got &value.valueUnstructured{Value:0}"),
+        ({"volumes": NULL}, ".spec.volumes: expected list, got &{NULL_VALUE}"),
+        ({"securityContext": NULL}, ".spec.securityContext: expected map, got &{NULL_VALUE}"),
     ],
 )
 def test_what_may_not_be_applied_is_told(spec, text):

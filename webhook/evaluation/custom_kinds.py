@@ -1,31 +1,41 @@
 """The CustomResourceDefinition of what a mutation is laid over, where the view of the cluster has it.
 
-It is asked for by policies with an ApplyConfiguration alone: what a JSONPatch makes, the API server completes and
-prunes itself. A kind that the view has no definition of is an object of unknown fields.
+An ApplyConfiguration needs it. What a JSONPatch makes is completed by it, where the view has it; a live view holds
+none for policies of JSON patches alone, since the API server completes and prunes the outcome itself. A kind that the
+view has no definition of is an object of unknown fields.
 """
 
 from __future__ import annotations
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
+from webhook.errors import LookupFailed
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.patch import structural
 from webhook.patch.schema import definition, is_builtin_group
+from webhook.policy.compiled import Policy
 from webhook.policy.interests import CRD
 
 
-def definition_of(target: Target, context: RequestContext) -> JSON:
+def definition_of(target: Target, policy: Policy, context: RequestContext) -> JSON:
     """The definition of a target's kind; None of a kind of Kubernetes, and of one that nobody defines.
 
+    None, too, of an object that the policy is asked about although its rules name Pods.
+
     Raises:
-        LookupFailed: nobody can say.
+        LookupFailed: nobody can say, and the policy needs it.
 
     """
     resource = (target.attributes if target.podset else target.match).resource
-    if is_builtin_group(resource.group):
+    if is_builtin_group(resource.group) or target.criteria_attributes is not None:
         return None
-    return context.cluster.get(CRD, "", f"{resource.resource}.{resource.group}")
+    try:
+        return context.cluster.get(CRD, "", f"{resource.resource}.{resource.group}")
+    except LookupFailed:
+        if policy.needs_schemas:
+            raise
+        return None
 
 
 def pruned(obj: JSON, crd: JSON, version: str, deadline: Deadline) -> JSON:

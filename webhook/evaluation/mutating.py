@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from webhook.attributes import JSON, POD, Attributes, Operation
 from webhook.cel.cost import RUNTIME_BUDGET
+from webhook.cel.library.list_origins import noted
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, ValidationAction
@@ -134,7 +135,7 @@ class _Run:
         if self.only is not None and invocation.key not in self.only:
             return
         try:
-            crd = self._definition(target, context) if policy.reads_schemas else None
+            crd = self._definition(target, policy, context)
         except LookupFailed as error:
             self._fail(policy, invocation.binding, str(error), "Invalid", target=target, param=invocation.key[2])
             return
@@ -147,7 +148,8 @@ class _Run:
             try:
                 context.deadline.spend(1)
                 seen = activation(policy, target, invocation.param, context, budget)
-                value = budget.evaluate(change.expression, seen)
+                with noted() as origins:
+                    value = budget.evaluate(change.expression, seen)
                 changed = mutations.apply(
                     change,
                     value,
@@ -155,6 +157,7 @@ class _Run:
                     target.kind,
                     context.deadline,
                     seen=seen,
+                    origins=origins,
                     crd=crd,
                     sent=invocation.target.written,
                 )
@@ -181,8 +184,8 @@ class _Run:
         if policy.reinvokes:
             self.reinvocable[invocation.key] = None
 
-    def _definition(self, target: Target, context: RequestContext) -> JSON:
-        definition = definition_of(target, context)
+    def _definition(self, target: Target, policy: Policy, context: RequestContext) -> JSON:
+        definition = definition_of(target, policy, context)
         if target.podset is None:
             self.definition = definition
         return definition

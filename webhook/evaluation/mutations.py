@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.cel.library.list_origins import Origins
 from webhook.cel.structures import Struct
 from webhook.cel.values import MAPS, map_items
 from webhook.deadline import Deadline
@@ -30,6 +31,7 @@ def apply(
     deadline: Deadline,
     *,
     seen: Mapping[str, Any] = MappingProxyType({}),
+    origins: Origins | None = None,
     crd: JSON = None,
     sent: JSON = None,
 ) -> JSON:
@@ -42,6 +44,7 @@ def apply(
         kind: its kind.
         deadline: of the review.
         seen: what the expression could read.
+        origins: where its lists are from.
         crd: the CustomResourceDefinition of a custom kind, when it is known.
         sent: the object before the first mutation.
 
@@ -52,11 +55,11 @@ def apply(
 
     """
     declared = definition(crd, kind.version) if crd else None
+    given = patchvalues.Given(seen.values(), deadline, origins)
     if change.kind == "JSONPatch":
-        changed = _patched(value, obj, kind, deadline)
+        changed = _patched(value, obj, kind, deadline, given)
     else:
         check_names(value)
-        given = patchvalues.Given(seen.values(), deadline)
         head = {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind")}
         wanted = {**patchvalues.configuration(value, given), **head}
         deadline.look()  # merging reads no clock
@@ -67,8 +70,8 @@ def apply(
     return structural.defaulted(changed, declared.schema, deadline) if declared else changed
 
 
-def _patched(value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline) -> JSON:
-    operations = [_operation(each) for each in deadline.paced(value)]
+def _patched(value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline, given: patchvalues.Given) -> JSON:
+    operations = [_operation(each, given) for each in deadline.paced(value)]
     try:
         patched = jsonpatch.apply(obj, operations, deadline)
     except jsonpatch.FailedTest:
@@ -78,14 +81,14 @@ def _patched(value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline) 
     return decode(patched, obj, kind)
 
 
-def _operation(value: Struct) -> JSON:
+def _operation(value: Struct, given: patchvalues.Given) -> JSON:
     operation: dict[str, JSON] = {"op": value.get("op", ""), "path": value.get("path", "")}
     if value.get("from"):
         operation["from"] = value["from"]
     if "value" in value:
         if type(value["value"]) is Struct:
             check_names(value["value"])
-        operation["value"] = patchvalues.json_value(value["value"])
+        operation["value"] = patchvalues.json_value(value["value"], given)
     return operation
 
 

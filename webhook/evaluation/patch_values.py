@@ -2,19 +2,23 @@
 
 An `Object{…}` is read field by field through Go's native values, a JSONPatch value through protobuf's JSON; each has
 its own idea of what can be converted. In an `Object{…}` it makes a difference who made a list or a map: those of the
-objects that an expression reads are JSON. Of CEL's own, an empty list is null, and a list or a map inside another one
-is a value of cel-go, which no schema takes. A list inside another one that `+` has made is JSON there, which nobody can
-tell from a literal here: no inner list is refused but an empty one. Source:
-k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go (convertField), mutating/patch/json_patch.go;
-cel-go v0.26 common/types (ConvertToNative).
+objects that an expression reads are JSON, and so is a list that `+` has made. A field may also hold CEL's own, whose
+items are converted one by one; an empty one is null. Inside another list or map, CEL's own is a value of cel-go, which
+no schema takes, and so is a list of strings anywhere (split, findAll). Source: k8s.io/apiserver v0.36
+pkg/cel/mutation/dynamic/objects.go (convertField), mutating/patch/json_patch.go; cel-go v0.26 common/types
+(ConvertToNative, Value).
 """
 
 from __future__ import annotations
 
+import base64
+import re
+from calendar import month_name
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from webhook.attributes import JSON
+from webhook.cel.library.list_origins import Origin, Origins
 from webhook.cel.structures import Struct
 from webhook.cel.values import (
     MAPS,
@@ -30,12 +34,12 @@ from webhook.cel.values import (
 )
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
-from webhook.patch.gotext import Foreign, NilList, plain
+from webhook.patch.gotext import NULL, Foreign, NilList, plain, sharp
 
 _SAFE = 2**53 - 1
 """Integers beyond it become text in a JSON value of protobuf (cel-go int.go, isJSONSafe)."""
 _NOT_JSON = "JSONPath valueExpression evaluated to a type that could not marshal to JSON: "
-_NULL = Foreign("structpb.NullValue", "NULL_VALUE")
+_WRAPPED = "&value.valueUnstructured{Value:"
 
 
 class _Unconvertible(Exception):
@@ -43,16 +47,19 @@ class _Unconvertible(Exception):
 
 
 class Given:
-    """The lists and maps of the objects that an expression reads, told by identity; looked for when first asked.
+    """The lists and maps that are JSON, told by identity: of the objects that an expression reads, and made by `+`.
 
-    `has_nil` says whether a NilList was made in their place.
+    Those of objects are looked for when first asked. `has_nil` says whether a NilList was made in place of a list.
     """
 
-    __slots__ = ("_deadline", "_ids", "_roots", "has_nil")
+    __slots__ = ("_deadline", "_ids", "_origins", "_roots", "has_nil")
 
-    def __init__(self, roots: Iterable[JSON] = (), deadline: Deadline | None = None) -> None:
+    def __init__(
+        self, roots: Iterable[JSON] = (), deadline: Deadline | None = None, origins: Origins | None = None
+    ) -> None:
         self._roots = tuple(roots)
         self._deadline = deadline or Deadline()
+        self._origins = origins or {}
         self.has_nil = False
         self._ids: set[int] | None = None
 
@@ -61,6 +68,13 @@ class Given:
         if self._ids is None:
             self._ids = self._collected()
         return id(value) in self._ids
+
+    def origin(self, value: list[Any]) -> Origin | Literal["given", "values"]:
+        """Which of Go's types a list has."""
+        known = self._origins.get(id(value))
+        if known is not None:
+            return known[0]
+        return "given" if self.has(value) else "values"
 
     def _collected(self) -> set[int]:
         ids: set[int] = set()
@@ -103,12 +117,12 @@ def _fields(value: Struct, given: Given) -> dict[str, JSON]:
 
 def _field(value: Any, given: Given) -> JSON:
     kind = type(value)
-    if kind is list:
-        if not value and not given.has(value):
+    if kind is list and given.origin(value) == "values":
+        if not value:
             given.has_nil = True
             return NilList()
         return [_item(item, given) for item in value]
-    if kind in MAPS and kind is not Struct:
+    if kind in MAPS and kind is not Struct and not given.has(value):
         return {_text(key): _item(item, given) for key, item in map_items(value)}
     return _item(value, given)
 
@@ -121,11 +135,50 @@ def _item(value: Any, given: Given) -> JSON:
             return _fields(value, given)
         except _Unconvertible as error:
             return Foreign("*types.Err", str(error))
+    if kind is Optional:
+        return _item(value.value, given) if value.present else None
     if kind is list:
-        return to_json(value) if value or given.has(value) else Foreign("[]ref.Val", "[]")
+        return _list(value, given)
     if kind in MAPS:
-        return to_json(value) if given.has(value) else Foreign("map[ref.Val]ref.Val", plain(to_json(value))[2:-1])
+        return to_json(value) if given.has(value) else _map(value)
     return _scalar(value)
+
+
+def _list(value: list[Any], given: Given) -> JSON:
+    origin = given.origin(value)
+    if origin == "joined":
+        return [_item(item, given) for item in value]
+    if origin == "given":
+        return to_json(value)
+    quoted = ", ".join(map(_sharp, value))
+    if origin == "texts":
+        return Foreign("[]string", f"[{' '.join(value)}]", f"[]string{{{quoted}}}")
+    return Foreign("[]ref.Val", f"[{' '.join(map(_shown, value))}]", f"[]ref.Val{{{quoted}}}")
+
+
+def _map(value: Any) -> Foreign:
+    entries = sorted((_shown(key), key, item) for key, item in map_items(value))
+    quoted = ", ".join(f"{_sharp(key)}:{_sharp(item)}" for _, key, item in entries)
+    shown = " ".join(f"{key}:{_shown(item)}" for key, _, item in entries)
+    return Foreign("map[ref.Val]ref.Val", f"map[{shown}]", f"map[ref.Val]ref.Val{{{quoted}}}")
+
+
+def _shown(value: Any) -> str:
+    """A value of cel-go as %v prints it; what has no text of its own prints as an address there."""
+    if value is None:
+        return "0"
+    if type(value) is list:
+        return f"[{', '.join(map(_shown, value))}]"
+    if type(value) in MAPS and type(value) is not Struct:
+        return f"{{{', '.join(f'{_shown(key)}: {_shown(item)}' for key, item in map_items(value))}}}"
+    return plain(_scalar(value))[2:-1]
+
+
+def _sharp(value: Any) -> str:
+    """A value of cel-go as %#v prints it."""
+    if value is None:
+        return "0"
+    return sharp(_scalar(value))[len(_WRAPPED) : -1]
 
 
 def _text(key: Any) -> str:
@@ -138,18 +191,26 @@ def _text(key: Any) -> str:
 def _scalar(value: Any) -> JSON:
     kind = type(value)
     if value is None:
-        return _NULL
+        return NULL
     if kind is UInt:
-        return Foreign("uint64", str(int(value)))
+        return Foreign("uint64", str(int(value)), f"{int(value):#x}")
     if kind is bytes:
-        return Foreign("[]uint8", f"[{' '.join(map(str, value))}]")
+        return Foreign("[]uint8", f"[{' '.join(map(str, value))}]", f"[]uint8{{{', '.join(map(hex, value))}}}")
     if kind is Timestamp:
-        return Foreign("time.Time", f"{str(value).replace('T', ' ').removesuffix('Z')} +0000 UTC")
+        shown = str(value)
+        return Foreign("time.Time", f"{shown.replace('T', ' ').removesuffix('Z')} +0000 UTC", _date(shown))
     if kind is Duration:
-        return Foreign("time.Duration", go_duration(value.nanoseconds))
+        return Foreign("time.Duration", go_duration(value.nanoseconds), str(value.nanoseconds))
     if kind is TypeValue:
         return value.name
     return value if kind in (str, bool, int, float) else Foreign(f"*{type_name(value)}", str(value))
+
+
+def _date(shown: str) -> str:
+    """A moment as Go's Time.GoString prints it, from RFC 3339 in UTC."""
+    year, month, day, hour, minute, second, fraction = re.split(r"[-T:.]", f"{shown.removesuffix('Z')}.0")[:7]
+    numbers = (day, hour, minute, second, fraction.ljust(9, "0"))
+    return f"time.Date({int(year)}, time.{month_name[int(month)]}, {', '.join(str(int(n)) for n in numbers)}, time.UTC)"
 
 
 def go_duration(nanoseconds: int) -> str:
@@ -174,7 +235,7 @@ def _decimal(value: int, size: int) -> str:
     return f"{whole}.{fraction:0{digits}d}".rstrip("0").rstrip(".") if fraction else str(whole)
 
 
-def json_value(value: Any) -> JSON:
+def json_value(value: Any, given: Given | None = None) -> JSON:
     """The JSON that a value of a JSONPatch becomes.
 
     Raises:
@@ -182,16 +243,16 @@ def json_value(value: Any) -> JSON:
 
     """
     kind = type(value)
+    if kind is Struct:
+        return _structure(value, given or Given())
     if kind is Optional:
         if not value.present:
             raise PatchError(f"{_NOT_JSON}optional.none() dereference")
-        return json_value(value.value)
-    if kind is Struct:
-        return {name: json_value(item) for name, item in value.items()}
+        return json_value(value.value, given)
     if kind in MAPS:
-        return {_key(key): json_value(item) for key, item in map_items(value)}
+        return {_key(key): json_value(item, given) for key, item in map_items(value)}
     if kind is list:
-        return [json_value(item) for item in value]
+        return [json_value(item, given) for item in value]
     if kind in (int, UInt):
         return int(value) if abs(value) <= _SAFE else str(int(value))
     if kind is TypeValue:
@@ -199,6 +260,30 @@ def json_value(value: Any) -> JSON:
     if value is None or kind in (str, bool, float, bytes, Timestamp, Duration):
         return to_json(value)
     raise PatchError(f"{_NOT_JSON}type conversion error from '{_library_name(value)}' to '*structpb.Value'")
+
+
+def _structure(value: Struct, given: Given) -> JSON:
+    """An `Object{…}` as the JSON of a JSONPatch: structpb.NewStruct takes Go's own values alone."""
+    try:
+        return _protobuf(_fields(value, given))
+    except _Unconvertible as error:
+        raise PatchError(f"{_NOT_JSON}{error}") from None
+
+
+def _protobuf(value: JSON) -> JSON:
+    if isinstance(value, dict):
+        return {name: _protobuf(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_protobuf(item) for item in value]
+    if type(value) is int:
+        return value if abs(value) <= _SAFE else float(value)
+    if not isinstance(value, Foreign):
+        return value
+    if value.go_type == "uint64":
+        return int(value.text)
+    if value.go_type == "[]uint8":
+        return base64.b64encode(bytes(map(int, value.text[1:-1].split()))).decode()
+    raise PatchError(f"{_NOT_JSON}proto: invalid type: {value.go_type}")
 
 
 def _key(key: Any) -> str:

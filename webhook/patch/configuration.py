@@ -17,7 +17,7 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
 from webhook.patch import gotext
-from webhook.patch.schema import DEDUCED, UNTYPED, ListShape, MapShape, Node, Shape, resolve, root
+from webhook.patch.schema import ListShape, MapShape, Node, Shape, resolve, root
 
 Key: TypeAlias = tuple[Any, ...]
 """What tells the items of a list apart: its keys with their values, or the value itself."""
@@ -92,7 +92,7 @@ def _deduce(shape: Shape, value: JSON) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class _Validation:
-    """What does not fit its schema in a configuration, or in the object as it is: that may have duplicates and nulls.
+    """What does not fit its schema in a configuration, or in the object as it is: that may have duplicates.
 
     An unknown field that was sent with the object is left out sooner or later, and is no problem.
     """
@@ -102,8 +102,8 @@ class _Validation:
 
     def problems(self, value: JSON, node: Node, path: str, sent: JSON = None) -> Iterator[str]:
         """One after the other, as the API server tells them."""
-        if value is None and (self.of_document or (isinstance(node, str) and node in {DEDUCED, UNTYPED})):
-            return  # copied from a custom resource; elsewhere null can only be CEL's, which no field accepts
+        if value is None:  # that of JSON; CEL's is a Foreign, which no field accepts
+            return
         shape = _deduce(resolve(node), value)
         if shape.map:
             if not isinstance(value, dict):

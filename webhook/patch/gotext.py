@@ -1,8 +1,7 @@
 """Values as Go prints them in the API server's errors: %v, %#v and %T of what an ApplyConfiguration may hold.
 
-Knows values, no schemas. Null is CEL's, which reaches the API server as structpb.NullValue; a Foreign is any other CEL
-value that is no JSON there. Source: fmt of Go 1.26 on sigs.k8s.io/structured-merge-diff v6.3.2
-value/valueunstructured.go.
+Knows values, no schemas. Null is that of JSON; a Foreign is a CEL value that is no JSON there, CEL's null among them.
+Source: fmt of Go 1.26 on sigs.k8s.io/structured-merge-diff v6.3.2 value/{valueunstructured,value}.go.
 """
 
 from __future__ import annotations
@@ -19,10 +18,15 @@ _UNDEFINED: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A value that is no JSON for the API server: the Go type that holds it, and how it prints."""
+    """A value that is no JSON for the API server: the Go type that holds it, how it prints, and with %#v."""
 
     go_type: str
     text: str
+    sharp: str = ""
+
+
+NULL: Final = Foreign("structpb.NullValue", "NULL_VALUE", "0")
+"""CEL's null, which no field takes."""
 
 
 class NilList(list[JSON]):
@@ -42,7 +46,7 @@ def type_name(value: JSON) -> str:
         NilList: "[]interface {}",
         dict: "map[string]interface {}",
     }
-    return names.get(type(value), "structpb.NullValue")
+    return names.get(type(value), "<nil>")
 
 
 def plain(value: JSON) -> str:
@@ -61,7 +65,7 @@ def _plain(value: JSON) -> str:
         return f"map[{' '.join(f'{key}:{_plain(value[key])}' for key in sorted(value))}]"
     if isinstance(value, float):
         return _number(value)
-    return "NULL_VALUE" if value is None else str(value)
+    return "<nil>" if value is None else str(value)
 
 
 def sharp(value: JSON) -> str:
@@ -70,6 +74,8 @@ def sharp(value: JSON) -> str:
 
 
 def _sharp(value: JSON) -> str:
+    if isinstance(value, Foreign):
+        return value.sharp or value.text
     if isinstance(value, str):
         return f'"{value}"'
     if isinstance(value, NilList):
@@ -80,23 +86,31 @@ def _sharp(value: JSON) -> str:
         return (
             f"map[string]interface {{}}{{{', '.join(f'{_sharp(key)}:{_sharp(value[key])}' for key in sorted(value))}}}"
         )
-    return "0" if value is None else _plain(value)
+    return "interface {}(nil)" if value is None else _plain(value)
 
 
 def identity(value: JSON) -> Hashable:
     """What a value is compared by where it tells items of a list apart: 1 is 1.0, and one Foreign like another."""
     if isinstance(value, bool | list | dict):
-        return type(value), json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+        return type(value), _to_string(value)
     return _UNDEFINED if isinstance(value, Foreign) else value
 
 
 def of_identity(value: Any) -> str:
-    """What ToString of structured-merge-diff's value.go makes of it."""
-    if isinstance(value, tuple):
-        return str(value[1])
+    """How an item's key is written: ToString of structured-merge-diff's value.go."""
+    return str(value[1]) if isinstance(value, tuple) else _to_string(value)
+
+
+def _to_string(value: Any) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
-    return "{{undefined}}" if value is _UNDEFINED else "null" if value is None else _plain(value)
+    if isinstance(value, list):
+        return f"[{','.join(map(_to_string, value))}]"
+    if isinstance(value, dict):
+        return "".join(f"{name}={_to_string(value[name])}" for name in sorted(value))
+    if value is _UNDEFINED or isinstance(value, Foreign):
+        return "{{undefined}}"
+    return "null" if value is None else _plain(value)
 
 
 def _number(value: float) -> str:

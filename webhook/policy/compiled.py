@@ -244,8 +244,8 @@ class Policy:
         return self.body().changes
 
     @property
-    def reads_schemas(self) -> bool:
-        """Whether the schemas of custom kinds decide what its mutations do."""
+    def needs_schemas(self) -> bool:
+        """Whether the schemas of custom kinds say what its mutations may do."""
         return any(change.kind == "ApplyConfiguration" for change in self.changes)
 
     @property

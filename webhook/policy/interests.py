@@ -44,7 +44,7 @@ def interests(policies: Sequence[Policy], registry: Registry, params: Iterable[J
 
 def _definitions(policy: Policy) -> Iterator[Interest]:
     """The definitions of the custom kinds whose schemas a policy needs; all, where its rules name them by `*`."""
-    for rule in policy.criteria.rules if policy.reads_schemas else ():
+    for rule in policy.criteria.rules if policy.needs_schemas else ():
         for group in sorted(rule.groups or ("*",)):
             for resource, _ in rule.resources:
                 if not is_builtin_group(group):

@@ -1,8 +1,10 @@
-"""What makes kube-apiserver 1.36 itself panic when a policy with the expression is created: it drops the connection.
+"""What makes kube-apiserver 1.36 itself panic when a policy with the expression is created or asked: nobody answers.
 
-Both are faults of cel-go v0.26.0, and neither is one of the expression: checker.go checkCreateList and checkCreateMap
-ask what an optional entry holds although its type is dyn, and interpreter/decorators.go builds a map of constants ahead
-although Go has no such key. Here they have values. Observed on kube-apiserver v1.36.2.
+None is a fault of the expression, and here they have values. Two are faults of cel-go v0.26.0: checker.go
+checkCreateList and checkCreateMap ask what an optional entry holds although its type is dyn, and
+interpreter/decorators.go builds a map of constants ahead although Go has no such key. The third is one of
+k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go: an `Object{…}` becomes a structpb.Struct, which is no
+structpb.Value that a list or a map could hold. Observed on kube-apiserver v1.36.2.
 """
 
 from __future__ import annotations
@@ -13,9 +15,10 @@ from typing import Any, Final
 from webhook.cel.check.checked import Checked
 from webhook.cel.check.folding import fold
 from webhook.cel.syntax.text import source
-from webhook.cel.syntax.tree import ListNode, MapNode, Node, children
+from webhook.cel.syntax.tree import ListNode, MapNode, Node, StructNode, children
 from webhook.cel.types import DYN, optional_of
 
+_PATCH: Final = "JSONPatch"
 _OPTIONAL: Final = optional_of(DYN).name
 
 
@@ -34,6 +37,8 @@ def crashes(checked: Checked, text: str) -> Iterator[str]:
                 )
         if isinstance(node, MapNode) and id(node) not in constants and _is_constant(node, constants):
             yield f"`{source(node)}` has a key that no map can have: use a string"
+        for inner in _held_objects(node):
+            yield f'`{source(inner)}` must not be inside a list or a map of a JSONPatch value: write `{{"field": …}}`'
 
 
 def _optional_values(node: Node) -> Iterator[Node]:
@@ -41,6 +46,19 @@ def _optional_values(node: Node) -> Iterator[Node]:
         yield from (node.elements[index] for index in sorted(node.optional))
     if isinstance(node, MapNode):
         yield from (entry.value for entry in node.entries if entry.optional)
+
+
+def _held_objects(node: Node) -> Iterator[Node]:
+    """Each `Object{…}` that a list or a map of a JSONPatch value holds."""
+    if not isinstance(node, StructNode) or node.name != _PATCH:
+        return
+    waiting = [entry.value for entry in node.entries if entry.field == "value"]
+    while waiting:
+        held = waiting.pop()
+        if isinstance(held, ListNode | MapNode):
+            inner = held.elements if isinstance(held, ListNode) else [entry.value for entry in held.entries]
+            yield from (each for each in inner if isinstance(each, StructNode) and each.name != _PATCH)
+            waiting += inner
 
 
 def _is_constant(node: MapNode, constants: Mapping[int, Any]) -> bool:

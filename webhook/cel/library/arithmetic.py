@@ -23,7 +23,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from webhook.cel.library import costs
+from webhook.cel.library import costs, list_origins
 from webhook.cel.library.declaration import Cost, Overload
 from webhook.cel.types import BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, A, Type, list_of
 from webhook.cel.values import INT_MAX, INT_MIN, NANOSECONDS, UINT_MAX, Duration, Timestamp, UInt
@@ -68,10 +68,12 @@ def add_text(deadline: Deadline, left: Any, right: Any) -> Any:
 
 
 def add_list(deadline: Deadline, left: list[Any], right: list[Any]) -> list[Any]:
-    """List + list. cel-go counts 1 for any lists, so their size is bounded here."""
+    """List + list; the other one where one is empty. cel-go counts 1 for any lists, so their size is bounded here."""
+    if not left or not right:
+        return left or right
     deadline.spend((len(left) + len(right)) // 8)  # copied by C
     costs.bounded(len(left) + len(right), costs.MAX_ELEMENTS)
-    return left + right
+    return list_origins.joined(left + right)
 
 
 def add_duration(left: Duration, right: Duration) -> Duration:

@@ -40,7 +40,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from webhook.cel.library import costs, url_syntax
+from webhook.cel.library import costs, list_origins, url_syntax
 from webhook.cel.library.declaration import Overload, Version
 from webhook.cel.library.regex import matcher
 from webhook.cel.types import STRING, Type, list_of, opaque, optional_of
@@ -169,13 +169,13 @@ def named(name: str) -> Optional:
 def validate(deadline: Deadline, declared: NamedFormat, text: str) -> Optional:
     """What is wrong with the text, absent when nothing is."""
     problems = declared.wrong(text, deadline)
-    return Optional(problems) if problems else NONE
+    return Optional(list_origins.texts(problems)) if problems else NONE
 
 
 def validate_before_1_35(deadline: Deadline, declared: NamedFormat, text: str) -> Optional:
     """The same in the older wording."""
     problems = [_older(problem) for problem in declared.wrong(text, deadline)]
-    return Optional(problems) if problems else NONE
+    return Optional(list_origins.texts(problems)) if problems else NONE
 
 
 def _older(problem: str) -> str:

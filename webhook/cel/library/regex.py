@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from webhook.cel.library import costs
+from webhook.cel.library import costs, list_origins
 from webhook.cel.library.declaration import Overload
 from webhook.cel.types import INT, STRING, list_of
 from webhook.deadline import CHARACTERS, Deadline
@@ -168,7 +168,7 @@ def find(deadline: Deadline, text: str, pattern: str) -> str:
 
 def find_all(deadline: Deadline, text: str, pattern: str, limit: int = -1) -> list[str]:
     """All matches that do not overlap, or the first `limit` of them."""
-    results: list[str] = []
+    results = list_origins.texts([])
     if limit == 0:
         return results
     for place, match in enumerate(_found(deadline, text, pattern), 1):

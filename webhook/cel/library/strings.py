@@ -124,7 +124,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from webhook.cel.library import costs, splitting
+from webhook.cel.library import costs, list_origins, splitting
 from webhook.cel.library.declaration import Cost, Overload, Version
 from webhook.cel.library.go_text import ESCAPES
 from webhook.cel.types import INT, STRING, Type, list_of
@@ -255,8 +255,10 @@ def replace(deadline: Deadline, text: str, old: str, new: str, limit: int = -1) 
 
 def split(deadline: Deadline, text: str, separator: str, limit: int = -1) -> list[str]:
     """The parts between separators, `limit` of them at most."""
-    if limit == 0:
-        return []
+    return list_origins.texts(_parts(deadline, text, separator, limit) if limit else [])
+
+
+def _parts(deadline: Deadline, text: str, separator: str, limit: int) -> list[str]:
     deadline.spend_text(text)
     if 0 < limit <= (text.count(separator) if separator else len(text) - 1):
         deadline.spend(limit)

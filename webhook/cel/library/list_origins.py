@@ -1,0 +1,47 @@
+"""Which lists functions made that cel-go holds as another Go type than a list literal, for who turns values into Go's.
+
+A literal, a macro and nearly every function make a []ref.Val. `+` makes a []any, whose items are Go's own values;
+split, findAll and validate make a []string. Lists are told by identity, and only while somebody notes them. Source:
+cel-go v0.26 common/types/list.go (concatList.Value, NewStringList).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Literal, TypeAlias
+
+Origin: TypeAlias = Literal["joined", "texts"]
+Origins: TypeAlias = dict[int, tuple[Origin, list[Any]]]
+"""By the `id` of a list, which is kept so that its id stays its own."""
+
+_noted: ContextVar[Origins | None] = ContextVar("_noted", default=None)
+
+
+@contextmanager
+def noted() -> Iterator[Origins]:
+    """The lists that are made inside the `with`."""
+    origins: Origins = {}
+    token = _noted.set(origins)
+    try:
+        yield origins
+    finally:
+        _noted.reset(token)
+
+
+def joined(made: list[Any]) -> list[Any]:
+    """The list that `+` made."""
+    return _note("joined", made)
+
+
+def texts(made: list[str]) -> list[str]:
+    """A list that is of strings alone in Go."""
+    return _note("texts", made)
+
+
+def _note(origin: Origin, made: list[Any]) -> list[Any]:
+    origins = _noted.get()
+    if origins is not None:
+        origins[id(made)] = origin, made
+    return made
