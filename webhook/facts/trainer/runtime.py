@@ -38,7 +38,7 @@ def merge(job: JSON, runtime: Runtime, release: Release, deadline: Deadline | No
     until, indexes = deadline or Deadline(), strategic.Indexes()
     for layer in until.paced(layers(job, release)):
         merged.describe(layer.metadata, layer.metadata_at)
-        _lay(merged, layer, runtime, release, until, indexes)
+        _lay(merged, layer, runtime, release, until, indexes=indexes)
     merged.patched = merged.spec = _in_order(merged.spec, template.get("spec", {}))
     build(merged, job, runtime, release)
     return merged
@@ -59,6 +59,7 @@ def _lay(
     runtime: Runtime,
     release: Release,
     deadline: Deadline,
+    *,
     indexes: strategic.Indexes,
 ) -> None:
     """Merge one patch; one that cannot be merged is told and left out."""
