@@ -220,6 +220,7 @@ class RequestContext:
             assumptions=assumed,
             pods=podset.pods if podset else 1,
             template_of=self.attributes.kind if podset else None,
+            pod_set=podset.name if podset else "",
             is_patch=podset is not None and podset.is_patch,
             registry=self.registry,
             mismatches=given.mismatches if given else (),

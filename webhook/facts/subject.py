@@ -38,6 +38,7 @@ class Subject:
         assumptions: releases, from the policy's param.
         pods: how many pods a virtual Pod stands for, None where nobody knows; 1 for other objects.
         template_of: the kind of the object that holds the template of a virtual Pod; None for other objects.
+        pod_set: the name of the pod set of a virtual Pod, such as its role in a job; "" for other objects.
         is_patch: whether a virtual Pod is a part that is merged into a template of another object.
         registry: the facts and checks that there are.
         mismatches: what of the object is not of its type; only checks about types are asked about such an object.
@@ -56,6 +57,7 @@ class Subject:
     assumptions: Assumptions = field(default_factory=Assumptions)
     pods: int | None = 1
     template_of: GroupVersionKind | None = None
+    pod_set: str = ""
     is_patch: bool = False
     registry: Registry = SHIPPED
     mismatches: tuple[Mismatch, ...] = ()

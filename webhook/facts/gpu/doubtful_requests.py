@@ -13,6 +13,7 @@ from typing import Final
 from webhook.facts.check import Group
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.requested_devices import DeviceContainer, RequestedDevice, device_containers
+from webhook.facts.launch.command import launch
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -23,7 +24,6 @@ _SEES_NOTHING: Final = ("none", "void")
 _OTHERS_DECIDE: Final = frozenset(
     (
         "MPIJob",  # its operator keeps its launcher from GPUs
-        "TFJob",  # its evaluator and parameter servers have the image of its workers and no GPU on purpose
         "TrainingRuntime",  # gets its resources from the TrainJob
         "ClusterTrainingRuntime",
         "RoleBasedGroup",  # a role may add resources to its template
@@ -31,6 +31,10 @@ _OTHERS_DECIDE: Final = frozenset(
     )
 )
 """Kinds whose templates do not say alone what their pods request."""
+_NEED_NONE: Final = frozenset((("TFJob", "ps"), ("TFJob", "evaluator"), ("TFJob", "chief"), ("TFJob", "master")))
+"""Roles, in lower case, that have the image of the workers and no GPU on purpose."""
+_REMOTE: Final = ("mpirun", "horovodrun")
+"""Launchers that start their processes on the hosts that they are given."""
 
 
 def gpu_requests(subject: Subject) -> Iterator[Problem]:
@@ -39,7 +43,8 @@ def gpu_requests(subject: Subject) -> Iterator[Problem]:
     has_devices = any(each.requested for each in containers)
     for each in deadline.each(containers):
         if not has_devices and _sees_gpus(each, subject) and subject.once(_asks_for_nothing):
-            yield _every_gpu_visible(each)
+            if not _starts_elsewhere(each, subject):
+                yield _every_gpu_visible(each, subject)
         elif _has_slices_and_devices(each):
             yield _slices_with_devices(each)
         elif _keeps_devices(each, subject):
@@ -53,8 +58,10 @@ def _asks_for_nothing(subject: Subject) -> bool:
 
     Some schedulers share GPUs by an annotation: gpu-fraction and gpu-memory of NVIDIA/KAI-Scheduler.
     """
-    if subject.template_of is not None and subject.template_of.kind in _OTHERS_DECIDE:
-        return False
+    if subject.template_of is not None:
+        kind = subject.template_of.kind
+        if kind in _OTHERS_DECIDE or (kind, subject.pod_set.lower()) in _NEED_NONE:
+            return False
     spec, metadata = mapping(subject.object.get("spec")), mapping(subject.object.get("metadata"))
     if spec.get("resourceClaims") or any("gpu" in key for key in mapping(metadata.get("annotations"))):
         return False
@@ -66,21 +73,35 @@ def _sees_gpus(each: DeviceContainer, subject: Subject) -> bool:
     visible = each.visible_devices
     if each.container.init or visible in _SEES_NOTHING:
         return False
-    return bool(visible) or each.is_gpu_image or subject.once(_has_gpu_runtime)
+    return bool(visible) or each.is_gpu_image or subject.once(_gpu_runtime) != ""
 
 
-def _has_gpu_runtime(subject: Subject) -> bool:
-    """Whether the runtime class of a pod is known to give access to GPUs."""
+def _starts_elsewhere(each: DeviceContainer, subject: Subject) -> bool:
+    """Whether it only starts processes on other hosts, as the master of an MPI job does."""
+    started = launch(each.container.value, subject.deadline)
+    return started.by in _REMOTE and started.hosts
+
+
+def _gpu_runtime(subject: Subject) -> str:
+    """The runtime class of a pod where it is known to give access to GPUs, else ""."""
     runtime_class = text(mapping(subject.object.get("spec")).get("runtimeClassName"))
-    return runtime_class in devices.catalogue().runtime_classes
+    return runtime_class if runtime_class in devices.catalogue().runtime_classes else ""
 
 
-def _every_gpu_visible(each: DeviceContainer) -> Problem:
-    asking = "its image, its runtime class or NVIDIA_VISIBLE_DEVICES asks for GPUs"
-    message = f"requests no GPU and will see every GPU of its node because {asking}"
-    return problem(
-        "every-gpu-visible", each.container.path, message, "request a GPU, or set NVIDIA_VISIBLE_DEVICES to none"
-    )
+def _every_gpu_visible(each: DeviceContainer, subject: Subject) -> Problem:
+    """What asks for GPUs is told, the surest first: a name says of an image or a class what it is probably for."""
+    visible, runtime_class = each.visible_devices, subject.once(_gpu_runtime)
+    sees, fix = "requests no GPU and probably sees every GPU of its node", "request a GPU"
+    if visible:
+        what = "every GPU of it" if visible == "all" else "GPUs that other pods may have"
+        message = f"requests no GPU, but NVIDIA_VISIBLE_DEVICES `{visible}` asks the node for {what}"
+        fix = f"{fix}, or set it to none"
+    elif runtime_class:
+        message, fix = f"{sees} because of runtime class `{runtime_class}`", f"{fix}, or use another runtime class"
+    else:
+        message = f"{sees} because image `{text(each.container.value.get('image'))}` is made for GPUs"
+        fix = f"{fix}, or set NVIDIA_VISIBLE_DEVICES to none"
+    return problem("every-gpu-visible", each.container.path, message, fix)
 
 
 def _has_slices_and_devices(each: DeviceContainer) -> bool:
