@@ -170,11 +170,14 @@ def test_an_initializer_needs_its_step(jobs: list, release: tuple, expected: lis
     assert all(text.startswith(words) for (_, text), words in zip(found, expected, strict=True))
 
 
-def test_a_trainer_that_lands_nowhere_is_told_field_by_field() -> None:
+def test_a_trainer_that_lands_nowhere_is_told_once_with_all_its_fields() -> None:
     asked = job(trainer={"image": "i", "env": [{"name": "A"}], "numNodes": 2, "args": None})
     fact = of(asked, runtime(replicated("node", node())))
-    assert [path for path, _ in fact.told("train-job/trainer-step")] == ["spec.trainer.image", "spec.trainer.env"]
-    assert [path for path, _ in fact.told("ignored-nodes")] == ["spec.trainer.numNodes"]
+    ((path, text),) = fact.told("train-job/trainer-step")
+    assert (path, text.partition(" have no effect")[0]) == ("spec.trainer", "`image`, `env` and `numNodes`")
+    assert fact.told("ignored-nodes") == []
+    ((path, text),) = of(job(trainer={"numNodes": 2}), runtime(replicated("node", node()))).told("ignored-nodes")
+    assert (path, text.startswith("is ignored because")) == ("spec.trainer.numNodes", True)
     fact = of(asked, runtime(replicated("node", {"name": "trainer"}, step="trainer")))
     assert {text.partition("because ")[2] for _, text in fact.told("train-job/trainer-step")} == {
         "replicated job `node`, the trainer of ClusterTrainingRuntime `r`, has no container `node`"

@@ -6,7 +6,7 @@ release-2.0 to release-2.3. The jobs are those of the runtime with the patches m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.attributes import JSON
@@ -78,18 +78,30 @@ def validate_trainer(job: TrainJob) -> Iterator[Problem]:
     """Fields of spec.trainer that land in no container (kubeflow/trainer#2722)."""
     step = trainer_step(job)
     node = container_of(step, "node")
-    if node is None:
-        lacking = _lacks_node(job, step)
-        for name in _FIELDS:
-            if job.trainer.get(name) and not (name in _SHARED and _shares_node(job)):
-                message = f"does not reach a container because {lacking}"
-                fix = "use a runtime with a trainer step, or remove it"
-                yield problem("trainer-step", f"spec.trainer.{name}", message, fix)
-    elif job.trainer.get("command") and job.trainer.get("args") is None and node.get("args"):
+    if unreached := _unreached(job):
+        yield _no_effect(unreached, _lacks_node(job, step))
+    elif node is not None and job.trainer.get("command") and job.trainer.get("args") is None and node.get("args"):
         args = " ".join(node["args"])
         shown = args if len(args) <= _SHOWN else f"{args[:_SHOWN]} …"
         message = f"runs with the args of {job.runtime}, `{shown}`"
         yield problem("runtime-args", "spec.trainer.command", message, "set spec.trainer.args too")
+
+
+def _no_effect(names: Sequence[str], reason: str) -> Problem:
+    if len(names) == 1:
+        path, message, fix = f"spec.trainer.{names[0]}", "has no effect", "remove it"
+    else:
+        *most, last = [f"`{name}`" for name in names]
+        path, message, fix = "spec.trainer", f"{', '.join(most)} and {last} have no effect", "remove them"
+    return problem("trainer-step", path, f"{message} because {reason}", f"use a runtime with a trainer step, or {fix}")
+
+
+def _unreached(job: TrainJob) -> list[str]:
+    """Fields of spec.trainer for a container that is not there, and then the number of nodes that nobody reads."""
+    if container_of(trainer_step(job), "node") is not None:
+        return []
+    names = [name for name in _FIELDS if job.trainer.get(name) and not (name in _SHARED and _shares_node(job))]
+    return [*names, "numNodes"] if names and _is_number_unread(job) else names
 
 
 def _lacks_node(job: TrainJob, step: JSON) -> str:
@@ -106,7 +118,11 @@ def _shares_node(job: TrainJob) -> bool:
 
 def validate_num_nodes_reaches(job: TrainJob) -> Iterator[Problem]:
     """The number goes to the labelled job, of an MPI runtime to the job named `node`."""
-    has_worker = job.plugin == "mpi" and job_named(job, "node") is not None
-    if trainer_step(job) is None and not has_worker and job.trainer.get("numNodes") is not None:
+    if _is_number_unread(job) and not _unreached(job):
         message = f"is ignored because {_lacks_node(job, None)}"
         yield problem("ignored-nodes", "spec.trainer.numNodes", message, "use a runtime with a trainer step")
+
+
+def _is_number_unread(job: TrainJob) -> bool:
+    has_worker = job.plugin == "mpi" and job_named(job, "node") is not None
+    return trainer_step(job) is None and not has_worker and job.trainer.get("numNodes") is not None
