@@ -28,6 +28,7 @@ class Rejected:
 
     flavor: str
     reason: str = ""
+    is_topology: bool = False
     resource: str = ""
     asked: int = 0
     most: int = 0

@@ -72,7 +72,7 @@ def mismatch(flavor: Flavor, template: JSON, keys: Collection[str], deadline: De
         shown = "=".join(filter(None, (text(taint.get("key")), text(taint.get("value")))))
         return f"its nodes have the taint {shown}:{taint.get('effect')}, which the pods do not tolerate"
     if not _selected(flavor, template, keys, deadline):
-        return "its node labels do not fit the node selector or the node affinity of the pods"
+        return "its node labels do not match the node selector or the node affinity of the pods"
     return ""
 
 

@@ -167,20 +167,22 @@ class Fitting:
                 asked.setdefault(group, {})[name] = value
         for group, requests in asked.items():
             known = [(name, of_flavors.flavor(name, self.place.view)) for name in group.flavors]
+            pairs = self.subject.deadline.paced(known)
             rejected = tuple(
-                Rejected(name, reason)
-                for name, flavor in self.subject.deadline.paced(known)
-                if flavor is not None and (reason := self._mismatch(flavor, group, pod_set))
+                made for _, each in pairs if each is not None and (made := self._rejected(each, group, pod_set))
             )
             refused = {each.flavor for each in rejected}
             fits = tuple(name for name in group.flavors if name not in refused)
             yield Wanted(pod_set, group, requests, fits, rejected)
 
-    def _mismatch(self, flavor: Flavor, group: Group, pod_set: PodSetRequests) -> str:
+    def _rejected(self, flavor: Flavor, group: Group, pod_set: PodSetRequests) -> Rejected | None:
+        """Why pods cannot have a flavor whatever its quota is."""
         wish = topology.wish(pod_set.template)
-        return topology.mismatch(wish, flavor, self.place.view, is_implied=self.is_implied) or of_flavors.mismatch(
-            flavor, pod_set.template, self._keys(flavor, group), self.subject.deadline
-        )
+        if reason := topology.mismatch(wish, flavor, self.place.view, is_implied=self.is_implied):
+            return Rejected(flavor.name, reason, is_topology=True)
+        keys = self._keys(flavor, group)
+        reason = of_flavors.mismatch(flavor, pod_set.template, keys, self.subject.deadline)
+        return Rejected(flavor.name, reason) if reason else None
 
     def _keys(self, flavor: Flavor, group: Group) -> frozenset[str]:
         """The labels that selectors are asked about: the flavor's own, before 0.17 those of the whole group."""
@@ -201,7 +203,11 @@ class Fitting:
             message = f"{self._asks(wanted, reasons)}; {told} (Kueue: ExceedsMaxQuota)"
             return NEVER("exceeds-max-quota", at, message, self._fix(reasons))
         message = f"fits no flavor of ClusterQueue {self.queue.name}: {told} (Kueue: NoMatchingFlavor)"
-        return NEVER("no-matching-flavor", at, message, "change the selector, the tolerations or the queue")
+        fix = "change the selector, the tolerations or the queue"
+        if all(each.is_topology for each in reasons):
+            is_asked = topology.wish(wanted.pod_set.template).is_explicit
+            fix = "use a queue with such a topology, or ask for none" if is_asked else "use a queue without a topology"
+        return NEVER("no-matching-flavor", at, message, fix)
 
     def _asks(self, wanted: Wanted, reasons: Sequence[Rejected]) -> str:
         names = dict.fromkeys(each.resource for each in reasons if each.resource)
@@ -215,7 +221,7 @@ class Fitting:
 
     def _told(self, rejected: Rejected) -> str:
         if not rejected.resource:
-            return f"flavor {rejected.flavor} does not fit: {rejected.reason}"
+            return f"flavor {rejected.flavor} does not fit because {rejected.reason}"
         pair = (rejected.flavor, rejected.resource)
         return f"flavor {rejected.flavor} can give at most {self._explained(pair, rejected.most)}"
 
