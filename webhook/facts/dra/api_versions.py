@@ -12,30 +12,40 @@ from webhook.facts.dra.requests import version_of
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 
-_REMOVED: Final[Mapping[str, int]] = {"v1alpha1": 27, "v1alpha2": 31, "v1alpha3": 34, "v1beta1": 38, "v1beta2": 39}
+_SERVED: Final[Mapping[str, tuple[int, int]]] = {
+    "v1": (34, 99),
+    "v1beta2": (33, 39),
+    "v1beta1": (32, 38),
+    "v1alpha3": (31, 34),
+    "v1alpha2": (27, 31),
+    "v1alpha1": (26, 27),
+}
+"""The minor release of Kubernetes 1 that serves a version first, and the first one that does not any more."""
 _DEPRECATED: Final[Mapping[str, int]] = {"v1beta1": 35, "v1beta2": 36}
-"""The minor releases of Kubernetes 1 in which a version is first so."""
+"""The minor releases in which a version is first so."""
 
 
 def validate_api_version(subject: Subject, group: str) -> Iterator[Problem]:
     """Whether the target release serves the version of a claim, a template or a class, and a later one will."""
     version, target = version_of(subject.object), subject.assumptions.kubernetes[1]
-    removed = _REMOVED.get(version)
-    if removed is None:
+    served = _SERVED.get(version)
+    if served is None:
         return
-    if target >= removed:
-        rule, message = (
-            "served-version",
-            f"has not been served since Kubernetes 1.{removed}, and the target is 1.{target}",
-        )
-    elif target >= _DEPRECATED.get(version, removed):
-        rule, message = "deprecated-version", f"is deprecated and not served from Kubernetes 1.{removed} on"
+    first, end = served
+    rule = "served-version"
+    if target < first:
+        message = f"is served from Kubernetes 1.{first} on, and the target is 1.{target}"
+    elif target >= end:
+        message = f"has not been served since Kubernetes 1.{end}, and the target is 1.{target}"
+    elif target >= _DEPRECATED.get(version, end):
+        rule, message = "deprecated-version", f"is deprecated and not served from Kubernetes 1.{end} on"
     else:
         return
+    newest = next((name for name, (since, until) in _SERVED.items() if since <= target < until), "")
     yield Problem(
         code=f"{group}/{rule}",
         path="apiVersion",
         message=message,
-        fix="write the object as resource.k8s.io/v1",
+        fix=f"write the object as resource.k8s.io/{newest}" if newest else "",
         found=f"`{subject.object['apiVersion']}`",
     )

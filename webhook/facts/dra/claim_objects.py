@@ -37,7 +37,7 @@ def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
     at, version = SPECS[kind], version_of(obj)
     spec = get(obj, at)
     asked = requests(spec, at, version, subject.deadline)
-    yield from problems(CLAIMS, notes(obj, at, asked, subject.view()))
+    yield from problems(CLAIMS, _untold(notes(obj, at, asked, subject.view()), asked))
     for request in subject.deadline.each(asked):
         yield from _validate_request(request, subject, is_flat=version in _FLAT)
     yield from _admin_access(asked, subject)
@@ -45,6 +45,15 @@ def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
     if not asked:
         message = "is empty, so whoever uses the claim gets no device"
         yield _problem("no-requests", render((*at, "devices", "requests")), message, "add a request")
+
+
+def _untold(listed: Sequence[JSON], asked: Sequence[JSON]) -> Iterator[JSON]:
+    """Notes without misplaced fields of requests of which one sentence says where all fields belong."""
+    told = {request["path"] for request in asked if request["kind"] == "none" and request["deviceClass"]}
+    for note in listed:
+        is_moved = note["what"] == "unknownField" and note["expected"] != ""
+        if not (is_moved and note["path"].rpartition(".")[0] in told):
+            yield note
 
 
 def _problem(rule: str, path: str, message: str, fix: str = "", *, found: str = "", group: str = CLAIMS) -> Problem:

@@ -42,8 +42,9 @@ def _missing(note: JSON) -> _Words:
 
 
 def _unknown_field(note: JSON) -> _Words:
-    belongs = f"it belongs to {note['expected']}" if note["expected"] else ""
-    return "is ignored because there is no such field", _meant(note, belongs)
+    place = note["expected"]  # a field, or what to do about one that has no place
+    move = place if " " in place else f"move it to {place}" if place else "remove it, or correct its name"
+    return "is ignored because there is no such field", _meant(note, move)
 
 
 def _request(note: JSON) -> _Words:
