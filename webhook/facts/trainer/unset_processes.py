@@ -11,6 +11,7 @@ from typing import Final
 from webhook.facts.trainer.launched import Launched
 from webhook.facts.trainer.node_claims import NodeClaim
 from webhook.facts.trainer.train_job import TrainJob
+from webhook.releases import shown
 from webhook.wording import counted
 
 NOT_READ: Final = ("jax", "plain", "none")
@@ -24,9 +25,25 @@ def unset_processes(job: TrainJob, claims: Sequence[NodeClaim], own: Launched) -
     gpus = [claim for claim in claims if not claim.is_other]
     if not gpus:
         return ""
-    counts = [claim.devices for claim in gpus]
-    devices = sum(count or 0 for count in counts) if None not in counts else 0
-    named = ", ".join(f"`{claim.name}`" for claim in gpus)
+    kept = [claim for claim in gpus if not claim.is_dropped]
+    return _of_kept(job, kept, own) if kept else _of_dropped(job, gpus)
+
+
+def _of_dropped(job: TrainJob, gpus: Sequence[NodeClaim]) -> str:
+    """What is dropped gives no device; the number is for the day when the claims reach the pods."""
+    claims = f"claim{'s' if len(gpus) > 1 else ''} {_named(gpus)}"
+    start = f"and Trainer {shown(job.release)} drops {claims}"
+    if job.plugin in NOT_READ:
+        return f" and not read by this runtime, {start}: give the pods of the runtime {claims}"
+    outcome = f"so the processes per node will be {_passed(job) if job.runtime.is_found else '1 or the CPUs'}"
+    if job.plugin == "xgboost":
+        return f", {start}, {outcome}: request the GPUs as an extended resource"
+    number = _devices(gpus) or "the number of devices of one node"
+    return f", {start}, {outcome}: set it to {number}, and give the pods of the runtime {claims}"
+
+
+def _of_kept(job: TrainJob, gpus: Sequence[NodeClaim], own: Launched) -> str:
+    devices, named = _devices(gpus), _named(gpus)
     is_unused = any(claim.is_unused for claim in gpus)
     if job.plugin in NOT_READ:
         return f" and not read by this runtime: {_single(own, devices, named)}"
@@ -36,6 +53,21 @@ def unset_processes(job: TrainJob, claims: Sequence[NodeClaim], own: Launched) -
     of = f"claim {named}{', which no container uses' if is_unused else ''}"
     uncounted = f"and Trainer does not count the devices of {of}"
     return f", {uncounted}, {_outcome(job, own)}: {_fix(job, devices, is_unused=is_unused)}"
+
+
+def _devices(claims: Sequence[NodeClaim]) -> int:
+    """How many devices some claims give, 0 where that is open."""
+    counts = [claim.devices for claim in claims]
+    return sum(count or 0 for count in counts) if None not in counts else 0
+
+
+def _named(claims: Sequence[NodeClaim]) -> str:
+    return ", ".join(f"`{claim.name}`" for claim in claims)
+
+
+def _passed(job: TrainJob) -> str:
+    """What Trainer passes on to the launcher, and why."""
+    return f"{job.processes.per_node} ({job.processes.reason})"
 
 
 def _single(own: Launched, devices: int, named: str) -> str:
@@ -55,11 +87,10 @@ def _fits(job: TrainJob, own: Launched, devices: int) -> bool:
 def _outcome(job: TrainJob, own: Launched) -> str:
     if not job.runtime.is_found:
         return "so the processes per node will be 1 or the CPUs"
-    passed = f"{job.processes.per_node} ({job.processes.reason})"
     if own.processes is None:
-        return f"so the processes per node will be {passed}"
+        return f"so the processes per node will be {_passed(job)}"
     why = f"because its own {own.option} wins over PET_NPROC_PER_NODE"
-    return f"so it passes on {passed}, while {own.by} starts {own.processes} per node {why}"
+    return f"so it passes on {_passed(job)}, while {own.by} starts {own.processes} per node {why}"
 
 
 def _fix(job: TrainJob, devices: int, *, is_unused: bool) -> str:
