@@ -35,7 +35,7 @@ def device_failures(subject: Subject) -> Iterator[Problem]:
     if missing := subject.once(workload).missing:
         yield problem("tolerates-everything", "spec.runtimeRef.name", missing=missing)
     for advise in _ADVICE:
-        yield from once_each(advise(subject))
+        yield from once_each(advise(subject), subject)
 
 
 def _is_judged(subject: Subject) -> bool:

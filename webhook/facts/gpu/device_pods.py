@@ -7,7 +7,7 @@ What stands outside pod templates is left out. Knows no rule.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from webhook import quantity
@@ -17,16 +17,18 @@ from webhook.facts.launch.command import launch
 from webhook.facts.pods.containers import Container, containers, mapping
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
+from webhook.facts.trainer.generated_pods import told_of_job
 from webhook.paths import FieldPath, render
 from webhook.problem import MissingObject, Problem
 from webhook.workloads.podsets import PodSet
 
+TRAIN_JOB: Final = ("trainer.kubeflow.org", "TrainJob")
 BATCH: Final = frozenset(
     (
         ("batch", "Job"),
         ("batch", "CronJob"),
         ("jobset.x-k8s.io", "JobSet"),
-        ("trainer.kubeflow.org", "TrainJob"),
+        TRAIN_JOB,
         *(("kubeflow.org", f"{name}Job") for name in ("PyTorch", "TF", "MPI", "XGBoost", "Paddle", "JAX")),
         ("batch.volcano.sh", "Job"),
         ("batch.volcano.sh", "CronJob"),
@@ -86,8 +88,14 @@ class Workload:
 def workload(subject: Subject) -> Workload:
     """What an object has of such pods, to be asked for with `Subject.once`."""
     listed = subject.once(pod_sets)
-    using = tuple(made for each in subject.deadline.paced(listed.all) if (made := _using(each, subject)).containers)
-    return Workload(listed.all, using, listed.missing)
+    own = tuple(_in_runtime(each) if each.elsewhere else each for each in subject.deadline.paced(listed.all))
+    using = tuple(made for each in subject.deadline.paced(own) if (made := _using(each, subject)).containers)
+    return Workload(own, using, listed.missing)
+
+
+def _in_runtime(podset: PodSet) -> PodSet:
+    """The pod set of a replicated job of a runtime, as if the job stood where its TrainJob names the runtime."""
+    return replace(podset, path=(*podset.path, podset.name), elsewhere=False)
 
 
 def _using(podset: PodSet, subject: Subject) -> DevicePods:
@@ -120,13 +128,13 @@ def trains(container: Container, subject: Subject) -> bool:
     return by not in ("", "python", "several")
 
 
-def once_each(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Problems without those that say again of another template what was said of one."""
+def once_each(problems: Iterable[Problem], subject: Subject) -> Iterator[Problem]:
+    """Problems without those that say again of another template what was said of one, told where users find them."""
     said = set()
     for each in problems:
         if each.without_path not in said:
             said.add(each.without_path)
-            yield each
+            yield told_of_job(each, subject) if subject.group_kind == TRAIN_JOB else each
 
 
 def path_of(pods: DevicePods, container: Container, *path: str | int) -> str:

@@ -96,7 +96,7 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
         subject.deadline.spend(len(nodes))
         largest = _largest(Same(nodes)).amounts
         for pods in using:
-            yield from once_each(_node_devices(pods, largest))
+            yield from once_each(_node_devices(pods, largest), subject)
 
 
 def _node_devices(pods: DevicePods, largest: Mapping[str, int]) -> Iterator[Problem]:

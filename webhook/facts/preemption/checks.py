@@ -31,7 +31,7 @@ def preemption(subject: Subject) -> Iterator[Problem]:
     if missing := subject.once(workload).missing:
         yield problem("spot-toleration", "spec.runtimeRef.name", missing=missing)
     for advise in _ADVICE:
-        yield from once_each(advise(subject))
+        yield from once_each(advise(subject), subject)
 
 
 CHECKS: Final = (Check(group="preemption", run=preemption, kinds=WORKLOADS, lookups=_LOOKUPS),)

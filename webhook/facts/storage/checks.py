@@ -28,7 +28,7 @@ def storage(subject: Subject) -> Iterator[Problem]:
     if missing := subject.once(workload).missing:
         yield problem("claim-exists", "spec.runtimeRef.name", missing=missing)
     for advise in _ADVICE:
-        yield from once_each(advise(subject))
+        yield from once_each(advise(subject), subject)
 
 
 CHECKS: Final = (

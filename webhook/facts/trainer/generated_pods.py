@@ -67,6 +67,25 @@ def _located(problem: Problem, of: JSON, job: TrainJob, env: Mapping[str, int], 
     return replace(problem, path=job.origin(is_own=is_own), found="", message=message)
 
 
+def told_of_job(problem: Problem, subject: Subject) -> Problem:
+    """Advice on the pods of a replicated job, at `spec.runtimeRef.JOB` and the path in the pod, as of its TrainJob."""
+    at = parse(problem.path)
+    if at[:2] != ("spec", "runtimeRef") or len(at) < 3:
+        return problem
+    job, name, inside = subject.once(train_job), str(at[2]), at[3:]
+    if (path := _in_trainer(inside, subject.once(_jobs)[name], job, subject.once(_env_of_trainer))) is not None:
+        return replace(problem, path=path)
+    where = f"{render(inside)} of replicated job `{name}`" if inside else f"replicated job `{name}`"
+    said = f"{problem.found} {problem.message}".lstrip()
+    return replace(problem, path="spec.runtimeRef", found="", message=f"{where}: {said}")
+
+
+def _jobs(subject: Subject) -> Mapping[str, JSON]:
+    """The replicated jobs, merged, by their names."""
+    job = subject.once(train_job)
+    return {name_of(each): each for each in job.deadline.paced(job.jobs)}
+
+
 def _in_trainer(at: FieldPath, of: JSON, job: TrainJob, env: Mapping[str, int]) -> str | None:
     """Where spec.trainer says it; None where it does not."""
     if at[:2] != ("spec", "containers") or len(at) < 4 or not is_trainer(of):
@@ -79,5 +98,7 @@ def _in_trainer(at: FieldPath, of: JSON, job: TrainJob, env: Mapping[str, int]) 
     if field == "resourcesPerNode":
         asked = job.trainer[field]
         return render(("spec", "trainer", field, *at[4:])) if get(asked, at[4:]) is not None else None
+    if len(at) == 4:
+        return "spec.trainer.env"
     index = env.get(name_of(get(container, ("env", at[4]))))
     return None if index is None else render(("spec", "trainer", "env", index, *at[5:]))
