@@ -42,7 +42,7 @@ AMOUNT: Final = structure(
     isSet=(BOOL, "whether the key is there"),
     isNull=(BOOL, "whether the key is there and null"),
     isKept=(BOOL, "whether it is what it was before the update"),
-    text=(STRING, 'as it is written; `""` for null'),
+    text=(STRING, 'as it is written, an empty text with its quotes; `""` for null'),
     count=(STRING, 'as a number of devices in plain digits; `""` where it is none'),
 )
 ASK: Final = structure(
@@ -215,7 +215,7 @@ def _amount(place: Place, old: Place | None, side: str, name: str, read: Callabl
         "isSet": name in amounts,
         "isNull": name in amounts and value is None,
         "isKept": name in amounts and old is not None and old.amounts(side).get(name) == value,
-        "text": shown(value),
+        "text": '""' if value == "" else shown(value),
         "count": read(value),
     }
 

@@ -65,9 +65,13 @@ def _option(started: Launch) -> str:
 
 
 def command_path(job: TrainJob) -> str:
-    """Where the command stands: with its arguments in the TrainJob, or in the runtime."""
-    said = next((name for name in ("args", "command") if job.trainer.get(name)), None)
-    return f"spec.trainer.{said}" if said else job.origin(is_own=False)
+    """Where the launcher and its options stand: in the command or the arguments, of the TrainJob or of the runtime."""
+    node = job.node or {}
+    by_command = launch({**node, "args": []}, job.deadline)
+    said = "command" if by_command.by and by_command == launch(node, job.deadline) else "args"
+    if said == "args" and not node.get("args"):
+        said = "command"
+    return f"spec.trainer.{said}" if job.trainer.get(said) else job.origin(is_own=False)
 
 
 def advise_launcher(job: TrainJob, gpus: int, own: Launched) -> Iterator[Problem]:
