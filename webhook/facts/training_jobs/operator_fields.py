@@ -1,13 +1,14 @@
 """What a role says and its operator overwrites, and amounts of GPUs that are dropped.
 
-Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/common/pod.go createNewPod and
-pkg/controller.v1/{pytorch/envvar.go,xgboost/xgboost.go,tensorflow/tfjob_controller.go}, which append their variables
-after those of the container; kubeflow/mpi-operator@caa3c47fc42e pkg/controller newLauncherPodTemplate.
+Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/common/pod.go createNewPod, and
+pkg/controller.v1/{pytorch/envvar.go,pytorch/master.go,xgboost/xgboost.go,tensorflow/tfjob_controller.go,
+paddlepaddle/envvar.go,jax/envvar.go}, which append their variables after those of the container;
+kubeflow/mpi-operator@caa3c47fc42e pkg/controller newLauncherPodTemplate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.facts.training_jobs.job import Job, problem
@@ -15,8 +16,11 @@ from webhook.facts.training_jobs.role import Role
 from webhook.paths import render
 from webhook.problem import Problem
 
-_OF_MASTER: Final = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
-"""Variables of PyTorchJobs and XGBoostJobs that the operator sets where there is a master."""
+_RENDEZVOUS: Final = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
+_OF_TORCH: Final = ("PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NODE_RANK")
+_OF_PADDLE: Final = ("PADDLE_MASTER", "PADDLE_NNODES", "PADDLE_JOB_ID")
+_OF_JAX: Final = ("COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID")
+_OF_LIGHT_GBM: Final = ("WORKER_PORT", "WORKER_ADDRS")
 _VARIABLES: Final[Mapping[str, str]] = {
     "PET_NPROC_PER_NODE": "set spec.nprocPerNode",
     "PET_NNODES": "set elasticPolicy or the replicas",
@@ -43,12 +47,26 @@ def validate_overwritten(job: Job) -> Iterator[Problem]:
 
 
 def _owned(job: Job) -> Mapping[str, str]:
-    """The variables that the operator appends, each with what to do instead; TF_CONFIG where several pods train."""
-    if job.kind == "TFJob":
-        return {"TF_CONFIG": "remove it"} if job.pods() not in (None, 1) else {}
-    has_master = job.kind in ("PyTorchJob", "XGBoostJob") and "Master" in job.roles
+    """The variables that the operator appends to every container, each with what to do instead."""
     own = _VARIABLES if job.kind == "PyTorchJob" else {}
-    return {**own, **dict.fromkeys(_OF_MASTER if has_master else (), "remove it")}
+    return {**own, **dict.fromkeys(_appended(job), "remove it")}
+
+
+def _appended(job: Job) -> Sequence[str]:
+    """Those that the roles decide, and no field; some are set only where several pods train, or with a master."""
+    several, has_master = job.pods() not in (None, 1), "Master" in job.roles
+    match job.kind:
+        case "PyTorchJob":
+            return (*_RENDEZVOUS, *_OF_TORCH) if has_master else ()
+        case "XGBoostJob":
+            return (*_RENDEZVOUS, *(_OF_LIGHT_GBM if several else ())) if has_master else ()
+        case "TFJob":
+            return ("TF_CONFIG",) if several else ()
+        case "PaddleJob":
+            return _OF_PADDLE
+        case "JAXJob":
+            return _OF_JAX
+    return ()
 
 
 def _written_policy(role: Role, job: Job) -> str:
