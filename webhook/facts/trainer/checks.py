@@ -142,6 +142,7 @@ def _runtime_advice(runtime: RuntimeSpec, subject: Subject) -> Iterator[Problem]
     if subject.old_object is not None and subject.group_kind[1] == "TrainingRuntime":
         yield from runtime_advice.overlooked_steps(runtime)
     yield from runtime_advice.no_ml_policy(runtime)
+    yield from runtime_advice.plugin_variables(runtime)
     yield from runtime_advice.unmounted_initializers(runtime)
     yield from runtime_plugins.validate_token_volume(runtime)
     yield from runtime_advice.gangs(runtime)

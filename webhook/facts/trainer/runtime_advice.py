@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from webhook.attributes import JSON
-from webhook.facts.pods.containers import containers
-from webhook.facts.trainer.nodes import STEP_LABEL, container_of, name_of, step
+from webhook.facts.pods.containers import containers, names
+from webhook.facts.trainer.nodes import STEP_LABEL, container_of, is_trainer, name_of, step
+from webhook.facts.trainer.plugin_validation import RESERVED
 from webhook.facts.trainer.releases import INITIALIZER_MOUNT, WHOLE_JOBSET
 from webhook.facts.trainer.runtime_plugins import JOBS, POD, RuntimeSpec, problem
 from webhook.facts.trainer.runtime_reference import SUPPORT
@@ -52,6 +53,18 @@ def no_ml_policy(runtime: RuntimeSpec) -> Iterator[Problem]:
         message = f"is not set, so Trainer {shown(runtime.release)} ignores resourcesPerNode of TrainJobs"
         fix = "set one, such as torch: {}, or {numNodes: 1} for a plain command"
         yield problem("ml-policy", "spec.mlPolicy", message, fix)
+
+
+def plugin_variables(runtime: RuntimeSpec) -> Iterator[Problem]:
+    """torch.go EnforceMLPolicy: the plugin replaces the variables PET_* of the node of TrainJobs with spec.trainer."""
+    for index, job in enumerate(runtime.deadline.paced(runtime.jobs if runtime.plugin == "torch" else [])):
+        for container in containers(get(job, POD) or {}) if is_trainer(job) else ():
+            env = container.value.get("env", []) if container.name == "node" and not container.init else []
+            for place, name in enumerate(runtime.deadline.paced(names(env))):
+                if name in RESERVED["torch"]:
+                    message = "is replaced by the torch plugin, which sets it for each TrainJob with spec.trainer"
+                    at = (*JOBS, index, *POD, *container.path, "env", place, "name")
+                    yield problem("plugin-variable", at, message, "remove it", name)
 
 
 def unmounted_initializers(runtime: RuntimeSpec) -> Iterator[Problem]:
