@@ -21,6 +21,9 @@ from webhook.facts.dra.pod_group_claims import LOOKUP, validate_pod_group_claims
 from webhook.facts.dra.selected_devices import validate_selected_devices
 from webhook.facts.pods.containers import containers_of
 from webhook.facts.subject import Subject
+from webhook.facts.trainer.generated_pods import generated_problems
+from webhook.facts.trainer.lookups import GROUP as TRAINER
+from webhook.facts.trainer.lookups import RUNTIMES
 from webhook.facts.view import NAMESPACES
 from webhook.paths import get
 from webhook.problem import Problem
@@ -44,11 +47,27 @@ def device_claims(subject: Subject) -> Iterator[Problem]:
     yield from validate_pod_group_claims(subject)
 
 
+def generated_device_claims(subject: Subject) -> Iterator[Problem]:
+    """What the claims of the pods that Trainer makes refer to; how they are declared and used is train-job's."""
+    yield from generated_problems(subject, _references, refuses=False)
+
+
+def _references(subject: Subject) -> Iterator[Problem]:
+    yield from claim_references.validate_class_resources(subject)
+    if get(subject.object, ("spec", "resourceClaims")):
+        dra = subject.fact("dra")
+        yield from claim_references.validate_claims(dra["claims"], subject)
+        yield from claim_references.validate_requests(dra["references"], dra["claims"], subject)
+        listed = subject.once(containers_of)
+        yield from claim_references.validate_gpu_is_asked_for_once(listed, dra["claims"], subject)
+
+
 def _kinds(group: str, *kinds: str) -> frozenset[tuple[str, str]]:
     return frozenset((group, kind) for kind in kinds)
 
 
 _PODS: Final = _kinds("", "Pod")
+_TRAIN_JOBS: Final = _kinds(TRAINER, "TrainJob")
 _CLAIMS: Final = _kinds(GROUP, "ResourceClaim", "ResourceClaimTemplate")
 _CLASSES: Final = _kinds(GROUP, "DeviceClass")
 _TAINTS: Final = _kinds(GROUP, "DeviceTaintRule")
@@ -56,6 +75,7 @@ _GROUPS: Final = _kinds("scheduling.k8s.io", "PodGroup", "Workload")
 
 CHECKS: Final = (
     Check(group="device-claims", run=device_claims, kinds=_PODS, lookups=(*LOOKUPS, LOOKUP)),
+    Check(group="device-claims", run=generated_device_claims, kinds=_TRAIN_JOBS, lookups=(*LOOKUPS, *RUNTIMES)),
     Check(group="resource-claims", run=validate_resource_claim, kinds=_CLAIMS, lookups=(NAMESPACES,)),
     Check(group="resource-claims", run=validate_group_claims, kinds=_GROUPS),
     Check(group="device-classes", run=validate_device_class, kinds=_CLASSES),

@@ -22,8 +22,10 @@ from webhook.problem import Problem
 _OF_TRAINER = {"resources": "resourcesPerNode", "env": "env", "image": "image"}
 
 
-def generated_problems(subject: Subject, run: Callable[[Subject], Iterator[Problem]]) -> Iterator[Problem]:
-    """What a check says of the pods of each replicated job."""
+def generated_problems(
+    subject: Subject, run: Callable[[Subject], Iterator[Problem]], *, refuses: bool = True
+) -> Iterator[Problem]:
+    """What a check says of the pods of each replicated job; one that `refuses` names what no API server takes."""
     job = subject.once(train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
@@ -36,7 +38,8 @@ def generated_problems(subject: Subject, run: Callable[[Subject], Iterator[Probl
             known = {problem.without_path for problem in run(_pod(before, subject))} if before is not None else set()
             for problem in job.deadline.paced(problems):
                 env = subject.once(_env_of_trainer)
-                yield _located(problem, each, job, env, is_own=problem.without_path in known)
+                origin = job.origin(is_own=problem.without_path in known)
+                yield _located(problem, each, job, env) or _told(problem, each, job, origin, refuses=refuses)
 
 
 def _pod(job: JSON, subject: Subject) -> Subject:
@@ -56,15 +59,21 @@ def _env_of_trainer(subject: Subject) -> Mapping[str, int]:
     return places
 
 
-def _located(problem: Problem, of: JSON, job: TrainJob, env: Mapping[str, int], *, is_own: bool) -> Problem:
-    """A problem of a pod as one of the TrainJob."""
-    at = parse(problem.path)
-    if (path := _in_trainer(at, of, job, env)) is not None:
-        return replace(problem, path=path)
-    said = f"is {problem.found} and {problem.message}" if problem.found else problem.message
-    where = f"{problem.path} of replicated job `{name_of(of)}` of {job.runtime}"
-    message = f"leads to pods that are refused because {where} {said}"
-    return replace(problem, path=job.origin(is_own=is_own), found="", message=message)
+def _located(problem: Problem, of: JSON, job: TrainJob, env: Mapping[str, int]) -> Problem | None:
+    """A problem of a pod as one of spec.trainer; None where it is none."""
+    path = _in_trainer(parse(problem.path), of, job, env)
+    return None if path is None else replace(problem, path=path)
+
+
+def _told(problem: Problem, of: JSON, job: TrainJob, origin: str, *, refuses: bool) -> Problem:
+    """A problem of a pod as one of what the TrainJob is merged from."""
+    where = f"{problem.path} of replicated job `{name_of(of)}`"
+    if refuses:
+        said = f"is {problem.found} and {problem.message}" if problem.found else problem.message
+        message = f"leads to pods that are refused because {where} of {job.runtime} {said}"
+    else:
+        message = f"{where}: {_said(problem)}"
+    return replace(problem, path=origin, found="", message=message)
 
 
 def told_of_job(problem: Problem, subject: Subject) -> Problem:
@@ -76,8 +85,11 @@ def told_of_job(problem: Problem, subject: Subject) -> Problem:
     if (path := _in_trainer(inside, subject.once(_jobs)[name], job, subject.once(_env_of_trainer))) is not None:
         return replace(problem, path=path)
     where = f"{render(inside)} of replicated job `{name}`" if inside else f"replicated job `{name}`"
-    said = f"{problem.found} {problem.message}".lstrip()
-    return replace(problem, path="spec.runtimeRef", found="", message=f"{where}: {said}")
+    return replace(problem, path="spec.runtimeRef", found="", message=f"{where}: {_said(problem)}")
+
+
+def _said(problem: Problem) -> str:
+    return f"{problem.found} {problem.message}" if problem.found else problem.message
 
 
 def _jobs(subject: Subject) -> Mapping[str, JSON]:

@@ -27,10 +27,12 @@ _GPU_IMAGE: Final = re.compile(r"(^|[-_:/.])(cuda|rocm)")
 
 
 def devices(job: TrainJob, claims: Sequence[NodeClaim]) -> int:
-    """GPUs of one node: those of its container, else those of its claims where the devices of all are known."""
+    """GPUs of one node: of its container, or of its claims where the devices of all are known; 0 with both."""
     claims = [claim for claim in claims if not claim.is_unused]
-    if job.pod_gpus or not any(claim.is_gpu for claim in claims):
+    if not any(claim.is_gpu for claim in claims):
         return job.pod_gpus
+    if job.pod_gpus:
+        return 0
     known = [(claim, claim.devices) for claim in claims if claim.devices is not None]
     return sum(count for claim, count in known if claim.is_gpu) if len(known) == len(claims) else 0
 
