@@ -47,12 +47,16 @@ class Member:
     pods: int | None
 
 
+_RAY_JOB: Final = ("ray.io", "RayJob")
+_ENTRYPOINT_ASKS: Final = ("entrypointNumCpus", "entrypointNumGpus", "entrypointResources")
 _NAMES: Final = re.compile(r"torch|accelerate|deepspeed|\bds\b|[$`]")
 """What a command has to say for a launcher of processes to be in it: the name of one, or something to be filled in."""
 
 
 def mentions_launcher(subject: Subject) -> bool:
     """Whether a command of an object may run torchrun, accelerate or deepspeed: most pods say nothing of them."""
+    if _NAMES.search(_entrypoint(subject)):
+        return True
     for podset in subject.deadline.paced(subject.once(pod_sets).all):
         for container in subject.deadline.paced(containers(podset.template)):
             for side in ("command", "args"):
@@ -65,7 +69,30 @@ def mentions_launcher(subject: Subject) -> bool:
 def members(subject: Subject) -> Sequence[Member]:
     """The containers of an object whose pods it makes itself, to be asked for with `Subject.once`."""
     sets = subject.once(pod_sets).all
-    return tuple(_members(sets, subject))
+    listed = tuple(_members(sets, subject))
+    return (*listed, _driver(listed, subject)) if _entrypoint(subject) else listed
+
+
+def _entrypoint(subject: Subject) -> str:
+    """The command that a RayJob runs, "" for other objects."""
+    return text(get(subject.object, ("spec", "entrypoint"))) if subject.group_kind == _RAY_JOB else ""
+
+
+def _driver(listed: Sequence[Member], subject: Subject) -> Member:
+    """The entrypoint of a RayJob, which a shell runs once: on the head, unless it asks for resources of its own.
+
+    ray-project/ray@007c8cdf python/ray/dashboard/modules/job/job_manager.py submit_job: on the head it may use all
+    GPUs, elsewhere those that it asks for.
+    """
+    head = next((each for each in listed if each.pod_set == "head"), None)
+    gpus = head.gpus if head is not None else None
+    if any(get(subject.object, ("spec", name)) is not None for name in _ENTRYPOINT_ASKS):
+        gpus = whole(get(subject.object, ("spec", "entrypointNumGpus")))
+    started = launch({"command": ["sh", "-c", _entrypoint(subject)]}, subject.deadline)
+    env = head.env if head is not None else {}
+    return Member(
+        pod_set="", path=("spec", "entrypoint"), launch=started, env=env, has_other_env=True, gpus=gpus, pods=1
+    )
 
 
 def _members(sets: Sequence[PodSet], subject: Subject) -> Iterator[Member]:
