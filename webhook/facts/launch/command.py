@@ -33,6 +33,7 @@ _PER_NODE: Final = re.compile(r"(?i)ppr:([0-9]{1,9}):node(:.*)?")
 _OVERSUBSCRIBE: Final = re.compile(r"(?i)(?<!no)(?<!no_)oversubscribe")
 _UNSURE: Final = re.compile(r"[$`?]")
 _TOLD: Final = re.compile(r"--?hostfile[ =]/etc/mpi/hostfile\b")
+_HOSTFILES: Final = frozenset(("hostfile", "machinefile", "default-hostfile", "rankfile", "rf"))
 _HOSTS: Final = re.compile(r"(?i)hostfile|_mca_|hydra")
 """What a script says when it changes which hosts or slots mpirun has."""
 
@@ -50,7 +51,7 @@ class Launch:
         rendezvous: how nodes find each other, as written: `static`, `c10d` …
         ranks: processes in all; None where only a running script could tell.
         hosts: whether it names hosts of its own.
-        named_hosts: those that it lists, as written: `${MPI_HOST}`.
+        named_hosts: those that it lists instead, as written: `${MPI_HOST}`.
         oversubscribed: whether it may start more processes than there are slots.
         whole: whether every option is understood, so that what is not there was not given.
 
@@ -160,7 +161,7 @@ def _described(start: Start, env: str) -> Launch:
         rendezvous=options.get("rendezvous", ""),
         ranks=ranks,
         hosts="hosts" in options or _other_hosts(launcher.name, options),
-        named_hosts=options.get("host", options.get("H", "")) if launcher.name == "mpirun" else "",
+        named_hosts=_named_hosts(launcher.name, options),
         oversubscribed=_OVERSUBSCRIBE.search(" ".join((*options, policy, options.get("mca", ""), env))) is not None,
         whole=whole,
     )
@@ -170,6 +171,13 @@ def _each(total: int | None, nodes: str, *, whole: bool) -> int | None:
     """How many of all processes run on each machine; one machine where accelerate is told nothing."""
     machines = _number(nodes) if nodes else 1 if whole else None
     return None if total is None or not machines or total % machines else total // machines
+
+
+def _named_hosts(name: str, options: Mapping[str, str]) -> str:
+    """Hosts that are all that mpirun gets: beside a hostfile they only choose among its own."""
+    if name != "mpirun" or not _HOSTFILES.isdisjoint(options):
+        return ""
+    return options.get("host", options.get("H", ""))
 
 
 def _other_hosts(name: str, options: Mapping[str, str]) -> bool:

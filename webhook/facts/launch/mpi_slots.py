@@ -8,6 +8,7 @@ no more ranks than slots: open-mpi/ompi@006be92d orte/util/dash_host/dash_host.c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -20,6 +21,27 @@ from webhook.wording import counted
 
 problem: Final = Group("launch").problem
 _HOSTS: Final = frozenset(("$MPI_HOST", "${MPI_HOST}", "$(MPI_HOST)"))
+_HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(:([0-9]{1,6}))?", re.ASCII)
+
+
+def named_slots(launch: Launch) -> int | None:
+    """The slots of the hosts that a command names, `a:4,b` has 5; None where it names none, or leaves some open."""
+    hosts = [_HOST.fullmatch(each) for each in launch.named_hosts.split(",")]
+    if launch.by != "mpirun" or None in hosts:
+        return None
+    return sum(int(each[2] or 1) for each in hosts if each is not None)
+
+
+def lacking_slots(launch: Launch) -> str:
+    """What is wrong with a command that asks for more ranks than the hosts that it names have slots; "" for nothing."""
+    slots, ranks = named_slots(launch), launch.ranks or 0
+    if slots is None or ranks <= slots or not launch.whole or launch.oversubscribed:
+        return ""
+    there = f"the hosts that it names have {counted(slots, 'slot')}"
+    return f"mpirun asks for {counted(ranks, 'rank')}, but {there}, and fails"
+
+
+MORE_SLOTS: Final = "lower -np, or name more hosts or slots, as in host:4"
 
 
 def validate_slots(members: Sequence[Member], master: str, worker: str) -> Iterator[Problem]:
@@ -27,6 +49,8 @@ def validate_slots(members: Sequence[Member], master: str, worker: str) -> Itera
     workers = next((each.pods for each in members if each.pod_set == worker), None)
     for member in members if workers else ():
         launch = member.launch
+        if member.pod_set == master and (message := lacking_slots(launch)):
+            yield problem("ranks-and-slots", member.path, message, MORE_SLOTS)
         asks = member.pod_set == master and launch.by == "mpirun" and launch.named_hosts in _HOSTS
         if asks and launch.whole and not launch.oversubscribed and (launch.ranks or 0) > (workers or 0):
             slots = f"{counted(workers or 0, 'slot')} of MPI_HOST, one for each worker"
@@ -37,6 +61,8 @@ def validate_slots(members: Sequence[Member], master: str, worker: str) -> Itera
 
 def validate_hostfile(launch: Launch, path: FieldPath, hosts: int, slots: int) -> Iterator[Problem]:
     """The command of a launcher against a hostfile with so many slots for each host."""
+    if message := lacking_slots(launch):
+        yield problem("ranks-and-slots", path, message, MORE_SLOTS)
     is_bound = launch.by in ("mpirun", "horovodrun") and launch.whole and not launch.hosts and not launch.oversubscribed
     if is_bound and (launch.ranks or 0) > hosts * slots:
         there = f"{counted(slots, 'slot')} on each of {counted(hosts, 'node')}"

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.launch.command import Launch
+from webhook.facts.launch.mpi_slots import MORE_SLOTS, lacking_slots
 from webhook.facts.training_jobs.job import Job, either, problem
 from webhook.problem import Problem
 from webhook.wording import counted
@@ -129,7 +130,12 @@ def advise_mpi(job: Job) -> Iterator[Problem]:
     if job.kind != "MPIJob":
         return
     launcher, worker, slots = job.roles.get("Launcher"), job.roles.get("Worker"), _slots(job)
-    is_known = slots >= 1 and not job.is_unfilled("slotsPerWorker")
+    told = launcher.launch if launcher is not None else None
+    is_open_mpi = not job.is_beta or job.given("mpiImplementation") in (None, "OpenMPI")
+    if told is not None and launcher is not None and is_open_mpi and (message := lacking_slots(told)):
+        yield problem("slots-of-hosts", launcher.template, message, MORE_SLOTS)
+    is_used = told is None or not told.named_hosts  # hosts that the command names have the slots that it says
+    is_known = slots >= 1 and not job.is_unfilled("slotsPerWorker") and is_used
     if is_known and worker is not None and worker.gpus >= 1 and worker.gpus != slots:
         what = "some GPUs stay idle" if slots < worker.gpus else "ranks share GPUs"
         both = f"{counted(slots, 'slot')} to workers with {counted(worker.gpus, 'GPU')}"
