@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from webhook.attributes import JSON, Phase
 from webhook.decisions import Decision, ValidationAction, Verdict
@@ -12,6 +13,8 @@ from webhook.report.rule import Rules
 
 SERVER = "claimgate"
 """The policy of findings about a server's answer: it says what it answers, not which policies decided."""
+
+_OPEN: Final = "not evaluated: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +34,14 @@ class Answer:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """What could not be evaluated but was let through, in the policies' words."""
+        """What could not be evaluated but was let through, in the policies' words; once where a place is told."""
         texts = (
-            decision.message if decision.evaluation == "unknown" else f"not evaluated: {decision.message}"
+            decision.message if decision.evaluation == "unknown" else f"{_OPEN}{decision.message}"
             for decision in self._open()
         )
-        return tuple(dict.fromkeys(texts))
+        told = dict.fromkeys(texts)
+        placed = {text.partition(f": {_OPEN}")[2] for text in told if not text.startswith(_OPEN)}
+        return tuple(text for text in told if not text.startswith(_OPEN) or text.removeprefix(_OPEN) not in placed)
 
     @property
     def is_undecided(self) -> bool:
