@@ -56,7 +56,7 @@ def mpirun(**words: object) -> dict:
         ),
         (
             ["/opt/conda/bin/torchrun", "--standalone", "--nproc_per_node", "2", "t.py"],
-            torchrun(processes=2, per_node="2"),
+            torchrun(processes=2, per_node="2", address="localhost"),
         ),
         # what follows the program is the program's
         (["torchrun", "t.py", "--nproc_per_node", "4"], torchrun()),
@@ -335,7 +335,7 @@ def test_every_launcher_has_its_options() -> None:
     for launcher in (*catalogue().programs.values(), *catalogue().modules.values()):
         for option, meaning in launcher.meanings.items():
             assert launcher.takes(option) == 1, option
-            assert meaning in ("processes", "nodes", "node-rank", "rendezvous", "ranks", "hosts")
+            assert meaning in ("processes", "nodes", "node-rank", "rendezvous", "address", "ranks", "hosts")
 
 
 OPTIONS = [option for launcher in catalogue().programs.values() for option in launcher.counts]

@@ -15,7 +15,7 @@ from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.launch import command, mpi_slots, nodes, processes, variables
 from webhook.facts.launch.member import Member, members, mentions_launcher
 from webhook.facts.launch.nodes import Together
-from webhook.facts.launch.owners import owners, tasks_of
+from webhook.facts.launch.owners import hosts_of, owners
 from webhook.facts.pods.containers import is_made_by_another, mapping
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.changes import changes_more_than_suspend
@@ -76,9 +76,8 @@ def _of_group(listed: Sequence[Member], subject: Subject) -> Iterator[Problem]:
         for owner in setting:
             yield from variables.validate_owned(member, owner.sets(member), owner.name)
         yield from variables.validate_fixed(member, owned, _index(subject))
-    if "mpi" in plugins:
-        roles = tasks_of("mpi", plugins)
-        yield from mpi_slots.validate_slots(listed, roles["master"], roles["worker"])
+    if plugins:
+        yield from mpi_slots.validate_slots(listed, hosts_of(plugins, listed))
 
 
 def _of_pytorch_job(listed: Sequence[Member], subject: Subject) -> Iterator[Problem]:

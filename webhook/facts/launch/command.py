@@ -49,6 +49,7 @@ class Launch:
         nodes: their number as written, `?` for what the script works out.
         node_rank: which of the nodes each pod is, as written.
         rendezvous: how nodes find each other, as written: `static`, `c10d` …
+        address: where nodes find each other, as written; `localhost` for one node alone.
         ranks: processes in all; None where only a running script could tell.
         hosts: whether it names hosts of its own.
         named_hosts: those that it lists instead, as written: `${MPI_HOST}`.
@@ -63,6 +64,7 @@ class Launch:
     nodes: str = ""
     node_rank: str = ""
     rendezvous: str = ""
+    address: str = ""
     ranks: int | None = None
     hosts: bool = False
     named_hosts: str = ""
@@ -159,6 +161,7 @@ def _described(start: Start, env: str) -> Launch:
         nodes=nodes,
         node_rank=options.get("node-rank", ""),
         rendezvous=options.get("rendezvous", ""),
+        address="localhost" if "standalone" in options else options.get("address", ""),
         ranks=ranks,
         hosts="hosts" in options or _other_hosts(launcher.name, options),
         named_hosts=_named_hosts(launcher.name, options),

@@ -32,7 +32,7 @@ class Launcher:
         return count
 
     def meaning(self, option: str) -> str:
-        """`processes`, `nodes`, `node-rank`, `rendezvous`, `ranks`, `hosts` or ""."""
+        """`processes`, `nodes`, `node-rank`, `rendezvous`, `address`, `ranks`, `hosts` or ""."""
         return self.meanings.get(option, "")
 
 

@@ -1,15 +1,16 @@
 """Ranks that mpirun asks for in a job of Volcano or a TrainJob, and the slots that it is given there.
 
 Sources: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/mpi/mpi.go sets MPI_HOST to
-the workers, each once; kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/mpi/mpi.go writes a hostfile with as
-many slots for each node as processes. Open MPI gives a host of --host one slot each time that it is named, and starts
-no more ranks than slots: open-mpi/ompi@006be92d orte/util/dash_host/dash_host.c.
+the workers, each once, as plugins/svc/svc.go sets VC_<task>_HOSTS to the pods of a task; kubeflow/trainer@8c0f5059bd51
+pkg/runtime/framework/plugins/mpi/mpi.go writes a hostfile with as many slots for each node as processes. Open MPI gives
+a host of --host one slot each time that it is named, and starts no more ranks than slots: open-mpi/ompi@006be92d
+orte/util/dash_host/dash_host.c.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.facts.check import Group
@@ -20,7 +21,7 @@ from webhook.problem import Problem
 from webhook.wording import counted
 
 problem: Final = Group("launch").problem
-_HOSTS: Final = frozenset(("$MPI_HOST", "${MPI_HOST}", "$(MPI_HOST)"))
+_VARIABLE: Final = re.compile(r"\$[{(]?([A-Z][A-Z0-9_]*)[})]?")
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(:([0-9]{1,6}))?", re.ASCII)
 
 
@@ -44,18 +45,20 @@ def lacking_slots(launch: Launch) -> str:
 MORE_SLOTS: Final = "lower -np, or name more hosts or slots, as in host:4"
 
 
-def validate_slots(members: Sequence[Member], master: str, worker: str) -> Iterator[Problem]:
-    """The command of the master's containers against the pods of the workers."""
-    workers = next((each.pods for each in members if each.pod_set == worker), None)
-    for member in members if workers else ():
+def validate_slots(members: Sequence[Member], hosts: Mapping[str, str]) -> Iterator[Problem]:
+    """The commands of mpirun against the pods of the tasks that variables list, by the names of the variables."""
+    pods = {each.pod_set: each.pods for each in members}
+    for member in members:
         launch = member.launch
-        if member.pod_set == master and (message := lacking_slots(launch)):
+        if message := lacking_slots(launch):
             yield problem("ranks-and-slots", member.path, message, MORE_SLOTS)
-        asks = member.pod_set == master and launch.by == "mpirun" and launch.named_hosts in _HOSTS
-        if asks and launch.whole and not launch.oversubscribed and (launch.ranks or 0) > (workers or 0):
-            slots = f"{counted(workers or 0, 'slot')} of MPI_HOST, one for each worker"
-            message = f"mpirun asks for {counted(launch.ranks or 0, 'rank')}, but Open MPI has the {slots}, and fails"
-            fix = "lower -np, raise the replicas of the workers, or name hosts with slots, as in host:4"
+        match = _VARIABLE.fullmatch(launch.named_hosts) if launch.by == "mpirun" and launch.whole else None
+        name = match[1] if match else ""
+        slots = pods.get(hosts.get(name, ""))
+        if slots and not launch.oversubscribed and name not in member.env and (launch.ranks or 0) > slots:
+            have = f"{counted(slots, 'slot')} of {name}, one for each pod of task `{hosts[name]}`"
+            message = f"mpirun asks for {counted(launch.ranks or 0, 'rank')}, but Open MPI has the {have}, and fails"
+            fix = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
             yield problem("ranks-and-slots", member.path, message, fix)
 
 

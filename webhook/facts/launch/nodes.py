@@ -28,6 +28,10 @@ _NODES: Final = re.compile(r"([0-9]{1,9})(?::([0-9]{1,9}))?", re.ASCII)
 _RANK: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
+_LOCAL: Final = re.compile(r"(localhost|127\.0\.0\.1|\[?::1\]?)(:[0-9]+)?")
+_ADDRESSES: Final = frozenset(("PET_MASTER_ADDR", "PET_RDZV_ENDPOINT"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Together:
     """The pods of an object that may train together.
@@ -57,6 +61,8 @@ def validate_nodes(members: Sequence[Member], together: Together, deadline: Dead
         if limits is not None and together.pods is not None:
             group = starting[member.launch.by] if together.is_one else member.pods or 0
             yield from _count(member, limits, group, together)
+        if limits is not None and limits[0] > 1 and not together.is_ranked:
+            yield from _address(member)
     yield from _ranks(members, together, deadline)
 
 
@@ -77,6 +83,19 @@ def _count(member: Member, limits: tuple[int, int], group: int, together: Togeth
         nodes = counted(limits[1], "node")
         message = f"{launch.by} is told of {nodes}, but {counted(group, 'pod')} start it, so {alone}"
         yield problem("fewer-nodes-than-pods", member.path, message, f"set {option} to {group}")
+
+
+def _address(member: Member) -> Iterator[Problem]:
+    """Nodes that never find each other: torchrun meets at 127.0.0.1 unless it is told of another place."""
+    launch = member.launch
+    if launch.by != "torchrun" or not launch.whole or launch.node_rank == "0":  # node 0 may be where the others meet it
+        return
+    if member.has_other_env or not _ADDRESSES.isdisjoint(member.env):
+        return
+    if not launch.address or _LOCAL.fullmatch(launch.address):
+        said = f"is told to meet at {launch.address}" if launch.address else "is told no address and meets at 127.0.0.1"
+        message = f"torchrun waits for {launch.nodes} nodes, but {said}, where each pod finds itself alone"
+        yield problem("no-address", member.path, message, "set --master_addr, or --rdzv_endpoint, to the first pod")
 
 
 def _are(pods: int) -> str:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.launch import variables
 from webhook.facts.launch.member import Member
 from webhook.facts.pods.containers import items, text
+from webhook.facts.volcano.defaults import NEED_SERVICE
 from webhook.facts.volcano.plugins import PLUGINS
+
+_WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,14 @@ def tasks_of(plugin: str, plugins: Mapping[str, JSON]) -> Mapping[str, str]:
     """The tasks that a plugin of a job looks for, by role."""
     known = PLUGINS[plugin]
     return {**known.tasks, **known.read([text(each) for each in items(plugins[plugin])]).values}
+
+
+def hosts_of(plugins: Mapping[str, JSON], members: Sequence[Member]) -> Mapping[str, str]:
+    """Variables that list the hosts of a task, with the task: those of the plugins svc, which others bring, and mpi."""
+    if _WITH_SERVICE.isdisjoint(plugins):
+        return {}
+    names = {f"VC_{each.pod_set.replace('-', '_').upper()}_HOSTS": each.pod_set for each in members}
+    return {**names, "MPI_HOST": tasks_of("mpi", plugins)["worker"]} if "mpi" in plugins else names
 
 
 def _of_plugins(plugins: Mapping[str, JSON], members: Sequence[Member]) -> Iterator[Owner]:

@@ -17,7 +17,8 @@ from webhook.paths import get
 
 DEFAULT_QUEUE: Final = "default"
 _RETRIES: Final = 3
-_NEEDS_SERVICE: Final = ("tensorflow", "mpi", "pytorch", "ray")
+NEED_SERVICE: Final = ("tensorflow", "mpi", "pytorch", "ray")
+"""Plugins with which the webhook adds svc."""
 _CRON_JOB: Final = {
     "concurrencyPolicy": "Allow",
     "failedJobsHistoryLimit": 1,
@@ -111,7 +112,7 @@ def _webhook_of_task(task: Mapping[str, Any], index: int) -> dict[str, Any]:
 
 
 def _plugins(plugins: Mapping[str, Any]) -> dict[str, Any]:
-    needs_service = any(name in plugins for name in _NEEDS_SERVICE)
+    needs_service = any(name in plugins for name in NEED_SERVICE)
     added: dict[str, Any] = {**({"svc": []} if needs_service else {}), **({"ssh": []} if "mpi" in plugins else {})}
     return {**added, **plugins}
 
