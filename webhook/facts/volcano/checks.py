@@ -16,6 +16,8 @@ from webhook.facts.volcano import (
     job_update,
     kinds,
     lifecycle_policies,
+    plugin_commands,
+    plugin_tasks,
     plugins,
     queue_reference,
     volumes,
@@ -41,9 +43,15 @@ _ADVICE: Final = (
     job_advice.advise_host_names,
     lifecycle_policies.advise_policies,
     plugins.advise_plugins,
+    plugin_tasks.advise_tasks,
     volumes.advise_volumes,
 )
-_LOOKING_UP: Final = (job_advice.advise_priority, queue_reference.advise_queue, gang_resources.advise_capability)
+_LOOKING_UP: Final = (
+    job_advice.advise_priority,
+    queue_reference.advise_queue,
+    gang_resources.advise_capability,
+    plugin_commands.advise_commands,
+)
 
 
 def job(subject: Subject) -> Iterator[Problem]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["text", "number", "truth"]
-_TRUTHS: Final = frozenset(("1", "0", "t", "f", "T", "F", "true", "false", "TRUE", "FALSE", "True", "False"))
+_TRUE: Final = frozenset(("1", "t", "T", "true", "TRUE", "True"))
+_TRUTHS: Final = _TRUE | {"0", "f", "F", "false", "FALSE", "False"}
 _NUMBER: Final = re.compile(r"[-+]?([0-9][0-9_]*|0[xXoObB][0-9a-fA-F_]+)")
 
 
@@ -22,6 +23,11 @@ class Flags:
     values: dict[str, str] = field(default_factory=dict)
     error: str = ""
     at: int = 0
+
+
+def is_true(value: str) -> bool:
+    """What strconv.ParseBool makes of a truth."""
+    return value in _TRUE
 
 
 def read_flags(arguments: Sequence[str], known: Mapping[str, Kind]) -> Flags:

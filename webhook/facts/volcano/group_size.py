@@ -56,6 +56,11 @@ def _in_part(least: int, known: Sequence[Member]) -> Iterator[Problem]:
     """A gang that may start before there is room for all the nodes that its launcher waits for."""
     waiting = max(known, key=lambda each: each.nodes)
     if least < waiting.nodes <= sum(each.pods or 0 for each in known):
-        message = f"lets {counted(least, 'pod')} start, but {waiting.maker} waits for {waiting.nodes} nodes"
         fix = f"set {waiting.nodes}"
-        yield problem("partial-gang", _AT, f"{message}, and holds their devices until then", fix, least)
+        yield problem("partial-gang", _AT, partial(least, waiting.maker, waiting.nodes), fix, least)
+
+
+def partial(least: int, waiting: str, nodes: int) -> str:
+    """What comes of a gang that is smaller than the training of its pods."""
+    started = f"{counted(least, 'pod')} start and hold {'its' if least == 1 else 'their'} devices"
+    return f"lets {started} while {waiting} waits for {nodes} nodes"

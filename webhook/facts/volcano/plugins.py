@@ -88,13 +88,13 @@ def validate_plugins(job: Job) -> Iterator[Problem]:
             fix = f"did you mean `{near}`?" if near else f"use one of {', '.join(sorted(PLUGINS))}"
             yield problem("plugin", (*job.at, "plugins", name), "must be a plugin of Volcano", fix, name)
     if "mpi" in job.plugins:
-        wanted = _wanted(job, "mpi")["master"]
+        wanted = roles(job, "mpi")["master"]
         if wanted not in job.places() and not is_placeholder(wanted):
             message = f"must name the task of the master by --master, but there is no task `{wanted}`"
             yield problem("mpi-master", (*job.at, "plugins", "mpi"), message, "correct it, or rename the task")
 
 
-def _wanted(job: Job, plugin: str) -> Mapping[str, str]:
+def roles(job: Job, plugin: str) -> Mapping[str, str]:
     """The tasks that a plugin looks for, by role."""
     known = PLUGINS[plugin]
     return {**known.tasks, **known.read(job.plugins[plugin]).values}

@@ -1,0 +1,185 @@
+"""The plugins of a Job against the commands of its tasks: what a command reads, a plugin has to give.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins: OnPodCreate of each sets variables and files, and
+svc names its variables and files after the tasks, with `_` for `-`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from webhook.facts.launch.nodes import limits_of
+from webhook.facts.pods.containers import items, mapping
+from webhook.facts.subject import Subject
+from webhook.facts.view import View
+from webhook.facts.volcano.commands import Command, commands
+from webhook.facts.volcano.go_flags import is_true
+from webhook.facts.volcano.group_size import partial
+from webhook.facts.volcano.job import Job, problem
+from webhook.facts.volcano.plugins import PLUGINS, roles
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+
+_OF_TASK: Final = re.compile(r"VC_(.+)_(HOSTS|NUM)")
+_OWNERS: Final[Mapping[str, str]] = {
+    "VC_TASK_INDEX": "env",
+    "VK_TASK_INDEX": "env",
+    "MPI_HOST": "mpi",
+    "MASTER_ADDR": "pytorch",
+    "MASTER_PORT": "pytorch",
+    "WORLD_SIZE": "pytorch",
+    "RANK": "pytorch",
+    "TF_CONFIG": "tensorflow",
+}
+"""Variables, and the plugin that sets each."""
+_IN_TASKS: Final[Mapping[str, tuple[str, ...]]] = {"MPI_HOST": ("master",), "RANK": ("master", "worker")}
+"""Those that a plugin does not set in every task: the roles of the tasks."""
+_OF_TORCH: Final = frozenset(("torchrun", "accelerate", "deepspeed", "python"))
+"""What has to be started for a variable of the plugin pytorch to mean what it does there."""
+_BY_SSH: Final = frozenset(("mpirun", "horovodrun"))
+_HOSTS: Final = re.compile(r"MPI_HOST|VC_.+_HOSTS")
+_NO_SSH: Final = re.compile(r"rsh_agent|launch-agent|ssh[ -]key|\.ssh\b|--gloo\b")
+"""What a command says that reaches other pods in a way of its own."""
+_SEVERAL: Final = 2
+Reason: TypeAlias = tuple[str, str]
+"""Why a variable is not set, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A Job with what is asked of it for each command.
+
+    Args:
+        job: the Job.
+        tasks: the names of its tasks.
+        files: the same as svc writes them.
+        variables: the same in capital letters.
+        roles: the tasks that plugins which set variables in some tasks look for.
+        has_variables: whether svc sets variables beside its files.
+        pods: how many pods the Job has.
+        view: compares names.
+    """
+
+    job: Job
+    tasks: frozenset[str]
+    files: frozenset[str]
+    variables: frozenset[str]
+    roles: Mapping[str, Mapping[str, str]]
+    has_variables: bool
+    pods: int
+    view: View
+
+
+def advise_commands(job: Job, subject: Subject) -> Iterator[Problem]:
+    """What the commands of a Job count on, and its plugins do not give."""
+    if any(map(is_placeholder, (*job.plugins, *(task.name for task in job.deadline.each(job.tasks))))):
+        return
+    given = _given(job, subject)
+    for command in commands(job):
+        yield from _variables(command, given)
+        yield from _host_files(command, given)
+        yield from _keys(command, given)
+        yield from _in_part(command, given)
+
+
+def _given(job: Job, subject: Subject) -> _Given:
+    tasks = frozenset(task.name for task in job.deadline.each(job.tasks))
+    files = frozenset(name.replace("-", "_") for name in tasks)
+    service = PLUGINS["svc"].read(job.plugins.get("svc", [])).values
+    return _Given(
+        job=job,
+        tasks=tasks,
+        files=files,
+        variables=frozenset(map(str.upper, files)),
+        roles={name: roles(job, name) for name in ("mpi", "pytorch") if name in job.plugins},
+        has_variables=is_true(service.get("inject-hosts-env", "true")),
+        pods=job.pods,
+        view=subject.view(),
+    )
+
+
+def _variables(command: Command, given: _Given) -> Iterator[Problem]:
+    """Variables that nobody sets, those of one reason together."""
+    unset: dict[Reason, list[str]] = {}
+    for name in given.job.deadline.each(command.reads):
+        match = _OF_TASK.fullmatch(name)
+        reason = _of_task(match, given) if match else _of_plugin(name, command, given)
+        if reason is not None:
+            unset.setdefault(reason, []).append(name)
+    for (why, fix), names in unset.items():
+        message = f"reads {', '.join(names)}, which {'is' if len(names) == 1 else 'are'} not set because {why}"
+        yield problem("plugin-variable", command.path, message, fix)
+
+
+def _of_plugin(name: str, command: Command, given: _Given) -> Reason | None:
+    """Why a variable that some plugin sets is not; None also where another rule says so."""
+    owner, job = _OWNERS.get(name, ""), given.job
+    if not owner or (owner == "pytorch" and command.launch.by not in _OF_TORCH):
+        return None
+    if owner not in job.plugins:
+        return f"the job has no plugin {owner}", f"add `{owner}: []` to the plugins, or set the variable"
+    if name not in _IN_TASKS:
+        return None
+    wanted = given.roles[owner]
+    if owner == "mpi" and wanted["worker"] not in given.tasks:
+        return f"the plugin mpi finds no task `{wanted['worker']}`", "name the task of the workers with --worker=<task>"
+    told = [wanted[role] for role in _IN_TASKS[name]]
+    if command.task.name in told or wanted["master"] not in given.tasks:
+        return None
+    where = f"task{'s' * (len(told) > 1)} {' and '.join(f'`{each}`' for each in told)}"
+    return f"the plugin {owner} sets it in {where} alone", "read it there, or set the variable"
+
+
+def _of_task(match: re.Match[str], given: _Given) -> Reason | None:
+    """Why the list of hosts of a task, or their number, is not in a variable."""
+    if "svc" not in given.job.plugins:
+        return "the job has no plugin svc", "add `svc: []` to the plugins, or set the variable"
+    if not given.has_variables:
+        return "the plugin svc has --inject-hosts-env=false", "remove the argument, or read the files of /etc/volcano"
+    if match[1] in given.variables:
+        return None
+    near = given.view.nearest(match[1], given.variables)
+    return "no task has this name", f"read VC_{near}_{match[2]}" if near else "name a task of the job"
+
+
+def _host_files(command: Command, given: _Given) -> Iterator[Problem]:
+    """Files with hosts of tasks that nobody writes."""
+    for name in given.job.deadline.each(command.host_files):
+        message, file = f"reads /etc/volcano/{name}.host, which does not exist because", name.replace("-", "_")
+        if "svc" not in given.job.plugins:
+            why, fix = "only the plugin svc writes it", "add `svc: []` to the plugins"
+            yield problem("host-file", command.path, f"{message} {why}", fix)
+        elif name not in given.files:
+            near = file if file in given.files else given.view.nearest(file, given.files)
+            why = "the plugin svc writes `_` for `-`" if file in given.files else "no task has this name"
+            fix = f"read /etc/volcano/{near}.host" if near else "name a task of the job"
+            yield problem("host-file", command.path, f"{message} {why}", fix)
+
+
+def _keys(command: Command, given: _Given) -> Iterator[Problem]:
+    """A launcher that logs in to other pods, where nobody gives it keys."""
+    if command.launch.by not in _BY_SSH or "ssh" in given.job.plugins or given.pods < _SEVERAL:
+        return
+    counts_on_job = command.host_files or any(map(_HOSTS.fullmatch, command.reads))
+    if counts_on_job and not _NO_SSH.search(command.script) and not _brings_keys(command):
+        why = "but the job has no plugin ssh to give them keys"
+        message = f"{command.launch.by} logs in to the other pods by ssh, {why}"
+        yield problem("ssh-keys", command.path, message, "add `ssh: []` to the plugins")
+
+
+def _brings_keys(command: Command) -> bool:
+    """Whether a Secret, or another volume that nobody sees into, may hold keys."""
+    volumes = (mapping(each) for each in items(command.task.pod.get("volumes")))
+    return any(source not in ("name", "emptyDir", "downwardAPI") for volume in volumes for source in volume)
+
+
+def _in_part(command: Command, given: _Given) -> Iterator[Problem]:
+    """A gang that may start before there is room for all nodes that a launcher waits for."""
+    job, limits = given.job, limits_of(command.launch)
+    if job.is_filled and limits is not None and job.min_available < limits[0] <= given.pods:
+        message = partial(job.min_available, command.launch.by, limits[0])
+        fix = f"set {limits[0]}, or leave it out"
+        yield problem("partial-gang", (*job.at, "minAvailable"), message, fix, job.min_available)
