@@ -24,3 +24,19 @@ def test_a_failed_argument(text, cost):
     with pytest.raises(EvaluationError):
         compiled_engine().compile(text, Environment()).evaluate({}, meter)
     assert meter.spent == cost
+
+
+@pytest.mark.parametrize(
+    "text, error",
+    [
+        ("dyn(true).find('a')", "no such overload"),
+        ("dyn(true).findAll(r'\\d', 2)", "no such overload"),
+        ("'a'.findAll('a', dyn('b'))", "no such overload"),
+        ("dyn(true).find(dyn('a'))", "no such overload"),
+        ("['a'].map(p, dyn(true).find(p))", "no such overload: find(bool, string)"),
+    ],
+)
+def test_a_pattern_that_is_known_before_is_looked_for_in_a_text_alone(text, error):
+    with pytest.raises(EvaluationError) as raised:
+        compiled_engine().compile(text, Environment()).evaluate({}, Meter())
+    assert str(raised.value) == error

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -117,8 +118,15 @@ def _operands(compiler: Compiler, overloads: tuple[Overload, ...], arguments: Se
 
 def apply(compiler: Compiler, node: Call, terms: list[Term]) -> Term:
     """The call of whatever signature fits, with its cost."""
-    signatures = Signatures(compiler.overloads(node), compiler.candidates(node))
+    candidates = compiler.candidates(node)
+    if node.function in _STOPPING and _is_literal_text(terms[1].code):
+        candidates = tuple(replace(each, name="matches") for each in candidates)  # it refuses values as that does
+    signatures = Signatures(compiler.overloads(node), candidates)
     return apply_signatures(compiler, signatures, terms, compiler.checked.type_of(node))
+
+
+def _is_literal_text(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and type(value.value) is str
 
 
 class Signatures(NamedTuple):
