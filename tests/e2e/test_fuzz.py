@@ -1,4 +1,4 @@
-"""Random CEL expressions and mutations have the value, the error and the refusal that a real API server gives them."""
+"""Random CEL expressions, mutations and policies are answered as a real API server answers them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from tests.e2e.conftest import Cluster
 from tests.fuzz.mutations import compare_mutations
+from tests.fuzz.policies import compare_policies
 from tests.fuzz.server import compare
 
 pytestmark = pytest.mark.e2e
@@ -21,3 +22,9 @@ def test_random_mutations_have_the_api_servers_outcome(cluster: Cluster) -> None
     outcomes = compare_mutations(100, 12, str(cluster.server.kubeconfig))
     assert {kind for kind in outcomes if not kind.startswith(("same", "invalid object", "message of"))} == set()
     assert outcomes["same allowed"] > 20
+
+
+def test_random_policies_have_the_api_servers_verdict(cluster: Cluster) -> None:
+    outcomes = compare_policies(100, 13, str(cluster.server.kubeconfig))
+    assert {kind for kind in outcomes if not kind.startswith(("same", "message of"))} == set()
+    assert outcomes["same denied"] > 20

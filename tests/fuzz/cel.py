@@ -1,10 +1,10 @@
 """Compile and evaluate many random expressions; anything but a value or a CEL error is a failure, told with its seed.
 
 python -m tests.fuzz.cel [COUNT [SEED]]        100,000 expressions when not said otherwise
-python -m tests.fuzz.cel COUNT [SEED] --server [KUBECONFIG] [--of mutations]
+python -m tests.fuzz.cel COUNT [SEED] --server [KUBECONFIG] [--of KIND]
                                                compare them with an API server's answers (server.py); without a
                                                KUBECONFIG with one that is started from KUBEBUILDER_ASSETS;
-                                               or random mutations of a custom kind (mutations.py)
+                                               or random `mutations` of a custom kind, or `policies`
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if __name__ == "__main__":
     parser.add_argument("count", type=int, nargs="?", default=100_000)
     parser.add_argument("seed", type=int, nargs="?", default=1)
     parser.add_argument("--server", metavar="KUBECONFIG", nargs="?", const="")
-    parser.add_argument("--of", choices=("expressions", "mutations"), default="expressions")
+    parser.add_argument("--of", choices=("expressions", "mutations", "policies"), default="expressions")
     chosen = parser.parse_args()
     started = time.monotonic()
     if chosen.server is None:
@@ -63,6 +63,10 @@ if __name__ == "__main__":
         from tests.fuzz.mutations import compare_mutations
 
         outcomes = compare_mutations(chosen.count, chosen.seed, chosen.server)
+    elif chosen.of == "policies":
+        from tests.fuzz.policies import compare_policies
+
+        outcomes = compare_policies(chosen.count, chosen.seed, chosen.server)
     else:
         from tests.fuzz.server import compare
 

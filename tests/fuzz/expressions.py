@@ -87,9 +87,9 @@ class Expressions:
         self._random = Random(seed)
         self._wrong = wrong
 
-    def draw(self, depth: int = 4) -> str:
-        """One expression of any kind."""
-        return self._of(self._random.choice(_KINDS), depth)
+    def draw(self, depth: int = 4, kind: str = "") -> str:
+        """One expression of a kind, or of any."""
+        return self._of(kind or self._random.choice(_KINDS), depth)
 
     def _of(self, kind: str, depth: int) -> str:
         random = self._random

@@ -7,6 +7,7 @@ is, which denies everything with its own label: it is created after them, and th
 from __future__ import annotations
 
 import itertools
+import re
 import ssl
 import tempfile
 import time
@@ -158,7 +159,9 @@ class Server:
         if answer.status_code != httpx.codes.CREATED:
             return Told("refused", message=answer.json()["message"])
         made.append(f"{path}ies/{name}")
-        self._client.post(f"{path}ybindings", json=binding).raise_for_status()
+        answer = self._client.post(f"{path}ybindings", json=binding)
+        if answer.status_code != httpx.codes.CREATED:
+            return Told("refused", message=answer.json()["message"])
         made.append(f"{path}ybindings/{name}")
         return None
 
@@ -175,7 +178,7 @@ class Server:
             answer = self._create(kind, name, spec)
         except httpx.RemoteProtocolError:
             return Told("crashed")
-        body, warnings = answer.json(), tuple(answer.headers.get_list("warning"))
+        body, warnings = answer.json(), tuple(map(_warning, answer.headers.get_list("warning")))
         if answer.status_code == httpx.codes.CREATED:
             return Told("allowed", warnings=warnings, spec=body.get("spec"))
         return Told("denied", body["code"], body.get("reason", ""), body["message"], warnings)
@@ -183,6 +186,11 @@ class Server:
     def _create(self, kind: str, name: str, spec: Any) -> httpx.Response:
         path = f"/apis/{GROUP}/v1/namespaces/default/{kind.lower()}s?dryRun=All"
         return self._client.post(path, json=custom(kind, name, spec))
+
+
+def _warning(header: str) -> str:
+    """The text of a Warning header: 299 - "text"."""
+    return re.sub(r"\\(.)", r"\1", header.partition('"')[2].removesuffix('"'))
 
 
 @contextmanager

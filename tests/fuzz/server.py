@@ -46,9 +46,14 @@ class Asked:
     own: Answer
 
 
+def over_an_object(text: str) -> str:
+    """A random expression over variables as one over an object."""
+    return _NAME.sub(lambda match: _WRITTEN.get(match[1], f"object.spec.{match[1]}"), text)
+
+
 def asked(text: str) -> Asked:
     """A random expression over variables as one over an object, with our answer."""
-    source = _NAME.sub(lambda match: _WRITTEN.get(match[1], f"object.spec.{match[1]}"), text)
+    source = over_an_object(text)
     validation = f"[({source})].size() == 0"
     shown = f"'<' + '%s'.format([({source})]) + '>'"
     engine = compiled_engine()
