@@ -9,6 +9,7 @@ from typing import Final
 from webhook.facts.check import Check
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
+from webhook.facts.trainer.lookups import RUNTIMES
 from webhook.facts.volcano import (
     dependencies,
     gang_resources,
@@ -16,6 +17,7 @@ from webhook.facts.volcano import (
     job_update,
     kinds,
     lifecycle_policies,
+    named_queue,
     plugin_commands,
     plugin_tasks,
     plugins,
@@ -146,6 +148,18 @@ CHECKS: Final = (
         run=_filled(pod),
         kinds=frozenset((("", "Pod"),)),
         lookups=(kinds.OF_POD_GROUPS, kinds.OF_QUEUES, kinds.OF_NAMESPACES),
+    ),
+    Check(
+        group="volcano-pod",
+        run=_filled(named_queue.named_queue),
+        kinds=frozenset(named_queue.NAMED),
+        lookups=(kinds.OF_QUEUES, kinds.OF_NAMESPACES),
+    ),
+    Check(
+        group="volcano-pod",
+        run=named_queue.queue_of_train_job,
+        kinds=frozenset((named_queue.TRAIN_JOB,)),
+        lookups=(kinds.OF_QUEUES, kinds.OF_NAMESPACES, *RUNTIMES),
     ),
     Check(group="volcano-scheduler", run=scheduler_conf, kinds=frozenset((("", "ConfigMap"),))),
 )

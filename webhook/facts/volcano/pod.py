@@ -13,6 +13,7 @@ from typing import Final
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.volcano import kinds
+from webhook.facts.volcano.named_queue import validate_named_queue
 from webhook.facts.volcano.queues import read_queues
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
@@ -22,7 +23,9 @@ problem: Final = Group("volcano-pod").problem
 _AT: Final[FieldPath] = ("metadata", "annotations")
 _BUDGETS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 _OTHER_GROUP: Final = "scheduling.volcano.sh/group-name"
-_READ: Final = frozenset((*_BUDGETS, kinds.GROUP_NAME, _OTHER_GROUP))
+_READ: Final = frozenset((*_BUDGETS, kinds.GROUP_NAME, kinds.QUEUE_NAME, _OTHER_GROUP))
+_CONTROLLED: Final = ("apps", "batch", "jobset.x-k8s.io")
+"""Groups of kinds of whose pods Volcano makes a PodGroup itself; other operators make their own."""
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+")
 
 
@@ -34,12 +37,19 @@ def pod(subject: Subject) -> Iterator[Problem]:
     scheduler = str(get(subject.object, ("spec", "schedulerName"), kinds.DEFAULT_SCHEDULER))
     if scheduler == kinds.SCHEDULER:
         yield from _validate_budgets(annotations)
+        if kinds.GROUP_NAME not in annotations and _gets_a_group(subject):
+            yield from validate_named_queue(annotations.get(kinds.QUEUE_NAME), (*_AT, kinds.QUEUE_NAME), subject)
     name = annotations.get(kinds.GROUP_NAME, "")
     if name and not is_placeholder(name):
         yield from _advise_group(name, scheduler, subject)
     if (other := annotations.get(_OTHER_GROUP)) and not name and _is_as_written(subject):
         message = "is not read by Volcano's scheduler, so the pod is not part of that gang"
         yield problem("group-annotation", (*_AT, _OTHER_GROUP), message, f"name it {kinds.GROUP_NAME}", other)
+
+
+def _gets_a_group(subject: Subject) -> bool:
+    """Whether Volcano makes the PodGroup of the pod, in the queue that the pod names."""
+    return subject.template_of is None or subject.template_of.group in _CONTROLLED
 
 
 def _is_as_written(subject: Subject) -> bool:

@@ -17,13 +17,12 @@ from webhook.facts.volcano.defaults import defaulted
 from webhook.facts.volcano.gang_resources import above_capability, is_unknown_resource
 from webhook.facts.volcano.group_size import advise_members
 from webhook.facts.volcano.job import is_created, spec_of
-from webhook.facts.volcano.queue_reference import exists_and_is_open
-from webhook.facts.volcano.queues import ROOT, read_queues
+from webhook.facts.volcano.queue_reference import exists_and_is_open, holds_gangs
+from webhook.facts.volcano.queues import read_queues
 from webhook.facts.volcano.topology import advise_tier
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.wording import counted
 
 problem: Final = Group("volcano-pod-group").problem
 _QUEUE: Final = ("spec", "queue")
@@ -38,16 +37,9 @@ def pod_group(subject: Subject) -> Iterator[Problem]:
         if name and not is_placeholder(name):
             queues = subject.once(read_queues)
             yield from exists_and_is_open(name, _QUEUE, queues, subject, problem)
-            if name == ROOT or (children := queues.children.get(name)):
-                below = (
-                    "the root" if name == ROOT else f"a queue with {counted(len(children or ()), 'child', 'children')}"
-                )
-                message = (
-                    f"is {below}, which no gang is placed in; where the capacity plugin has a hierarchy, Volcano then "
-                    "schedules nothing at all"
-                )
-                yield problem("queue-leaf", _QUEUE, message, "name a queue without children", name)
-            elif name in queues.all:
+            above = list(holds_gangs(name, _QUEUE, queues, problem))
+            yield from above
+            if not above and name in queues.all:
                 yield from _advise_capability(subject, name)
     for resource in subject.deadline.each(spec.get("minResources", {})):
         if is_unknown_resource(resource) and not is_placeholder(resource):

@@ -36,8 +36,20 @@ def validate_queue(job: Job, subject: Subject) -> Iterator[Problem]:
         yield problem("queue-leaf", path, message, f"name one of them, such as `{min(children)}`", name)
 
 
+def holds_gangs(name: str, path: FieldPath | str, queues: Queues, problem: Callable[..., Problem]) -> Iterator[Problem]:
+    """A queue that a PodGroup names has no queues below it, which Volcano's webhook does not look at."""
+    children = queues.children.get(name)
+    if name == ROOT or children:
+        below = "the root" if name == ROOT else f"a queue with {counted(len(children or ()), 'child', 'children')}"
+        message = (
+            f"is {below}, which no gang is placed in; where the capacity plugin has a hierarchy, Volcano then "
+            "schedules nothing at all"
+        )
+        yield problem("queue-leaf", path, message, "name a queue without children", name)
+
+
 def exists_and_is_open(
-    name: str, path: FieldPath, queues: Queues, subject: Subject, problem: Callable[..., Problem]
+    name: str, path: FieldPath | str, queues: Queues, subject: Subject, problem: Callable[..., Problem]
 ) -> Iterator[Problem]:
     """A queue is there and takes work."""
     queue = queues.all.get(name)
