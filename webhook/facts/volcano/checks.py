@@ -22,6 +22,7 @@ from webhook.facts.volcano import (
     plugin_tasks,
     plugins,
     queue_reference,
+    restarts,
     volumes,
 )
 from webhook.facts.volcano.cron_job import cron_job
@@ -32,7 +33,7 @@ from webhook.facts.volcano.pod import pod
 from webhook.facts.volcano.pod_group import pod_group
 from webhook.facts.volcano.queue_validation import queue, queue_deletion
 from webhook.facts.volcano.scheduler_conf import scheduler_conf
-from webhook.facts.volcano.topology import advise_tier
+from webhook.facts.volcano.topology import advise_part, advise_tier
 from webhook.facts.volcano.validation import validate_create
 from webhook.paths import render
 from webhook.problem import Problem
@@ -41,7 +42,7 @@ _ADVICE: Final = (
     job_advice.advise_pods,
     dependencies.advise_start,
     job_advice.advise_schedulers,
-    job_advice.advise_restarts,
+    restarts.advise_restarts,
     job_advice.advise_host_names,
     lifecycle_policies.advise_policies,
     plugins.advise_plugins,
@@ -88,6 +89,9 @@ def _advice(subject: Subject) -> Iterator[Problem]:
     for look_up in _LOOKING_UP:
         yield from look_up(read, subject)
     yield from advise_tier(read.spec, read.at, subject, problem)
+    for task in read.deadline.each(read.tasks):
+        policy = task.value.get("partitionPolicy") or {}
+        yield from advise_part(policy, (*task.at, "partitionPolicy"), read.spec, subject, problem)
 
 
 def _but_unfilled(problems: Iterable[Problem], subject: Subject) -> Iterable[Problem]:

@@ -48,21 +48,6 @@ def advise_schedulers(job: Job) -> Iterator[Problem]:
             yield problem("other-scheduler", path, message, "remove it", other)
 
 
-def advise_restarts(job: Job) -> Iterator[Problem]:
-    """Pods that restart for ever, where nothing else ends the job."""
-    ends = any(
-        policy.get("action") in ("CompleteJob", "TerminateJob", "AbortJob")
-        for policies in (job.spec.get("policies", []), *(task.value.get("policies", []) for task in job.tasks))
-        for policy in job.deadline.paced(policies)
-    )
-    for task in job.tasks if not ends else ():
-        policy = task.pod.get("restartPolicy")
-        if policy == "Always":
-            message = "restarts containers that have succeeded, so the job never completes by itself"
-            path = (*task.at, "template", "spec", "restartPolicy")
-            yield problem("restart-policy", path, message, "set OnFailure or Never", policy)
-
-
 def advise_host_names(job: Job) -> Iterator[Problem]:
     """With the plugin svc, the names of pods are host names, and the name of the Job is a subdomain."""
     if "svc" not in job.plugins or not job.name:

@@ -49,7 +49,7 @@ def advise_policies(job: Job) -> Iterator[Problem]:
     for policies, at in _lists(job):
         for index, policy in enumerate(job.deadline.paced(policies)):
             code = policy.get("exitCode")
-            if code is None or _events(policy):
+            if code is None or events_of(policy):
                 continue
             if code and code not in _EXIT_CODES:
                 message = "is the exit code of no container, so the policy never applies"
@@ -66,7 +66,8 @@ def _lists(job: Job) -> Iterator[tuple[list[Mapping[str, Any]], FieldPath]]:
         yield task.value.get("policies", []), (*task.at, "policies")
 
 
-def _events(policy: Mapping[str, Any]) -> list[str]:
+def events_of(policy: Mapping[str, Any]) -> list[str]:
+    """The events that a policy is about, each once."""
     event = policy.get("event", "")
     return list(dict.fromkeys((*policy.get("events", []), *((event,) if event else ()))))
 
@@ -85,7 +86,7 @@ def _validate_list(policies: list[Mapping[str, Any]], at: FieldPath, job: Job) -
 
 
 def _of_event(policy: Mapping[str, Any], seen: set[str], at: FieldPath) -> Problem | None:
-    events = _events(policy)
+    events = events_of(policy)
     if events and policy.get("exitCode") is not None:
         message = "must not be set together with an event"
         return problem("event-and-exit-code", (*at, "exitCode"), message, "make two policies", policy["exitCode"])
@@ -109,7 +110,7 @@ def _of_event(policy: Mapping[str, Any], seen: set[str], at: FieldPath) -> Probl
 def _of_code(policy: Mapping[str, Any], seen: set[int], at: FieldPath) -> Problem | None:
     code = policy.get("exitCode")
     if code is None:
-        if _events(policy):
+        if events_of(policy):
             return None
         return problem("event-or-exit-code", at, "must have an event or an exit code", "add `event: PodFailed`")
     if code == 0:

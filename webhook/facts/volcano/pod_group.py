@@ -19,7 +19,7 @@ from webhook.facts.volcano.group_size import advise_members
 from webhook.facts.volcano.job import is_created, spec_of
 from webhook.facts.volcano.queue_reference import exists_and_is_open, holds_gangs
 from webhook.facts.volcano.queues import read_queues
-from webhook.facts.volcano.topology import advise_tier
+from webhook.facts.volcano.topology import advise_part, advise_tier
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -49,6 +49,8 @@ def pod_group(subject: Subject) -> Iterator[Problem]:
     yield from _advise_task_members(subject)
     yield from advise_members(subject)
     yield from advise_tier(spec, ("spec",), subject, problem)
+    for index, each in enumerate(subject.deadline.paced(spec.get("subGroupPolicy", []))):
+        yield from advise_part(each, ("spec", "subGroupPolicy", index), spec, subject, problem)
 
 
 def _validate_topology(subject: Subject) -> Iterator[Problem]:

@@ -1,20 +1,50 @@
-"""Network topologies: whether there are HyperNodes within which a gang may be placed.
+"""Network topologies: whether there are HyperNodes within which a gang, or a part of it, may be placed.
 
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/hyper_node_info.go, volcano-sh/apis@536f121 topology/v1alpha1.
-A gang with mode hard is placed within one HyperNode of at most the highest tier that it allows.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/network-topology-aware isEligibleHyperNode: with mode hard
+a gang is placed within one HyperNode of at most the highest tier that it allows. A tier by name is looked up first
+(pkg/scheduler/framework/session.go adjustNetworkTopologySpec), and one that no HyperNode has limits nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from webhook.facts.pods.containers import text, whole
 from webhook.facts.subject import Subject
 from webhook.facts.volcano import kinds
+from webhook.facts.volcano.queues import read_queues
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
+from webhook.problem import MissingObject, Problem
+
+_ABSENT = (MissingObject(kind="HyperNode", name=""),)
+
+
+@dataclass(frozen=True, slots=True)
+class Tiers:
+    """The tiers of the HyperNodes that are known.
+
+    Args:
+        lowest: the lowest number; None without HyperNodes.
+        names: the names of tiers.
+        is_unknown: whether there may be HyperNodes, but nobody knows of any.
+    """
+
+    lowest: int | None
+    names: frozenset[str]
+    is_unknown: bool
+
+
+def read_tiers(subject: Subject) -> Tiers:
+    """Those of the cluster, to be asked for with `Subject.once`."""
+    view = subject.view()
+    specs = [get(each, ("spec",), {}) for each in subject.deadline.paced(view.objects(kinds.HYPER_NODES))]
+    numbers = [tier for each in specs if (tier := whole(each.get("tier"))) is not None]
+    names = frozenset(name for each in specs if (name := text(each.get("tierName"))))
+    is_unknown = not specs and not (subject.once(read_queues).is_whole or view.is_whole())
+    return Tiers(min(numbers, default=None), names, is_unknown)
 
 
 def advise_tier(
@@ -24,16 +54,33 @@ def advise_tier(
     topology = holder.get("networkTopology")
     if not topology or topology.get("mode") == "soft":
         return
-    nodes = subject.view().objects(kinds.HYPER_NODES)
-    path = (*at, "networkTopology")
-    if (name := topology.get("highestTierName")) and not is_placeholder(name):
-        names = {text(get(each, ("spec", "tierName"))) for each in subject.deadline.paced(nodes)} - {""}
-        if nodes and name not in names:
-            message = "is the tier of no HyperNode, so the gang is never placed"
-            yield problem("tier", (*path, "highestTierName"), message, "correct the name", name)
-        return
-    most = topology.get("highestTierAllowed")
-    tiers = [tier for each in subject.deadline.paced(nodes) if (tier := whole(get(each, ("spec", "tier")))) is not None]
-    if most is not None and tiers and min(tiers) > most:
-        message = f"is below the lowest tier of a HyperNode, {min(tiers)}, so the gang is never placed"
-        yield problem("tier", (*path, "highestTierAllowed"), message, f"set {min(tiers)} or more", most)
+    tiers, path = subject.once(read_tiers), (*at, "networkTopology")
+    most, name = topology.get("highestTierAllowed"), topology.get("highestTierName", "")
+    if tiers.is_unknown and (most is not None or name):
+        yield problem("tier", path, missing=_ABSENT)
+    elif most is not None and tiers.lowest is not None and tiers.lowest > most:
+        message = f"is below the lowest tier of a HyperNode, {tiers.lowest}, so the gang is never placed"
+        yield problem("tier", (*path, "highestTierAllowed"), message, f"set {tiers.lowest} or more", most)
+    elif most is None and name and not is_placeholder(name) and tiers.lowest is not None and name not in tiers.names:
+        near = subject.view().nearest(name, tiers.names)
+        message = "is the tier of no HyperNode, so Volcano places the gang as if nothing were said"
+        fix = f"did you mean `{near}`?" if near else "name the tier of a HyperNode"
+        yield problem("tier-name", (*path, "highestTierName"), message, fix, name)
+
+
+def advise_part(
+    part: Mapping[str, Any], at: FieldPath, of: Mapping[str, Any], subject: Subject, problem: Callable[..., Problem]
+) -> Iterator[Problem]:
+    """The same of partitions or subgroups of a gang, which has a topology of its own or none."""
+    yield from advise_tier(part, at, subject, problem)
+    bound, most = _bound(of), _bound(part)
+    if bound is not None and most is not None and most > bound:
+        message = f"has no effect because the whole gang is kept within tier {bound}"
+        path = (*at, "networkTopology", "highestTierAllowed")
+        yield problem("tier-order", path, message, f"set less than {bound}, or raise that of the gang", most)
+
+
+def _bound(holder: Mapping[str, Any]) -> int | None:
+    """The highest tier that a hard topology allows by its number."""
+    topology = holder.get("networkTopology") or {}
+    return None if topology.get("mode") == "soft" else topology.get("highestTierAllowed")
