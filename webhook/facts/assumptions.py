@@ -95,5 +95,6 @@ def _release(name: str, text: str, default: Release) -> Release:
     release = releases.parsed(text.strip()) if text else default
     if release is None:
         example = releases.shown(default)
-        raise LookupFailed(f"the param's data.{name} is `{text}`: write a release such as {example}")
+        told = f"the policy cannot be asked: data.{name} of its parameter is `{text}`"
+        raise LookupFailed(f"{told}: write a release such as {example} there")
     return release

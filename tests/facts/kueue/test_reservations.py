@@ -108,8 +108,8 @@ ASKS: JSON = {
     "spec": {"template": {"spec": {"containers": [{"name": "a", "image": "a", "resources": {"limits": {"gpu": 4}}}]}}},
 }
 VERDICTS = {
-    "the status of the queue where there are no Workloads": ([], "not-now", "as the status of the ClusterQueues says"),
-    "Workloads before the status": ([HOLDS], "not-now", "as 1 Workload with reserved quota says"),
+    "the status of the queue where there are no Workloads": ([], "not-now", "by the status of the ClusterQueues"),
+    "Workloads before the status": ([HOLDS], "not-now", "by 1 Workload with reserved quota"),
     "what has ended is free, whatever the status says": ([work("a", "QuotaReserved", "Finished")], "possible", ""),
     "a job that has its quota waits for none": (
         [HOLDS, work("b", "QuotaReserved", owner="train", admission=ASSIGNED)],

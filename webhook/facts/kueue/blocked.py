@@ -141,8 +141,10 @@ def cluster_queue(subject: Subject, how: Managed, place: Place) -> Iterator[Prob
     elif cause := next(causes(place.queue, place.view), ""):
         yield _inactive("inactive", f"is inactive because {cause}", place)
     elif place.tree is None:
-        message = f"leads to ClusterQueue {target}, whose cohorts have a cycle: Kueue admits nothing, and only its log"
-        yield NOT_NOW("cohort-cycle", place.at, f"{message} tells why", "break the cycle of Cohort parents")
+        message = (
+            f"leads to ClusterQueue {target}, above which Cohorts are parents of each other, so Kueue admits nothing"
+        )
+        yield NOT_NOW("cohort-cycle", place.at, message, "correct spec.parentName of one of the Cohorts")
 
 
 def _inactive(rule: str, cause: str, place: Place) -> Problem:

@@ -302,7 +302,7 @@ class Fitting:
         reasons = [each for one in short for each in one.reasons(now) if each.resource]
         told = "; ".join(map(self._left, reasons[:_MOST_TOLD]))
         message = f"{self._asks(short[0], reasons)}; {told}" if told else "fits only one pod set at a time"
-        message = f"{message}, as {self._source()}, and the queue's preemption settings cannot free more"
+        message = f"{message} ({self._source()}), and the preemption settings of the queue cannot free more"
         at = short[0].pod_set.at(("spec",))
         yield NOT_NOW("waiting-for-quota", at, f"{message} (Kueue: WaitingForQuota)", "wait, or use another queue")
 
@@ -310,10 +310,8 @@ class Fitting:
         """Who says what is in use."""
         reserved = self.place.queues.reserved
         if reserved is None:
-            return "the status of the ClusterQueues says"
-        return (
-            f"{counted(reserved.holding, 'Workload')} with reserved quota {'say' if reserved.holding != 1 else 'says'}"
-        )
+            return "by the status of the ClusterQueues"
+        return f"by {counted(reserved.holding, 'Workload')} with reserved quota"
 
     def _before(self) -> int:
         """How many other workloads wait in the same queue."""
@@ -323,9 +321,8 @@ class Fitting:
     def _left(self, rejected: Rejected) -> str:
         pair = (rejected.flavor, rejected.resource)
         ever = self._explained(pair, self.tree.potential(self.node, pair))
-        return (
-            f"flavor {rejected.flavor} has {of_resource(rejected.resource, max(0, rejected.most))} of {ever} free now"
-        )
+        free = amount_text(rejected.resource, max(0, rejected.most))
+        return f"flavor {rejected.flavor} has {free} of {ever} free now"
 
     def _may_preempt(self, wanted: Sequence[Wanted]) -> bool:
         """Whether preempting others could free enough, if they are of lower priority, or borrow."""

@@ -114,7 +114,7 @@ def _ranks(members: Sequence[Member], together: Together, deadline: Deadline) ->
         pods = holders[member.launch.by, rank]
         if pods > 1:
             option = _OPTIONS[member.launch.by][1]
-            message = f"{option} makes {pods} pods node {rank}, so they never meet as one training"
+            message = f"{option} gives all {pods} pods the node rank {rank}, so they never meet as one training"
             fix = f"remove {option}" if together.is_ranked else f"take it from {together.index}"
             yield problem("same-node-rank", member.path, message, fix)
 

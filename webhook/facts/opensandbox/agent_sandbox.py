@@ -28,5 +28,5 @@ def validate_claim_names(sandbox: Sandbox) -> Iterator[Problem]:
                     message = (
                         f"must not repeat the name at index {first[name]} because this kind identifies claims by name"
                     )
-                    fix = "name the claim once, without request, or declare it under two names"
+                    fix = "remove one of the two, or declare the claim twice in spec.resourceClaims"
                     yield problem("claim-named-once", path, message, fix, name)

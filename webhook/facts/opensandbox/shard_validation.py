@@ -43,7 +43,8 @@ def _container_names(batch: Sandbox) -> Iterator[str]:
 def _problem(note: Note, known: Sequence[str]) -> Problem:
     match note.what:
         case "type":
-            return problem("patch-type", note.path, f"must be {note.text} because no pod can be created otherwise")
+            message = f"must be {note.text} because no pod can be created otherwise"
+            return problem("patch-type", note.path, message, "correct it")
         case "key":
             message = f"must have a {note.text} because the patch is merged by it"
             return problem("patch-key", note.path, message, f"set the {note.text} of what the patch changes")

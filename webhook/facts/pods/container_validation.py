@@ -43,7 +43,13 @@ def _validate_name(name: str, at: FieldPath, what: str, seen: set[str]) -> Itera
         if dns1123_label(name):
             yield problem("name", path, "must be a DNS label", _LABEL, name)
         elif name in seen:
-            yield problem("name", path, f"must not be the name of several {what}", "give each a name of its own", name)
+            yield problem(
+                "name",
+                path,
+                f"must not repeat the name of another entry of the {what} of the pod",
+                "give each its own name",
+                name,
+            )
     seen.add(name)
 
 

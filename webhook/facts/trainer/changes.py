@@ -146,8 +146,10 @@ def validate_job_set_update(subject: Subject) -> Iterator[Problem]:
         return
     old = train_job(subject.about(subject.old_object))
     if _fixed_in_job_set(subject.once(train_job), now) != _fixed_in_job_set(old, before):
-        message = "changes more of the pods than JobSet lets change in a job that exists, which it always refuses"
-        fix = "create a new TrainJob, or use nodeSelector, tolerations, schedulingGates, labels or annotations of pods"
+        message = (
+            "changes fields of the pods that JobSet lets nobody change in a job that exists, so it refuses the update"
+        )
+        fix = "create a new TrainJob, or change only nodeSelector, tolerations, schedulingGates, labels and annotations"
         yield problem("job-set-immutable", f"spec.{changed[0]}", message, fix)
 
 

@@ -106,12 +106,13 @@ def validate_workers(job: TrainJob) -> Iterator[Problem]:
                 f"replaces the command of the workers of {job.runtime} too, which run the SSH server that the launcher "
                 "connects to"
             )
-            fix = "remove it, or use a runtime whose trainer step is the launcher"
+            label = "trainer.kubeflow.org/trainjob-ancestor-step: trainer"
+            fix = f"remove it, or use a runtime in which the launcher has the label {label}"
             yield problem("worker-command", "spec.trainer.command", message, fix)
         return
     if job.trainer.get("resourcesPerNode") is not None and not launcher_is_node(job.runtime.spec.get("mlPolicy")):
         message = f"reaches only the launcher of {job.runtime}, so the workers keep the resources of the runtime"
-        fix = "set resources of the workers in the runtime, or its mpi.runLauncherAsNode"
+        fix = "set the resources of the workers in the runtime"
         yield problem("launcher-resources", "spec.trainer.resourcesPerNode", message, fix)
     image = get(container_of(worker, "node"), ("image",), "")
     if job.trainer.get("image") not in (None, "", image) and job.release < IMAGE_EVERYWHERE:

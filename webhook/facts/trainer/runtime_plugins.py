@@ -118,8 +118,8 @@ def validate_launchers(runtime: RuntimeSpec) -> Iterator[Problem]:
     """mlPolicy.numNodes is how many pods the labelled job gets, which of an mpi runtime is the launcher (nodes.py)."""
     nodes = get(runtime.spec, ("mlPolicy", "numNodes"))
     if runtime.trainer is not None and (name := name_of(runtime.trainer)) != "node" and nodes is not None and nodes > 1:
-        message = f"makes as many launchers because the trainer step is job `{name}`"
-        fix = "set 1, and the parallelism of job `node` or numNodes of TrainJobs"
+        message = f"makes {nodes} launchers because it counts the pods of job `{name}`, the trainer step"
+        fix = "set it to 1, and set the number of workers as parallelism of job `node`"
         yield problem("launcher-count", "spec.mlPolicy.numNodes", message, fix, nodes)
 
 

@@ -78,7 +78,7 @@ def validate_managed_by(job: Job) -> Iterator[Problem]:
 def _changed_controller(job: Job, path: FieldPath, before: object) -> Problem:
     stay = "must stay unset" if before is None else f"must stay `{before}`"
     if job.kind in ("PyTorchJob", "MPIJob"):
-        message = f"{stay} because one controller stops and another starts pods next to those of the first"
+        message = f"{stay} because the pods that run would stay, and another controller would start its own beside them"
         return problem("managed-by-change", path, message, "create a new job")
     message = f"{stay} because the controller of a job cannot change"
     return problem("managed-by-immutable", path, message, "set it as it was, or create a new job")

@@ -80,8 +80,10 @@ def _of_command(job: Job) -> Iterator[Problem]:
             message = f"runs a single Python process for {role.gpus} GPUs unless the script starts more itself"
             yield problem("one-process", role.template, message, "start the script with torchrun")
         if _has_no_gpu(role) and _asks(role, job) == "gpu":
-            message = "requests no GPU, but torchrun is told to start a process for each GPU, so it fails"
-            yield problem("gpu-for-torchrun", role.template, message, "request GPUs, or set a number of processes")
+            message = "requests no GPU, but torchrun starts one process for each GPU, so it starts none and fails"
+            yield problem(
+                "gpu-for-torchrun", role.template, message, "request GPUs, or set --nproc_per_node to a number"
+            )
 
 
 def _outcome(processes: int, gpus: int) -> str:

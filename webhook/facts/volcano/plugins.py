@@ -74,7 +74,7 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
 }
 _HELP: Final = frozenset(("h", "help"))
 _NEVER: Final[Mapping[str, tuple[str, str]]] = {
-    "pytorch": ("master", "MASTER_ADDR is not set, so that the ranks cannot meet"),
+    "pytorch": ("master", "the ranks do not know where to meet"),
     "ray": ("head", "no pod is created"),
 }
 """The task without which the job of a plugin never runs, and why."""
@@ -122,8 +122,10 @@ def _advise_roles(name: str, wanted: Mapping[str, str], places: Mapping[str, obj
     if name in _NEVER:
         role, outcome = _NEVER[name]
         if wanted[role] not in places:
-            message = f"looks for a task `{wanted[role]}`, which does not exist, and {outcome}"
-            yield problem("plugin-task", at, message, f"name the task with --{role}=<task>, or rename it")
+            message = f"needs a task `{wanted[role]}`, which does not exist, so {outcome}"
+            yield problem(
+                "plugin-task", at, message, f"name another task with --{role}=<task>, or add one of this name"
+            )
             return
     for role, task in named.items() if name != "mpi" or "master" not in named else ():
         message = f"names task `{task}` by --{role}, which does not exist, so that the plugin leaves the role out"

@@ -70,8 +70,8 @@ def _validate_parent(own: Queue, queues: Queues, subject: Subject) -> Iterator[P
         yield problem("parent-exists", _PARENT, "must be the name of a queue that exists", fix, own.parent)
     elif not queues.children.get(parent.name) and parent.allocated:
         pods = counted(parent.allocated, "pod")
-        message = f"must not be a queue with {pods} because a queue with children runs none"
-        yield problem("parent-used", _PARENT, message, "wait until they end, or name another", own.parent)
+        message = f"runs {pods} now, but a queue with children must not run pods"
+        yield problem("parent-used", _PARENT, message, "wait until they end, or name another parent", own.parent)
     elif own.parent == "default":
         message = "takes the default queue from all jobs that name no queue, which Volcano refuses from now on"
         yield problem("parent-default", _PARENT, message, "name another queue", own.parent)

@@ -45,8 +45,8 @@ def queue(subject: Subject) -> Iterator[Problem]:
     yield from queue_tree.validate_place(own, subject)
     yield from _advise_resources(own, subject)
     if is_created(subject) and own.state not in ("", OPEN):
-        message = "is dropped because the status of a new object is: the queue will be open"
-        yield problem("status", ("status", "state"), message, "close the queue once it is there", own.state)
+        message = "has no effect on a new queue because the API server drops the status, so the queue opens"
+        yield problem("status", ("status", "state"), message, "create the queue, then close it", own.state)
 
 
 def queue_deletion(subject: Subject) -> Iterator[Problem]:
@@ -61,8 +61,14 @@ def queue_deletion(subject: Subject) -> Iterator[Problem]:
         message = f"must not be deleted before {counted(len(children), 'queue')} below it ({shown})"
         yield problem("deletion", "metadata.name", message, "delete those first", name)
     elif pods := Queue(name=name, value=subject.old_object).allocated:
-        message = f"is deleted while {counted(pods, 'pod')} run in it, which lose their queue"
-        yield problem("deletion-of-used", "metadata.name", message, "close the queue and wait until they end", name)
+        message = f"should not be deleted while {counted(pods, 'pod')} run in it because they lose their queue"
+        yield problem(
+            "deletion-of-used",
+            "metadata.name",
+            message,
+            "close the queue, wait until the pods end, then delete it",
+            name,
+        )
 
 
 def _validate_quantities(own: Queue, subject: Subject) -> Iterator[Problem]:

@@ -211,7 +211,7 @@ def _validate_actions(written: JSON, plugins: set[str], at: FieldPath) -> Iterat
             yield problem("action", at, message, fix)
         elif name in _VICTIMS and plugins.isdisjoint(_VICTIMS[name]):
             wanted = " or ".join(_VICTIMS[name])
-            message = f"has the action {name} and none of the plugins that say which pods may go for it"
+            message = f"has the action {name} but none of the plugins that choose the pods to evict for it"
             yield problem("action-plugin", at, message, f"add {wanted}, or remove the action")
     if "allocate" not in actions:
         yield problem("action-missing", at, "does not have the action allocate, so nothing is scheduled", "add it")
