@@ -16,6 +16,8 @@ from webhook.errors import EvaluationError
         ("lists.range(dyn({}).x)", 14),
         ("dyn({}).x.map(v, v).sum()", 3),
         ("'ab'.find(dyn({}).x)", 3),
+        ("dyn({}).x.find('a')", 2),
+        ("dyn({}).x.findAll('a', 2)", 2),
         ("1 in [dyn(1)].slice(2, 1)", 13),
     ],
 )

@@ -58,6 +58,7 @@ def function(compiler: Compiler, node: Call) -> Term:
     if node.function == "matches" and type(compiler.constants.get(id(arguments[1]))) is str:
         return _matches(compiler, node, arguments)
     if node.function == "hasValue":
+        compiler.unread.add(id(arguments[0]))
         term = compiler.value(arguments[0])
         return optionals.has_value(compiler, term) or apply(compiler, node, [term])
     return optionals.made(compiler, node, arguments) or _call(compiler, node, arguments)
@@ -103,7 +104,12 @@ def _operands(compiler: Compiler, overloads: tuple[Overload, ...], arguments: Se
         terms.append(compiler.following(terms, each))
         starts.append(len(places))
     cost = cost_of(overloads)
-    if cost is None or overloads[0].name in _STOPPING:
+    if cost is None:
+        return terms
+    if overloads[0].name in _STOPPING and _is_literal_text(terms[1].code):
+        for place in places[starts[0] : starts[1]]:
+            if place.level == compiler.writer.level:
+                place.refund += 1
         return terms
     for position, (first, after) in enumerate(pairwise(starts)):
         others = [each for each in arguments if each is not arguments[position]]

@@ -117,6 +117,7 @@ class Compiler:
         self.constants = fold(checked, source)
         self.writer = Writer(exact=exact)
         self.scope: dict[str, Term] = {}
+        self.unread: set[int] = set()  # the nodes of optionals of which only the presence counts
         self.never = Deadline()
         failures = Failures(self.writer.places)
         self.lost, self.failure = failures.lost, failures.failure

@@ -168,6 +168,9 @@ def conditional(compiler: Compiler, node: Call) -> Term:
     for body, value in zip(bodies, values, strict=True):
         body.append(code.assign(result.id, value))
     writer.emit(code.branch(test, *bodies))
+    value = optionals.as_chosen(compiler, node, result, is_raw=values is raw)
+    if value is not result:
+        writer.emit(code.assign(result.id, value))
     if values is raw:
         return optionals.of_raw(compiler, result, compiler.checked.type_of(node))
     sure = terms[0].sure and terms[1].sure and terms[0].type == terms[1].type

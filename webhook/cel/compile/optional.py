@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from webhook.cel.compile.compiler import Compiler
 
 
+_PLAIN = frozenset(
+    (
+        *("string", "int", "uint", "double", "bool", "bytes", "list", "map", "null_type"),
+        *("google.protobuf.Timestamp", "google.protobuf.Duration"),
+    )
+)
+"""Types of values that Go and CEL have alike."""
+
+
 def of_raw(compiler: Compiler, raw: ast.Name, static: Type, steps: int = 0) -> Term:
     """The optional whose value, or ABSENT, is in a variable."""
     made = code.either(present(compiler, raw), code.call(compiler.bind(Optional), raw), compiler.bind(NONE))
@@ -220,12 +229,22 @@ def opt_map(compiler: Compiler, node: Macro) -> Term:
         is_raw = node.name == "optMap" or _is_optional(term)
         named = code.name(writer.temporary())
         value = raw_of(compiler, term) if is_raw and node.name == "optFlatMap" else term.code
+        value = as_chosen(compiler, node, value, is_raw=is_raw)
         writer.emit(code.assign(named.id, value))
     writer.moves += 1
     absent = [*gone, code.add_cost(code.literal(1)), code.assign(named.id, compiler.bind(ABSENT if is_raw else NONE))]
     writer.emit(code.branch(present(compiler, raw), chosen, absent))
     static = compiler.checked.type_of(node)
     return of_raw(compiler, named, static) if is_raw else Term(named, static, raises=False, atom=True)
+
+
+def as_chosen(compiler: Compiler, node: Node, value: ast.expr, *, is_raw: bool) -> ast.expr:
+    """What `? :` and the macros that stand for it make of an optional's value; nothing where nobody reads it."""
+    static = compiler.checked.type_of(node)
+    held = static.parameters[0].name if static.name == "optional_type" else ""
+    if id(node) in compiler.unread or static.name != "optional_type" or held in _PLAIN:
+        return value
+    return compiler.call(library.chosen if is_raw else library.chosen_optional, value, place=Place("call"))
 
 
 def _is_optional(term: Term) -> bool:

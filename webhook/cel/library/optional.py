@@ -73,17 +73,24 @@ list(optional_type(T)).unwrapOpt() -> list(T)
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload, Version
 from webhook.cel.structures import Struct
 from webhook.cel.types import BOOL, A, Type, list_of, optional_of
-from webhook.cel.values import MAPS, NONE, Duration, Optional, Timestamp, UInt, type_name
+from webhook.cel.values import ABSENT, MAPS, NONE, Duration, Optional, Timestamp, TypeValue, UInt, type_name
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
 
 _OPTIONAL = optional_of(A)
+_GO_TYPES: Final = {
+    "kubernetes.Quantity": "*resource.Quantity",
+    "kubernetes.Semver": "semver.Version",
+    "kubernetes.URL": "*url.URL",
+    "net.CIDR": "netip.Prefix",
+    "net.IP": "netip.Addr",
+}
 _WITH_ZERO = frozenset((bool, int, UInt, float, str, bytes, list, *MAPS, Struct, Duration, Timestamp))
 
 
@@ -91,6 +98,34 @@ def is_zero(value: Any) -> bool:
     """The value is its type's zero; types without one have none."""
     kind = type(value)
     return not value if kind in _WITH_ZERO else value is None
+
+
+def chosen(value: Any) -> Any:
+    """The value of an optional that `? :` gives, also as optMap and optFlatMap: what its value in Go is for CEL again.
+
+    Upstream a branch is an attribute, and that of an optional without a qualifier is made anew of its Value(): an
+    optional inside it is its own value, a type its name, and what is opaque to Go has no way back (cel-go v0.26.0
+    interpreter/attributes.go relativeAttribute.Resolve, applyQualifiers).
+
+    Raises:
+        EvaluationError: there is no way back.
+    """
+    kind = type(value)
+    if value is ABSENT:
+        return value
+    if kind is Optional:
+        return chosen(value.value) if value.present else None
+    if kind is TypeValue:
+        return value.name
+    native = _GO_TYPES.get(type_name(value))
+    if native is not None:
+        raise EvaluationError(f"unsupported conversion to ref.Val: ({native}){value}")
+    return value
+
+
+def chosen_optional(value: Any) -> Any:
+    """The same of an optional, or of what is perhaps none."""
+    return Optional(chosen(value.value)) if type(value) is Optional and value.present else value
 
 
 def of_non_zero_value(value: Any) -> Optional:
