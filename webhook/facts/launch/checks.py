@@ -23,15 +23,10 @@ from webhook.facts.trainer.launched import command_path
 from webhook.facts.trainer.lookups import RUNTIMES
 from webhook.facts.trainer.nodes import launcher_is_node, name_of, parallelism
 from webhook.facts.trainer.train_job import train_job
-from webhook.paths import FieldPath, get, parse
+from webhook.facts.volcano import kinds
+from webhook.paths import get, parse
 from webhook.problem import Problem
 
-_VOLCANO: Final[Mapping[tuple[str, str], FieldPath]] = {
-    ("batch.volcano.sh", "Job"): ("spec",),
-    ("batch.volcano.sh", "CronJob"): ("spec", "jobTemplate", "spec"),
-    ("flow.volcano.sh", "JobTemplate"): ("spec",),
-}
-"""Where each kind of Volcano has its tasks and plugins."""
 _KUBEFLOW: Final = "kubeflow.org"
 _TRAIN_JOB: Final = ("trainer.kubeflow.org", "TrainJob")
 _LWS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
@@ -134,7 +129,7 @@ def _index(subject: Subject) -> str:
 
 
 def _plugins(subject: Subject) -> Mapping[str, JSON]:
-    at = _VOLCANO.get(subject.group_kind)
+    at = kinds.SPECS.get(subject.group_kind)
     return mapping(get(subject.object, (*at, "plugins"))) if at else {}
 
 
@@ -142,7 +137,7 @@ CHECKS: Final = (
     Check(
         group="launch",
         run=launch,
-        kinds=frozenset((*_OTHERS, *_INDEXED, *_OPERATORS, *_VOLCANO, _LWS)),
+        kinds=frozenset((*_OTHERS, *_INDEXED, *_OPERATORS, *kinds.SPECS, _LWS)),
         lookups=LOOKUPS,
     ),
     Check(group="launch", run=launch_of_train_job, kinds=frozenset((_TRAIN_JOB,)), lookups=RUNTIMES),

@@ -41,7 +41,7 @@ def validate_claims(subject: Subject) -> Iterator[Problem]:
         claim = view.get(CLAIM, name)
         if claim is not None:
             yield from _class_of(claim, name, listed, view)
-            yield from _access(claim, name, listed, view)
+            yield from _access(claim, f"claim `{name}`", listed, view)
         elif view.is_whole():
             yield _absent(name, listed, subject)
         else:
@@ -91,26 +91,37 @@ def validate_ephemeral_classes(subject: Subject) -> Iterator[Problem]:
             yield class_absent(f"volume `{volume.name}`", wanted, volume.path, view)
 
 
-def _access(claim: JSON, name: str, listed: list[Mount], view: View) -> Iterator[Problem]:
+def validate_made_claims(subject: Subject) -> Iterator[Problem]:
+    """Claims that a controller makes of an object, one for all of its pods."""
+    view = subject.view()
+    for path, listed in subject.once(mounts).of_made_claims().items():
+        made, who = listed[0].volume.made, f"the claim for `{listed[0].target}`"
+        wanted = text(made.get("storageClassName"))
+        if _is_absent(wanted, view):
+            yield class_absent(who, wanted, path, view)
+        yield from _access({"spec": made}, who, listed, view)
+
+
+def _access(claim: JSON, who: str, listed: list[Mount], view: View) -> Iterator[Problem]:
     """Whether as many pods can mount it; a class whose volumes are on one node says more than the access mode."""
     modes, path = {text(each) for each in items(get(claim, ("spec", "accessModes")))}, listed[0].volume.path
     pods = pods_of(listed)
     is_read = all(each.volume.is_read_only or each.is_read_only for each in listed)
     if modes == {"ReadOnlyMany"} and not is_read:
         written = next(each for each in listed if not (each.volume.is_read_only or each.is_read_only))
-        message = f"mounts ReadOnlyMany claim `{name}` for writing, so the mount or every write fails"
+        message = f"mounts {who} for writing, but it is ReadOnlyMany, so the mount or every write fails"
         yield problem("read-only", written.path, message, "set readOnly: true on the volume and its mounts")
     if pods < 2:
         return
     node = _node_local(claim, view)
     if modes == {"ReadWriteOncePod"}:
-        message = f"claim `{name}` is ReadWriteOncePod, so only 1 of {counted(pods, 'pod')} starts"
+        message = f"{who} is ReadWriteOncePod, so only 1 of {counted(pods, 'pod')} starts"
         yield problem("read-write-once-pod", path, message, "use a ReadWriteMany claim, or one claim for each pod")
     elif node and "ReadWriteMany" not in modes:
-        message = f"claim `{name}` of class `{node}` is on the disk of one node, so all {pods} pods have to run there"
+        message = f"{who} of class `{node}` is on the disk of one node, so all {pods} pods have to run there"
         yield problem("node-local", path, message, "use storage that every node can mount")
     elif modes and modes <= {"ReadWriteOnce", "ReadOnlyMany"} and not (is_read and "ReadOnlyMany" in modes):
-        message = f"claim `{name}` is ReadWriteOnce, so pods on a second node cannot mount it, and {pods} pods use it"
+        message = f"{who} is ReadWriteOnce, so pods on a second node cannot mount it, and {pods} pods use it"
         yield problem("read-write-once", path, message, "use a ReadWriteMany claim, or keep all pods on one node")
 
 

@@ -9,18 +9,20 @@ from webhook.attributes import JSON
 from webhook.facts.gpu.device_pods import workload
 from webhook.facts.pods.containers import Container, containers, items, mapping, text
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath
+from webhook.facts.volcano import kinds
+from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.workloads.podsets import PodSet
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A volume of a template, and where it stands in the object."""
+    """A volume of a template, and where it stands in the object; `made` is the spec of a claim that it leads to."""
 
     podset: PodSet
     value: JSON
     path: FieldPath
+    made: JSON = None
 
     @property
     def name(self) -> str:
@@ -71,6 +73,14 @@ class Mounts:
     volumes: tuple[Volume, ...]
     all: tuple[Mount, ...]
 
+    def of_made_claims(self) -> dict[FieldPath, list[Mount]]:
+        """The mounts of each claim that a controller makes for all pods, by where it stands."""
+        made: dict[FieldPath, list[Mount]] = {}
+        for mount in self.all:
+            if mount.volume.made:
+                made.setdefault(mount.volume.path, []).append(mount)
+        return made
+
     def of_claims(self) -> dict[str, list[Mount]]:
         """The mounts of each PersistentVolumeClaim, by its name."""
         named: dict[str, list[Mount]] = {}
@@ -89,7 +99,30 @@ def mounts(subject: Subject) -> Mounts:
         own = {each.name: each for each in _volumes(podset, subject)}
         volumes += own.values()
         listed += _mounts(podset, own, subject)
+        for volume, path in _of_volcano(podset, subject):
+            volumes.append(volume)
+            listed += _everywhere(volume, path)
     return Mounts(tuple(volumes), tuple(listed))
+
+
+def _of_volcano(podset: PodSet, subject: Subject) -> Iterator[tuple[Volume, str]]:
+    """The volumes of a Job of Volcano with their paths: createJobPod adds the first of each claim to every pod."""
+    at = kinds.SPECS.get(subject.group_kind)
+    listed = items(get(subject.object, (*at, "volumes"))) if at else []
+    seen: set[str] = set()
+    for index, value in enumerate(subject.deadline.paced(listed)):
+        name, made = text(mapping(value).get("volumeClaimName")), mapping(mapping(value).get("volumeClaim"))
+        if made or (name and name not in seen):
+            seen.add(name)
+            held = {"name": name, "persistentVolumeClaim": {"claimName": name}}
+            yield Volume(podset, held, (*(at or ()), "volumes", index), made), text(value.get("mountPath"))
+
+
+def _everywhere(volume: Volume, path: str) -> Iterator[Mount]:
+    """A mount in each container, init containers left out."""
+    for container in containers(volume.podset.template):
+        if not container.init:
+            yield Mount(volume, container, {"mountPath": path}, volume.path)
 
 
 def _volumes(podset: PodSet, subject: Subject) -> Iterator[Volume]:

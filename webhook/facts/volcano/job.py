@@ -21,11 +21,6 @@ from webhook.placeholders import is_placeholder
 problem: Final = Group("volcano-job").problem
 RUN_SUFFIX: Final = "-01234567"
 """As long as what a CronJob puts behind its name: a dash and the minutes since 1970 (cronjob_controller getJobName)."""
-_AT: Final[Mapping[tuple[str, str], FieldPath]] = {
-    kinds.JOB: ("spec",),
-    kinds.CRON_JOB: ("spec", "jobTemplate", "spec"),
-    kinds.JOB_TEMPLATE: ("spec",),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +112,7 @@ class Job:
 
 def read_job(subject: Subject) -> Job:
     """The Job of an object, or the one that it makes; to be asked for with `Subject.once`."""
-    at = _AT[subject.group_kind]
+    at = kinds.SPECS[subject.group_kind]
     sent = get(subject.object, at, {})
     if subject.group_kind != kinds.JOB:
         return made_job(sent, _name(subject), at, subject)

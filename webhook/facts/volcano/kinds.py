@@ -5,10 +5,12 @@ Source: volcano-sh/volcano@ed72c7c815a9, volcano-sh/apis@536f121.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from webhook.attributes import NAMESPACE, GroupVersionKind
 from webhook.cluster.interest import reading
+from webhook.paths import FieldPath
 
 BATCH: Final = "batch.volcano.sh"
 FLOW: Final = "flow.volcano.sh"
@@ -21,6 +23,12 @@ JOB_FLOW: Final = (FLOW, "JobFlow")
 QUEUE: Final = (SCHEDULING, "Queue")
 POD_GROUP: Final = (SCHEDULING, "PodGroup")
 HYPER_NODE: Final = (TOPOLOGY, "HyperNode")
+SPECS: Final[Mapping[tuple[str, str], FieldPath]] = {
+    JOB: ("spec",),
+    CRON_JOB: ("spec", "jobTemplate", "spec"),
+    JOB_TEMPLATE: ("spec",),
+}
+"""Where the spec of a Job stands in each kind that has one."""
 KINDS: Final = frozenset((JOB, CRON_JOB, JOB_TEMPLATE, JOB_FLOW, QUEUE, POD_GROUP, HYPER_NODE))
 SCHEDULER: Final = "volcano"
 """What Volcano's scheduler is called unless `--scheduler-name` says otherwise."""
