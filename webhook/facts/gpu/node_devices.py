@@ -1,4 +1,5 @@
-"""Devices of a pod that no node can give it: of two vendors, on Windows, none in the cluster, more than a node has.
+"""Devices of a pod that no node can give it: of two vendors, on Windows, none in the cluster, more than a node has,
+or so many CPUs and so much memory beside them that no node has both.
 
 What nodes have is asked of the view of a whole cluster alone. An autoscaler may add another node, so nothing is denied.
 """
@@ -17,7 +18,10 @@ from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import DevicePods, once_each, workload
 from webhook.facts.gpu.devices import COUNTED
 from webhook.facts.gpu.requested_devices import DeviceContainer, device_containers
+from webhook.facts.kueue.amounts import amount, of_resource
 from webhook.facts.kueue.objects import NODE, RUNTIME_CLASS
+from webhook.facts.kueue.pod_requests import Limits, pod_requests, units
+from webhook.facts.kueue.pod_requests import asked as asked_of
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.same import Same
 from webhook.facts.subject import Subject
@@ -31,6 +35,7 @@ NODE_LOOKUPS: Final = (reading(NODE, "status.allocatable"),)
 _OS: Final = "kubernetes.io/os"
 _TERMS: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 _KEPT_STATES: Final = 4
+_ORDINARY: Final = ("cpu", "memory")
 
 
 def validate_vendors(subject: Subject) -> Iterator[Problem]:
@@ -94,9 +99,11 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
     nodes = view.objects(NODE) if using and view.is_whole() else ()
     if nodes:
         subject.deadline.spend(len(nodes))
-        largest = _largest(Same(nodes)).amounts
+        largest, shapes = _largest(Same(nodes)).amounts, _shapes(Same(nodes))
         for pods in using:
             yield from once_each(_node_devices(pods, largest), subject)
+            if all(count <= largest.get(name, 0) for name, count in pods.devices.items()):
+                yield from once_each(_cpu_and_memory(pods, shapes, subject), subject)
 
 
 def _node_devices(pods: DevicePods, largest: Mapping[str, int]) -> Iterator[Problem]:
@@ -111,6 +118,49 @@ def _node_devices(pods: DevicePods, largest: Mapping[str, int]) -> Iterator[Prob
             yield problem("largest-node", at, message, f"request at most {most}, in more pods")
 
 
+def _cpu_and_memory(pods: DevicePods, shapes: Sequence[_Shape], subject: Subject) -> Iterator[Problem]:
+    """CPUs or memory that no node with the devices of a pod has beside them; overhead and other pods are left out."""
+    deadline = subject.deadline
+    asked = pod_requests(pods.podset.template, asked_of(pods.podset.template, Limits(), deadline), {}, deadline)
+    wanted = {name: units(name, asked[name]) for name in _ORDINARY if asked.get(name)}
+    if not wanted:
+        return
+    fitting = [each for each in deadline.each(shapes) if each.has(pods.devices)]
+    if any(each.has(wanted) for each in fitting):
+        return
+    most = {name: max((each.amounts.get(name, 0) for each in fitting), default=0) for name in wanted}
+    above = [name for name, amount in wanted.items() if amount > most[name]] or list(wanted)
+    listed = " and ".join(of_resource(name, wanted[name]) for name in above)
+    devices = " and ".join(f"{count} `{name}`" for name, count in pods.devices.items())
+    had = " and ".join(of_resource(name, most[name]) for name in above)
+    message = f"requests {listed} beside {devices} for one pod, but nodes with these devices have at most {had}"
+    together = ", and not together" if len(above) > 1 else ""
+    fix = "request less, or fewer devices in more pods"
+    yield problem("cpu-and-memory", render(pods.podset.path), f"{message}{together}, so no node fits", fix)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What a node has, in the units of `units`; nodes that have the same are one."""
+
+    amounts: Mapping[str, int]
+
+    def has(self, wanted: Mapping[str, int]) -> bool:
+        """Whether it has all of it, as far as it says how many CPUs and how much memory it has."""
+        return all(self.amounts.get(name, count if name in _ORDINARY else 0) >= count for name, count in wanted.items())
+
+
+@lru_cache(maxsize=_KEPT_STATES)
+def _shapes(nodes: Same) -> tuple[_Shape, ...]:
+    """Nodes that have devices, each sort once, for each state of the cluster."""
+    distinct: set[frozenset[tuple[str, int]]] = set()
+    for node in nodes.held:
+        written = mapping(get(node, ("status", "allocatable")))
+        read = ((name, amount(name, value)) for name, value in written.items() if "/" in name or name in _ORDINARY)
+        distinct.add(frozenset((name, count) for name, count in read if count))
+    return tuple(_Shape(dict(each)) for each in distinct)
+
+
 @lru_cache(maxsize=_KEPT_STATES)
 def _largest(nodes: Same) -> _Largest:
     """Made once for each state of the cluster: a view gives the same sequence until a node changes."""
@@ -118,7 +168,7 @@ def _largest(nodes: Same) -> _Largest:
     amounts: dict[str, int] = {}
     for node in listed:
         for name, value in mapping(get(node, ("status", "allocatable"))).items():
-            amount = quantity.read(value) if "/" in name else None
-            if amount is not None and amount.value() > amounts.get(name, 0):
-                amounts[name] = amount.value()
+            read = quantity.read(value) if "/" in name else None
+            if read is not None and read.value() > amounts.get(name, 0):
+                amounts[name] = read.value()
     return _Largest(amounts)
