@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Check
-from webhook.facts.shapes.value_checks import validate_train_job, validate_volcano
+from webhook.facts.shapes.value_checks import validate_trainer, validate_volcano
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.kinds import KINDS as VOLCANO
 from webhook.facts.volcano.kinds import OF_NAMESPACES
@@ -44,9 +44,13 @@ def _was_stored(mismatch: Mismatch, old: JSON) -> bool:
     return old is not None and get(old, mismatch.at) == mismatch.value
 
 
+_TRAINER: Final = frozenset(
+    ("trainer.kubeflow.org", kind) for kind in ("TrainJob", "TrainingRuntime", "ClusterTrainingRuntime")
+)
+
 CHECKS: Final = (
     Check(group="pod-template-shape", run=decode_pod_template, kinds=POD),
     Check(group="object-shape", run=decode_object),
-    Check(group="object-shape", run=validate_train_job, kinds=frozenset({("trainer.kubeflow.org", "TrainJob")})),
+    Check(group="object-shape", run=validate_trainer, kinds=_TRAINER),
     Check(group="object-shape", run=validate_volcano, kinds=VOLCANO, lookups=(OF_NAMESPACES,)),
 )

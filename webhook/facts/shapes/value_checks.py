@@ -1,6 +1,6 @@
 """Values of the right type that the CustomResourceDefinition of their kind refuses all the same.
 
-What is declared of TrainJobs is in values.yaml, of Volcano's kinds in volcano.yaml. A schema is asked after mutating
+What is declared of Trainer's kinds is in values.yaml, of Volcano's in volcano.yaml. A schema is asked after mutating
 webhooks, so Volcano's kinds are judged as its own webhook leaves them.
 """
 
@@ -13,8 +13,11 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
+from webhook.facts.trainer.releases import FLUX_AND_MORE, INJECTION, LENGTHS, PATCHES, QUEUES
 from webhook.facts.volcano.defaults import defaulted
+from webhook.paths import FieldPath
 from webhook.problem import Problem
+from webhook.releases import Release
 from webhook.schema.mismatch import described
 from webhook.schema.values import Breach, values
 from webhook.wording import counted, shown
@@ -22,11 +25,26 @@ from webhook.wording import counted, shown
 problem: Final = Group("object-shape").problem
 _TRAINER: Final = Path(__file__).with_name("values.yaml")
 _VOLCANO: Final = Path(__file__).with_name("volcano.yaml")
+_SINCE: Final[tuple[tuple[FieldPath, Release], ...]] = (
+    (("spec", "runtimePatches"), PATCHES),
+    (("spec", "activeDeadlineSeconds"), PATCHES),
+    (("spec", "mlPolicy", "flux"), FLUX_AND_MORE),
+    (("spec", "mlPolicy", "torch", "envInjection"), INJECTION),
+    (("spec", "podGroupPolicy", "volcano"), QUEUES),
+)
+"""Fields that only later releases have, so that older ones drop them with all that is in them."""
 
 
-def validate_train_job(subject: Subject) -> Iterator[Problem]:
-    """What is wrong with the values of a TrainJob."""
+def validate_trainer(subject: Subject) -> Iterator[Problem]:
+    """What is wrong with the values of a TrainJob or a runtime, in the release of Trainer that is installed."""
     yield from _validate(subject, subject.object, _TRAINER)
+
+
+def _is_declared(breach: Breach, release: Release) -> bool:
+    """Whether the schema of a release says so: 2.0 and 2.1 bound no length, and fields came with the releases."""
+    if breach.what in ("tooMany", "tooLong") and release < LENGTHS:
+        return False
+    return not any(release < since and breach.at[: len(at)] == at for at, since in _SINCE)
 
 
 def validate_volcano(subject: Subject) -> Iterator[Problem]:
@@ -47,7 +65,10 @@ def _validate(subject: Subject, obj: JSON, file: Path) -> Iterator[Problem]:
 
 def _breaches(obj: JSON, subject: Subject, file: Path) -> Iterator[Breach]:
     breaches = values(file).breaches(obj, subject.group_kind[1], (), subject.deadline)
-    yield from (each for each in breaches if each.at not in subject.omitted)
+    is_trainer, release = file == _TRAINER, subject.assumptions.trainer
+    for each in breaches:
+        if each.at not in subject.omitted and (not is_trainer or _is_declared(each, release)):
+            yield each
 
 
 def _kind(breach: Breach) -> tuple[str, str, str]:

@@ -17,6 +17,7 @@ STEP_CONTAINERS: Final[Release] = (2, 1)  # a labelled step needs its container
 TEMPLATES: Final[Release] = (2, 1)  # podTemplateOverrides instead of podSpecOverrides; resources of the runtime count
 QUEUES: Final[Release] = (2, 1)  # podGroupPolicy.volcano
 PATCHES: Final[Release] = (2, 2)  # runtimePatches instead of podTemplateOverrides
+LENGTHS: Final[Release] = (2, 2)  # the schemas bound lists and texts
 FLUX_AND_MORE: Final[Release] = (2, 2)  # the policies flux, jax and xgboost; volumeClaimPolicies
 NUMBERS_ONLY: Final[Release] = (2, 2)  # numProcPerNode is no word any more
 GANG_RESOURCES: Final[Release] = (2, 2)  # PodGroups count resourcesPerNode (kubeflow/trainer#2980)
