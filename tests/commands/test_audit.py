@@ -51,6 +51,42 @@ def test_exit_codes(text, code, tmp_path):
     assert audit(tmp_path) == code
 
 
+STORED = """
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: raw, namespace: team}
+spec: {runtimeRef: {name: r}, trainer: {resourcesPerNode: {limits: {gpu: 2}}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: bound, namespace: team}
+spec:
+  nodeName: node-1
+  containers: [{name: a, image: x, resources: {claims: [{name: g}]}}]
+  resourceClaims: [{name: g, resourceClaimName: c}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: c, namespace: team}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("reviewed", "found"),
+    [
+        pytest.param((), ["device-claims/node-name"], id="as new objects, whose gpu is translated"),
+        pytest.param(("--as", "create"), ["device-claims/node-name"], id="the same, said"),
+        pytest.param(("--as", "stored"), ["gpu-portable/untranslated"], id="as they are, on the scheduler's node"),
+    ],
+)
+def test_a_dump_is_judged_as_it_is_stored(reviewed, found, tmp_path, capsys):
+    (tmp_path / "dump.yaml").write_text(STORED)
+    assert run(["audit", *reviewed, str(tmp_path), "-o", "json"]) == 1
+    entries = json.loads(capsys.readouterr().out)["findings"]
+    assert [one["rule"] for one in entries if one["result"] in ("fail", "warn")] == found
+
+
 def test_what_cannot_be_read_is_said_after_everything_else(tmp_path, capsys):
     (tmp_path / "broken.yaml").write_text("kind: [\n")
     assert audit(tmp_path, HERE / "objects" / "list.yaml", "-o", "json") == 2

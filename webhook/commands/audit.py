@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
 
 from webhook import assembly, charts, documents, terminal
 from webhook.admission import fixtures
 from webhook.admission.kind_names import kind_mistake
-from webhook.admission.phases import Local, run
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.admission.phases import Local, PhaseName, run
+from webhook.attributes import JSON, POD, Attributes, GroupVersionKind
 from webhook.commands import options, output
 from webhook.errors import CallError, Problem
 from webhook.report import formats
@@ -23,6 +24,9 @@ from webhook.report.writer import SkippedDocument, Totals
 from webhook.settings.shared import Settings
 
 _UNREADABLE = 2
+Reviewed: TypeAlias = Literal["create", "stored"]
+_PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "validate"}
+"""What is created passes mutation first; what is stored did so when it was written, or never."""
 
 
 @options.takes(Settings, "policies", "context", "workloads", "cel_engine", "kubernetes_version")
@@ -42,13 +46,22 @@ def command(
         bool, typer.Option("--verbose", "-v", help="Name what is only counted otherwise, and kinds without a policy.")
     ] = False,
     unbound: options.Unbound = False,
+    as_: Annotated[
+        Reviewed,
+        typer.Option(
+            "--as",
+            help="create: mutated, then validated, as new objects are. stored: validated as they are, as in a dump of "
+            "a cluster, so that what was never translated is found.",
+        ),
+    ] = "create",
     settings: Settings,
 ) -> int:
     """Report every finding about the objects of folders, files or stdin.
 
-    Each object is reviewed as if it were created now; the audited objects, and those of --context, are what the
-    cluster holds. Exits with 0 when nothing was found, 1 when something was, 2 when an input or a policy cannot be
-    read, and 3 when nothing was found but a policy that may deny could not decide.
+    Each object is reviewed as if it were created now, or with --as stored as it is, without a mutation; the audited
+    objects, and those of --context, are what the cluster holds. Exits with 0 when nothing was found, 1 when something
+    was, 2 when an input or a policy cannot be read, and 3 when nothing was found but a policy that may deny could not
+    decide.
     """
     writers = formats.of_findings()
     outputs = output.parse(chosen, writers)
@@ -58,7 +71,7 @@ def command(
     # before the report, so that findings are what a terminal shows last
     problems = (*inputs.problems, *documents.nothing(path, inputs, "object"))
     sys.stderr.write(terminal.lines(_told(inputs, assembled, problems)))
-    audit = _Audit(inputs, assembled, is_verbose=verbose)
+    audit = _Audit(inputs, assembled, reviewed=as_, is_verbose=verbose)
     with output.Report(outputs, writers, audit.rules) as report:
         for finding in audit.findings():
             report.entry(finding)
@@ -88,11 +101,14 @@ def _objects(inputs: documents.Inputs) -> Iterator[JSON]:
 class _Audit:
     """One audit: its findings one after the other, and then what they add up to."""
 
-    def __init__(self, inputs: documents.Inputs, assembled: assembly.Assembly, *, is_verbose: bool) -> None:
+    def __init__(
+        self, inputs: documents.Inputs, assembled: assembly.Assembly, *, reviewed: Reviewed, is_verbose: bool
+    ) -> None:
         self.rules: Rules = rules(assembled.policies)
         self._inputs = inputs
         self._row = assembled.table.row
         self._door = Local(policies=assembled.policies, cluster=assembled.cluster)
+        self._reviewed: Reviewed = reviewed
         self._results: Counter[Result] = Counter()
         self._is_undecided = False
         self._skipped: list[SkippedDocument] = []
@@ -109,7 +125,9 @@ class _Audit:
                 why, is_half = error.message.partition(";")[0], _is_half(each.value)
                 self._skipped.append(SkippedDocument(place=each.place(), why=why, is_half=is_half))
                 continue
-            decisions = run(attributes, "auto", self._door).decisions
+            if self._reviewed == "stored":
+                attributes = _as_submitted(attributes)
+            decisions = run(attributes, _PHASES[self._reviewed], self._door).decisions
             if not decisions:
                 self._unasked[_qualified(attributes.kind)] += 1
             locate = each.locator(fixtures.object_path(each.value))
@@ -136,6 +154,15 @@ class _Audit:
             unasked=dict(sorted(self._unasked.items())),
             is_verbose=self._is_verbose,
         )
+
+
+def _as_submitted(attributes: Attributes) -> Attributes:
+    """A stored object without what the scheduler wrote: a rule about a node that a user names is none about its."""
+    spec = attributes.object.get("spec") if isinstance(attributes.object, dict) else None
+    if attributes.kind != POD or not isinstance(spec, dict) or "nodeName" not in spec:
+        return attributes
+    kept = {name: value for name, value in spec.items() if name != "nodeName"}
+    return replace(attributes, object={**attributes.object, "spec": kept})
 
 
 def _is_half(value: JSON) -> bool:
