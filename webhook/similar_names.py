@@ -58,8 +58,13 @@ def nearest_resource(name: str, known: Iterable[str]) -> str:
 
 
 def _domain_slips(domain: str, known: str) -> int:
-    """Slips of what stands before the slash; one where it is the company of the domain alone: `nvidia`."""
-    return 1 if "." not in domain and known.startswith(f"{domain}.") else _slips(domain, known)
+    """Slips of what stands before the slash; one where it is the company alone, or the words of the domain otherwise.
+
+    `nvidia`, `nvidia-com` and `com.nvidia` for `nvidia.com`.
+    """
+    is_company = "." not in domain and known.startswith(f"{domain}.")
+    is_turned = domain != known and sorted(_WORDS.findall(domain)) == sorted(_WORDS.findall(known))
+    return 1 if is_company or is_turned else _slips(domain, known)
 
 
 def _slips(name: str, known: str) -> int:

@@ -84,6 +84,8 @@ def test_a_resource_name_means_one_thing(name: str, vendor: str, kind: str) -> N
         ("gpu.itnel.com/i915", "gpu.intel.com/i915"),
         ("nvdia.com/gpus", "nvidia.com/gpu"),
         ("nvda.com/gpus", ""),
+        ("nvidia-com/gpu", "nvidia.com/gpu"),
+        ("com.nvidia/gpu", "nvidia.com/gpu"),
     ],
 )
 def test_a_misspelt_name_has_a_near_one(name: str, meant: str) -> None:

@@ -14,6 +14,7 @@ from webhook.facts.check import Group
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.requested_devices import DeviceContainer, RequestedDevice, device_containers
 from webhook.facts.launch.command import launch
+from webhook.facts.pods.amounts import name_of
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -137,6 +138,8 @@ def _init_container_keeps(each: DeviceContainer) -> Problem:
 def _doubtful_device(asked: RequestedDevice, each: DeviceContainer) -> Iterator[Problem]:
     name, kind = asked.name, asked.device.kind
     if not kind:
+        if not name_of(name).is_qualified:
+            return  # the API server refuses the name, which is told by pod-resources
         message = f"`{name}` is not a resource of a known device plugin, so the pod would stay Pending"
         yield problem("unknown-device", each.path_of(asked), message, f"write `{asked.nearest}` if that is meant")
     elif kind == "shared" and asked.number > 1 and name.startswith("nvidia.com/"):
