@@ -58,6 +58,8 @@ def validate_initializers(job: TrainJob) -> Iterator[Problem]:
         if lacking:
             message = f"needs {lacking}, which {job.runtime} does not have"
             fix = "use a runtime with that step, or remove the initializer"
+            if lacking.startswith("a volumeMount"):
+                fix = "add it to the runtime, or remove the initializer"
             yield problem("initializer-step", f"spec.initializer.{role}", message, fix)
 
 
