@@ -59,7 +59,8 @@ def lost_gpus(job: TrainJob, own: Launched) -> Iterator[Problem]:
         yield problem("lost-gpus", _PER_NODE, message, "repeat the GPUs here")
     elif own.processes is None and not _is_count_right(job):
         message = f"{lacks}: the pods keep them, but processes per node will be {_predicted(job)}"
-        yield problem("lost-gpus", _PER_NODE, message, f"repeat the GPUs here, or set numProcPerNode to {job.pod_gpus}")
+        number = "" if job.plugin == "xgboost" else f", or set numProcPerNode to {job.pod_gpus}"
+        yield problem("lost-gpus", _PER_NODE, message, f"repeat the GPUs here{number}")
 
 
 def _says_none(resources: JSON) -> bool:
@@ -68,7 +69,7 @@ def _says_none(resources: JSON) -> bool:
 
 
 def _is_count_right(job: TrainJob) -> bool:
-    explicit = job.trainer.get("numProcPerNode") is not None
+    explicit = job.trainer.get("numProcPerNode") is not None and job.plugin != "xgboost"  # which does not read it
     return explicit or job.processes.count == job.pod_gpus or job.plugin in _UNCOUNTED
 
 
