@@ -15,7 +15,7 @@ from webhook import quantity
 from webhook.attributes import GroupVersionKind
 from webhook.cluster.interest import reading
 from webhook.facts.check import Group
-from webhook.facts.gpu.device_pods import DevicePods, workload
+from webhook.facts.gpu.device_pods import DevicePods, once_each, workload
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, get, render
@@ -48,7 +48,8 @@ def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
         for name, each in asked.items():
             allowed = quantity.read(mapping(spec.get("hard")).get(f"requests.{name}"))
             if allowed is not None and allowed.value() < each.devices:
-                yield _exceeded(name, each, allowed.value(), text(get(quota, ("metadata", "name"))))
+                made = _exceeded(name, each, allowed.value(), text(get(quota, ("metadata", "name"))))
+                yield from once_each((made,), subject)
 
 
 @dataclass(frozen=True, slots=True)
