@@ -30,5 +30,7 @@ def test_a_param_says_what_a_cluster_has(param: object, expected: Assumptions) -
 
 
 def test_a_text_that_is_no_release_is_an_error() -> None:
-    with pytest.raises(LookupFailed, match=r"data.trainer of its parameter is `latest`: write a release such as 2.3 there"):
+    with pytest.raises(
+        LookupFailed, match=r"data.trainer of its parameter is `latest`: write a release such as 2.3 there"
+    ):
         assumptions({"data": {"trainer": "latest"}})
