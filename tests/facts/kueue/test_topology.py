@@ -6,7 +6,8 @@ from tests.rows import all_rows
 from webhook.attributes import JSON
 from webhook.cluster.files import FilesCluster
 from webhook.facts.kueue.flavors import flavor
-from webhook.facts.kueue.topology import Placement, Wish, fits, mismatch
+from webhook.facts.kueue.topology import Wish, mismatch
+from webhook.facts.kueue.topology_nodes import Placement, Shortage, fits, shortage
 from webhook.facts.view import View
 
 LEVELS = [{"nodeLabel": name} for name in ("block", "rack", "kubernetes.io/hostname")]
@@ -89,3 +90,39 @@ def test_a_flavor_with_a_topology_is_for_pods_that_ask_for_one() -> None:
     assert "these do not" in mismatch(Wish(), known, VIEW, is_implied=False)
     assert mismatch(Wish(required="rack"), known, VIEW, is_implied=False) == ""
     assert "has no level `row`" in mismatch(Wish(preferred="row"), known, VIEW, is_implied=False)
+
+
+def placed(count: int, gpus: int, **pod: JSON) -> Placement:
+    known = flavor("tas", VIEW)
+    assert known is not None
+    requests = {"gpu": gpus * 1000}
+    return Placement(wish=Wish(), flavor=known, template={"spec": pod}, count=count, requests=requests)
+
+
+TOGETHER = {
+    "what all nodes have": ([placed(3, 4), placed(2, 8)], "", None),
+    "more than all nodes have of a resource": ([placed(4, 4), placed(2, 8)], "", Shortage("gpu", 32000, 29000)),
+    "more pods than nodes hold of the smallest": ([placed(2, 5), placed(3, 5)], "", Shortage("pods", 5, 4)),
+    "more than their nodes hold of each": (
+        [placed(4, 5, nodeSelector={"zone": "r"}), placed(0, 1)],
+        "",
+        Shortage("pods", 4, 3),
+    ),
+    "a block that has room for all": ([placed(1, 8), placed(2, 5)], "block", None),
+    "no block has enough": ([placed(1, 8), placed(3, 5)], "block", Shortage("gpu", 23000, 21000)),
+    "no rack has enough": ([placed(1, 8), placed(1, 8)], "rack", Shortage("gpu", 16000, 13000)),
+}
+
+
+@all_rows("sets, level, expected", TOGETHER.values(), ids=list(TOGETHER))
+def test_several_pod_sets_lack(sets: list[Placement], level: str, expected: Shortage | None) -> None:
+    assert shortage(sets, level, VIEW) == expected
+
+
+def test_the_nodes_of_a_lowest_domain_are_added_up_as_kueue_does() -> None:
+    """Without hosts as the lowest level, Kueue takes what the nodes of a rack have for one."""
+    racks = {**TOPOLOGY, "spec": {"levels": LEVELS[:2]}}
+    view = View(FilesCluster([racks, FLAVOR, node("n1", "b1", "r1", gpus=5), node("n2", "b1", "r1", gpus=5)]), "team")
+    known = flavor("tas", view)
+    assert known is not None
+    assert fits(Placement(wish=Wish(), flavor=known, template={}, count=1, requests={"gpu": 8000}), view) == 1

@@ -7,15 +7,16 @@ cause is a condition of the ClusterQueue. A cycle of cohorts is told nowhere but
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.attributes import JSON
 from webhook.facts.check import Group
+from webhook.facts.kueue.absence import is_absent, lacks
+from webhook.facts.kueue.admission_checks import inactive_checks, is_remote
 from webhook.facts.kueue.managed import Managed, says_namespace
 from webhook.facts.kueue.objects import (
-    ADMISSION_CHECK,
     CLUSTER_QUEUE,
     LOCAL_QUEUE,
     PRIORITY,
@@ -27,7 +28,7 @@ from webhook.facts.kueue.objects import (
 from webhook.facts.kueue.queues import Declared, Queues, name_of, queues
 from webhook.facts.kueue.quota import Node, Tree
 from webhook.facts.kueue.reservations import condition
-from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.pods.containers import text
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.paths import FieldPath, get, render
@@ -37,7 +38,6 @@ from webhook.problem import Problem
 NEVER: Final = Group("kueue-never").problem
 NOT_NOW: Final = Group("kueue-not-now").problem
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
-_MULTI_KUEUE: Final = "kueue.x-k8s.io/multikueue"
 _WAIT: Final = "wait, ask its owner, or use another queue"
 
 
@@ -78,23 +78,10 @@ def placed(subject: Subject, how: Managed) -> Place:
     return Place(view=view, at=at, local_queue=local, queues=known, queue=queue, tree=tree, node=node)
 
 
-def is_absent(view: View, kind: GroupVersionKind, namespace: str | None = None) -> bool:
-    """Whether an object of a kind that was not found is certainly not there.
-
-    A whole cluster lacks it; so do files that have others of its kind, for who writes some of them down has all.
-    """
-    return bool(view.unnoted().all(kind, namespace)) or view.is_whole()
-
-
-def _lacks(view: View, kind: GroupVersionKind, name: str) -> bool:
-    """Whether a cluster-scoped object is known not to be there; what is not known is noted in the view."""
-    return view.get(kind, name, namespaced=False) is None and is_absent(view, kind)
-
-
 def priority_classes(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
     """Classes without which Kueue creates no Workload."""
     name = text(get(subject.object, ("metadata", "labels", PRIORITY)))
-    if name and not is_placeholder(name) and _lacks(subject.view(), WORKLOAD_PRIORITY_CLASS, name):
+    if name and not is_placeholder(name) and lacks(subject.view(), WORKLOAD_PRIORITY_CLASS, name):
         message = "must be a WorkloadPriorityClass that exists because Kueue creates no Workload before, and tells"
         path, fix = ("metadata", "labels", PRIORITY), "create it, or correct the name"
         yield NOT_NOW("priority-class", path, f"{message} so in an event alone", fix, name)
@@ -156,7 +143,8 @@ def _inactive(rule: str, cause: str, place: Place) -> Problem:
 def causes(queue: Declared, view: View) -> Iterator[str]:
     """Why a ClusterQueue is inactive, as `its ResourceFlavor a100 does not exist (FlavorNotFound)`."""
     yield from _absent_flavors(queue, view)
-    yield from _checks(queue, view)
+    yield from inactive_checks(queue, view)
+    yield from _absent_topologies(queue, view)
     active = condition(queue.status, "Active")
     if active.get("status") == "False":
         yield f"its status says {text(active.get('reason'))}: {text(active.get('message'))}"
@@ -165,34 +153,14 @@ def causes(queue: Declared, view: View) -> Iterator[str]:
 def _absent_flavors(queue: Declared, view: View) -> Iterator[str]:
     for group in queue.groups:
         for name in view.deadline.paced(group.flavors):
-            held = view.get(RESOURCE_FLAVOR, name, namespaced=False)
-            if held is None:
-                if is_absent(view, RESOURCE_FLAVOR):
-                    yield f"its ResourceFlavor {name} does not exist (FlavorNotFound)"
-                continue
-            topology = text(get(held, ("spec", "topologyName")))
-            if topology and _lacks(view, TOPOLOGY, topology):
-                yield f"Topology {topology} of its flavor {name} does not exist (TopologyNotFound)"
+            if lacks(view, RESOURCE_FLAVOR, name):
+                yield f"its ResourceFlavor {name} does not exist (FlavorNotFound)"
 
 
-def _checks(queue: Declared, view: View) -> Iterator[str]:
-    remote = 0
-    for name in view.deadline.paced(check_names(queue.spec)):
-        check = view.get(ADMISSION_CHECK, name, namespaced=False)
-        if check is None:
-            if is_absent(view, ADMISSION_CHECK):
-                yield f"its AdmissionCheck {name} does not exist (AdmissionCheckNotFound)"
-            continue
-        if condition(check.get("status"), "Active").get("status") == "False":
-            yield f"its AdmissionCheck {name} is inactive (AdmissionCheckInactive)"
-        remote += get(check, ("spec", "controllerName")) == _MULTI_KUEUE
-    if remote > 1:
-        yield "it has several AdmissionChecks of MultiKueue (MultipleMultiKueueAdmissionChecks)"
-
-
-def check_names(spec: Mapping[str, JSON]) -> tuple[str, ...]:
-    """The AdmissionChecks of a ClusterQueue, in either of its two forms."""
-    listed = [
-        text(mapping(each).get("name")) for each in items(get(spec, ("admissionChecksStrategy", "admissionChecks")))
-    ]
-    return (*listed, *map(text, items(spec.get("admissionChecks"))))
+def _absent_topologies(queue: Declared, view: View) -> Iterator[str]:
+    if is_remote(queue, view):
+        return
+    for name in view.deadline.paced([name for group in queue.groups for name in group.flavors]):
+        topology = text(get(view.unnoted().get(RESOURCE_FLAVOR, name, namespaced=False), ("spec", "topologyName")))
+        if topology and lacks(view, TOPOLOGY, topology):
+            yield f"Topology {topology} of its flavor {name} does not exist (TopologyNotFound)"

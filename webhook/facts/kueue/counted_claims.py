@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Final
 
 from webhook.facts.dra.pod_claims import TEMPLATE
-from webhook.facts.kueue.blocked import NEVER, NOT_NOW, Place, is_absent
+from webhook.facts.kueue.absence import is_absent
+from webhook.facts.kueue.blocked import NEVER, NOT_NOW, Place
 from webhook.facts.kueue.configuration import configuration
 from webhook.facts.kueue.managed import Managed
 from webhook.facts.kueue.objects import CONFIGURATION

@@ -23,7 +23,7 @@ from webhook.facts.kueue.objects import (
     POD_GROUP,
     POD_GROUP_COUNT,
 )
-from webhook.facts.kueue.placement import most_pod_sets
+from webhook.facts.kueue.releases import most_pod_sets
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, get

@@ -12,8 +12,8 @@ from typing import Final
 from webhook import quantity
 from webhook.attributes import JSON, NAMESPACE
 from webhook.facts.check import Group
+from webhook.facts.kueue.absence import is_absent
 from webhook.facts.kueue.amounts import of_resource
-from webhook.facts.kueue.blocked import is_absent
 from webhook.facts.kueue.objects import CLUSTER_QUEUE, RESOURCE_FLAVOR
 from webhook.facts.kueue.queue_validation import cohort_of, groups_of, spec_of
 from webhook.facts.kueue.queues import Declared, declared, name_of, queues

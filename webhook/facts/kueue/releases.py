@@ -12,7 +12,12 @@ from webhook.releases import Release
 
 DEFAULT: Final[Release] = (0, 19)
 """The one that is assumed where no param says otherwise."""
-MORE_POD_SETS: Final[Release] = (0, 18)  # a Workload has at most 10 pod sets instead of 8
-MOST_POD_SETS: Final[Release] = (0, 19)  # and 18; kueue#12819
+_MORE_POD_SETS: Final[Release] = (0, 18)  # a Workload has at most 10 pod sets instead of 8
+_MOST_POD_SETS: Final[Release] = (0, 19)  # and 18; kueue#12819
 OWN_KEYS: Final[Release] = (0, 17)  # a flavor looks at its own labels alone; kueue#12449, taken back to 0.17
 TRAINING_OFF: Final[Release] = (0, 19)  # the kinds of the Training Operator are not integrated by default
+
+
+def most_pod_sets(release: Release) -> int:
+    """How many pod sets a Workload of a release has at most."""
+    return 18 if release >= _MOST_POD_SETS else 10 if release >= _MORE_POD_SETS else 8

@@ -1,27 +1,20 @@
-"""Whether the nodes of a topology could ever hold the pods of a pod set, if nothing else ran on them.
+"""What a pod set asks of a topology, and whether a flavor has it.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/tas_flavorassigner.go and
-pkg/cache/scheduler/tas_flavor_snapshot.go. Only what no node could hold is told: other pods, pod sets that are placed
-together and pods of a group are not looked at.
+Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/tas_flavorassigner.go. Which nodes could hold the
+pods is a matter of topology_nodes.py.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.deadline import Deadline
 from webhook.facts.kueue.flavors import Flavor
-from webhook.facts.kueue.objects import BOOLEANS, GROUP, NODE, TOPOLOGY
-from webhook.facts.kueue.pod_requests import Amounts, amounts
+from webhook.facts.kueue.objects import BOOLEANS, GROUP, TOPOLOGY
 from webhook.facts.pods.containers import items, mapping, text
-from webhook.facts.scheduling.node_selection import untolerated
 from webhook.facts.view import View
 from webhook.paths import get
-from webhook.problem import MissingObject
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 REQUIRED: Final = f"{GROUP}/podset-required-topology"
@@ -31,8 +24,6 @@ SLICE_REQUIRED: Final = f"{GROUP}/podset-slice-required-topology"
 SLICE_SIZE: Final = f"{GROUP}/podset-slice-size"
 POD_SET_GROUP: Final = f"{GROUP}/podset-group-name"
 LAYERS: Final = f"{GROUP}/podset-slice-required-topology-constraints"
-_ONE: Final = 1000
-"""One pod, in thousandths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +35,7 @@ class Wish:
     is_unconstrained: bool = False
     slice_level: str = ""
     slice_size: int = 0
+    group: str = ""
 
     @property
     def is_explicit(self) -> bool:
@@ -65,14 +57,23 @@ def wish(template: JSON) -> Wish:
         preferred=text(notes.get(PREFERRED)),
         is_unconstrained=BOOLEANS.get(text(notes.get(UNCONSTRAINED)), False),
         slice_level=text(notes.get(SLICE_REQUIRED)),
+        group=text(notes.get(POD_SET_GROUP)),
         slice_size=int(size) if size.isascii() and size.isdecimal() and len(size) < 10 else 0,
     )
 
 
-def mismatch(wanted: Wish, flavor: Flavor, view: View, *, is_implied: bool) -> str:
-    """Why a flavor is none for what a pod set asks of the topology, "" where it is."""
+def mismatch(wanted: Wish, flavor: Flavor, view: View, *, is_implied: bool, is_of_nodes: bool = True) -> str:
+    """Why a flavor is none for what a pod set asks of the topology, "" where it is.
+
+    Args:
+        wanted: what it asks for.
+        flavor: the flavor.
+        view: the cluster.
+        is_implied: whether every flavor of the queue has a topology.
+        is_of_nodes: whether the pods themselves ask for what the flavor has, which is not only counted by it.
+    """
     if not flavor.topology:
-        return "it has no topology, and the pods ask for one" if wanted.is_explicit else ""
+        return "it has no topology, and the pods ask for one" if wanted.is_explicit and is_of_nodes else ""
     if not wanted.is_explicit and not is_implied:
         return "it is for pods that ask for a topology, and these do not"
     levels = levels_of(flavor, view)
@@ -84,82 +85,3 @@ def levels_of(flavor: Flavor, view: View) -> tuple[str, ...]:
     """The node labels of a flavor's topology, from the top."""
     obj = view.get(TOPOLOGY, flavor.topology, namespaced=False)
     return tuple(text(mapping(each).get("nodeLabel")) for each in items(get(obj, ("spec", "levels"))))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
-    """Pods that are to be placed on the nodes of a flavor: so many, with these requests."""
-
-    wish: Wish
-    flavor: Flavor
-    template: JSON
-    count: int
-    requests: Amounts
-
-
-def fits(placed: Placement, view: View) -> int | None:
-    """How many of the pods the topology could hold where they may be placed; None where nobody knows its nodes."""
-    levels = levels_of(placed.flavor, view)
-    nodes = view.all(NODE)
-    if not nodes and not view.is_whole():
-        view.note(MissingObject(kind=NODE.kind, name=""))
-        return None
-    if not levels:
-        return None
-    domains = _domains(placed, levels, nodes, view.deadline)
-    wanted = placed.wish
-    if wanted.slice_level in levels and wanted.slice_size > 0:
-        domains = _sliced(domains, levels.index(wanted.slice_level) + 1, wanted.slice_size)
-    if wanted.required not in levels:
-        return sum(domains.values())
-    depth = levels.index(wanted.required) + 1
-    return max(_joined(domains, depth).values(), default=0)
-
-
-def _domains(
-    placed: Placement, levels: Sequence[str], nodes: Sequence[JSON], deadline: Deadline
-) -> dict[tuple[str, ...], int]:
-    """How many of the pods each lowest domain could hold."""
-    domains: Counter[tuple[str, ...]] = Counter()
-    for node in deadline.paced(nodes):
-        labels = mapping(get(node, ("metadata", "labels")))
-        place = tuple(text(labels.get(each)) for each in levels)
-        if all(place) and _is_open(node, labels, placed, levels[-1] == HOSTNAME, deadline):
-            domains[place] += _held(node, placed.requests)
-    return domains
-
-
-def _is_open(node: JSON, labels: Mapping[str, JSON], placed: Placement, is_by_host: bool, deadline: Deadline) -> bool:
-    """Whether a node may get any of the pods; their own selector counts only where hosts are the lowest level."""
-    if any(labels.get(key) != value for key, value in placed.flavor.labels.items()):
-        return False
-    if get(node, ("spec", "unschedulable")) is True or not _is_ready(node):
-        return False
-    tolerations = (*items(get(placed.template, ("spec", "tolerations"))), *placed.flavor.tolerations)
-    if untolerated(items(get(node, ("spec", "taints"))), tolerations, deadline) is not None:
-        return not is_by_host
-    selector = mapping(get(placed.template, ("spec", "nodeSelector")))
-    return not is_by_host or all(labels.get(key) == value for key, value in deadline.paced(selector.items()))
-
-
-def _is_ready(node: JSON) -> bool:
-    conditions = map(mapping, items(get(node, ("status", "conditions"))))
-    return all(each.get("status") == "True" for each in conditions if each.get("type") == "Ready")
-
-
-def _held(node: JSON, requests: Amounts) -> int:
-    allocatable = amounts(get(node, ("status", "allocatable")))
-    asked = {**requests, "pods": _ONE}
-    return min((allocatable.get(name, 0) // value for name, value in asked.items() if value > 0), default=0)
-
-
-def _joined(domains: Mapping[tuple[str, ...], int], depth: int) -> dict[tuple[str, ...], int]:
-    joined: Counter[tuple[str, ...]] = Counter()
-    for place, most in domains.items():
-        joined[place[:depth]] += most
-    return joined
-
-
-def _sliced(domains: Mapping[tuple[str, ...], int], depth: int, size: int) -> dict[tuple[str, ...], int]:
-    """Pods that can be placed in whole slices, by the domain that holds a slice."""
-    return {place: most // size * size for place, most in _joined(domains, depth).items()}

@@ -16,8 +16,8 @@ from webhook.facts.check import Group
 from webhook.facts.kueue.feature_gates import ELASTIC_JOBS, NON_NEGATIVE, PRIORITY_BOOST, is_on, unsaid
 from webhook.facts.kueue.job_validation import annotations_of, is_elastic
 from webhook.facts.kueue.objects import BOOST, GROUP
-from webhook.facts.kueue.placement import most_pod_sets
 from webhook.facts.kueue.queue_validation import spec_of
+from webhook.facts.kueue.releases import most_pod_sets
 from webhook.facts.kueue.reservations import condition, has_quota
 from webhook.facts.pods.containers import containers, mapping
 from webhook.facts.subject import Subject

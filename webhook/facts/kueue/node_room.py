@@ -1,0 +1,91 @@
+"""What a job is told whose pods no nodes of a topology could hold, where they are asked to be.
+
+Pods that are placed later, in another cluster or on nodes that are still to be provisioned, are told nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+from webhook.facts.kueue import flavors as of_flavors
+from webhook.facts.kueue import topology, topology_nodes
+from webhook.facts.kueue.admission_checks import is_placed_later
+from webhook.facts.kueue.amounts import of_resource
+from webhook.facts.kueue.assignment import Capacity, Wanted
+from webhook.facts.kueue.blocked import NEVER
+from webhook.facts.kueue.fitting import PODS, Fitting
+from webhook.facts.kueue.flavors import Flavor
+from webhook.facts.kueue.pod_requests import units
+from webhook.facts.kueue.topology_nodes import Placement, Shortage
+from webhook.facts.kueue.workload import PodSetRequests
+from webhook.problem import Problem
+from webhook.wording import counted
+
+
+def unplaced(fitting: Fitting, wanted: Wanted, ever: Capacity) -> Problem | None:
+    """What no nodes of a topology could hold."""
+    told, pod_set = [], wanted.pod_set
+    for name in wanted.fitting(ever):
+        flavor = of_flavors.flavor(name, fitting.place.view)
+        if flavor is None or not flavor.topology or is_placed_later(fitting.queue, name, fitting.place.view):
+            return None
+        placed = _placement(pod_set, flavor)
+        most = topology_nodes.fits(placed, fitting.place.view)
+        if most is None or most >= pod_set.least:
+            return None
+        level = placed.wish.required
+        where = f"one domain of level {level}" if level else "all nodes"
+        told.append(f"in topology {flavor.topology} of flavor {name}, {where} can hold {most}")
+    message = f"asks for {counted(pod_set.least, 'pod')} to be placed by topology; {'; '.join(told)}"
+    fix = "ask for a higher level, for fewer or smaller pods, or add nodes"
+    return NEVER("topology-placement", pod_set.at(("spec",)), f"{message} (Kueue: TopologyPlacementFailed)", fix)
+
+
+def unplaced_together(fitting: Fitting, wanted: Sequence[Wanted], ever: Capacity) -> Iterator[Problem]:
+    """What no nodes of a topology could hold of several pod sets that can go nowhere else."""
+    bound: dict[str, dict[str, Placement]] = {}
+    for each in wanted:
+        names = each.fitting(ever)
+        flavor = of_flavors.flavor(names[0], fitting.place.view) if len(names) == 1 else None
+        if flavor is not None and flavor.topology:
+            bound.setdefault(flavor.name, {})[each.pod_set.name] = _placement(each.pod_set, flavor)
+    for name, placed in bound.items():
+        if len(placed) > 1 and not is_placed_later(fitting.queue, name, fitting.place.view):
+            yield from islice(_short_of_nodes(fitting, placed), 1)
+
+
+def _short_of_nodes(fitting: Fitting, placed: Mapping[str, Placement]) -> Iterator[Problem]:
+    """All of them on all nodes, and each group of them in one domain."""
+    groups: dict[tuple[str, str], dict[str, Placement]] = {("", ""): {**placed}}
+    for name, each in placed.items():
+        if each.wish.group and each.wish.required:
+            groups.setdefault((each.wish.group, each.wish.required), {})[name] = each
+    for (_, level), members in groups.items():
+        short = topology_nodes.shortage([*members.values()], level, fitting.place.view)
+        if short is not None:
+            yield _unplaceable(members, level, short)
+
+
+def _unplaceable(members: Mapping[str, Placement], level: str, short: Shortage) -> Problem:
+    flavor = next(iter(members.values())).flavor
+    asked, most = (_of_nodes(short.resource, value) for value in (short.asked, short.most))
+    where = f"one domain of level {level} has" if level else "all nodes have"
+    message = f"asks for {asked} in pod sets {', '.join(members)}, which are placed together; in topology"
+    message = f"{message} {flavor.topology} of flavor {flavor.name}, {where} at most {most}"
+    fix = "ask for fewer or smaller pods, or add nodes"
+    return NEVER("topology-placement", "spec", f"{message} (Kueue: TopologyPlacementFailed)", fix)
+
+
+def _of_nodes(resource: str, value: int) -> str:
+    return f"room for {counted(value, 'pod')}" if resource == PODS else of_resource(resource, units(resource, value))
+
+
+def _placement(pod_set: PodSetRequests, flavor: Flavor) -> Placement:
+    return Placement(
+        wish=topology.wish(pod_set.template),
+        flavor=flavor,
+        template=pod_set.template,
+        count=pod_set.least,
+        requests=pod_set.per_pod,
+    )
