@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.facts.subjects import subject
 from tests.rows import all_rows
 from webhook.attributes import JSON
@@ -104,14 +102,161 @@ def test_pods_count_for(obj: JSON, context: tuple[JSON, ...], expected: dict[str
     assert requested(obj, *context) == expected
 
 
-def test_devices_whose_parts_are_counted_are_not_known() -> None:
-    mapping = {"name": "memory", "deviceClassNames": ["gpu.example.com"], "sources": [{"counter": {"name": "memory"}}]}
-    template: dict[str, Any] = {
+def sourced(source: str) -> JSON:
+    """A Configuration that counts something of the devices of a class."""
+    mapping = f"{{name: gpu.memory, deviceClassNames: [gpu.example.com], sources: [{source}]}}"
+    return configured(f"resources: {{deviceClassMappings: [{mapping}]}}")
+
+
+def claim_template(count: int, **exactly: JSON) -> JSON:
+    request = {"name": "g", "exactly": {"deviceClassName": "gpu.example.com", "count": count, **exactly}}
+    return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaimTemplate",
         "metadata": {"name": "one", "namespace": "team"},
-        "spec": {"spec": {"devices": {"requests": [{"name": "g", "exactly": {"deviceClassName": "gpu.example.com"}}]}}},
+        "spec": {"spec": {"devices": {"requests": [request]}}},
     }
-    claiming = job(resourceClaims=[{"name": "a", "resourceClaimTemplateName": "one"}], containers=[container()])
-    made = workload(subject(claiming, configured(f"resources: {{deviceClassMappings: [{mapping}]}}"), template))
-    assert [each.kind for each in made.missing] == ["ResourceSlice"]
+
+
+def resource_slice(name: str, *devices: JSON, generation: int = 1, slices: int = 1) -> JSON:
+    pool = {"name": "node", "generation": generation, "resourceSliceCount": slices}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": name},
+        "spec": {"driver": "gpu.example.com", "pool": pool, "devices": [*devices]},
+    }
+
+
+def device(name: str, memory: str, kind: str = "a100", **capacity: JSON) -> JSON:
+    return {
+        "name": name,
+        "attributes": {"model": {"string": kind}},
+        "consumesCounters": [{"counterSet": "card", "counters": {"memory": {"value": memory}}}],
+        "capacity": {"gpu.example.com/memory": {"value": memory, **capacity}},
+    }
+
+
+DEVICE_CLASS = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "DeviceClass",
+    "metadata": {"name": "gpu.example.com"},
+    "spec": {"selectors": [{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]},
+}
+CLAIMING = job(2, resourceClaims=[{"name": "a", "resourceClaimTemplateName": "one"}], containers=[container()])
+COUNTER = "{counter: {name: memory, driver: gpu.example.com}}"
+OF_MODEL = "{counter: {name: memory, driver: gpu.example.com, deviceSelector: {cel: {expression: \"device.attributes['gpu.example.com'].model == 'a100'\"}}}}"
+CAPACITY = "{capacity: {name: gpu.example.com/memory, driver: gpu.example.com}}"
+ASKS_5 = {"capacity": {"requests": {"gpu.example.com/memory": "5Gi"}}}
+STEPS = {"requestPolicy": {"default": "2Gi", "validRange": {"min": "2Gi", "step": "2Gi", "max": "8Gi"}}}
+VALUES = {"requestPolicy": {"default": "1Gi", "validValues": ["1Gi", "4Gi"]}}
+SOURCES: dict[str, tuple[str, JSON, list[JSON], dict[str, int]]] = {
+    "the largest counter of the devices, for each of them": (
+        COUNTER,
+        claim_template(2),
+        [resource_slice("s", device("d1", "10Gi"), device("d2", "40Gi"))],
+        {"gpu.memory": 160 * GI},
+    ),
+    "devices that the source selects": (
+        OF_MODEL,
+        claim_template(1),
+        [resource_slice("s", device("d1", "10Gi"), device("d2", "40Gi", "h100"))],
+        {"gpu.memory": 20 * GI},
+    ),
+    "devices that the request selects": (
+        COUNTER,
+        claim_template(1, selectors=[{"cel": {"expression": "device.attributes['gpu.example.com'].model == 'h100'"}}]),
+        [resource_slice("s", device("d1", "80Gi"), device("d2", "40Gi", "h100"))],
+        {"gpu.memory": 80 * GI},
+    ),
+    "the newest generation of a pool, once it is whole": (
+        COUNTER,
+        claim_template(1),
+        [
+            resource_slice("old", device("d1", "80Gi")),
+            resource_slice("new", device("d1", "10Gi"), generation=2),
+        ],
+        {"gpu.memory": 20 * GI},
+    ),
+    "all of a capacity where the claim says nothing": (
+        CAPACITY,
+        claim_template(1),
+        [resource_slice("s", device("d1", "40Gi"))],
+        {"gpu.memory": 80 * GI},
+    ),
+    "the default of a capacity": (
+        CAPACITY,
+        claim_template(1),
+        [resource_slice("s", device("d1", "40Gi", **STEPS))],
+        {"gpu.memory": 4 * GI},
+    ),
+    "what the claim asks for, in steps": (
+        CAPACITY,
+        claim_template(1, **ASKS_5),
+        [resource_slice("s", device("d1", "40Gi", **STEPS))],
+        {"gpu.memory": 12 * GI},
+    ),
+    "what the claim asks for, of devices that give as much": (
+        CAPACITY,
+        claim_template(1, **ASKS_5),
+        [resource_slice("s", device("d1", "40Gi", **VALUES), device("d2", "40Gi", **STEPS))],
+        {"gpu.memory": 12 * GI},
+    ),
+}
+
+
+@all_rows("source, template, slices, expected", SOURCES.values(), ids=list(SOURCES))
+def test_devices_count_for(source: str, template: JSON, slices: list[JSON], expected: dict[str, int]) -> None:
+    assert requested(CLAIMING, sourced(source), template, DEVICE_CLASS, *slices) == expected
+
+
+UNCOUNTED = {
+    "too few devices": (COUNTER, claim_template(2), device("d1", "10Gi"), "waiting", "devices-missing"),
+    "no such counter": (
+        COUNTER.replace("memory", "cores"),
+        claim_template(1),
+        device("d", "1"),
+        "waiting",
+        "devices-missing",
+    ),
+    "no such capacity": (
+        CAPACITY.replace("memory", "cores"),
+        claim_template(1),
+        device("d", "1"),
+        "waiting",
+        "devices-missing",
+    ),
+    "more than any device gives to a request": (
+        CAPACITY,
+        claim_template(1, **ASKS_5),
+        device("d1", "40Gi", **VALUES),
+        "refused",
+        "claim-capacity",
+    ),
+}
+
+
+@all_rows("source, template, held, kind, rule", UNCOUNTED.values(), ids=list(UNCOUNTED))
+def test_devices_are_not_counted(source: str, template: JSON, held: JSON, kind: str, rule: str) -> None:
+    context = sourced(source), template, DEVICE_CLASS, resource_slice("s", held)
+    (only,) = workload(subject(CLAIMING, *context)).pod_sets
+    assert [each.rule for each in getattr(only.devices, kind)] == [rule]
+
+
+UNKNOWN = {
+    "no ResourceSlices": ([DEVICE_CLASS], "ResourceSlice"),
+    "no class": ([resource_slice("s", device("d1", "10Gi"))], "DeviceClass"),
+    "a selector that fails": (
+        [
+            {**DEVICE_CLASS, "spec": {"selectors": [{"cel": {"expression": "device.attributes['x'].y == 1"}}]}},
+            resource_slice("s", device("d1", "10Gi")),
+        ],
+        "ResourceSlice",
+    ),
+}
+
+
+@all_rows("context, kind", UNKNOWN.values(), ids=list(UNKNOWN))
+def test_what_devices_count_for_is_not_known(context: list[JSON], kind: str) -> None:
+    made = workload(subject(CLAIMING, sourced(COUNTER), claim_template(1), *context))
+    assert [each.kind for each in made.missing] == [kind]

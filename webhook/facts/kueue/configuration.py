@@ -7,7 +7,7 @@ defaults of the release stand. Source: kubernetes-sigs/kueue@ff69552e apis/confi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -59,7 +59,7 @@ class Configuration:
         manages_all: whether jobs without a queue name are managed, too.
         namespaces: the label selector of managed namespaces.
         device_classes: the names under which quota counts devices, by DeviceClass.
-        counted_otherwise: classes of which counters or capacities are counted, which only the devices know.
+        sources: what is counted of the devices of a class in place of their number.
         excluded: beginnings of names of resources that are not counted.
         transformations: for a resource, whether it is kept, and which amounts come of one unit.
         ignores_undeclared: whether resources that a ClusterQueue does not cover are not looked at.
@@ -71,11 +71,29 @@ class Configuration:
     manages_all: bool = False
     namespaces: JSON = field(default_factory=dict, hash=False)
     device_classes: Mapping[str, str] = field(default_factory=dict, hash=False)
-    counted_otherwise: frozenset[str] = frozenset()
+    sources: Mapping[str, tuple[Source, ...]] = field(default_factory=dict, hash=False)
     excluded: tuple[str, ...] = ()
     transformations: Mapping[str, Transformation] = field(default_factory=dict, hash=False)
     ignores_undeclared: bool = False
     feature_gates: Mapping[str, bool] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What is counted of the devices of a driver: a counter, or a capacity.
+
+    Args:
+        resource: the name of quota that it counts for.
+        driver: the driver of the devices.
+        counter, capacity: the name of either, "" for the other.
+        selector: an expression that takes the devices that count, "" for all.
+    """
+
+    resource: str
+    driver: str
+    counter: str = ""
+    capacity: str = ""
+    selector: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +125,17 @@ def _read(written: str, release: Release) -> Configuration:
     resources = mapping(given.get("resources"))
     frameworks = items(get(given, ("integrations", "frameworks")))
     mappings = [mapping(each) for each in items(resources.get("deviceClassMappings"))]
-    named = {name: text(each.get("name")) for each in mappings for name in items(each.get("deviceClassNames"))}
+    named: dict[str, str] = {}
+    for each in mappings:
+        for name in items(each.get("deviceClassNames")):
+            named.setdefault(text(name), text(each.get("name")))
     return Configuration(
         is_known=bool(given),
         frameworks=frozenset(map(text, frameworks)) if frameworks else defaults(release),
         manages_all=given.get("manageJobsWithoutQueueName") is True,
         namespaces=given.get("managedJobsNamespaceSelector") or _NAMESPACES,
         device_classes=named,
-        counted_otherwise=frozenset(
-            name for each in mappings if each.get("sources") for name in items(each.get("deviceClassNames"))
-        ),
+        sources=_sources(mappings),
         excluded=tuple(map(text, items(resources.get("excludeResourcePrefixes")))),
         transformations=dict(_transformations(resources)),
         ignores_undeclared=resources.get("quotaCheckStrategy") == "IgnoreUndeclared",
@@ -145,6 +164,26 @@ def _loaded(written: str) -> Mapping[str, JSON]:
     except InputError:  # Kueue does not start with it; what it ran with before nobody knows
         return {}
     return mapping(documents[0].value) if documents else {}
+
+
+def _sources(mappings: Iterable[Mapping[str, JSON]]) -> Mapping[str, tuple[Source, ...]]:
+    """The sources of each class. A class has capacities under its first name, and counters under several."""
+    made: dict[str, list[Source]] = {}
+    for each in mappings:
+        for name in map(text, items(each.get("deviceClassNames"))):
+            for source in map(mapping, items(each.get("sources"))):
+                counter, capacity = mapping(source.get("counter")), mapping(source.get("capacity"))
+                of = counter or capacity
+                made.setdefault(name, []).append(
+                    Source(
+                        resource=text(each.get("name")),
+                        driver=text(of.get("driver")),
+                        counter=text(counter.get("name")),
+                        capacity=text(capacity.get("name")),
+                        selector=text(get(of, ("deviceSelector", "cel", "expression"))),
+                    )
+                )
+    return {name: tuple(sources) for name, sources in made.items()}
 
 
 def _transformations(resources: Mapping[str, JSON]) -> Iterator[tuple[str, Transformation]]:

@@ -32,6 +32,8 @@ def claims(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  
             problem = replace(problem, missing=(missing,))
         yield problem
     for pod_set in made.pod_sets:
+        for each in subject.deadline.paced(pod_set.devices.waiting):
+            yield NOT_NOW(each.rule, pod_set.at(each.path), each.message, each.fix)
         for path, missing in subject.deadline.paced(pod_set.devices.missing):
             if is_absent(subject.view(), TEMPLATE):
                 message = f"leads to ResourceClaimTemplate {missing.name}, which does not exist, so that Kueue cannot"

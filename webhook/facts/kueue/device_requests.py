@@ -17,7 +17,8 @@ from webhook.deadline import Deadline
 from webhook.facts.dra.pod_claims import TEMPLATE
 from webhook.facts.dra.requests import requests, version_of
 from webhook.facts.dra.resolved import CLASS
-from webhook.facts.kueue.configuration import Configuration
+from webhook.facts.kueue.configuration import Configuration, Source
+from webhook.facts.kueue.device_sources import Asked, charge
 from webhook.facts.kueue.objects import CONFIGURATION
 from webhook.facts.kueue.queues import name_of
 from webhook.facts.pods.containers import containers, items, mapping, text
@@ -42,11 +43,23 @@ class Refused:
 
 @dataclass(slots=True)
 class Devices:
-    """Devices of one pod by the names of quota, what Kueue refuses of them, and templates that are not there."""
+    """Devices of one pod by the names of quota.
+
+    Args:
+        counts: how much they count for.
+        refused: what Kueue never counts.
+        waiting: what it cannot count before there are other devices.
+        missing: templates that are not there.
+    """
 
     counts: dict[str, int] = field(default_factory=dict)
     refused: list[Refused] = field(default_factory=list)
+    waiting: list[Refused] = field(default_factory=list)
     missing: list[tuple[FieldPath, MissingObject]] = field(default_factory=list)
+
+    def add(self, resource: str, amount: int) -> None:
+        """Count for so much more."""
+        self.counts[resource] = self.counts.get(resource, 0) + amount
 
 
 def claimed(template: JSON, configuration: Configuration, view: View) -> Devices:
@@ -58,7 +71,7 @@ def claimed(template: JSON, configuration: Configuration, view: View) -> Devices
             message = "names a ResourceClaim, whose devices Kueue cannot count"
             made.refused.append(Refused("direct-claim", path, message, "name a ResourceClaimTemplate instead"))
         elif name := text(claim.get("resourceClaimTemplateName")):
-            _count(name, path, configuration, view, made)
+            _Counting(name, path, configuration, view, made).count()
     return made
 
 
@@ -71,28 +84,68 @@ def without_claims(template: JSON, deadline: Deadline) -> Devices:
     return made
 
 
-def _count(name: str, path: FieldPath, configuration: Configuration, view: View, made: Devices) -> None:
-    looking = view.unnoted()
-    obj = looking.get(TEMPLATE, name)
-    if obj is None:
-        made.missing.extend((path, each) for listed in looking.missing().values() for each in listed)
-        return
-    for request in requests(get(obj, _SPEC), _SPEC, version_of(obj), view.deadline):
-        if request["adminAccess"]:
-            continue
-        refused = _refused(request, name, path, configuration)
+@dataclass(frozen=True, slots=True)
+class _Counting:
+    """How a ResourceClaimTemplate that a pod names at a path is counted."""
+
+    name: str
+    path: FieldPath
+    configuration: Configuration
+    view: View
+    made: Devices
+
+    def count(self) -> None:
+        """Count its requests."""
+        looking = self.view.unnoted()
+        obj = looking.get(TEMPLATE, self.name)
+        if obj is None:
+            self.made.missing.extend((self.path, each) for listed in looking.missing().values() for each in listed)
+            return
+        spec = get(obj, _SPEC)
+        written = (each for each in items(get(spec, ("devices", "requests"))) if each is None or isinstance(each, dict))
+        read = requests(spec, _SPEC, version_of(obj), self.view.deadline)
+        for request, given in zip(read, written, strict=False):
+            if not request["adminAccess"]:
+                self._count(request, mapping(given))
+
+    def _count(self, request: JSON, given: Mapping[str, JSON]) -> None:
+        of = f"request `{request['name']}` of ResourceClaimTemplate `{self.name}`"
+        device_class = request["deviceClass"]
+        refused = _refused(request, of, self.path, self.configuration)
         if refused is not None:
-            made.refused.append(refused)
-        elif request["deviceClass"] in configuration.counted_otherwise:
-            why = "not looked up: quota counts what its devices consist of"
-            view.note(MissingObject(kind="ResourceSlice", name=request["deviceClass"], why=why))
+            self.made.refused.append(refused)
+        elif sources := self.configuration.sources.get(device_class):
+            for source in sources:
+                self._charge(_asked(request, given), source, of)
         else:
-            counted = configuration.device_classes[request["deviceClass"]]
-            made.counts[counted] = made.counts.get(counted, 0) + (request["devices"] or 0)
+            self.made.add(self.configuration.device_classes[device_class], request["devices"] or 0)
+
+    def _charge(self, asked: Asked, source: Source, of: str) -> None:
+        """Count what the devices consist of; where nobody knows that, the view says so."""
+        made = charge(asked, source, self.view)
+        if made is None:
+            return
+        told = f"leads to {of}, which {made.waits or made.never}"
+        if made.waits:
+            fix = "ask for other devices, or wait until the driver publishes them"
+            self.made.waiting.append(Refused("devices-missing", self.path, told, fix))
+        elif made.never:
+            self.made.refused.append(Refused("claim-capacity", self.path, told, "ask for less"))
+        else:
+            self.made.add(source.resource, made.amount)
 
 
-def _refused(request: JSON, name: str, path: FieldPath, configuration: Configuration) -> Refused | None:
-    of = f"request `{request['name']}` of ResourceClaimTemplate `{name}`"
+def _asked(request: JSON, given: Mapping[str, JSON]) -> Asked:
+    exactly = mapping(given.get("exactly")) or given  # v1beta1 writes it next to the name
+    return Asked(
+        device_class=request["deviceClass"],
+        count=request["devices"] or 0,
+        selectors=tuple(each["expression"] for each in request["selectors"]),
+        capacities=mapping(get(exactly, ("capacity", "requests"))),
+    )
+
+
+def _refused(request: JSON, of: str, path: FieldPath, configuration: Configuration) -> Refused | None:
     if request["kind"] == "firstAvailable":
         message = f"leads to {of}, which chooses by firstAvailable, and Kueue cannot count that"
         return Refused("claim-choice", path, message, "ask for exactly one device class")
@@ -108,7 +161,9 @@ def _refused(request: JSON, name: str, path: FieldPath, configuration: Configura
     return None
 
 
-def extended(template: JSON, amounts: Mapping[str, int], configuration: Configuration, view: View) -> dict[str, int]:
+def extended(
+    template: JSON, amounts: Mapping[str, int], configuration: Configuration, view: View, devices: Devices
+) -> dict[str, int]:
     """Requests under the names of quota: those that a device class gives, by its mapping."""
     classes = _by_resource(Same(view.all(CLASS)))
     given = [name for name in amounts if name in classes]
@@ -119,10 +174,19 @@ def extended(template: JSON, amounts: Mapping[str, int], configuration: Configur
         view.note(MissingObject(kind="ConfigMap", name=CONFIGURATION.name, namespace=CONFIGURATION.namespace))
     made: dict[str, int] = {}
     for name, value in amounts.items():
-        is_counted = name in classes and name in requested
-        key = configuration.device_classes.get(classes[name], name) if is_counted else name
+        key = name
+        if name in classes and name in requested:
+            key = configuration.device_classes.get(classes[name], name)
+            if classes[name] in configuration.sources:
+                devices.refused.append(_of_sources(name, classes[name]))
         made[key] = made.get(key, 0) + value
     return made
+
+
+def _of_sources(name: str, device_class: str) -> Refused:
+    message = f"asks for {name} of DeviceClass `{device_class}`, of which quota counts counters or capacities"
+    fix = "claim the devices by a ResourceClaimTemplate instead"
+    return Refused("extended-sources", ("spec",), f"{message}, and not the number of devices", fix)
 
 
 def _requested(template: JSON, deadline: Deadline) -> frozenset[str]:

@@ -6,6 +6,7 @@ from typing import Final
 
 from webhook.attributes import GroupVersionKind
 from webhook.cluster.interest import Interest, Scope, reading
+from webhook.facts.dra.inventory import LOOKUPS as DEVICES
 from webhook.facts.dra.pod_claims import TEMPLATE
 from webhook.facts.dra.resolved import CLASS
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
@@ -73,6 +74,7 @@ LOOKUPS: Final = (
     reading(RUNTIME_CLASS, "overhead"),
     reading(TEMPLATE, "spec.spec.devices.requests"),
     reading(CLASS, "spec.extendedResourceName", "metadata.creationTimestamp"),
+    *DEVICES,
     CONFIGURATIONS,
     PRIORITY_CLASSES,
     *RUNTIMES,

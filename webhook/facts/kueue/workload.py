@@ -145,7 +145,7 @@ class _Counting:
         """What one pod counts for under the names of quota."""
         given = per_pod
         if is_on(EXTENDED_CLAIMS, self.subject):
-            given = extended(template, per_pod, self.configuration, self.view)
+            given = extended(template, per_pod, self.configuration, self.view, devices)
         made = {name: units(name, milli) for name, milli in _transformed(given, self.configuration).items()}
         for name, count in devices.counts.items():
             made[name] = made.get(name, 0) + count
