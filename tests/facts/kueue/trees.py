@@ -12,7 +12,6 @@ from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, adopt
 PAIR: FlavorResource = ("a100", "nvidia.com/gpu")
 AMOUNTS = st.integers(0, 12)
 LIMITS = st.none() | AMOUNTS
-_MOST_USED = 12 * 10
 
 
 @dataclass(eq=False)
@@ -34,6 +33,14 @@ class Member:
     @cached_property
     def kept(self) -> int:
         return 0 if self.lending is None else max(0, self.subtree - self.lending)
+
+    @cached_property
+    def in_use(self) -> int:
+        """All that is in use in the whole tree."""
+        return self.parent.in_use if self.parent else self._below()
+
+    def _below(self) -> int:
+        return self.usage + sum(each._below() for each in self.children)
 
     @cached_property
     def used(self) -> int:
@@ -80,7 +87,7 @@ def fits(node: Member, amount: int, *, is_empty: bool) -> bool:
 
 def most(node: Member, *, is_empty: bool) -> int:
     """The largest amount that fits, tried one by one from below all that is in use."""
-    amount = -_MOST_USED
+    amount = -node.in_use - 1
     while fits(node, amount + 1, is_empty=is_empty):
         amount += 1
     return amount
