@@ -90,8 +90,11 @@ def pod_requests(template: JSON, listed: Iterable[Asked], overhead: Amounts, dea
         if not each.container.init:
             running.update(each.requests)
             continue
-        for name in each.requests.keys() | sidecars.keys():
-            peak[name] = max(peak.get(name, 0), sidecars[name] + each.requests.get(name, 0))
+        for (
+            name,
+            value,
+        ) in each.requests.items():  # of what it does not ask for, sidecars have at most what is added below
+            peak[name] = max(peak.get(name, 0), sidecars[name] + value)
         if each.container.restarts:
             sidecars.update(each.requests)
     running.update(sidecars)

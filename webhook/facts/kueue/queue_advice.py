@@ -78,9 +78,10 @@ def _nothing_to_borrow(subject: Subject) -> Iterator[Problem]:
     tree = known.tree_of(cohort) if cohort else None
     if tree is None or not any(node.name != own.name and not node.is_cohort for node in tree.nodes()):
         return
+    others = [node for node in tree.nodes() if node.name != own.name]
+    lent = {pair for node in subject.deadline.paced(others) for pair, quota in node.quotas.items() if quota.nominal > 0}
     for pair, quota in subject.deadline.paced(own.quotas.items()):
-        others = any(node.name != own.name and node.quota(pair).nominal > 0 for node in tree.nodes())
-        if quota.borrowing_limit and not others:
+        if quota.borrowing_limit and pair not in lent:
             limit = of_resource(pair[1], quota.borrowing_limit)
             message = f"lets flavor {pair[0]} borrow {limit}, but nobody else in cohort {cohort} has any"
             yield problem("nothing-to-borrow", "spec.resourceGroups", message, "remove the borrowingLimit")
