@@ -17,34 +17,36 @@ FOLDER = Path(__file__).parents[1] / "data" / "commands" / "queues"
 FILE = str(FOLDER / "queues.yaml")
 TEXT = """\
 Cohort org
-  spot  nvidia.com/gpu  16 nominal      16 in all
-  a100  nvidia.com/gpu  0 nominal       16 in all     6 used
-  old   cpu             0 nominal       96 in all
-  old   memory          0 nominal       512Gi in all
+  spot  nvidia.com/gpu  16 nominal      16 shared
+  a100  nvidia.com/gpu  0 nominal       16 shared     6 used
+  old   cpu             0 nominal       96 shared
+  old   memory          0 nominal       512Gi shared
   Cohort research
-    a100  nvidia.com/gpu  0 nominal      16 in all     6 used
-    spot  nvidia.com/gpu  0 nominal      0 in all
-    old   cpu             0 nominal      96 in all
-    old   memory          0 nominal      512Gi in all
+    a100  nvidia.com/gpu  0 nominal      16 shared     6 used
+    spot  nvidia.com/gpu  0 nominal      0 shared
+    old   cpu             0 nominal      96 shared
+    old   memory          0 nominal      512Gi shared
     ClusterQueue language
       a100  nvidia.com/gpu  16 nominal    lends at most 8  24 potential
       LocalQueue team-b/held
         ! is stopped by its stopPolicy Hold
       LocalQueue team-b/main
-        can admit at most: a100 24 nvidia.com/gpu
+        can admit at most 24 nvidia.com/gpu of a100
     ClusterQueue vision
       a100  nvidia.com/gpu  8 nominal      borrows at most 4    12 potential     6 used
       spot  nvidia.com/gpu  0 nominal                           16 potential
       old   cpu             96 nominal                          96 potential
       old   memory          512Gi nominal                       512Gi potential
       LocalQueue team-a/main
-        can admit at most: a100 12 nvidia.com/gpu, spot 16 nvidia.com/gpu, old 96 cpu, old 512Gi memory
+        can admit at most 12 nvidia.com/gpu of a100
+        can admit at most 16 nvidia.com/gpu of spot
+        can admit at most 96 cpu, 512Gi memory of old
 ClusterQueue ghost
   ! is inactive because its ResourceFlavor h100 does not exist (FlavorNotFound)
   h100  nvidia.com/gpu  8 nominal      8 potential
 LocalQueue team-b/lost
   ! its ClusterQueue nowhere does not exist
-flavor unused without quota in any queue
+flavor unused has no quota in any queue
 used: as the status of the ClusterQueues says
 2 cohorts, 3 ClusterQueues, 4 LocalQueues; 3 with obstacles
 """
@@ -68,6 +70,7 @@ def test_json_has_the_same_rows(capsys: pytest.CaptureFixture[str]) -> None:
         "potential": "12",
         "used": "6",
     }
+    assert found["queues"][0]["amounts"][1]["shared"] == "16"
     assert [(each["kind"], each["parent"]) for each in found["queues"]][:2] == [("Cohort", ""), ("Cohort", "org")]
     assert found["unusedFlavors"] == ["unused"]
     assert found["usedAccordingTo"] == "ClusterQueues"

@@ -44,7 +44,8 @@ def command(
     """Show the queues of Kueue: cohorts, ClusterQueues, LocalQueues.
 
     For each flavor's resource: the queue's own quota, the most that it could have if nothing else ran, and what is in
-    use. Obstacles say why a queue admits nothing: it is stopped, or something that it needs is missing.
+    use; of a cohort, what its members share. Obstacles say why a queue admits nothing: it is stopped, or something that
+    it needs is missing.
 
     Exits with 0 when every queue can admit something, 1 when one has an obstacle, and 2 when nothing could be read.
     """

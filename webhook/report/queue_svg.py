@@ -1,18 +1,20 @@
 """The queues of Kueue as a picture: an indented tree, with a bar for each flavor's resource.
 
 A bar is as long as what could be had: the dark part is the queue's own, the light part what it could borrow, and the
-line below it what is in use. Bars of one resource have one scale. Text comes from people: it is escaped and cut.
+line below it what is in use. That of a cohort is what its members share. Bars of one resource have one scale. Text
+comes from people: it is escaped, and cut where it is longer than the picture.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
+from textwrap import wrap
 from typing import Final
 
 from webhook import terminal
 from webhook.facts.kueue.overview import Amount, Overview, Row
-from webhook.report.queue_text import title
+from webhook.report.queue_text import admitted, title
 from webhook.wording import counted
 
 _WIDTH: Final = 1180
@@ -27,7 +29,7 @@ _STYLE: Final = (
     ".no{fill:#b42318;font-size:12px}.own{fill:#0b62a8}.all{fill:#6f42c1}.borrowed{fill:#a8cdea}.used{fill:#d9822b}"
     ".line{stroke:#d0d7de;fill:none}.track{fill:#f0f2f4}"
 )
-_LEGEND: Final = (("own", "own quota"), ("borrowed", "can be borrowed"), ("all", "whole cohort"))
+_LEGEND: Final = (("own", "own quota"), ("borrowed", "can be borrowed"), ("all", "shared in the cohort"))
 
 
 def queue_svg(made: Overview) -> str:
@@ -51,9 +53,10 @@ class _Drawing:
         """Everything, once the height is known."""
         drawn = [part for row in self._made.rows for part in self._row(row)]
         if self._made.unused_flavors:
-            told = f"Flavors without quota in any queue: {', '.join(self._made.unused_flavors)}"
-            drawn.append(_text(_MARGIN, self._at + 14, told, "no"))
-            self._at += _LINE + _GAP
+            for line in _wrapped(f"Flavors without quota in any queue: {', '.join(self._made.unused_flavors)}"):
+                drawn.append(_text(_MARGIN, self._at + 14, line, "no", _LONG))
+                self._at += _LINE
+            self._at += _GAP
         height = self._at + _MARGIN
         yield (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}"'
@@ -74,13 +77,12 @@ class _Drawing:
         yield _text(left + 18, top + 11, title(row), "name")
         self._bottoms[row.depth] = top + 12
         amounts = row.amounts if row.kind != "LocalQueue" else ()
-        told = list(row.obstacles)
-        if row.kind == "LocalQueue" and row.amounts:
-            told.append(f"can admit at most {', '.join(map(_most, row.amounts))}")
+        told = [("no", line) for each in row.obstacles for line in _wrapped(each)]
+        if row.kind == "LocalQueue":
+            told.extend(("small", line) for each in admitted(row) for line in _wrapped(each))
         lines = max(1, len(amounts))
-        for index, each in enumerate(told):
-            kind = "no" if index < len(row.obstacles) else "small"
-            yield _text(left + 18, top + 11 + _LINE * (lines + index), each, kind, _LONG)
+        for index, (kind, line) in enumerate(told):
+            yield _text(left + 18, top + 11 + _LINE * (lines + index), line, kind, _LONG)
         for index, amount in enumerate(amounts):
             yield from self._bar(row, amount, top + _LINE * index)
         self._at += _LINE * (lines + len(told)) + _GAP
@@ -114,8 +116,8 @@ def _numbers(row: Row, amount: Amount) -> str:
     return f"{told} {amount.resource} of {amount.flavor}{used}"
 
 
-def _most(amount: Amount) -> str:
-    return f"{amount.shown(amount.most)} {amount.resource} of {amount.flavor}"
+def _wrapped(told: str) -> list[str]:
+    return wrap(terminal.one_line(told), _LONG, break_long_words=False, break_on_hyphens=False)
 
 
 def _legend(workloads: int | None) -> Iterator[str]:

@@ -25,7 +25,8 @@ def _lines(made: Overview) -> Iterator[str]:
         yield from (f"{margin}{_INDENT}! {each}" for each in row.obstacles)
         yield from (f"{margin}{_INDENT}{each}" for each in _table(row))
     if made.unused_flavors:
-        yield f"{named(made.unused_flavors, 'flavor')} without quota in any queue"
+        has = "has" if len(made.unused_flavors) == 1 else "have"
+        yield f"{named(made.unused_flavors, 'flavor')} {has} no quota in any queue"
     if any(each.used for row in made.rows for each in row.amounts):
         yield f"used: {_source(made)}"
     kinds = [row.kind for row in made.rows]
@@ -51,14 +52,24 @@ def title(row: Row) -> str:
 def _table(row: Row) -> Iterator[str]:
     """What it has, in columns."""
     if row.kind == "LocalQueue":
-        listed = [f"{each.flavor} {each.shown(each.most)} {each.resource}" for each in row.amounts]
-        if listed:
-            yield f"can admit at most: {', '.join(listed)}"
+        yield from admitted(row)
         return
     cells = [_cells(row, each) for each in row.amounts]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:
         yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+
+
+def admitted(row: Row) -> Iterator[str]:
+    """What a LocalQueue can admit at most, by flavor: `can admit at most 64 cpu, 4 nvidia.com/gpu of l4`."""
+    flavors: dict[str, list[str]] = {}
+    for each in row.amounts:
+        if each.most > 0:
+            flavors.setdefault(each.flavor, []).append(f"{each.shown(each.most)} {each.resource}")
+    if row.amounts and not flavors:
+        yield "can admit nothing because all quota is 0"
+    for flavor, amounts in flavors.items():
+        yield f"can admit at most {', '.join(amounts)} of {flavor}"
 
 
 def _cells(row: Row, amount: Amount) -> Sequence[str]:
@@ -70,7 +81,7 @@ def _cells(row: Row, amount: Amount) -> Sequence[str]:
         f"{amount.shown(quota.nominal)} nominal",
         f"borrows at most {borrowing}" if borrowing is not None else "",
         f"lends at most {lending}" if lending is not None else "",
-        f"{amount.shown(amount.most)} {'potential' if own else 'in all'}",
+        f"{amount.shown(amount.most)} {'potential' if own else 'shared'}",
         f"{amount.shown(amount.used)} used" if amount.used else "",
     )
 
@@ -91,18 +102,18 @@ def _row(row: Row) -> JSON:
         "name": row.name,
         "namespace": row.namespace,
         "parent": row.parent,
-        "amounts": [_amount(each) for each in row.amounts],
+        "amounts": [_amount(row, each) for each in row.amounts],
         "obstacles": list(row.obstacles),
     }
 
 
-def _amount(amount: Amount) -> JSON:
+def _amount(row: Row, amount: Amount) -> JSON:
     return {
         "flavor": amount.flavor,
         "resource": amount.resource,
         "nominal": amount.shown(amount.quota.nominal),
         "borrowingLimit": amount.shown(amount.quota.borrowing_limit),
         "lendingLimit": amount.shown(amount.quota.lending_limit),
-        "potential": amount.shown(amount.most),
+        "shared" if row.kind == "Cohort" else "potential": amount.shown(amount.most),
         "used": amount.shown(amount.used),
     }

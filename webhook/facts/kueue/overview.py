@@ -31,7 +31,7 @@ class Amount:
     Args:
         flavor, resource: their names.
         quota: what it declares.
-        most: the most that it could ever have; of a Cohort, all that is below it.
+        most: the most that it could ever have; of a Cohort, what it and those below it share.
         used: what is reserved now.
     """
 
