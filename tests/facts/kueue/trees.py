@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, adopt
 
 PAIR: FlavorResource = ("a100", "nvidia.com/gpu")
-AMOUNTS = st.integers(0, 12)
+AMOUNTS = st.integers(0, 9)
 LIMITS = st.none() | AMOUNTS
 
 
@@ -48,7 +48,7 @@ class Member:
 
 
 @st.composite
-def members(draw: st.DrawFn, most: int = 9) -> list[Member]:
+def members(draw: st.DrawFn, most: int = 7) -> list[Member]:
     """A tree: the root first, each other node below one before it that is a cohort."""
     made = [Member(draw(AMOUNTS), None, None, 0, is_cohort=True)]
     for _ in range(draw(st.integers(1, most))):

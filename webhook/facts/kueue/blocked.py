@@ -38,6 +38,7 @@ from webhook.problem import Problem
 NEVER: Final = Group("kueue-never").problem
 NOT_NOW: Final = Group("kueue-not-now").problem
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
+_WITHOUT: Final = "Kueue creates no Workload without"
 _WAIT: Final = "wait, ask its owner, or use another queue"
 
 
@@ -82,12 +83,12 @@ def priority_classes(subject: Subject, how: Managed, place: Place) -> Iterator[P
     """Classes without which Kueue creates no Workload."""
     name = text(get(subject.object, ("metadata", "labels", PRIORITY)))
     if name and not is_placeholder(name) and lacks(subject.view(), WORKLOAD_PRIORITY_CLASS, name):
-        message = "must be a WorkloadPriorityClass that exists because Kueue creates no Workload before, and tells"
+        message = f"must be a WorkloadPriorityClass that exists because {_WITHOUT} it, and only an event says so"
         path, fix = ("metadata", "labels", PRIORITY), "create it, or correct the name"
-        yield NOT_NOW("priority-class", path, f"{message} so in an event alone", fix, name)
+        yield NOT_NOW("priority-class", path, message, fix, name)
     for each in subject.deadline.paced(subject.fact("priorities")["classes"]):
         if each["absent"] and not name:
-            message = "must be a PriorityClass that exists because Kueue creates no Workload before, and tells nobody"
+            message = f"must be a PriorityClass that exists because {_WITHOUT} it, and nothing says so"
             fix = f"did you mean {each['nearest']}?" if each["nearest"] else "create it, or correct the name"
             yield NOT_NOW("priority-class", each["path"], message, fix, each["name"])
             return

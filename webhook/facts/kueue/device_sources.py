@@ -70,8 +70,8 @@ def charge(asked: Asked, source: Source, view: View) -> Charge | None:
     if matched is None:
         return None
     if len(matched) < asked.count:
-        many = counted(asked.count, "device")
-        return Charge(waits=f"asks for {many}, but {len(matched)} of driver {source.driver} can be counted")
+        has = f"ResourceSlices have only {len(matched)} of driver {source.driver} that it selects"
+        return Charge(waits=f"asks for {counted(asked.count, 'device')}, but {has}")
     return _of_counter(asked, source, matched) if source.counter else _of_capacity(asked, source, matched)
 
 

@@ -126,7 +126,8 @@ def validate_pod_set_groups(pod_sets: Sequence[PodSet], subject: Subject) -> Ite
     for name, members in groups.items():
         path = members[0].locate((*_AT, POD_SET_GROUP))
         if len(members) != 2:
-            message = f"must be the name of a group of 2 pod sets, but {counted(len(members), 'pod set')} have it"
+            verb = "has" if len(members) == 1 else "have"
+            message = f"must be the name of a group of 2 pod sets, but {counted(len(members), 'pod set')} {verb} it"
             yield problem("topology-group", path, message, "give it to a leader and its workers", name)
         elif None not in (counts := [each.count for each in members]) and 1 not in counts:
             message = "must be the name of a group in which one pod set has a single pod"

@@ -20,6 +20,7 @@ from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, get, render
 from webhook.problem import Problem
 from webhook.releases import shown
+from webhook.wording import named
 
 problem: Final = Group("kueue-unmanaged").problem
 Rule: TypeAlias = Callable[[Subject, Managed], Iterator[Problem]]
@@ -105,7 +106,7 @@ def _unqueued(subject: Subject, how: Managed) -> Iterator[Problem]:
     queues = [name_of(each) for each in subject.view().all(LOCAL_QUEUE, subject.namespace)]
     if queues:
         says = "waits suspended until it names" if subject.once(configuration).manages_all else "does not name"
-        message = f"{says} a queue, but its namespace has LocalQueue {', '.join(queues[:3])}"
+        message = f"{says} a queue, but its namespace has {named(queues[:3], 'LocalQueue')}"
         if not subject.once(configuration).manages_all:
             message = f"{message}: it starts at once, without quota"
         yield problem("no-queue-name", "", message, f"set the label {QUEUE_NAME}")
