@@ -159,9 +159,9 @@ def _absent_flavors(queue: Declared, view: View) -> Iterator[str]:
 
 
 def _absent_topologies(queue: Declared, view: View) -> Iterator[str]:
-    if is_remote(queue, view):
-        return
-    for name in view.deadline.paced([name for group in queue.groups for name in group.flavors]):
-        topology = text(get(view.unnoted().get(RESOURCE_FLAVOR, name, namespaced=False), ("spec", "topologyName")))
-        if topology and lacks(view, TOPOLOGY, topology):
-            yield f"Topology {topology} of its flavor {name} does not exist (TopologyNotFound)"
+    looking = view.unnoted()
+    for group in queue.groups:
+        for name in view.deadline.paced(group.flavors):
+            topology = text(get(looking.get(RESOURCE_FLAVOR, name, namespaced=False), ("spec", "topologyName")))
+            if topology and not is_remote(queue, view) and lacks(view, TOPOLOGY, topology):
+                yield f"Topology {topology} of its flavor {name} does not exist (TopologyNotFound)"

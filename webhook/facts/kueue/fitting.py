@@ -19,6 +19,7 @@ from webhook.facts.kueue.flavors import Flavor
 from webhook.facts.kueue.queues import Declared, Group
 from webhook.facts.kueue.quota import FlavorResource, Node, Tree
 from webhook.facts.kueue.releases import OWN_KEYS
+from webhook.facts.kueue.topology import Wish
 from webhook.facts.kueue.workload import PodSetRequests
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -71,25 +72,26 @@ class Fitting:
             group = self.queue.group_of(name)
             if group is not None:
                 asked.setdefault(group, {})[name] = value
+        wish = topology.wish(pod_set.template)
         for group, requests in asked.items():
+            is_of_nodes = not pod_set.per_pod.keys().isdisjoint(group.resources)
             known = [(name, of_flavors.flavor(name, self.place.view)) for name in group.flavors]
             pairs = self.subject.deadline.paced(known)
             rejected = tuple(
-                made for _, each in pairs if each is not None and (made := self._rejected(each, group, pod_set))
+                made
+                for _, each in pairs
+                if each is not None and (made := self._rejected(each, group, pod_set, wish, is_of_nodes=is_of_nodes))
             )
             refused = {each.flavor for each in rejected}
             fits = tuple(name for name in group.flavors if name not in refused)
             yield Wanted(pod_set, group, requests, fits, rejected)
 
-    def _rejected(self, flavor: Flavor, group: Group, pod_set: PodSetRequests) -> Rejected | None:
+    def _rejected(
+        self, flavor: Flavor, group: Group, pod_set: PodSetRequests, wish: Wish, *, is_of_nodes: bool
+    ) -> Rejected | None:
         """Why pods cannot have a flavor whatever its quota is."""
-        reason = topology.mismatch(
-            topology.wish(pod_set.template),
-            flavor,
-            self.place.view,
-            is_implied=self.is_implied,
-            is_of_nodes=not pod_set.per_pod.keys().isdisjoint(group.resources),
-        )
+        view = self.place.view
+        reason = topology.mismatch(wish, flavor, view, is_implied=self.is_implied, is_of_nodes=is_of_nodes)
         if reason:
             return Rejected(flavor.name, reason, is_topology=True)
         keys = self._keys(flavor, group)
