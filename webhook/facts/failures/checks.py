@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.facts.check import Check, Group
 from webhook.facts.dra import pod_claims
-from webhook.facts.failures import job_policies, nccl, replacement, tolerations
+from webhook.facts.failures import gang_restarts, job_policies, nccl, replacement, tolerations
 from webhook.facts.gpu.device_pods import WORKLOADS, once_each, workload
 from webhook.facts.pods.containers import amounts_of, is_made_by_another
 from webhook.facts.subject import Subject
@@ -19,6 +19,7 @@ from webhook.problem import Problem
 problem: Final = Group("device-failures").problem
 _ADVICE: Final = (
     job_policies.advise_job_policies,
+    gang_restarts.advise_gang_restarts,
     tolerations.advise_tolerations,
     replacement.advise_bare_pods,
     replacement.advise_shared_claims,
