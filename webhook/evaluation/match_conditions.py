@@ -42,9 +42,8 @@ def is_asked(policy: Policy, target: Target, param: JSON, context: RequestContex
     if not gate.conditions:
         return True
     asked, held = (param, context.standing.held) if gate.is_of_params else (target, context.held)
-    is_kept = gate.is_shared or gate.is_of_params
     key = (id(asked), gate.sources)
-    if is_kept and (known := held.get(key)) and known[0] is asked:
+    if (known := held.get(key)) and known[0] is asked:
         return known[1]
     seen = for_conditions(policy, gate, target, param, context)
     try:
@@ -53,7 +52,7 @@ def is_asked(policy: Policy, target: Target, param: JSON, context: RequestContex
         if policy.is_fail:
             raise
         return False
-    if is_kept and len(held) < MOST_READ:
+    if gate.is_shared or (gate.is_of_params and len(held) < MOST_READ):
         held[key] = asked, holds
     return holds
 

@@ -36,10 +36,9 @@ def collect(policy: Policy, binding: Binding, context: RequestContext) -> Sequen
     if kind is None or source is None:
         return _WITHOUT
     key = (id(kind), id(source))
-    standing = context.standing.params
-    collected = standing.get(key) or context.params.get(key)
+    held = context.standing.params if is_standing(source) else context.params
+    collected = held.get(key)
     if collected is None:
-        held = standing if is_standing(source) else context.params
         collected = held[key] = _collect(kind, source, context)
     return collected if collected or not policy.checks else _defaults(kind)
 
