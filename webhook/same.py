@@ -6,15 +6,14 @@ A view gives the same object, or sequence of objects, until it changes. Knows no
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from webhook.attributes import JSON
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Same:
     """A key that is equal to another one only if both hold the very same thing."""
 
-    held: JSON
+    held: Any
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Same) and self.held is other.held

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.paths import get
+from webhook.same import Same
 
 Node: TypeAlias = Any
 """A node of the table; None where no field may be."""
@@ -199,27 +200,12 @@ class Definition:
 
 def definition(crd: JSON, version: str) -> Definition | None:
     """What is declared of a version; None where it has no schema. The same value for the same object."""
-    return _definition(_Same(crd), version)
-
-
-class _Same:
-    """An object as a key: equal to itself alone, and kept, so that its identity stays its own."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: JSON) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
+    return _definition(Same(crd), version)
 
 
 @lru_cache(maxsize=64)
-def _definition(crd: _Same, version: str) -> Definition | None:
-    for each in get(crd.value, ("spec", "versions"), []):
+def _definition(crd: Same, version: str) -> Definition | None:
+    for each in get(crd.held, ("spec", "versions"), []):
         schema = get(each, ("schema", "openAPIV3Schema"))
         if each.get("name") == version and schema:
             return Definition(schema, Declared(schema, is_root=True))

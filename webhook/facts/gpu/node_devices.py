@@ -23,10 +23,10 @@ from webhook.facts.kueue.objects import NODE, RUNTIME_CLASS
 from webhook.facts.kueue.pod_requests import Limits, pod_requests, units
 from webhook.facts.kueue.pod_requests import asked as asked_of
 from webhook.facts.pods.containers import items, mapping, text
-from webhook.facts.same import Same
 from webhook.facts.subject import Subject
 from webhook.paths import get, render
 from webhook.problem import Problem
+from webhook.same import Same
 
 requests_problem: Final = Group("gpu-requests").problem
 problem: Final = Group("node-devices").problem

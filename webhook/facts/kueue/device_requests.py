@@ -22,10 +22,10 @@ from webhook.facts.kueue.device_sources import Asked, charge
 from webhook.facts.kueue.objects import CONFIGURATION
 from webhook.facts.kueue.queues import name_of
 from webhook.facts.pods.containers import containers, items, mapping, text
-from webhook.facts.same import Same
 from webhook.facts.view import View
 from webhook.paths import FieldPath, get
 from webhook.problem import MissingObject
+from webhook.same import Same
 
 _CLAIMS: Final = ("spec", "resourceClaims")
 _SPEC: Final = ("spec", "spec")

@@ -17,10 +17,10 @@ from webhook.deadline import Deadline
 from webhook.facts.kueue.objects import RESOURCE_FLAVOR
 from webhook.facts.kueue.queues import name_of
 from webhook.facts.pods.containers import items, mapping, text
-from webhook.facts.same import Same
 from webhook.facts.scheduling.node_selection import holds, untolerated
 from webhook.facts.view import View
 from webhook.paths import get
+from webhook.same import Same
 from webhook.schema import decode_object
 
 _REQUIRED: Final = (

@@ -18,9 +18,9 @@ from webhook.facts.kueue.objects import CLUSTER_QUEUE, COHORT
 from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, adopt
 from webhook.facts.kueue.reservations import Reservations, reservations
 from webhook.facts.pods.containers import items, mapping, text
-from webhook.facts.same import Same
 from webhook.facts.view import View
 from webhook.paths import get
+from webhook.same import Same
 
 _KEPT_STATES: Final = 4
 """States of the cluster: an audit has one, a server the one before while it changes."""

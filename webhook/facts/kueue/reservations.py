@@ -18,10 +18,10 @@ from webhook.facts.kueue.amounts import amount
 from webhook.facts.kueue.objects import LOCAL_QUEUE, WORKLOAD
 from webhook.facts.kueue.quota import FlavorResource
 from webhook.facts.pods.containers import items, mapping, text
-from webhook.facts.same import Same
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.paths import get
+from webhook.same import Same
 
 Owner: TypeAlias = tuple[str, str, str, str]
 """Namespace, group, kind and name of the object that a Workload is made of."""

@@ -17,11 +17,11 @@ from webhook.deadline import Deadline
 from webhook.facts.launch.member import started
 from webhook.facts.launch.nodes import limits_of
 from webhook.facts.pods.containers import containers, mapping, text
-from webhook.facts.same import Same
 from webhook.facts.subject import Subject
 from webhook.facts.volcano import kinds
 from webhook.paths import get
 from webhook.problem import MissingObject
+from webhook.same import Same
 from webhook.workloads.podsets import PodSet, podsets
 from webhook.workloads.table import Table
 
