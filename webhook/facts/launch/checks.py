@@ -72,7 +72,7 @@ def _of_group(listed: Sequence[Member], subject: Subject) -> Iterator[Problem]:
             yield from variables.validate_owned(member, owner.sets(member), owner.name)
         yield from variables.validate_fixed(member, owned, _index(subject))
     if plugins:
-        yield from mpi_slots.validate_slots(listed, hosts_of(plugins, listed))
+        yield from mpi_slots.validate_slots(listed, hosts_of(plugins, listed), subject.deadline)
 
 
 def _of_pytorch_job(listed: Sequence[Member], subject: Subject) -> Iterator[Problem]:
@@ -103,7 +103,7 @@ def launch_of_train_job(subject: Subject) -> Iterator[Problem]:
     elif job.plugin == "mpi" and job.processes.count:
         counts = (parallelism(each) for each in job.deadline.each(job.jobs) if name_of(each) == "node")
         hosts = sum(counts) + launcher_is_node(job.runtime.spec.get("mlPolicy"))
-        yield from mpi_slots.validate_hostfile(started, path, hosts, job.processes.count)
+        yield from mpi_slots.validate_hostfile(started, path, hosts, job.processes.count, job.deadline)
 
 
 def _together(listed: Sequence[Member], plugins: Mapping[str, JSON], subject: Subject) -> Together:

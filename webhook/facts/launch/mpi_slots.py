@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.launch.command import Launch
 from webhook.facts.launch.member import Member
@@ -25,17 +26,22 @@ _VARIABLE: Final = re.compile(r"\$[{(]?([A-Z][A-Z0-9_]*)[})]?")
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(:([0-9]{1,6}))?", re.ASCII)
 
 
-def named_slots(launch: Launch) -> int | None:
+def named_slots(launch: Launch, deadline: Deadline) -> int | None:
     """The slots of the hosts that a command names, `a:4,b` has 5; None where it names none, or leaves some open."""
-    hosts = [_HOST.fullmatch(each) for each in launch.named_hosts.split(",")]
-    if launch.by != "mpirun" or None in hosts:
+    if launch.by != "mpirun":
         return None
-    return sum(int(each[2] or 1) for each in hosts if each is not None)
+    slots = 0
+    for each in deadline.each(launch.named_hosts.split(",")):
+        host = _HOST.fullmatch(each)
+        if host is None:
+            return None
+        slots += int(host[2] or 1)
+    return slots
 
 
-def lacking_slots(launch: Launch) -> str:
+def lacking_slots(launch: Launch, deadline: Deadline) -> str:
     """What is wrong with a command that asks for more ranks than the hosts that it names have slots; "" for nothing."""
-    slots, ranks = named_slots(launch), launch.ranks or 0
+    slots, ranks = named_slots(launch, deadline), launch.ranks or 0
     if slots is None or ranks <= slots or not launch.whole or launch.oversubscribed:
         return ""
     there = f"the hosts that it names have {counted(slots, 'slot')}"
@@ -45,12 +51,12 @@ def lacking_slots(launch: Launch) -> str:
 MORE_SLOTS: Final = "lower -np, or name more hosts or slots, as in host:4"
 
 
-def validate_slots(members: Sequence[Member], hosts: Mapping[str, str]) -> Iterator[Problem]:
+def validate_slots(members: Sequence[Member], hosts: Mapping[str, str], deadline: Deadline) -> Iterator[Problem]:
     """The commands of mpirun against the pods of the tasks that variables list, by the names of the variables."""
     pods = {each.pod_set: each.pods for each in members}
-    for member in members:
+    for member in deadline.each(members):
         launch = member.launch
-        if message := lacking_slots(launch):
+        if message := lacking_slots(launch, deadline):
             yield problem("ranks-and-slots", member.path, message, MORE_SLOTS)
         match = _VARIABLE.fullmatch(launch.named_hosts) if launch.by == "mpirun" and launch.whole else None
         name = match[1] if match else ""
@@ -62,9 +68,9 @@ def validate_slots(members: Sequence[Member], hosts: Mapping[str, str]) -> Itera
             yield problem("ranks-and-slots", member.path, message, fix)
 
 
-def validate_hostfile(launch: Launch, path: FieldPath, hosts: int, slots: int) -> Iterator[Problem]:
+def validate_hostfile(launch: Launch, path: FieldPath, hosts: int, slots: int, deadline: Deadline) -> Iterator[Problem]:
     """The command of a launcher against a hostfile with so many slots for each host."""
-    if message := lacking_slots(launch):
+    if message := lacking_slots(launch, deadline):
         yield problem("ranks-and-slots", path, message, MORE_SLOTS)
     is_bound = launch.by in ("mpirun", "horovodrun") and launch.whole and not launch.hosts and not launch.oversubscribed
     if is_bound and (launch.ranks or 0) > hosts * slots:

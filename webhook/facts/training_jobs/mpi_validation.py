@@ -132,7 +132,7 @@ def advise_mpi(job: Job) -> Iterator[Problem]:
     launcher, worker, slots = job.roles.get("Launcher"), job.roles.get("Worker"), _slots(job)
     told = launcher.launch if launcher is not None else None
     is_open_mpi = not job.is_beta or job.given("mpiImplementation") in (None, "OpenMPI")
-    if told is not None and launcher is not None and is_open_mpi and (message := lacking_slots(told)):
+    if told is not None and launcher is not None and is_open_mpi and (message := lacking_slots(told, job.deadline)):
         yield problem("slots-of-hosts", launcher.template, message, MORE_SLOTS)
     is_used = told is None or not told.named_hosts  # hosts that the command names have the slots that it says
     is_known = slots >= 1 and not job.is_unfilled("slotsPerWorker") and is_used
