@@ -25,7 +25,20 @@ from webhook.errors import InputError, Problem
 from webhook.paths import FieldPath
 from webhook.yamltext import dump
 
-__all__ = ["Document", "Parts", "absent", "discover", "dump", "listing", "load", "parts", "read", "read_parts", "shown"]
+__all__ = [
+    "Document",
+    "Parts",
+    "absent",
+    "discover",
+    "dump",
+    "listing",
+    "load",
+    "parts",
+    "read",
+    "read_parts",
+    "shown",
+    "text",
+]
 
 _LINES = (".ndjson", ".jsonl")
 _JSON = (".json", *_LINES)
@@ -90,20 +103,31 @@ def read(path: str | Path) -> tuple[Document, ...]:
 
 def read_parts(path: str | Path) -> Parts:
     """The objects of a file, and where one piece of it cannot be read, those of the others; `-` is standard input."""
+    try:
+        return parts(text(path), shown(path))
+    except InputError as error:
+        return Parts(problems=error.problems)
+
+
+def text(path: str | Path) -> str:
+    """What stands in a file; `-` is standard input.
+
+    Raises:
+        InputError: the file cannot be read, is too large, or not UTF-8.
+    """
     file = shown(path)
     try:
         data = _bytes(path)
-        if len(data) > MAX_BYTES:
-            message = f"the file is larger than {MAX_BYTES >> 20} MiB; split it"
-            return Parts(problems=(Problem(message=message, file=file),))
-        return parts(data.decode(), file)
+        if len(data) <= MAX_BYTES:
+            return data.decode()
+        problem = Problem(message=f"the file is larger than {MAX_BYTES >> 20} MiB; split it", file=file)
     except OSError as error:
         reason = (error.strerror or "unknown cause").lower()
-        return Parts(problems=(Problem(message=f"cannot be read: {reason}", file=file),))
+        problem = Problem(message=f"cannot be read: {reason}", file=file)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        message = "is not UTF-8 text; expected YAML or JSON"
-        return Parts(problems=(Problem(message=message, file=file, line=line),))
+        problem = Problem(message="is not UTF-8 text; expected YAML or JSON", file=file, line=line)
+    raise InputError(problem)
 
 
 def shown(path: str | Path) -> str:

@@ -29,8 +29,8 @@ from webhook.manifests.models import (
     VALIDATING,
     VALIDATING_BINDING,
     VERSIONS,
+    Manifest,
     MutatingPolicyManifest,
-    PolicyManifest,
     ShapeError,
     ValidatingPolicyManifest,
     parse,
@@ -39,6 +39,7 @@ from webhook.object_lists import unlisted
 from webhook.paths import FieldPath, get, render
 from webhook.policy.compile import compile_binding, compile_policy
 from webhook.policy.compiled import Binding, Policy
+from webhook.policy.kept import Compiled, Kept
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.resource_names import resource_errors
 from webhook.problems import policy_rules
@@ -70,8 +71,13 @@ class Options:
     registry: Registry = SHIPPED
 
 
-def load(places: Sequence[Path | str], options: Options) -> PolicySet:
+def load(places: Sequence[Path | str], options: Options, kept: Kept | None = None) -> PolicySet:
     """Read, verify and compile the policies of files and folders; `-` is standard input.
+
+    Args:
+        places: files and folders.
+        options: how policies are compiled.
+        kept: what the load before this one made, of the same places with the same options.
 
     Raises:
         PolicyError: every problem of every file, or that there is no policy, for then everything would be admitted.
@@ -80,6 +86,8 @@ def load(places: Sequence[Path | str], options: Options) -> PolicySet:
     documents: list[yamlfile.Document] = []
     rules: list[yamlfile.Document] = []
     problems: list[Problem] = []
+    kept = kept or Kept()
+    kept.begin()
     try:
         files = yamlfile.discover(places)
     except InputError as error:
@@ -89,11 +97,11 @@ def load(places: Sequence[Path | str], options: Options) -> PolicySet:
         if _is_other(file, roots):
             continue
         try:
-            (rules if file.name == policy_rules.FILE else documents).extend(yamlfile.read(file))
+            (rules if file.name == policy_rules.FILE else documents).extend(kept.read(file))
         except InputError as error:
             problems.extend(error.problems)
     problems.extend(resource_errors(documents, options.table))
-    policy_set = load_documents(documents, options, problems, rules=rules)
+    policy_set = load_documents(documents, options, problems, rules=rules, kept=kept)
     if not policy_set.policies:
         where = ", ".join(map(str, places)) or "nothing"
         raise PolicyError((Problem(message=f"no policy found; expected a {VALIDATING} or a {MUTATING}", file=where),))
@@ -113,6 +121,7 @@ def load_documents(
     problems: Iterable[Problem] = (),
     *,
     rules: Iterable[yamlfile.Document] = (),
+    kept: Kept | None = None,
 ) -> PolicySet:
     """The same from objects that are already read. `rules` say what the validations of policies are (rules.yaml).
 
@@ -120,7 +129,7 @@ def load_documents(
         PolicyError: every problem, those given included.
 
     """
-    loading = _Loading(options, _engine(options.engine), problems=list(problems))
+    loading = _Loading(options, _engine(options.engine), kept or Kept(), problems=list(problems))
     loading.unread.update("" for _ in loading.problems)
     for document in documents:
         for path, value in unlisted(document.value):
@@ -177,6 +186,7 @@ class _Loading:
 
     options: Options
     engine: Engine
+    kept: Kept
     policies: dict[tuple[str, str], tuple[_Source, Policy]] = field(default_factory=dict)
     bindings: dict[tuple[str, str], tuple[_Source, Binding]] = field(default_factory=dict)
     others: list[JSON] = field(default_factory=list)
@@ -206,18 +216,11 @@ class _Loading:
 
     def _compile(self, source: _Source, value: JSON, kind: str) -> None:
         try:
-            manifest = parse(value)
+            compiled, errors = self.kept.compiled(value, lambda: self._compiled(parse(value), source.document.file))
         except ShapeError as error:
             self._refuse(value, *(source.problem(path, text) for path, text in error.problems))
             return
-        file = source.document.file
-        errors: Sequence[FieldError]
-        if kind in (VALIDATING_BINDING, MUTATING_BINDING):
-            binding, errors = compile_binding(manifest, file)  # type: ignore[arg-type]
-            self._keep(self.bindings, kind, source, binding)
-        else:
-            policy, errors = self._policy(manifest, file)  # type: ignore[arg-type]
-            self._keep(self.policies, kind, source, policy)
+        self._keep(self.policies if isinstance(compiled, Policy) else self.bindings, kind, source, compiled)
         self.problems += [source.problem(error.path, error.body) for error in errors]
 
     def _refuse(self, value: JSON, *problems: Problem) -> None:
@@ -225,7 +228,9 @@ class _Loading:
         name = get(value, ("metadata", "name"), "")
         self.unread.add(name if isinstance(name, str) else "")
 
-    def _policy(self, manifest: PolicyManifest, file: str) -> tuple[Policy, Sequence[FieldError]]:
+    def _compiled(self, manifest: Manifest, file: str) -> Compiled:
+        if not isinstance(manifest, ValidatingPolicyManifest | MutatingPolicyManifest):
+            return compile_binding(manifest, file)
         chosen = self.options
         return compile_policy(
             manifest, self.engine, chosen.version, file, registry=chosen.registry, is_lazy=chosen.lazy

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from webhook.deadline import Deadline
 from webhook.decisions import Verdict
 from webhook.errors import ConfigurationError
 from webhook.logs import Log
+from webhook.policy.kept import Kept
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 from webhook.releases import shown
@@ -43,6 +45,9 @@ from webhook.server.worker_lane import WorkerLimits
 from webhook.settings.shared import Settings
 from webhook.yamlfile import discover
 
+_SWITCH_S: Final = 0.000_5
+"""A thread that compiles changed policies gives the interpreter back to the loop after so long: Python's own 5 ms would
+be waited for at each read and write of each review."""
 _YOUNG_OBJECTS: Final = 50_000
 """So many new objects before the collector walks them. Reviews leave it nothing to find, so they come together over
 hours, or in one hostile review, and no review makes as many in its time on the loop."""
@@ -67,7 +72,8 @@ class Held:
         """
         places = assembly.places(chosen)
         how = assembly.options(chosen)
-        policies = Reloaded(lambda: load(places, how), marks(lambda: discover(places)), PolicySet.prepare)
+        kept = Kept()
+        policies = Reloaded(lambda: load(places, how, kept), marks(lambda: discover(places)), PolicySet.prepare)
         context = Reloaded(
             lambda: FilesCluster(assembly.objects(chosen.context)), marks(lambda: discover(chosen.context))
         )
@@ -152,6 +158,7 @@ def serve(
         gc.collect()
         gc.freeze()  # policies live until the next reload: no collection walks them again
         gc.set_threshold(_YOUNG_OBJECTS)
+        sys.setswitchinterval(_SWITCH_S)
         elapsed_ms = round((time.perf_counter() - started) * 1000)
         names = [policy.name for policy in held.policies.current.policies]
         ports = {"host": host, "port": port, "probe_port": probe_port}
