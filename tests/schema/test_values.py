@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,10 @@ from tests.rows import all_rows
 from webhook.deadline import Deadline
 from webhook.facts.dra import claims, configs
 from webhook.facts.dra.notes import notes_of
+from webhook.facts.shapes import value_checks
 from webhook.schema import forms
+from webhook.schema.kinds import declarations
+from webhook.schema.types import Fields, Items, Type
 from webhook.schema.values import Values, declared
 
 OBJECTS = {
@@ -103,6 +107,36 @@ def test_versions_have_shapes_of_their_own() -> None:
 
 def test_what_is_no_object_has_no_fields() -> None:
     assert notes("a\nvery " + "long" * 20) == [("wrongType", "", "a very " + "long" * 12 + "lo...", "an object", "")]
+
+
+@pytest.mark.parametrize(("file", "group"), [("values.yaml", "trainer.kubeflow.org"), ("volcano.yaml", "volcano.sh")])
+def test_values_of_decoded_objects_are_of_the_types_of_their_kinds(file: str, group: str) -> None:
+    objects = declared(Path(value_checks.__file__).with_name(file))["objects"]
+    kinds = {kind.kind: of for kind, of in declarations().kinds.items() if kind.group.endswith(group)}
+    judged = kinds.keys() & objects.keys()
+    assert len(judged) >= 3
+    assert [at for kind in judged for at in differences({"object": kind}, kinds[kind], objects, (kind,))] == []
+
+
+_TYPES = {"object": Fields, "map": Fields, "list": Items, "text": {"text"}, "one": {"text"}, "flag": {"truth"}} | {
+    "number": {"number", "int64", "int32"}
+}
+
+
+def differences(declaration: dict, of: Type | None, objects: dict, at: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Where a declaration takes a value for one of another type than its kind has."""
+    key = next((key for key in declaration if key in _TYPES), None)
+    if key is None:
+        return
+    wanted = _TYPES[key]
+    if not (isinstance(of, wanted) if isinstance(wanted, type) else of in wanted):
+        yield (*at, key)
+    elif key == "object":
+        for name, inner in objects[declaration["object"]].items():
+            if name not in ("open", "moved", "metadata", "status"):
+                yield from differences(inner, of.fields.get(name, of.others), objects, (*at, name))
+    elif key in ("list", "map"):
+        yield from differences(declaration[key], of.item if key == "list" else of.others, objects, (*at, key))
 
 
 @pytest.mark.parametrize("file", [claims.FILE, configs.FILE], ids=lambda file: str(file.name))

@@ -15,13 +15,14 @@ A file has `objects`. Of each, a field is declared by one key, which is its type
 
 and besides `required: true`, `expected: WORDS`, `forbidden: REASON`, and `with: {SIBLING: VALUE}` for a field that
 another choice excludes. Of an object, `moved: {NAME: PLACE}` says where an unknown field belongs, and `open: true` that
-it may have other fields. An object is decoded by these types first (decode.py); what is not of its type, or is filled
-in later, is not judged further. Knows no API.
+it may have other fields. An object is decoded by these types first (decode.py), unless those of its kind have done so;
+what is not of its type, or is filled in later, is not judged further. Knows no API.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -50,6 +51,8 @@ _SCALARS: Final[Mapping[str, Scalar]] = {
     "any": "any",
 }
 Field: TypeAlias = Mapping[str, Any]
+Judge: TypeAlias = "Callable[[_Walk, JSON, FieldPath, JSON], None]"
+"""Notes what is wrong with a value that is there and of its type; the last argument is the object that holds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,7 @@ class Values:
     objects: Mapping[str, Mapping[str, Any]]
     version: str = ""
     types: dict[str, Type] = field(default_factory=dict)
+    judges: dict[str, Judge] = field(default_factory=dict)
 
     def breaches(self, value: JSON, name: str, at: FieldPath, deadline: Deadline) -> Iterator[Breach]:
         """Everything that is wrong with an object: first what has another type, then the rest in the order of fields.
@@ -90,20 +94,38 @@ class Values:
             yield Breach(what="wrongType", at=each.at, given=each.value, expected=each.expected)
         settled = {each.at for each in decoded.mismatches} | set(decoded.unfilled)
         if decoded.value is not None:
-            yield from _object(_Walk(self, deadline, settled), decoded.value, {"object": name}, at)
+            yield from self.breaches_of_decoded(decoded.value, name, at, deadline, settled)
 
-    def fields(self, named: str | Mapping[str, str]) -> Mapping[str, Any]:
-        """The fields of an entry of `objects`."""
-        return self.objects[named if isinstance(named, str) else named[self.version]]
+    def breaches_of_decoded(
+        self, value: JSON, name: str, at: FieldPath, deadline: Deadline, settled: Collection[FieldPath] = ()
+    ) -> Sequence[Breach]:
+        """The same of an object whose values are of their types; the places that are `settled` need no further word."""
+        walk = _Walk(deadline, settled)
+        self.judge(name)(walk, value, at, None)
+        return walk.breaches
+
+    def judge(self, named: str | Mapping[str, str]) -> Judge:
+        """What judges an entry of `objects`, made once."""
+        name = self.name(named)
+        if name not in self.judges:
+            self.judges[name] = _judge_of_object(self, self.objects[name])
+        return self.judges[name]
+
+    def name(self, named: str | Mapping[str, str]) -> str:
+        """The entry of `objects` that a declaration names."""
+        return named if isinstance(named, str) else named[self.version]
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
     """One walk over one object. `settled` are the places that need no further word."""
 
-    values: Values
     deadline: Deadline
-    settled: set[FieldPath] = field(default_factory=set)
+    settled: Collection[FieldPath]
+    breaches: list[Breach] = field(default_factory=list)
+
+    def note(self, what: str, at: FieldPath, given: JSON = "", expected: str = "", near: str = "") -> None:
+        self.breaches.append(Breach(what=what, at=at, given=given, expected=expected, nearest=near))
 
 
 @cache
@@ -123,8 +145,7 @@ def values(file: Path, version: str = "") -> Values:
 def _type(known: Values, declaration: Field) -> Type:
     """The type of a declaration; that of an entry of `objects` is made once."""
     if "object" in declaration:
-        named = declaration["object"]
-        name = named if isinstance(named, str) else named[known.version]
+        name = known.name(declaration["object"])
         if name not in known.types:
             inner = {each: _type(known, of) for each, of in known.objects[name].items() if each not in _ABOUT}
             known.types[name] = Fields(inner)
@@ -136,103 +157,143 @@ def _type(known: Values, declaration: Field) -> Type:
     return next((_SCALARS[key] for key in declaration if key in _SCALARS), "any")
 
 
-def _value(walk: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Iterator[Breach]:
-    """What is wrong with a value that is there and of its type."""
-    walk.deadline.spend(1)
-    for kind, judge in _KINDS.items():
-        if kind in declaration:
-            yield from judge(walk, value, declaration, at)
-            return
+def _judge(known: Values, declaration: Field) -> Judge | None:
+    """What judges the values of a field; None where any is good."""
+    if "object" in declaration:
+        return known.judge(declaration["object"])
+    return next((make(known, declaration) for kind, make in _KINDS.items() if kind in declaration), None)
 
 
-def _object(walk: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Iterator[Breach]:
-    known = walk.values.fields(declaration["object"])
-    for name, held in value.items():
-        if name in known and name not in _ABOUT:
-            yield from _inside(walk, held, known[name], (*at, name), value)
-        elif "open" not in known:
-            moved = known.get("moved", {}).get(name, "")
-            walk.deadline.spend(len(known))
-            near = "" if moved else nearest(name, (each for each in known if each not in _ABOUT))
-            yield Breach(what="unknownField", at=(*at, name), given=name, expected=moved, nearest=near)
-    for name, inner in known.items():
-        is_asked = name not in _ABOUT and inner.get("required") and (*at, name) not in walk.settled
-        if is_asked and value.get(name) in (None, ""):
-            yield Breach(what="missing", at=(*at, name), expected=_expected(inner))
+def _judge_of_object(known: Values, declared: Mapping[str, Any]) -> Judge:
+    fields = {name: _judge_of_field(known, inner) for name, inner in declared.items() if name not in _ABOUT}
+    required = [(name, _expected(declared[name])) for name in fields if declared[name].get("required")]
+    moved, is_open = declared.get("moved", {}), "open" in declared
+
+    def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
+        walk.deadline.spend(len(value))
+        for name, held in value.items():
+            if (inner := fields.get(name)) is not None:
+                inner(walk, held, (*at, name), value)
+            elif name not in fields and not is_open:
+                walk.deadline.spend(len(fields))
+                near = "" if name in moved else nearest(name, fields)
+                walk.note("unknownField", (*at, name), name, moved.get(name, ""), near)
+        for name, expected in required:
+            if value.get(name) in (None, "") and (*at, name) not in walk.settled:
+                walk.note("missing", (*at, name), expected=expected)
+
+    return judge
 
 
-def _inside(walk: _Walk, value: JSON, declaration: Field, at: FieldPath, holder: JSON) -> Iterator[Breach]:
-    if "forbidden" in declaration:
+def _judge_of_field(known: Values, declaration: Field) -> Judge | None:
+    """What judges a field of an object, which others may exclude."""
+    forbidden, others, inner = declaration.get("forbidden"), declaration.get("with"), _judge(known, declaration)
+
+    def refuse(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
         if value not in ("", 0):
-            yield Breach(what="forbidden", at=at, given=value, expected=declaration["forbidden"])
-        return
-    for sibling, wanted in declaration.get("with", {}).items():
-        other = holder.get(sibling)
-        if isinstance(other, str) and other not in ("", wanted) and not is_placeholder(other):
-            yield Breach(what="excluded", at=at, given=f"{sibling} {other}", expected=f"{sibling} {wanted}")
-            return
-    yield from _value(walk, value, declaration, at)
+            walk.note("forbidden", at, value, forbidden or "")
+
+    def judge(walk: _Walk, value: JSON, at: FieldPath, holder: JSON) -> None:
+        for sibling, wanted in (others or {}).items():
+            other = holder.get(sibling)
+            if isinstance(other, str) and other not in ("", wanted) and not is_placeholder(other):
+                walk.note("excluded", at, f"{sibling} {other}", f"{sibling} {wanted}")
+                return
+        if inner is not None:
+            inner(walk, value, at, holder)
+
+    return refuse if forbidden is not None else judge if others else inner
 
 
-def _list(walk: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Iterator[Breach]:
-    for what, is_broken in (("tooMany", int.__gt__), ("tooFew", int.__lt__)):
-        limit = declaration.get("most" if what == "tooMany" else "least", len(value))
-        if is_broken(len(value), limit):
-            yield Breach(what=what, at=at, given=len(value), expected=str(limit))
-            return
-    seen: dict[str, int] = {}
-    unique = declaration.get("unique")
-    for index, entry in enumerate(value):
-        if (*at, index) in walk.settled:
-            continue
-        yield from _value(walk, entry, declaration["list"], (*at, index))
-        key = entry.get(unique) if isinstance(entry, dict) and unique else entry
-        if unique and isinstance(key, str) and key and seen.setdefault(key, index) != index:
-            yield Breach(what="duplicate", at=(*at, index), given=key, expected=str(seen[key]))
+def _judge_of_list(known: Values, declaration: Field) -> Judge:
+    inner, unique = _judge(known, declaration["list"]), declaration.get("unique")
+    least, most = declaration.get("least", 0), declaration.get("most", math.inf)
+
+    def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
+        if not least <= len(value) <= most:
+            what, limit = ("tooFew", least) if len(value) < least else ("tooMany", most)
+            walk.note(what, at, len(value), str(limit))
+        elif inner is not None or unique:
+            entries(walk, value, at)
+
+    def entries(walk: _Walk, value: JSON, at: FieldPath) -> None:
+        seen: dict[str, int] = {}
+        for index, entry in enumerate(walk.deadline.each(value)):
+            if walk.settled and (*at, index) in walk.settled:
+                continue
+            if inner is not None:
+                inner(walk, entry, (*at, index), None)
+            key = entry.get(unique) if isinstance(entry, dict) and unique else entry
+            if unique and isinstance(key, str) and key and seen.setdefault(key, index) != index:
+                walk.note("duplicate", (*at, index), key, str(seen[key]))
+
+    return judge
 
 
-def _map(walk: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Iterator[Breach]:
+def _judge_of_map(known: Values, declaration: Field) -> Judge:
     is_good, expected = FORMS[declaration.get("keys", "text")]
-    for name, held in value.items():
-        if not is_placeholder(name) and not is_good(name):
-            yield Breach(what=declaration.get("otherwise", "badName"), at=(*at, name), given=name, expected=expected)
-        if held is not None:
-            yield from _value(walk, held, declaration["map"], (*at, name))
+    inner, otherwise = _judge(known, declaration["map"]), declaration.get("otherwise", "badName")
+
+    def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
+        for name, held in walk.deadline.each(value.items()):
+            if not is_placeholder(name) and not is_good(name):
+                walk.note(otherwise, (*at, name), name, expected)
+            if held is not None and inner is not None:
+                inner(walk, held, (*at, name), value)
+
+    return judge
 
 
-def _text(_: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Iterator[Breach]:
-    if is_placeholder(value) or (value == "" and (declaration.get("empty") or declaration.get("required"))):
-        return
-    longest = declaration.get("longest")
-    if longest is not None and len(value.encode()) > longest:
-        yield Breach(what="tooLong", at=at, given=value, expected=str(longest))
-    elif "one" in declaration:
-        choices = declaration["one"]
-        if value not in choices:
-            near = nearest(value, choices)
-            yield Breach(what="notOneOf", at=at, given=value, expected=", ".join(choices), nearest=near)
-    elif not FORMS[declaration["text"]][0](value):
-        yield Breach(what="badName", at=at, given=value, expected=FORMS[declaration["text"]][1])
+def _judge_of_text(_: Values, declaration: Field) -> Judge:
+    may_be_empty = bool(declaration.get("empty") or declaration.get("required"))
+    choices, longest = declaration.get("one"), declaration.get("longest", math.inf)
+    is_good, expected = FORMS[declaration.get("text", "text")]
+
+    def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
+        if is_placeholder(value) or (value == "" and may_be_empty):
+            return
+        if len(value.encode()) > longest:
+            walk.note("tooLong", at, value, str(longest))
+        elif choices is not None and value not in choices:
+            walk.note("notOneOf", at, value, ", ".join(choices), nearest(value, choices))
+        elif not is_good(value):
+            walk.note("badName", at, value, expected)
+
+    return judge
 
 
-def _number(_: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Iterator[Breach]:
-    if not declaration.get("least", value) <= value <= declaration.get("most", value):
-        yield Breach(what="outOfRange", at=at, given=value, expected=_expected(declaration))
+def _judge_of_number(_: Values, declaration: Field) -> Judge:
+    least, most = declaration.get("least", -math.inf), declaration.get("most", math.inf)
+    expected = _expected(declaration)
+
+    def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
+        if not least <= value <= most:
+            walk.note("outOfRange", at, value, expected)
+
+    return judge
 
 
-def _quantity(_: _Walk, value: JSON, declaration: Field, at: FieldPath) -> Iterator[Breach]:
-    if isinstance(value, str) and is_placeholder(value):
-        return
-    amount = _parsed(value)
-    if amount is None:
-        yield Breach(what="notQuantity", at=at, given=value, expected=_QUANTITY)
-    elif "least" in declaration and amount < parse(declaration["least"]):
-        yield Breach(what="outOfRange", at=at, given=value, expected=_expected(declaration))
+def _judge_of_quantity(_: Values, declaration: Field) -> Judge:
+    least = parse(declaration["least"]) if "least" in declaration else None
+
+    def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
+        if isinstance(value, str) and is_placeholder(value):
+            return
+        amount = _parsed(value)
+        if amount is None:
+            walk.note("notQuantity", at, value, _QUANTITY)
+        elif least is not None and amount < least:
+            walk.note("outOfRange", at, value, _expected(declaration))
+
+    return judge
 
 
-def _amount(_: _Walk, value: JSON, __: Field, at: FieldPath) -> Iterator[Breach]:
-    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
-        yield Breach(what="wrongType", at=at, given=value, expected="a whole number or a string")
+def _judge_of_amount(_: Values, __: Field) -> Judge:
+    def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
+        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+            walk.note("wrongType", at, value, "a whole number or a string")
+
+    return judge
 
 
 def _parsed(value: JSON) -> Quantity | None:
@@ -258,13 +319,12 @@ def _expected(declaration: Field) -> str:
     return ""
 
 
-_KINDS: Final[Mapping[str, Callable[[_Walk, JSON, Field, FieldPath], Iterator[Breach]]]] = {
-    "object": _object,
-    "list": _list,
-    "map": _map,
-    "text": _text,
-    "one": _text,
-    "number": _number,
-    "quantity": _quantity,
-    "amount": _amount,
+_KINDS: Final[Mapping[str, Callable[[Values, Field], Judge]]] = {
+    "list": _judge_of_list,
+    "map": _judge_of_map,
+    "text": _judge_of_text,
+    "one": _judge_of_text,
+    "number": _judge_of_number,
+    "quantity": _judge_of_quantity,
+    "amount": _judge_of_amount,
 }

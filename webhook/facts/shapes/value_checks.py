@@ -64,7 +64,7 @@ def _validate(subject: Subject, obj: JSON, file: Path) -> Iterator[Problem]:
 
 
 def _breaches(obj: JSON, subject: Subject, file: Path) -> Iterator[Breach]:
-    breaches = values(file).breaches(obj, subject.group_kind[1], (), subject.deadline)
+    breaches = values(file).breaches_of_decoded(obj, subject.group_kind[1], (), subject.deadline)
     is_trainer, release = file == _TRAINER, subject.assumptions.trainer
     for each in breaches:
         if each.at not in subject.omitted and (not is_trainer or _is_declared(each, release)):
