@@ -171,13 +171,34 @@ def test_patches_one_after_the_other_give_what_each_gives_alone():
 
 def test_many_patches_that_add_a_variable_each_take_linear_work():
     """Counted, not timed: what a merge charges to its deadline does not grow with what was merged before."""
-    merged, indexes, spent = patch_of("first"), Indexes(), []
-    for number in range(2_000):
-        counting = Counting()
-        merged = merge(merged, patch_of(f"E{number}"), "PodSpec", counting, indexes)
-        spent.append(counting.total)
-    assert len(env_of(merged)) == 2_001
-    assert max(spent) <= min(spent) + 3
+    for where, names in PLACES.items():
+        merged, indexes, spent = patch_of("first", "last"), Indexes(), []
+        for number in range(1_500):
+            counting = Counting()
+            merged = merge(merged, patch_of(*names(number)), "PodSpec", counting, indexes)
+            spent.append(counting.total)
+        assert len(env_of(merged)) == 1_502, where
+        assert max(spent) <= min(spent) + 3, where
+
+
+PLACES = {
+    "in front": lambda number: (f"E{number}",),
+    "after the first": lambda number: ("first", f"E{number}"),
+    "after the one before": lambda number: (f"E{number - 1}" if number else "first", f"E{number}"),
+    "between two": lambda number: ("first", f"E{number}", "last"),
+    "between two that change places": lambda number: ("last", f"E{number}", "first"),
+}
+"""The names of patches that add a variable each, by where they put it."""
+
+
+def test_a_list_with_no_number_left_between_two_items_is_numbered_again():
+    """Each patch takes a third of the gap between the same two items."""
+    merged, indexes, counting = patch_of("first", "last"), Indexes(), Counting()
+    names = ["first", "last"]
+    for number in range(2_500):
+        merged = merge(merged, patch_of("first", f"E{number}"), "PodSpec", counting, indexes)
+        names.insert(1, f"E{number}")
+    assert env_of(merged) == names
 
 
 class Counting(Deadline):

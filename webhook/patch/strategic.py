@@ -9,6 +9,7 @@ both sides, as upstream. The two list directives that only kubectl writes are re
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -29,34 +30,53 @@ _DIRECTIVE: Final = "$patch"
 _RETAIN: Final = "$retainKeys"
 _COPIED: Final = 1000
 """Items of a list that are copied in one unit of work."""
+_GAP: Final = 1 << 1024
+"""Numbers between neighbours: so many that over a thousand patches fit between two before all are numbered again."""
 _REFUSED: Final = ("$deleteFromPrimitiveList/", "$setElementOrder/")
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """Where the items of a list stand: by numbers that grow from place to place, with gaps for others between them.
+
+    Args:
+        numbers: those of the items, in their order.
+        by_key: the number of each merge key; None for one that several items have.
+    """
+
+    numbers: list[int]
+    by_key: dict[Any, int | None]
+
+    def place(self, number: int) -> int:
+        """Where the item of a number stands."""
+        return bisect_left(self.numbers, number)
 
 
 class Indexes:
     """Where items stand in merged lists, by merge key: kept from one patch to the next that is laid over the outcome.
 
-    A place is counted from the end, so that items in front leave the others' as they are; 0 stands for several places.
+    An item keeps its number while others are put before and after it, so that nothing is numbered again for them.
     """
 
     __slots__ = ("_lists",)
 
     def __init__(self) -> None:
-        self._lists: dict[int, tuple[list[JSON], dict[Any, int]]] = {}
+        self._lists: dict[int, tuple[list[JSON], _Index]] = {}
 
-    def take(self, listed: list[JSON], key: str, name: str, deadline: Deadline) -> dict[Any, int]:
+    def take(self, listed: list[JSON], key: str, name: str, deadline: Deadline) -> _Index:
         """The index of a list, for whoever makes another list of it."""
         known = self._lists.pop(id(listed), None)
         if known is not None:
             return known[1]
         deadline.spend(len(listed) // 10)
-        places: dict[Any, int] = {}
-        for place, identity in enumerate(_keys(listed, key, name)):
-            places[identity] = 0 if identity in places else len(listed) - place
-        return places
+        numbers, by_key = [*range(0, len(listed) * _GAP, _GAP)], dict[Any, int | None]()
+        for number, identity in zip(numbers, _keys(listed, key, name), strict=True):
+            by_key[identity] = None if identity in by_key else number
+        return _Index(numbers, by_key)
 
-    def keep(self, listed: list[JSON], places: dict[Any, int]) -> None:
+    def keep(self, listed: list[JSON], index: _Index) -> None:
         """Remember the index of a list; no one else's of the list that it was made of."""
-        self._lists[id(listed)] = listed, places
+        self._lists[id(listed)] = listed, index
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,61 +193,107 @@ def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, w
         both = list(dict.fromkeys([*original, *patch]))
         return _ordered(both, patch, original, lambda item: item)
     kept, given = _directed(original, patch, key, name)
-    places = walk.indexes.take(kept, key, name, walk.deadline)
+    index = walk.indexes.take(kept, key, name, walk.deadline)
     asked = _keys(given, key, name)
-    if any(places.get(identity) == 0 for identity in asked):
+    if any(index.by_key.get(identity, 0) is None for identity in asked):
         return _merge_duplicates(kept, list(zip(asked, given, strict=True)), tag, name, walk)
+    stood = {each: index.place(number) for each in asked if (number := index.by_key.get(each)) is not None}
     merged, fields = dict[Any, JSON](), tags_of(tag.get("type"))
     for identity, item in zip(asked, walk.deadline.paced(given), strict=True):
         if identity in merged:
             merged[identity] = _merge_map(merged[identity], item, fields, walk)
-        elif identity in places:
-            merged[identity] = _merge_map(kept[len(kept) - places[identity]], item, fields, walk)
+        elif identity in stood:
+            merged[identity] = _merge_map(kept[stood[identity]], item, fields, walk)
         else:
             merged[identity] = _plain(item)
-    return _woven(kept, merged, places, walk)
+    return _woven(kept, merged, stood, index, walk)
 
 
-def _woven(kept: list[JSON], merged: dict[Any, JSON], places: dict[Any, int], walk: _Walk) -> list[JSON]:
+def _woven(kept: list[JSON], merged: dict[Any, JSON], stood: dict[Any, int], index: _Index, walk: _Walk) -> list[JSON]:
     """Items of the patch in its order, the original's other items before those that they stood before: as _ordered."""
-    taken = sorted(len(kept) - places[identity] for identity in merged if identity in places)
-    others = _Others(kept, taken)
-    woven: list[JSON] = []
-    in_front = len(merged) - len(taken)
-    is_kept_in_order = list(merged)[in_front:] == [identity for identity in merged if identity in places]
+    taken = sorted(stood.values())
+    others, woven = _Others(kept, taken), _Woven()
     for identity, item in merged.items():
-        if identity in places:
-            others.move(woven, len(kept) - places[identity])
-        woven.append(item)
+        if identity in stood:
+            others.move(woven, stood[identity])
+        woven.add(identity, item)
     others.move(woven, len(kept))
-    if is_kept_in_order and others.is_straight:
-        for place, identity in enumerate(list(merged)[:in_front]):
-            places[identity] = len(woven) - place
-        walk.indexes.keep(woven, places)
-    return woven
+    numbers = woven.numbers(index.numbers, taken)
+    if woven.is_numbered(numbers, index.by_key):
+        walk.indexes.keep(woven.items, _Index(numbers, index.by_key))
+    return woven.items
+
+
+class _Woven:
+    """A list that is made of items of a patch, in groups that stand together, and of slices of another list."""
+
+    __slots__ = ("_added", "_slices", "items")
+
+    def __init__(self) -> None:
+        self.items: list[JSON] = []
+        self._slices: list[tuple[int, slice]] = []
+        self._added: list[tuple[int, list[Any]]] = []
+
+    def add(self, identity: Any, item: JSON) -> None:
+        """Put an item of the patch at the end."""
+        if not self._added or self._added[-1][0] + len(self._added[-1][1]) < len(self.items):
+            self._added.append((len(self.items), []))
+        self._added[-1][1].append(identity)
+        self.items.append(item)
+
+    def extend(self, items: list[JSON], part: slice) -> None:
+        """Put a slice of the other list at the end."""
+        self._slices.append((len(self.items), part))
+        self.items += items[part]
+
+    def numbers(self, known: list[int], taken: list[int]) -> list[int]:
+        """Those of the other list, which is given up, with gaps for the items of the patch in place of those taken."""
+        first, added = self._added[0] if self._added else (0, [])
+        if len(self._added) <= 1 and (not taken or (taken[0], taken[-1]) == (first, first + len(taken) - 1)):
+            known[first : first + len(taken)] = [0] * len(added)  # most patches: much faster than another list
+            return known
+        made = [0] * len(self.items)
+        for place, part in self._slices:
+            made[place : place + part.stop - part.start] = known[part]
+        return made
+
+    def is_numbered(self, numbers: list[int], by_key: dict[Any, int | None]) -> bool:
+        """Whether the gaps hold a number for each item of the patch; they are given theirs, by their keys too."""
+        for first, added in self._added:
+            end, steps = first + len(added), len(added) + 1
+            before = numbers[first - 1] if first else None
+            after = numbers[end] if end < len(numbers) else (before or 0) + steps * _GAP
+            step = _GAP if before is None else (after - before) // steps
+            if not step:
+                return False
+            for place, identity in enumerate(added, first):
+                by_key[identity] = numbers[place] = after - (end - place) * step
+        return True
 
 
 class _Others:
     """The items of a list but those at some places, handed out from the left in slices."""
 
-    __slots__ = ("_at", "_items", "_left_out", "_next", "is_straight")
+    __slots__ = ("_at", "_items", "_left_out", "_next")
 
     def __init__(self, items: list[JSON], left_out: list[int]) -> None:
         self._items = items
         self._left_out = left_out
         self._at = self._next = 0
-        self.is_straight = True
 
-    def move(self, into: list[JSON], end: int) -> None:
+    def move(self, into: _Woven, end: int) -> None:
         """Hand out what stands before a place and was not handed out."""
-        self.is_straight &= end >= self._at
         while self._next < len(self._left_out) and self._left_out[self._next] < end:
             place = self._left_out[self._next]
-            into += self._items[self._at : place]
+            self._hand(into, place)
             self._at, self._next = place + 1, self._next + 1
         if end > self._at:
-            into += self._items[self._at : end]
+            self._hand(into, end)
             self._at = end
+
+    def _hand(self, into: _Woven, end: int) -> None:
+        if end > self._at:
+            into.extend(self._items, slice(self._at, end))
 
 
 def _merge_duplicates(kept: list[JSON], given: list[tuple[Any, JSON]], tag: Tags, name: str, walk: _Walk) -> list[JSON]:

@@ -79,6 +79,14 @@ def _env_patch(n: int) -> JSON:
     return {"manager": "example.org/m", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": jobs}}}}
 
 
+def _variable_patch(i: int) -> JSON:
+    """One that adds a variable behind the first."""
+    containers = [{"name": "node", "env": [{"name": "FIRST", "value": "1"}, {"name": f"E_{i}", "value": "1"}]}]
+    jobs = [{"name": "node", "template": {"spec": {"template": {"spec": {"containers": containers}}}}}]
+    spec = {"template": {"spec": {"replicatedJobs": jobs}}}
+    return {"manager": f"example.org/m-{i}", "trainingRuntimeSpec": spec}
+
+
 def _override(i: int, **spec: JSON) -> JSON:
     return {"targetJobs": [{"name": "node"}], "spec": {"nodeSelector": {"a": f"b-{i}"}, **spec}}
 
@@ -102,6 +110,7 @@ WORKLOAD_LISTS: dict[str, Maker] = {
     "replicated jobs": _jobset,
     "replicated jobs, chained": lambda n: _jobset(n, chained=True),
     "runtime patches": lambda n: _trainjob(runtimePatches=[_patch(i) for i in range(n)]),
+    "runtime patches, a variable each": lambda n: _trainjob(runtimePatches=[_variable_patch(i) for i in range(n)]),
     "env of a runtime patch, wrong names": lambda n: _trainjob(runtimePatches=[_env_patch(n)]),
     "jobs of a runtime patch": lambda n: _trainjob(runtimePatches=[_patch(0, n)]),
     "template overrides": lambda n: _trainjob(podTemplateOverrides=[_override(i) for i in range(n)]),
