@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.cel.check.checked import Checked, read
 from webhook.cel.check.folding import fold
-from webhook.cel.check.reads import reads
+from webhook.cel.check.reads import Reads, reads
 from webhook.cel.compile.compiler import Function, compile_tree
 from webhook.cel.cost import Meter, Overrun
 from webhook.cel.environment import Environment
@@ -38,8 +38,8 @@ class Program(Protocol):
         """The variables it reads."""
         ...
 
-    def reads(self) -> Mapping[str, frozenset[str]]:
-        """The variables it reads, each with the fields that it selects, or "" where it reads the whole (reads.py)."""
+    def reads(self) -> Reads:
+        """What it reads of its variables (reads.py)."""
         ...
 
     def prepare(self) -> None:
@@ -117,8 +117,8 @@ class CompiledProgram:
         self._checked = None
         return self._run
 
-    def reads(self) -> Mapping[str, frozenset[str]]:
-        """The variables it reads, each with the fields that it selects, or "" where it reads the whole (reads.py)."""
+    def reads(self) -> Reads:
+        """What it reads of its variables (reads.py)."""
         return reads(self._checked or read(self.source, self._environment))
 
     def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:

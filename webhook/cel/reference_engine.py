@@ -27,6 +27,7 @@ from functools import lru_cache
 from typing import Any
 
 from webhook.cel.check.checked import Checked, read
+from webhook.cel.check.reads import Reads
 from webhook.cel.cost import Meter
 from webhook.cel.environment import Environment
 from webhook.cel.estimate.sizes import Sizes
@@ -121,8 +122,8 @@ class CelpyProgram:
     def prepare(self) -> None:
         """Nothing is put off."""
 
-    def reads(self) -> Mapping[str, frozenset[str]]:
-        """The variables it reads, each with the fields that it selects."""
+    def reads(self) -> Reads:
+        """What it reads of its variables."""
         return self._costs.reads()
 
     def crashes(self) -> tuple[str, ...]:

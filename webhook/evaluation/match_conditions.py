@@ -47,7 +47,7 @@ def is_asked(policy: Policy, target: Target, param: JSON, context: RequestContex
         return known[1]
     seen = for_conditions(policy, gate, target, param, context)
     try:
-        holds = hold(gate.conditions, seen, context.deadline)
+        holds = _hold(gate, seen, context.deadline)
     except EvaluationError:
         if policy.is_fail:
             raise
@@ -55,6 +55,18 @@ def is_asked(policy: Policy, target: Target, param: JSON, context: RequestContex
     if gate.is_shared or (gate.is_of_params and len(held) < MOST_READ):
         held[key] = asked, holds
     return holds
+
+
+def _hold(gate: MatchConditions, seen: Mapping[str, Any], deadline: Deadline) -> bool:
+    """As `hold`; without an evaluation where what they read is little and was read before."""
+    key = gate.memo.key(seen) if gate.memo is not None else None
+    if gate.memo is None or key is None:
+        return hold(gate.conditions, seen, deadline)
+    known = gate.memo.answer(key)
+    if known is None:
+        known = hold(gate.conditions, seen, deadline)
+        gate.memo.keep(key, answer=known)
+    return known
 
 
 def hold(conditions: Sequence[Condition], seen: Mapping[str, Any], deadline: Deadline | None) -> bool:

@@ -175,12 +175,17 @@ class _Invocation:
         """
         body = self.policy.body()
         seen = activation(self.policy, self.target, self.param, self.context, self.budget)
+        key = body.memo.key(seen) if body.memo is not None else None
+        if body.memo is not None and key is not None and body.memo.answer(key):
+            return self._holding()
         results = self._results(body.rules, seen)
         seen.pop("variables", None)  # breaks the circle that would wait for the garbage collector
         texts = self._messages(results)
         decisions: Sequence[Decision]
         if results.count(True) == len(results) and not (texts and isinstance(texts[0], OutOfBudget)):
             decisions = self._holding()
+            if body.memo is not None and key is not None and not texts:
+                body.memo.keep(key, answer=True)
         else:
             admits = self._admits()
             decisions = [

@@ -53,6 +53,7 @@ from webhook.policy.compiled import (
 )
 from webhook.policy.expressions import Walk
 from webhook.policy.matching import criteria
+from webhook.policy.memo import memo
 from webhook.problems.declarations import LIST_OF_PROBLEMS, PROBLEMS
 
 OBJECT, JSON_PATCHES = object_type("Object"), list_of(object_type("JSONPatch"))
@@ -131,16 +132,16 @@ def compile_policy(
 
 def _gate(manifest: PolicyManifest, walk: Walk, *, is_about_specs: bool) -> MatchConditions:
     """The matchConditions of a policy; what is wrong with them is in the walk."""
-    written = _match_conditions(_conditions(walk, manifest))
+    written = _match_conditions(_conditions(walk, manifest), walk)
     if not is_about_specs:
         return written
     own = extensions.SPEC_CHANGES
     first = _condition(walk, own["name"], own["expression"], ("metadata", "annotations", own["name"]))
-    return replace(_match_conditions((first, *written.conditions)), of_created=written)
+    return replace(_match_conditions((first, *written.conditions), walk), of_created=written)
 
 
-def _match_conditions(conditions: tuple[Condition, ...]) -> MatchConditions:
-    programs = (each.expression.program for each in conditions)
+def _match_conditions(conditions: tuple[Condition, ...], walk: Walk) -> MatchConditions:
+    programs = [each.expression.program for each in conditions]
     needs: frozenset[str] = frozenset().union(*(program.names for program in programs if program is not None))
     return MatchConditions(
         conditions=conditions,
@@ -148,6 +149,7 @@ def _match_conditions(conditions: tuple[Condition, ...]) -> MatchConditions:
         needs=needs,
         is_shared=all(map(_is_shared, conditions)),
         is_of_params=needs == {"params"},
+        memo=memo(programs, {}, walk.computed),
     )
 
 
@@ -156,6 +158,8 @@ def _body(manifest: PolicyManifest, walk: Walk) -> Body:
     _variables(walk, manifest)
     rules, audits, changes = _parts(walk, manifest)
     is_about_problems = walk.needs == {PROBLEMS} and not audits
+    programs = [rule.expression.program for rule in rules]
+    variables = {name: each.program for name, each in walk.variables.items()}
     return Body(
         variables=walk.variables,
         rules=rules,
@@ -164,6 +168,7 @@ def _body(manifest: PolicyManifest, walk: Walk) -> Body:
         needs=walk.needs,
         messages=sum(rule.message_expression is not None for rule in rules),
         admits_without_problems=Deferred(lambda: is_about_problems and all(map(_holds, rules))),
+        memo=None if audits else memo(programs, variables, walk.computed),
     )
 
 

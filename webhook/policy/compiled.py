@@ -15,6 +15,7 @@ from webhook.cel import Program
 from webhook.decisions import Decision, ValidationAction
 from webhook.manifests.label_selectors import Selector
 from webhook.policy.matching import Criteria
+from webhook.policy.memo import Memo
 from webhook.problems.catalogue import Catalogue, Rule
 from webhook.problems.declarations import PROBLEMS
 
@@ -104,9 +105,9 @@ class Binding:
 class MatchConditions:
     """The matchConditions of a policy, and the names that they read.
 
-    `is_shared`: they read nothing but object and request, so that all policies with these `sources` get the same
-    answer. `is_of_params`: they read nothing but the parameter. `of_created` are those that are left for an object
-    that is being created: `updates: spec` holds for it.
+    `memo` keeps what they gave. `is_shared`: they read nothing but object and request, so that all policies with these
+    `sources` get the same answer. `is_of_params`: they read nothing but the parameter. `of_created` are those that are
+    left for an object that is being created: `updates: spec` holds for it.
     """
 
     conditions: tuple[Condition, ...] = ()
@@ -114,6 +115,7 @@ class MatchConditions:
     needs: frozenset[str] = frozenset()
     is_shared: bool = False
     is_of_params: bool = False
+    memo: Memo | None = None
     of_created: MatchConditions | None = None
 
 
@@ -142,7 +144,7 @@ class Body:
     """The other expressions of a policy. `messages` is how many rules have a messageExpression.
 
     `needs` are the names that any of them reads, so that nothing is looked up for nothing. `admits_without_problems`:
-    they read nothing but `problems`, and every validation holds where there are none.
+    they read nothing but `problems`, and every validation holds where there are none. `memo` keeps when all hold.
     """
 
     variables: Mapping[str, Expression]
@@ -152,6 +154,7 @@ class Body:
     changes: tuple[Mutation, ...] = ()
     needs: frozenset[str] = frozenset()
     messages: int = 0
+    memo: Memo | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

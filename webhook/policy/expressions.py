@@ -45,6 +45,11 @@ class Walk:
     errors: list[FieldError] = field(default_factory=list)
     _reads: dict[str, Reads] = field(default_factory=dict)
 
+    @property
+    def computed(self) -> frozenset[str]:
+        """The names of facts."""
+        return frozenset(fact.name for fact in self.facts)
+
     def place(self, *, authorizer: bool = True, variables: bool = True, mutation: bool = False) -> Environment:
         """The environment of one kind of expression, with the variables declared so far."""
         environment = declarations.environment(
@@ -115,9 +120,9 @@ class Walk:
         """What an expression reads of facts and problems, itself or through the variables that it reads."""
         if not (self.facts or self.rules) or expression.program is None:
             return {}
-        known = {*(fact.name for fact in self.facts), *([PROBLEMS] if self.rules else ())}
+        known = self.computed | {*([PROBLEMS] if self.rules else ())}
         read: dict[str, frozenset[str]] = {}
-        for name, fields in expression.program.reads().items():
+        for name, fields in expression.program.reads().fields.items():
             if name in known:
                 read[name] = read.get(name, frozenset()) | fields
             elif name == "variables":

@@ -1,36 +1,75 @@
-"""What an expression reads of its variables: whole, or only some of their fields.
+"""What an expression reads of its variables: whole, or only what stands at some paths inside them.
 
 Static: a field that is selected behind a condition counts, whether the condition holds or not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 from webhook.cel.check.checked import Checked
-from webhook.cel.syntax.tree import Has, Ident, Node, Select, children
+from webhook.cel.syntax.tree import Call, Has, Macro, Node, Select, children
 
 WHOLE: Final = ""
 """Stands among the fields of a variable that is read as such."""
+_FIRST_ALONE: Final = frozenset(("_&&_", "_||_", "_?_:_"))
+"""Operators whose first operand says whether the others are looked at."""
+
+Path: TypeAlias = tuple[str, ...]
 
 
-def reads(checked: Checked) -> Mapping[str, frozenset[str]]:
-    """The variables of an expression, each with the fields that it selects: {"a": {"b", "c"}} of `a.b == a.c[0]`."""
-    selected: dict[str, set[str]] = {}
-    pending: list[Node] = [checked.node]
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What an expression reads.
+
+    paths: each a variable and fields inside it, such as ("object", "spec", "replicas"); what stands there is read
+        whole. always: the variables that every evaluation reads, whatever their values.
+    """
+
+    paths: frozenset[Path]
+    always: frozenset[str]
+
+    @property
+    def fields(self) -> Mapping[str, frozenset[str]]:
+        """The variables, each with the fields that are selected of it: {"a": {"b", "c"}} of `a.b == a.c[0]`."""
+        selected: dict[str, set[str]] = {}
+        for name, *inner in self.paths:
+            selected.setdefault(name, set()).add(inner[0] if inner else WHOLE)
+        return {name: frozenset(fields) for name, fields in selected.items()}
+
+
+def reads(checked: Checked) -> Reads:
+    """What an expression reads of its variables."""
+    paths: set[Path] = set()
+    always: set[str] = set()
+    pending = [(checked.node, True)]
     while pending:
-        node = pending.pop()
-        name = checked.reference(node)
-        if name in checked.names:
-            selected.setdefault(str(name), set()).add(WHOLE)
-        elif isinstance(node, Select | Has) and (name := _variable(checked, node.operand)):
-            selected.setdefault(name, set()).add(node.field)
+        node, is_certain = pending.pop()
+        if path := _path(checked, node):
+            paths.add(path)
+            always |= {path[0]} if is_certain else set()
         else:
-            pending.extend(children(node))
-    return {name: frozenset(fields) for name, fields in selected.items()}
+            pending += _below(node, is_certain)
+    return Reads(frozenset(paths), frozenset(always))
 
 
-def _variable(checked: Checked, node: Node) -> str:
-    name = checked.reference(node)
-    return name if isinstance(node, Ident) and name is not None and name in checked.names else ""
+def _path(checked: Checked, node: Node) -> Path:
+    """The variable and the fields that a node selects of it; () for every other node."""
+    fields: list[str] = []
+    while True:
+        name = checked.reference(node)
+        if name is not None and name in checked.names:
+            return (name, *reversed(fields))
+        if not isinstance(node, Select | Has):
+            return ()
+        fields.append(node.field)
+        node = node.operand
+
+
+def _below(node: Node, is_certain: bool) -> Iterator[tuple[Node, bool]]:
+    """The nodes below one, each with whether every evaluation comes to it."""
+    is_choice = isinstance(node, Macro) or (isinstance(node, Call) and node.function in _FIRST_ALONE)
+    for index, each in enumerate(children(node)):
+        yield each, is_certain and (index == 0 or not is_choice)
