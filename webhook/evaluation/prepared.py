@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from webhook.attributes import Operation
 from webhook.decisions import Decision
@@ -22,42 +23,78 @@ from webhook.facts.check import Check
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Binding
 from webhook.policy.standing_params import MOST_READ, is_standing
+from webhook.same import Same
+
+Step: TypeAlias = Candidate | Sequence[Decision]
+"""A candidate that is to be asked, or what stands for some that have nothing to say."""
+_Groups: TypeAlias = Sequence[tuple[str, Sequence[Check]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """What stands for a candidate: the checks of each group that are asked, and the decisions when all say nothing."""
 
-    groups: Sequence[tuple[str, Sequence[Check]]]
+    groups: _Groups
     assumed: Assumptions
     admits: Sequence[Decision]
 
 
-def admitted(candidate: Candidate, own: Target, context: RequestContext) -> Sequence[Decision] | None:
-    """The decisions of a candidate whose checks have nothing to say of a Pod; None where it is to be asked in full.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Some candidates, those that could be prepared, what is asked of all these, and the steps when nothing is said."""
+
+    candidates: tuple[Candidate, ...]
+    prepared: Sequence[Prepared | None]
+    asked: Sequence[tuple[Assumptions, _Groups]]
+    quiet: Sequence[Step]
+
+
+def steps(candidates: tuple[Candidate, ...], own: Target, context: RequestContext) -> Sequence[Step]:
+    """Candidates in their order, decisions in place of those whose checks have nothing to say of a Pod.
 
     Raises:
         InlineBudgetSpent: the review takes too long for the event loop.
     """
-    prepared = _prepared(candidate, context)
-    if prepared is None:
-        return None
+    plan = _plan(candidates, context)
+    if all(_is_quiet(assumed, groups, own, context) for assumed, groups in plan.asked):
+        return plan.quiet
+    return [
+        each.admits if each is not None and _is_quiet(each.assumed, each.groups, own, context) else candidate
+        for candidate, each in zip(candidates, plan.prepared, strict=True)
+    ]
+
+
+def _is_quiet(assumed: Assumptions, groups: _Groups, own: Target, context: RequestContext) -> bool:
     try:
-        subject = context.subject_assuming(prepared.assumed, own.object, own.attributes)
-        return prepared.admits if subject.says_nothing(prepared.groups) else None
+        return context.subject_assuming(assumed, own.object, own.attributes).says_nothing(groups)
     except (EvaluationError, LookupFailed, PatchError):
-        return None  # whoever asks in full says it
+        return False  # whoever asks in full says it
 
 
-def _prepared(candidate: Candidate, context: RequestContext) -> Prepared | None:
+def _plan(candidates: tuple[Candidate, ...], context: RequestContext) -> Plan:
     kept = context.standing.prepared
-    known = kept.get(id(candidate))
-    if known is None or known[0] is not candidate:
+    known: Plan | None = kept.get(id(candidates))
+    if known is None or known.candidates is not candidates:
         if len(kept) >= MOST_READ:  # candidates that nobody keeps: a cluster has some dozens
             kept.clear()
-        known = kept[id(candidate)] = candidate, _prepare(candidate, context)
-    prepared: Prepared | None = known[1]
-    return prepared
+        known = kept[id(candidates)] = _made(candidates, context)
+    return known
+
+
+def _made(candidates: tuple[Candidate, ...], context: RequestContext) -> Plan:
+    prepared = [_prepare(each, context) for each in candidates]
+    asked: dict[Same, dict[str, Sequence[Check]]] = {}
+    quiet: list[Step] = []
+    admits: list[Decision] = []
+    for candidate, each in zip(candidates, prepared, strict=True):
+        if each is not None:
+            asked.setdefault(Same(each.assumed), {}).update(each.groups)
+            admits.extend(each.admits)
+            continue
+        quiet += [admits, candidate] if admits else [candidate]
+        admits = []
+    quiet += [admits] if admits else []
+    return Plan(candidates, prepared, [(key.held, tuple(each.items())) for key, each in asked.items()], quiet)
 
 
 def _prepare(candidate: Candidate, context: RequestContext) -> Prepared | None:

@@ -28,12 +28,13 @@ from webhook.evaluation.expansion import asked, bound
 from webhook.evaluation.match_conditions import is_asked
 from webhook.evaluation.messages import MAX_BYTES, listed_problems, message
 from webhook.evaluation.not_evaluated import missing, unchecked
-from webhook.evaluation.prepared import admitted
+from webhook.evaluation.prepared import steps
 from webhook.evaluation.problem_values import has_none
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.target import Target
 from webhook.evaluation.undecoded import undecoded
 from webhook.evaluation.whole_policy import interrupted, unconverted, unusable
+from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Binding, Policy, Validation
 from webhook.policy.matching import is_exempt
 from webhook.policy.policy_set import PolicySet
@@ -70,10 +71,9 @@ def validate(
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)
     made = DecisionList()
     own = expansion.own(context)
-    for candidate in candidates:
-        said = admitted(candidate, own[0], context) if own else None
-        if said is not None:
-            made.admit(said)
+    for candidate in steps(candidates, own[0], context) if own else candidates:
+        if not isinstance(candidate, Candidate):
+            made.admit(candidate)
             continue
         policy = candidate.policy
         try:

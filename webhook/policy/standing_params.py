@@ -22,7 +22,7 @@ class Known:
 
     `params` are the parameters by paramKind and source (`id` of both: policies outlive this), `read` is what somebody
     made of a parameter, with the parameter, by its `id`: of the first MOST_READ. `held` is whether
-    conditions hold that read nothing else, `prepared` what stands for a candidate (evaluation/prepared.py); each with
+    conditions hold that read nothing else, `prepared` what stands for candidates (evaluation/prepared.py); each with
     what it is about, by the `id` of that.
     """
 
@@ -30,7 +30,7 @@ class Known:
     params: dict[tuple[int, int], Sequence[JSON]] = field(default_factory=dict)
     read: dict[int, tuple[JSON, Any]] = field(default_factory=dict)
     held: dict[tuple[int, tuple[str, ...]], tuple[object, bool]] = field(default_factory=dict)
-    prepared: dict[int, tuple[object, Any]] = field(default_factory=dict)
+    prepared: dict[int, Any] = field(default_factory=dict)
 
 
 class StandingParams:
