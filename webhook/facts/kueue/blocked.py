@@ -15,7 +15,8 @@ from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.kueue.absence import is_absent, lacks
 from webhook.facts.kueue.admission_checks import inactive_checks, is_remote
-from webhook.facts.kueue.managed import Managed, says_namespace
+from webhook.facts.kueue.configuration import configuration
+from webhook.facts.kueue.managed import SERVING, Managed, is_owned, managed, says_namespace
 from webhook.facts.kueue.objects import (
     CLUSTER_QUEUE,
     LOCAL_QUEUE,
@@ -77,6 +78,19 @@ def placed(subject: Subject, how: Managed) -> Place:
         return Place(view=view, at=at, local_queue=local, queues=known)
     tree, node = known.placed(target) or (None, None)
     return Place(view=view, at=at, local_queue=local, queues=known, queue=queue, tree=tree, node=node)
+
+
+def queue_required(subject: Subject) -> Iterator[Problem]:
+    """A job that names no queue waits for one where Kueue manages every job."""
+    how = subject.once(managed)
+    if how.why_not != "no-queue" or how.framework in SERVING or not subject.once(configuration).manages_all:
+        return
+    if is_owned(subject) or not says_namespace(subject):
+        return
+    queues = [name_of(each) for each in subject.view().all(LOCAL_QUEUE, subject.namespace)]
+    message = "does not name a queue and waits suspended because manageJobsWithoutQueueName is on"
+    fix = f"set the label {QUEUE_NAME}" + (f", for example to {min(queues)}" if queues else "")
+    yield NOT_NOW("queue-required", "", message, fix)
 
 
 def priority_classes(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001

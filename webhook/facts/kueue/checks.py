@@ -7,6 +7,7 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.kueue import (
+    blocked,
     concurrent_admission,
     flavor_validation,
     job_advice,
@@ -75,6 +76,8 @@ def never(subject: Subject) -> Iterator[Problem]:
 
 def not_now(subject: Subject) -> Iterator[Problem]:
     """Why a job has to wait."""
+    if subject.once(_is_queued_now):
+        yield from blocked.queue_required(subject)
     yield from _preflight(subject, "kueue-not-now/")
 
 

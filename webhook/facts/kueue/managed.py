@@ -49,9 +49,12 @@ class Managed:
 def concerns_kueue(subject: Subject) -> bool:
     """Whether Kueue may have to do with an object at all, to be asked for with `Subject.once`: most have nothing.
 
-    Its metadata, or that of its pods, has a label or an annotation of Kueue, or its namespace has queues.
+    Its metadata, or that of its pods, has a label or an annotation of Kueue, its namespace has queues, or
+    Kueue manages every job.
     """
     if _names_kueue(subject.object) or subject.view().all(LOCAL_QUEUE, subject.namespace):
+        return True
+    if subject.once(configuration).manages_all:
         return True
     if subject.group_kind == ("", "Pod"):
         return False
@@ -95,6 +98,11 @@ def _has_managed_owner(subject: Subject) -> bool:
         if owner.get("controller") is True and KINDS.get((group, text(owner.get("kind")))) in frameworks:
             return True
     return False
+
+
+def is_owned(subject: Subject) -> bool:
+    """Whether another object made this one, which Kueue may then take for a part of it."""
+    return bool(get(subject.object, ("metadata", "ownerReferences")))
 
 
 def says_namespace(subject: Subject) -> bool:

@@ -11,10 +11,10 @@ from typing import Final, TypeAlias
 
 from webhook.facts.check import Group
 from webhook.facts.kueue.configuration import configuration
-from webhook.facts.kueue.managed import SERVING, Managed, managed, says_namespace
+from webhook.facts.kueue.managed import SERVING, Managed, is_owned, managed, says_namespace
 from webhook.facts.kueue.objects import LOCAL_QUEUE, QUEUE_NAME
 from webhook.facts.kueue.queues import name_of
-from webhook.facts.pods.containers import mapping, text
+from webhook.facts.pods.containers import text
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, get, render
@@ -101,16 +101,10 @@ def _on_templates(subject: Subject) -> Iterator[Problem]:
 
 
 def _unqueued(subject: Subject, how: Managed) -> Iterator[Problem]:
-    if how.framework in SERVING or _is_owned(subject) or not says_namespace(subject):
+    if how.framework in SERVING or is_owned(subject) or not says_namespace(subject):
         return
     queues = [name_of(each) for each in subject.view().all(LOCAL_QUEUE, subject.namespace)]
-    if queues:
-        says = "waits suspended until it names" if subject.once(configuration).manages_all else "does not name"
-        message = f"{says} a queue, but its namespace has {named(queues[:3], 'LocalQueue')}"
-        if not subject.once(configuration).manages_all:
-            message = f"{message}: it starts at once, without quota"
+    if queues and not subject.once(configuration).manages_all:
+        message = f"does not name a queue, but its namespace has {named(queues[:3], 'LocalQueue')}"
+        message = f"{message}: it starts at once, without quota"
         yield problem("no-queue-name", "", message, f"set the label {QUEUE_NAME}")
-
-
-def _is_owned(subject: Subject) -> bool:
-    return bool(mapping(get(subject.object, ("metadata",))).get("ownerReferences"))
