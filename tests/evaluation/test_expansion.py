@@ -62,20 +62,59 @@ def test_an_error_names_the_template_too():
     assert found.message.startswith("spec.template: expression 'object.spec.x == 1' resulted in error: no such key")
 
 
-def test_patches_of_a_runtime_are_asked_where_a_policy_wants_them():
-    node = {"name": "node", "template": {"spec": {"template": {"spec": {"hostNetwork": True}}}}}
+def patched(**spec):
+    node = {"name": "node", "template": {"spec": {"template": {"spec": spec}}}}
     patch = {"manager": "m", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [node]}}}}
-    train_job = {
-        "apiVersion": "trainer.kubeflow.org/v1alpha1",
-        "kind": "TrainJob",
-        "metadata": {"name": "t", "namespace": "team"},
-        "spec": {"runtimeRef": {"name": "r"}, "runtimePatches": [patch]},
-    }
-    assert decide(policies(validating(DENIED, annotations=EXPAND)), request(train_job)) == ()
-    found = policies(validating(DENIED, annotations={"expand": "pods, patches"}))
-    (decision,) = decide(found, request(train_job))
-    place = "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template.spec"
-    assert decision.path == f"{place}.hostNetwork"
+    return workload("trainer.kubeflow.org/v1alpha1", "TrainJob", runtimeRef={"name": "r"}, runtimePatches=[patch])
+
+
+def workload(api_version, kind, **spec):
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "t", "namespace": "team"}, "spec": spec}
+
+
+PATCHED_SPEC = "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template.spec"
+NO_CLAIMS = {"expression": "!has(object.spec.resourceClaims)", "message": "spec.resourceClaims: must not be set"}
+NO_GATES = {"expression": "!has(object.spec.schedulingGates)", "message": "spec.schedulingGates: must not be set"}
+PATCHES = {"expand": "pods, patches"}
+
+
+def test_patches_of_a_runtime_are_asked_where_a_policy_wants_them():
+    train_job = request(patched(schedulingGates=[{"name": "a"}]))
+    assert decide(policies(validating(NO_GATES, annotations=EXPAND)), train_job) == ()
+    (decision,) = decide(policies(validating(NO_GATES, annotations=PATCHES)), train_job)
+    assert decision.path == f"{PATCHED_SPEC}.schedulingGates"
+
+
+@pytest.mark.parametrize(
+    ("release", "wrap", "denied"),
+    [
+        ("2.3", lambda job: job, False),
+        ("2.4", lambda job: job, True),
+        ("2.1", lambda job: job, False),  # which has no runtimePatches at all
+        ("2.3", lambda job: workload("trainer.kubeflow.org/v1alpha1", "OptimizationJob", trainJobTemplate=job), False),
+        ("2.4", lambda job: workload("trainer.kubeflow.org/v1alpha1", "OptimizationJob", trainJobTemplate=job), True),
+    ],
+)
+def test_what_the_installed_trainer_drops_of_a_patch_does_not_exist(release, wrap, denied):
+    installed = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"trainer": release}}
+    installed["metadata"] = {"name": "trainer", "namespace": "claimgate-system"}
+    cluster = FilesCluster([namespace(), installed])
+    train_job = request(wrap(patched(resourceClaims=[{"name": "gpu"}])))
+    found = policies(validating(NO_CLAIMS, annotations=PATCHES))
+    said = [each.evaluation for each in validate(train_job, found, cluster, Phase.VALIDATE)]
+    assert ("deny" in said) is denied
+
+
+def test_a_release_that_nobody_can_read_is_an_error_of_the_policy():
+    installed = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"trainer": "latest"}}
+    installed["metadata"] = {"name": "trainer", "namespace": "claimgate-system"}
+    found = policies(validating(NO_CLAIMS, annotations=PATCHES))
+    cluster = FilesCluster([namespace(), installed])
+    (said,) = validate(request(patched(resourceClaims=[])), found, cluster, Phase.VALIDATE)
+    assert said.message == (
+        "failed to configure policy: the policy cannot be asked: data.trainer of ConfigMap `trainer` is `latest`: "
+        "write a release such as 2.3 there"
+    )
 
 
 def test_a_pod_itself_is_asked_once():

@@ -15,7 +15,11 @@ from webhook.deadline import Deadline
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.evaluation.typed_input import TypedInput, needs_decoding, typed_input
+from webhook.facts.assumptions import Assumptions
+from webhook.facts.trainer.fields import pruned_part
+from webhook.facts.trainer.installed import known_to
 from webhook.policy.matching import Match
+from webhook.releases import Release
 from webhook.schema import Decoded
 from webhook.workloads.embedded import Embedded, embedded
 from webhook.workloads.podsets import PodSet, patches, podsets
@@ -40,10 +44,41 @@ def virtual(context: RequestContext) -> tuple[Target, ...]:
 
 
 def laid_over(context: RequestContext) -> tuple[Target, ...]:
-    """What the request lays over templates of other objects as virtual Pods; the same values for every policy."""
+    """What the request lays over templates of other objects as virtual Pods; the same values for every policy.
+
+    What the installed release of Trainer drops of a patch does not exist, and no policy is asked about it.
+
+    Raises:
+        LookupFailed: nobody can say which release is installed.
+
+    """
     if not isinstance(context.patches, tuple):
-        context.patches = _virtual_pods(patches, context)
+        made = _virtual_pods(patches, context)
+        if made:
+            release = known_to(context.view().unnoted(), Assumptions()).release
+            made = tuple(each for each in (_kept(target, release, context) for target in made) if each is not None)
+        context.patches = made
     return context.patches
+
+
+def _kept(target: Target, release: Release, context: RequestContext) -> Target | None:
+    """A patch without what a release of Trainer drops; None where that is all of it."""
+    values = (target.object, target.old_object, target.written)
+    now, before, written = (_kept_pod(each, target, release, context) for each in values)
+    if now is target.object and before is target.old_object:
+        return target
+    if now is None and before is None:
+        return None
+    attributes = replace(target.attributes, object=now, old_object=before)
+    return replace(target, attributes=attributes, object=now, old_object=before, written=written)
+
+
+def _kept_pod(pod: JSON, target: Target, release: Release, context: RequestContext) -> JSON:
+    if pod is None or target.podset is None:
+        return pod
+    at, kind = target.podset.locate(("spec",)), context.attributes.kind.kind
+    spec = pruned_part(pod["spec"], at, kind, release, context.deadline)
+    return pod if spec is pod["spec"] else None if spec is None else {**pod, "spec": spec}
 
 
 def _virtual_pods(listed: _Listed, context: RequestContext) -> tuple[Target, ...]:

@@ -207,15 +207,19 @@ class RequestContext:
             self.standing.read[id(param)] = param, assumed
         return assumed
 
-    def _subject(self, obj: JSON, attributes: Attributes, assumed: Assumptions, podset: PodSet | None) -> Subject:
+    def view(self) -> View:
+        """The cluster as facts see it from the request's namespace."""
         if self._view is None:
             self._view = View(self.cluster, self.attributes.namespace, self.deadline)
+        return self._view
+
+    def _subject(self, obj: JSON, attributes: Attributes, assumed: Assumptions, podset: PodSet | None) -> Subject:
         given = self.inputs.get(id(obj))
         return Subject(
             object=obj,
             old_object=attributes.old_object,
             attributes=attributes,
-            cluster=self._view,
+            cluster=self.view(),
             table=self.table,
             assumptions=assumed,
             pods=podset.pods if podset else 1,

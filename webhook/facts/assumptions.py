@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -11,7 +11,7 @@ from webhook import releases
 from webhook.attributes import JSON
 from webhook.errors import LookupFailed
 from webhook.facts.kueue import releases as kueue
-from webhook.facts.trainer.releases import DEFAULT
+from webhook.facts.trainer import releases as trainer
 from webhook.releases import Release
 
 
@@ -19,24 +19,29 @@ from webhook.releases import Release
 class Assumptions:
     """What a site says of its cluster.
 
-    kubernetes: release of the API server. trainer: release of Kubeflow Trainer; its four shapes differ.
-    device_claims: whether Trainer runs with its feature gate for device claims (KEP-2782).
+    kubernetes: release of the API server. trainer: release of Kubeflow Trainer; its four shapes differ. device_claims:
+    whether Trainer runs with its feature gate for device claims (KEP-2782). Both are None where the param is silent:
+    then facts/trainer/installed.py knows where it is said.
     feature_gates: those of a device driver that are on, and off by default.
     resources: which extended resources it has for `gpu`: `resource`, `resource.<namespace>` and `vendor.<name>`.
     kueue: release of Kueue. kueue_configuration: the text of its Configuration, "" for that in the cluster.
     """
 
     kubernetes: Release = releases.DEFAULT
-    trainer: Release = DEFAULT
-    device_claims: bool = False
+    trainer: Release | None = None
+    device_claims: bool | None = None
     resources: tuple[tuple[str, str], ...] = ()
     feature_gates: frozenset[str] = frozenset()
     kueue: Release = kueue.DEFAULT
     kueue_configuration: str = ""
 
 
-def assumptions(param: JSON) -> Assumptions:
+def assumptions(param: JSON, name: str = "its parameter") -> Assumptions:
     """What the param of a policy says, as `data.trainer: "2.2"` of a ConfigMap; the defaults where it is silent.
+
+    Args:
+        param: the object.
+        name: how an error calls it.
 
     Raises:
         LookupFailed: a text that is not a release.
@@ -49,7 +54,7 @@ def assumptions(param: JSON) -> Assumptions:
         for key, text in data.items()
         if key in _WORDS or ("." in key and key.startswith(_RESOURCES))
     ]
-    return _read(tuple(told)) if told else _DEFAULTS
+    return _read(tuple(told), name) if told else _DEFAULTS
 
 
 _RESOURCES: Final = ("resource.", "vendor.")
@@ -69,15 +74,15 @@ _DEFAULTS: Final = _one(Assumptions())
 
 
 @lru_cache(maxsize=64)
-def _read(told: tuple[tuple[str, str], ...]) -> Assumptions:
+def _read(told: tuple[tuple[str, str], ...], name: str) -> Assumptions:
     texts = dict(told)
     assumed = Assumptions(
-        kubernetes=_release("kubernetes", texts.get("kubernetes", ""), _DEFAULTS.kubernetes),
-        trainer=_release("trainer", texts.get("trainer", ""), _DEFAULTS.trainer),
-        device_claims=texts.get("dynamicResourceAllocation") == "true",
+        kubernetes=_release("kubernetes", texts, name) or _DEFAULTS.kubernetes,
+        trainer=_release("trainer", texts, name),
+        device_claims=texts["dynamicResourceAllocation"] == "true" if "dynamicResourceAllocation" in texts else None,
         resources=tuple((key, text) for key, text in told if key == "resource" or key.startswith(_RESOURCES)),
         feature_gates=frozenset(_switched_on(texts.get("featureGates", ""))),
-        kueue=_release("kueue", texts.get("kueue", ""), _DEFAULTS.kueue),
+        kueue=_release("kueue", texts, name) or _DEFAULTS.kueue,
         kueue_configuration=texts.get(_CONFIGURATION, ""),
     )
     return _one(assumed)
@@ -91,10 +96,14 @@ def _switched_on(gates: str) -> Iterator[str]:
             yield name
 
 
-def _release(name: str, text: str, default: Release) -> Release:
-    release = releases.parsed(text.strip()) if text else default
-    if release is None:
-        example = releases.shown(default)
-        told = f"the policy cannot be asked: data.{name} of its parameter is `{text}`"
+_EXAMPLES: Final = {"kubernetes": releases.DEFAULT, "trainer": trainer.DEFAULT, "kueue": kueue.DEFAULT}
+
+
+def _release(of: str, texts: Mapping[str, str], name: str) -> Release | None:
+    text = texts.get(of, "")
+    release = releases.parsed(text.strip())
+    if text and release is None:
+        example = releases.shown(_EXAMPLES[of])
+        told = f"the policy cannot be asked: data.{of} of {name} is `{text}`"
         raise LookupFailed(f"{told}: write a release such as {example} there")
     return release

@@ -47,7 +47,9 @@ def _fact(fact: Fact) -> Iterator[str]:
 
 def _lookup(interest: Interest) -> str:
     fields = ", ".join(f"`{name}`" for name in sorted(interest.fields or ()))
-    return f"- {interest.gvk.kind} (`{interest.gvk.api_version}`): {fields or 'whether it is there'}"
+    scope = interest.scope
+    name = f" `{scope.name}` of `{scope.namespace}`" if scope.name else ""
+    return f"- {interest.gvk.kind}{name} (`{interest.gvk.api_version}`): {fields or 'whether it is there'}"
 
 
 def _structure(each: FactStructure) -> Iterator[str]:

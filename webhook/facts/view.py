@@ -20,6 +20,7 @@ from webhook.facts.fact import Missing
 from webhook.problem import MissingObject
 from webhook.similar_names import nearest
 
+CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 NAMESPACES = reading(NAMESPACE, "metadata.labels")
 """What facts read of namespaces."""
 _MOST_COMPARED: Final = 20_000

@@ -14,6 +14,7 @@ from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.interest import Interest, Scope, combined, reading
 from webhook.cluster.lookup import place_of
 from webhook.facts.registry import Registry
+from webhook.facts.trainer.lookups import INSTALLED
 from webhook.patch.schema import is_builtin_group
 from webhook.paths import get
 from webhook.policy.compiled import Policy
@@ -39,6 +40,7 @@ def interests(policies: Sequence[Policy], registry: Registry, params: Iterable[J
         wanted += [each for check in registry.checks(group) for each in check.lookups]
     for policy in policies:
         wanted += _definitions(policy)
+        wanted += (INSTALLED,) if policy.reads_patches else ()
     return combined(wanted)
 
 

@@ -61,6 +61,17 @@ def test_the_table_is_that_of_the_published_crds(kind: str) -> None:
         ({"labels": None, "trainer": None}, (2, 3), []),
         ({"trainer": {"resourceClaimsPerNode": []}}, (2, 4), []),
         ({"trainer": {"resourceClaimsPerNode": [{"x": 1}]}}, (2, 4), [("spec.trainer.resourceClaimsPerNode[0].x", "")]),
+        ({"podTemplateOverrides": [{"spec": {"nodeSelector": {}}}]}, (2, 1), []),
+        (
+            {"podTemplateOverrides": [{"spec": {"resourceClaims": []}}]},
+            (2, 1),
+            [("spec.podTemplateOverrides[0].spec.resourceClaims", "")],
+        ),
+        (
+            {"podSpecOverrides": [{"containers": [{"name": "node", "image": "x"}]}]},
+            (2, 0),
+            [("spec.podSpecOverrides[0].containers[0].image", "")],
+        ),
         ({"wrong": 1}, (2, 1), []),
         ({"wrong": 1}, (2, 3), [("spec.wrong", "")]),
         ({"wrong": 1}, (2, 9), []),

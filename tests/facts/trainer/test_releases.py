@@ -138,7 +138,8 @@ def test_every_shape_merges_alike(version: tuple, before: dict, change: dict, af
         job(**laid(version, **change)), runtime(replicated("node", node(), step="trainer", **before)), version=version
     )
     pod = pod_of(fact)
-    assert {name: pod[name] for name in after} == after
+    is_dropped = "affinity" in change and version < (2, 1)  # podSpecOverrides has no such field
+    assert {name: pod[name] for name in after} == (before if is_dropped else after)
 
 
 @pytest.mark.parametrize("version", EVERY)

@@ -15,10 +15,11 @@ from typing import Final
 from webhook import quantity, yamlfile
 from webhook.attributes import JSON
 from webhook.errors import InputError
-from webhook.facts.kueue.objects import CONFIG_MAP, CONFIGURATION
+from webhook.facts.kueue.objects import CONFIGURATION
 from webhook.facts.kueue.releases import DEFAULT, TRAINING_OFF
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
+from webhook.facts.view import CONFIG_MAP
 from webhook.paths import get
 from webhook.releases import Release
 

@@ -11,7 +11,7 @@ from webhook.facts.dra.pod_claims import TEMPLATE
 from webhook.facts.dra.resolved import CLASS
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.trainer.lookups import RUNTIMES
-from webhook.facts.view import NAMESPACES
+from webhook.facts.view import CONFIG_MAP, NAMESPACES
 
 GROUP: Final = "kueue.x-k8s.io"
 QUEUE_NAME: Final = f"{GROUP}/queue-name"
@@ -49,7 +49,6 @@ ADMISSION_CHECK: Final = _kind("AdmissionCheck")
 WORKLOAD: Final = _kind("Workload")
 WORKLOAD_PRIORITY_CLASS: Final = _kind("WorkloadPriorityClass")
 LIMIT_RANGE: Final = GroupVersionKind("", "v1", "LimitRange")
-CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 NODE: Final = GroupVersionKind("", "v1", "Node")
 RUNTIME_CLASS: Final = GroupVersionKind("node.k8s.io", "v1", "RuntimeClass")
 CONFIGURATION: Final = Scope(namespace="kueue-system", name="kueue-manager-config")

@@ -13,6 +13,7 @@ from webhook.attributes import JSON
 from webhook.facts.check import Check
 from webhook.facts.shapes.value_checks import validate_trainer, validate_volcano
 from webhook.facts.subject import Subject
+from webhook.facts.trainer.lookups import INSTALLED
 from webhook.facts.volcano.kinds import KINDS as VOLCANO
 from webhook.facts.volcano.kinds import OF_NAMESPACES
 from webhook.paths import get
@@ -51,6 +52,6 @@ _TRAINER: Final = frozenset(
 CHECKS: Final = (
     Check(group="pod-template-shape", run=decode_pod_template, kinds=POD),
     Check(group="object-shape", run=decode_object),
-    Check(group="object-shape", run=validate_trainer, kinds=_TRAINER),
+    Check(group="object-shape", run=validate_trainer, kinds=_TRAINER, lookups=(INSTALLED,)),
     Check(group="object-shape", run=validate_volcano, kinds=VOLCANO, lookups=(OF_NAMESPACES,)),
 )

@@ -13,6 +13,7 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
+from webhook.facts.trainer.installed import release_of
 from webhook.facts.trainer.releases import FLUX_AND_MORE, INJECTION, LENGTHS, PATCHES, QUEUES
 from webhook.facts.volcano.defaults import defaulted
 from webhook.paths import FieldPath
@@ -65,9 +66,9 @@ def _validate(subject: Subject, obj: JSON, file: Path) -> Iterator[Problem]:
 
 def _breaches(obj: JSON, subject: Subject, file: Path) -> Iterator[Breach]:
     breaches = values(file).breaches_of_decoded(obj, subject.group_kind[1], (), subject.deadline)
-    is_trainer, release = file == _TRAINER, subject.assumptions.trainer
+    release = release_of(subject) if file == _TRAINER else None
     for each in breaches:
-        if each.at not in subject.omitted and (not is_trainer or _is_declared(each, release)):
+        if each.at not in subject.omitted and (release is None or _is_declared(each, release)):
             yield each
 
 

@@ -17,6 +17,8 @@ from webhook.facts.check import Group
 from webhook.facts.pods.containers import items, whole
 from webhook.facts.subject import Subject
 from webhook.facts.trainer import overlays
+from webhook.facts.trainer.fields import pruned
+from webhook.facts.trainer.installed import release_of
 from webhook.facts.trainer.lookups import RUNTIMES
 from webhook.facts.trainer.nodes import POD
 from webhook.facts.trainer.overlays import Overlay
@@ -47,8 +49,15 @@ _OF_PODS: Final = (
 
 
 def specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
-    """The spec now and before."""
-    return get(subject.object, ("spec",), {}), get(subject.old_object, ("spec",), {})
+    """The spec now and before, without the fields that the release drops: they cannot change."""
+    return subject.once(_specs)
+
+
+def _specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
+    (_, kind), release, deadline = subject.group_kind, release_of(subject), subject.deadline
+    kept = (pruned(each, kind, release, deadline) for each in (subject.object, subject.old_object))
+    now, before = (get(each, ("spec",), {}) for each in kept)
+    return now, before
 
 
 def changes_more_than_suspend(subject: Subject) -> bool:
@@ -62,7 +71,7 @@ def changes_more_than_suspend(subject: Subject) -> bool:
 def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
     """Since 2.2 (kubeflow/trainer#3157), the runtime and the manager always; a default is as good as written."""
     now, before = specs(subject)
-    fixed = ["trainer", "initializer", "activeDeadlineSeconds"] if subject.assumptions.trainer >= PATCHES else []
+    fixed = ["trainer", "initializer", "activeDeadlineSeconds"] if release_of(subject) >= PATCHES else []
     changed = [name for name in fixed if _differ(now, before, name)]
     if now.get("managedBy", _MANAGER) != before.get("managedBy", _MANAGER):
         changed.append("managedBy")
@@ -83,11 +92,12 @@ def _reference(spec: Mapping[str, JSON], name: str) -> JSON:
 
 def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
     """What the patch of one manager says of the pods of one job."""
-    release = subject.assumptions.trainer
+    release = release_of(subject)
     if release < PATCHES:
         return
-    before = dict(_overlays(subject.old_object, subject))
-    for key, overlay in _overlays(subject.object, subject):
+    now, old_spec = specs(subject)
+    before = dict(_overlays(old_spec, subject))
+    for key, overlay in _overlays(now, subject):
         old = before.get(key)
         for name in _OF_PODS if old is not None else ():
             is_fixed = name != "terminationGracePeriodSeconds" or release >= FIXED_GRACE
@@ -96,10 +106,10 @@ def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
                 yield problem("immutable-patch", f"{overlay.spec_at}.{name}", message, fix)
 
 
-def _overlays(obj: JSON, subject: Subject) -> Iterator[tuple[tuple[str, str], Overlay]]:
+def _overlays(spec: Mapping[str, JSON], subject: Subject) -> Iterator[tuple[tuple[str, str], Overlay]]:
     """What is laid over pods, by the manager of the patch and the job."""
-    layers = overlays.layers(obj, subject.assumptions.trainer)
-    managers = [patch.get("manager", "") for patch in get(obj, ("spec", "runtimePatches"), [])]
+    layers = overlays.layers({"spec": spec}, release_of(subject))
+    managers = [patch.get("manager", "") for patch in spec.get("runtimePatches", [])]
     for manager, layer in zip(managers, subject.deadline.paced(layers), strict=True):
         for overlay in subject.deadline.paced(layer.overlays):
             yield (manager, overlay.name), overlay
@@ -107,7 +117,7 @@ def _overlays(obj: JSON, subject: Subject) -> Iterator[tuple[tuple[str, str], Ov
 
 def validate_suspended(subject: Subject) -> Iterator[Problem]:
     """Patches change only while the job is suspended: before or after the change since 2.2, before that after it."""
-    (now, before), release = specs(subject), subject.assumptions.trainer
+    (now, before), release = specs(subject), release_of(subject)
     name = overlays.field(release)
     if now.get(name, []) == before.get(name, []):
         return

@@ -24,7 +24,8 @@ from webhook.facts.trainer import (
     scheduling,
     step_validation,
 )
-from webhook.facts.trainer.lookups import GROUP, RUNTIMES
+from webhook.facts.trainer.installed import release_of
+from webhook.facts.trainer.lookups import GROUP, INSTALLED, RUNTIMES
 from webhook.facts.trainer.node_claims import node_claims
 from webhook.facts.trainer.pod_validation import validate_pods
 from webhook.facts.trainer.runtime_plugins import RuntimeSpec
@@ -123,7 +124,7 @@ def train_job_changes(subject: Subject) -> Iterator[Problem]:
 def training_runtime(subject: Subject) -> Iterator[Problem]:
     """What is wrong with a runtime."""
     obj = subject.object
-    runtime = RuntimeSpec(spec=obj.get("spec", {}), release=subject.assumptions.trainer, deadline=subject.deadline)
+    runtime = RuntimeSpec(spec=obj.get("spec", {}), release=release_of(subject), deadline=subject.deadline)
     if not runtime_validation.is_overlooked(subject):
         yield from runtime_validation.validate_steps(runtime)
     yield from runtime_validation.validate_ml_policy(runtime)
@@ -154,6 +155,6 @@ CHECKS: Final = (
         group="train-job", run=train_job_on_runtime, kinds=_TRAIN_JOB, lookups=(*RUNTIMES, *DEVICES, PRIORITY_CLASSES)
     ),
     Check(group="train-job-changes", run=train_job_changes, kinds=_TRAIN_JOB, lookups=changes.LOOKUPS),
-    Check(group="training-runtime", run=training_runtime, kinds=_RUNTIMES),
+    Check(group="training-runtime", run=training_runtime, kinds=_RUNTIMES, lookups=(INSTALLED,)),
     Check(group="training-runtime", run=runtime_of_train_job, kinds=_TRAIN_JOB, lookups=RUNTIMES),
 )

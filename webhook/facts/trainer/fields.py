@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from operator import is_
 from pathlib import Path
 from typing import TypeAlias
@@ -45,9 +46,13 @@ class Changed:
 
 @dataclass(slots=True)
 class Shape:
-    """What may stand in one object; None where nothing is known about it. `changed` and `inner` by the field's name."""
+    """What may stand in one object; None where nothing is known about it. `changed` and `inner` by the field's name.
+
+    `is_fixed` is whether every release that has the object has these fields in it.
+    """
 
     known: frozenset[str] | None = None
+    is_fixed: bool = False
     changed: dict[str, Changed] = field(default_factory=dict)
     inner: dict[str, Shape] = field(default_factory=dict)
 
@@ -56,7 +61,11 @@ class Shape:
         changed = self.changed.get(name)
         if changed is not None:
             return changed.since <= release <= changed.until
-        return not name.startswith("$") and (self.known is None or name in self.known)
+        return not name.startswith("$") and not self.lacks(name, release)
+
+    def lacks(self, name: str, release: Release) -> bool:
+        """Whether it is known that no release has a field of a name; names are known of some releases alone."""
+        return self.known is not None and name not in self.known and (self.is_fixed or table().knows(release))
 
     def at(self, path: str) -> Shape:
         """The shape of what stands at a path inside it, made where there is none yet."""
@@ -73,20 +82,33 @@ class Table:
     until: Release
     kinds: Mapping[str, Shape]
 
+    def knows(self, release: Release) -> bool:
+        """Whether the names of a release's fields are known, and not those alone that came or went."""
+        return self.since <= release <= self.until
+
 
 @cache
 def table() -> Table:
     """The shipped table; read on first use."""
     (document,) = yamlfile.read(FILE)
     value = document.value
-    kinds = {kind: _shape(objects, value["changed"].get(kind, ())) for kind, objects in value["objects"].items()}
+    kinds = {
+        kind: _shape(objects, value["fixed"].get(kind, {}), value["changed"].get(kind, ()))
+        for kind, objects in value["objects"].items()
+    }
+    for kind, inner in value["embedded"].items():
+        kinds[kind] = Shape()
+        for path, embedded in inner.items():
+            parent, _, name = path.rpartition(".")
+            kinds[kind].at(parent).inner[name] = kinds[embedded]
     return Table(since=_release(value["since"]), until=_release(value["until"]), kinds=kinds)
 
 
-def _shape(objects: Mapping[str, Sequence[str]], changed: Sequence[JSON]) -> Shape:
+def _shape(objects: Mapping[str, Sequence[str]], fixed: Mapping[str, Sequence[str]], changed: Sequence[JSON]) -> Shape:
     whole = Shape()
-    for path, names in objects.items():
-        whole.at(path).known = frozenset(names)
+    for path, names in chain(objects.items(), fixed.items()):
+        shape = whole.at(path)
+        shape.known, shape.is_fixed = frozenset(names), path in fixed
     for row in changed:
         parent, _, name = row["path"].rpartition(".")
         since = _release(row["since"]) if "since" in row else OLDEST
@@ -110,11 +132,20 @@ def validate_fields(obj: JSON, kind: str, release: Release, problem: Make, deadl
 
 
 def pruned(obj: JSON, kind: str, release: Release, deadline: Deadline) -> JSON:
-    """The object without the fields that the API server drops; as it is where the release's shape is not known."""
-    shape, known = table().kinds.get(kind), table()
-    if shape is None or not known.since <= release <= known.until:
-        return obj
-    return _pruned(obj, shape, release, deadline)
+    """The object without the fields that the API server drops, as far as the release's shape is known."""
+    shape = table().kinds.get(kind)
+    return obj if shape is None else _pruned(obj, shape, release, deadline)
+
+
+def pruned_part(value: JSON, at: FieldPath, kind: str, release: Release, deadline: Deadline) -> JSON:
+    """What stands at a path of an object, without what is dropped of it; None where all of it is."""
+    shape = table().kinds.get(kind)
+    for name in at:
+        if shape is not None and isinstance(name, str):
+            if not shape.keeps(name, release):
+                return None
+            shape = shape.inner.get(name)
+    return value if shape is None else _pruned(value, shape, release, deadline)
 
 
 def _pruned(value: JSON, shape: Shape, release: Release, deadline: Deadline) -> JSON:
@@ -172,13 +203,8 @@ class _Reader:
         if changed is not None and not changed.since <= self.release <= changed.until:
             message = f"is ignored by Trainer {shown(self.release)} because only {changed.releases} this field"
             yield self.problem("other-release-field", path, message, f"use {changed.instead}")
-        elif changed is None and self._is_unknown(name, shape):
+        elif changed is None and shape.lacks(name, self.release):
             message = f"is ignored because Trainer {shown(self.release)} does not know this field"
             yield self.problem("unknown-field", path, message, "correct its name or place, or remove it")
         elif name in shape.inner:
             yield from self.object(held, shape.inner[name], path)
-
-    def _is_unknown(self, name: str, shape: Shape) -> bool:
-        """Names that no release has are told only of releases whose shape is known."""
-        known = table()
-        return shape.known is not None and name not in shape.known and known.since <= self.release <= known.until

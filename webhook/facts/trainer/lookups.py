@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.attributes import GroupVersionKind
-from webhook.cluster.interest import reading
-from webhook.facts.view import NAMESPACES
+from webhook.cluster.interest import Interest, Scope, reading
+from webhook.facts.view import CONFIG_MAP, NAMESPACES
 
 GROUP: Final = "trainer.kubeflow.org"
 CLUSTER_RUNTIME: Final = GroupVersionKind(GROUP, "v1alpha1", "ClusterTrainingRuntime")
 RUNTIME: Final = GroupVersionKind(GROUP, "v1alpha1", "TrainingRuntime")
-RUNTIMES: Final = (*(reading(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)), NAMESPACES)
+INSTALLED: Final = Interest(CONFIG_MAP, frozenset(("data",)), scope=Scope(namespace="claimgate-system", name="trainer"))
+"""What says which Trainer the cluster runs: the param of policies/trainer."""
+RUNTIMES: Final = (
+    *(reading(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)),
+    NAMESPACES,
+    INSTALLED,
+)
 """Where the pods of a TrainJob come from, for every fact that speaks of pods."""

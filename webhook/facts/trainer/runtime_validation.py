@@ -12,6 +12,7 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.pods.containers import whole
 from webhook.facts.subject import Subject
+from webhook.facts.trainer.installed import release_of
 from webhook.facts.trainer.nodes import container_of, name_of, step
 from webhook.facts.trainer.releases import (
     FLUX_AND_MORE,
@@ -127,7 +128,7 @@ def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
     """`self == oldSelf`, which says nothing of a field that is added or removed."""
     at = ("spec", "template", "spec")
     now, before = get(subject.object, at, {}), get(subject.old_object, at, {})
-    known = _FIXED if subject.assumptions.trainer >= FLUX_AND_MORE else _FIXED[:-1]
+    known = _FIXED if release_of(subject) >= FLUX_AND_MORE else _FIXED[:-1]
     places: list[FieldPath] = [
         (*at, name) for name in known if name in now and name in before and now[name] != before[name]
     ]

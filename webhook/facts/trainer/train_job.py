@@ -15,6 +15,7 @@ from webhook.facts.jobset.name_length import replicas
 from webhook.facts.subject import Subject
 from webhook.facts.trainer import overlays
 from webhook.facts.trainer.fields import pruned
+from webhook.facts.trainer.installed import installed
 from webhook.facts.trainer.lookups import CLUSTER_RUNTIME, GROUP, RUNTIME
 from webhook.facts.trainer.merged import Merged
 from webhook.facts.trainer.nodes import container_of, counted_resources, name_of, node_count, node_job, parallelism
@@ -118,14 +119,15 @@ class TrainJob:
 def train_job(subject: Subject) -> TrainJob:
     """A TrainJob, to be asked for with `Subject.once`."""
     is_job = group_kind(subject.object) == (GROUP, "TrainJob")
-    obj = pruned(subject.object, "TrainJob", subject.assumptions.trainer, subject.deadline) if is_job else {}
-    view, release = subject.view(), subject.assumptions.trainer
+    view, known = subject.view(), subject.once(installed)
+    release = known.release
+    obj = pruned(subject.object, "TrainJob", release, subject.deadline) if is_job else {}
     runtime = find(get(obj, ("spec", "runtimeRef"), {}), view)
     merged = merge(obj, runtime, release, view.deadline) if runtime.is_found else Merged(spec={})
     return TrainJob(
         object=obj,
         release=release,
-        takes_claims=subject.assumptions.device_claims,
+        takes_claims=known.takes_claims,
         runtime=runtime,
         merged=merged,
         nodes=node_count(obj, runtime.spec, merged.spec.get("replicatedJobs", [])) if is_job else 0,
