@@ -88,7 +88,7 @@ def _enforce(making: Making) -> JSON:
         case "flux":
             trainer = enforce_flux(making)
         case _:
-            upsert_env(making.node or {}, get(trainer, ("env",), []))  # plainml.go
+            making.lay_env()  # plainml.go
     plugins.enforce_pod_group(making)
     return trainer
 
@@ -189,5 +189,5 @@ def _lay_trainer(of: PodSet, trainer: JSON, policy: JSON, release: Release) -> N
         if is_worker and release >= IMAGE_EVERYWHERE:
             fields = fields or ("image",)
         node.update({name: trainer[name] for name in fields if trainer.get(name) is not None})
-        if is_step or _is_mpi_node(of, policy):
+        if node is not of.settled and (is_step or _is_mpi_node(of, policy)):
             upsert_env(node, trainer.get("env", []))

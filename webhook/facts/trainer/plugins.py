@@ -60,6 +60,12 @@ class Making:
         """Its container `node`, where there is a spec.trainer: without it plugins leave it as it is."""
         return self.trainer_set.container("node") if self.trainer_set and self.trainer is not None else None
 
+    def lay_env(self, own: Sequence[JSON] = ()) -> None:
+        """Lay the variables of spec.trainer over that container, and then those of a plugin."""
+        of, node = self.trainer_set, self.node
+        if of is not None and node is not None and upsert_env(node, self.trainer.get("env", []), own):
+            of.settled = node
+
     def named(self, name: str) -> PodSet | None:
         """The first pod set of a name."""
         return next((each for each in self.pod_sets if each.name == name), None)
@@ -82,7 +88,7 @@ def enforce_torch(making: Making) -> JSON:
     if (node := making.node) is not None:
         is_tuned = trainer.get("command") == ENTRYPOINT
         own = variables(nodes if is_tuned else {**nodes, **master})
-        upsert_env(node, [*trainer.get("env", []), *own])  # in one go: there may be a thousand
+        making.lay_env(own)
         upsert_port(node, PORT)
         if is_tuned:
             trainer = {**trainer, "command": [*ENTRYPOINT, *_tuned(making)]}

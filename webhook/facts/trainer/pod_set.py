@@ -23,6 +23,7 @@ class PodSet:
         metadata: the metadata of its pods.
         containers, init_containers: its containers.
         count: its pods.
+        settled: its container that has the variables of spec.trainer for good, None as long as none has.
     """
 
     job: JSON
@@ -31,6 +32,7 @@ class PodSet:
     containers: list[dict[str, Any]]
     init_containers: list[dict[str, Any]]
     count: int
+    settled: dict[str, Any] | None = None
 
     @property
     def name(self) -> str:
