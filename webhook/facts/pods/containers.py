@@ -6,7 +6,6 @@ Ephemeral containers are left out: they cannot have resources (k8s.io/kubernetes
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from operator import itemgetter
 from typing import NamedTuple
 
 from webhook.attributes import JSON
@@ -14,7 +13,6 @@ from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, get
 
 _LISTS = ("containers", "initContainers")
-_NAME = itemgetter("name")
 
 
 class Container(NamedTuple):
@@ -93,7 +91,7 @@ def names(value: JSON) -> list[str]:
     """The names of a list's items, texts by now, "" for one without; fast, since environments have hundreds."""
     listed = items(value)
     try:
-        return [*map(_NAME, listed)]
+        return [each["name"] for each in listed]
     except (KeyError, TypeError):
         return [text(each.get("name")) if isinstance(each, dict) else "" for each in listed]
 
