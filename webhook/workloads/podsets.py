@@ -6,10 +6,11 @@ anything); what has not the expected shape holds no pods. Counts are what the ob
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Final, NamedTuple
 
 from webhook import paths
 from webhook.attributes import JSON
@@ -65,8 +66,7 @@ class Fragment:
     bare: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A value a template path leads to, with the innermost element on the way and that element's own name."""
 
     path: FieldPath
@@ -209,38 +209,46 @@ def _name(obj: JSON) -> str:
 
 def places(obj: JSON, template: str, named: str = "") -> Iterator[Place]:
     """Every place that a template path leads to, absent ones left out."""
-    yield from _walk(Place((), obj, obj, ""), _steps(template), named)
+    return _walk(Place((), obj, obj, ""), _parts(template), named)
 
 
-def _walk(place: Place, steps: tuple[str, ...], named: str) -> Iterator[Place]:
-    value, path = place.value, place.path
-    for index, step in enumerate(steps):
-        if step in _EACH:
-            for inner in _elements(path, value, step, named):
-                yield from _walk(inner, steps[index + 1 :], named)
+def _walk(place: Place, parts: Sequence[tuple[FieldPath, str]], named: str) -> Iterator[Place]:
+    (fields, each), *rest = parts
+    value = place.value
+    for field in fields:
+        if not isinstance(value, dict) or (value := value.get(field)) is None:
             return
-        if not isinstance(value, dict) or (value := value.get(step)) is None:
-            return
-        path = (*path, step)
-    yield Place(path, value, place.element, place.key)
-
-
-_EACH: frozenset[Literal["[]", "{}"]] = frozenset(("[]", "{}"))
+    path = place.path + fields
+    if not each:
+        yield Place(path, value, place.element, place.key)
+        return
+    for inner in _elements(path, value, each, named):
+        yield from _walk(inner, rest, named)
 
 
 def _elements(path: FieldPath, value: JSON, step: str, named: str) -> Iterator[Place]:
     if step == "[]" and isinstance(value, list):
         for index, element in enumerate(value):
-            yield Place((*path, index), element, element, str(_field(element, named) or index))
+            yield Place((*path, index), element, element, str((named and _field(element, named)) or index))
     elif step == "{}" and isinstance(value, dict):
         for key, element in value.items():
             yield Place((*path, key), element, element, key.lower())
 
 
 @lru_cache(maxsize=1024)
+def _parts(path: str) -> tuple[tuple[FieldPath, str], ...]:
+    """`spec.tasks[].template` -> ((("spec", "tasks"), "[]"), (("template",), ""))."""
+    texts = _EACH.split(path)
+    return tuple((_steps(text), each) for text, each in zip(texts[::2], [*texts[1::2], ""], strict=True))
+
+
+_EACH: Final = re.compile(r"(\[\]|\{\})")
+
+
+@lru_cache(maxsize=1024)
 def _steps(path: str) -> tuple[str, ...]:
-    """`spec.tasks[].template` -> ("spec", "tasks", "[]", "template")."""
-    return tuple(step for step in path.replace("[]", ".[]").replace("{}", ".{}").split(".") if step)
+    """`spec.template` -> ("spec", "template")."""
+    return tuple(step for step in path.split(".") if step)
 
 
 def _field(value: JSON, path: str) -> JSON:
