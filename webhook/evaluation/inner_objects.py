@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from webhook.attributes import JSON, POD, Attributes, GroupVersionKind, GroupVersionResource
 from webhook.deadline import Deadline
@@ -87,9 +87,9 @@ def _virtual_pods(listed: _Listed, context: RequestContext) -> tuple[Target, ...
     return tuple(_target(podset, template, old, context) for (podset, old), template in zip(pairs, made, strict=True))
 
 
-def as_pod(attributes: Attributes) -> Attributes:
-    """A request as criteria about Pods see it."""
-    return replace(attributes, kind=POD, resource=PODS, request_kind=POD, request_resource=PODS)
+def as_pod(attributes: Attributes, **others: Any) -> Attributes:
+    """A request as criteria about Pods see it, with other values of some fields."""
+    return replace(attributes, kind=POD, resource=PODS, request_kind=POD, request_resource=PODS, **others)
 
 
 def _target(podset: PodSet, template: Decoded, old: PodSet | None, context: RequestContext) -> Target:
@@ -98,12 +98,8 @@ def _target(podset: PodSet, template: Decoded, old: PodSet | None, context: Requ
     now, written = (None, None) if attributes.object is None else _pods(podset, template, attributes)
     is_kept = old is None or bool(template.mismatches)
     before = old and pod_of(old.template if is_kept else _typed(context).old_template(old), attributes)
-    virtual = replace(
-        as_pod(attributes),
-        object=now,
-        old_object=before,
-        is_decoded=not needs_decoding(attributes, attributes.kind),
-    )
+    is_decoded = not needs_decoding(attributes, attributes.kind)
+    virtual = as_pod(attributes, object=now, old_object=before, is_decoded=is_decoded)
     return Target(virtual, context.sent, now, before, written, podset, template.mismatches)
 
 

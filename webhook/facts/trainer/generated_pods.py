@@ -31,8 +31,8 @@ def generated_problems(
         return
     scripts = f"`{entrypoint(name_of(job.object.get('metadata')))}`"
     own = {name_of(each): each for each in get(job.runtime.spec, ("template", "spec", "replicatedJobs"), [])}
-    for each in job.deadline.paced(job.jobs):
-        problems = [problem for problem in run(_pod(each, subject)) if problem.found != scripts]
+    for each, pod in job.deadline.paced(subject.once(_pods)):
+        problems = [problem for problem in run(pod) if problem.found != scripts]
         if problems and (name_of(each), "") not in job.merged.unknown:
             before = own.get(name_of(each))
             known = {problem.without_path for problem in run(_pod(before, subject))} if before is not None else set()
@@ -40,6 +40,12 @@ def generated_problems(
                 env = subject.once(_env_of_trainer)
                 origin = job.origin(is_own=problem.without_path in known)
                 yield _located(problem, each, job, env) or _told(problem, each, job, origin, refuses=refuses)
+
+
+def _pods(subject: Subject) -> tuple[tuple[JSON, Subject], ...]:
+    """The replicated jobs, merged, each with its pod: every check asks the same ones."""
+    job = subject.once(train_job)
+    return tuple((each, _pod(each, subject)) for each in job.deadline.paced(job.jobs))
 
 
 def _pod(job: JSON, subject: Subject) -> Subject:
