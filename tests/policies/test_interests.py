@@ -21,6 +21,9 @@ from webhook.suites.expectation import Expectation
 from webhook.workloads.podsets import podsets
 
 
+SCHEDULING = "scheduling.volcano.sh"
+
+
 def cut(objects: Iterable[JSON], interests: Iterable[Interest]) -> Iterator[JSON]:
     """What a live view would hold of these objects."""
     for found in (each for value in objects for _, each in unlisted(value)):
@@ -47,6 +50,6 @@ def differences(case: Case) -> Sequence[object]:
 
 
 def counted_in_files_alone(asked: Request) -> Iterator[JSON]:
-    """What makes pods, of which no live view holds all: without files, Volcano's gangs are "not evaluated"."""
-    if (asked.attributes.kind.group, asked.attributes.kind.kind) == ("scheduling.volcano.sh", "PodGroup"):
+    """What makes pods, of which no live view holds all: without files, gangs of Volcano and Kueue are not compared."""
+    if (asked.attributes.kind.group, asked.attributes.kind.kind) in ((SCHEDULING, "PodGroup"), ("", "Pod")):
         yield from (each for each in asked.context if podsets(each, TABLE))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from webhook.facts.kueue import blocked, counted_claims, placement
+from webhook.facts.kueue import blocked, counted_claims, placement, pod_group
 from webhook.facts.kueue.blocked import NEVER, Place
 from webhook.facts.kueue.managed import Managed, managed
 from webhook.facts.kueue.reservations import is_admitted
@@ -76,6 +76,7 @@ _STEPS = (
     blocked.priority_classes,
     blocked.local_queue,
     blocked.cluster_queue,
+    pod_group.same_group,
     counted_claims.claims,
     placement.pod_set_count,
     placement.namespace,
