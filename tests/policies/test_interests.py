@@ -20,7 +20,6 @@ from webhook.suites.case import Case, Request, answer
 from webhook.suites.expectation import Expectation
 from webhook.workloads.podsets import podsets
 
-
 SCHEDULING = "scheduling.volcano.sh"
 
 

@@ -40,6 +40,7 @@ from webhook.problem import Problem
 
 _ADVICE: Final = (
     job_advice.advise_pods,
+    job_advice.advise_minima,
     dependencies.advise_start,
     job_advice.advise_schedulers,
     restarts.advise_restarts,

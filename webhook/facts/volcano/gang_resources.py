@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from webhook.facts.pods.amounts import name_of
+from webhook.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.facts.pods import amounts
 from webhook.facts.pods.pod_level_resources import together
 from webhook.facts.pods.resource_validation import places_of
 from webhook.facts.subject import Subject
@@ -51,6 +53,12 @@ def above_capability(
                 message = f"can never give the {asked} of {resource} that the gang needs because {why}"
                 yield problem("capability", path, message, "ask for less, or raise the capability", name)
                 return
+
+
+def written_amounts(written: Mapping[str, JSON], deadline: Deadline) -> Amounts:
+    """Quantities as they are written; what is not one is left out."""
+    read = ((name, amounts.read(amounts.text_of(value))) for name, value in deadline.each(written.items()))
+    return {name: amount.milli_value() for name, amount in read if amount is not None}
 
 
 def _is_limit(resource: str, most: Quantity) -> bool:
@@ -110,4 +118,4 @@ def pod_requests(task: Task, job: Job) -> Amounts:
 
 def is_unknown_resource(name: str) -> bool:
     """Whether no node can have a resource of this name: one without a domain that Kubernetes does not know."""
-    return "/" not in name and "." not in name and name not in _PLAIN and name_of(name).page is None
+    return "/" not in name and "." not in name and name not in _PLAIN and amounts.name_of(name).page is None

@@ -37,6 +37,20 @@ def advise_pods(job: Job) -> Iterator[Problem]:
         yield problem("min-success", (*job.at, "minSuccess"), message, f"set {job.pods} or less", wanted)
 
 
+def advise_minima(job: Job) -> Iterator[Problem]:
+    """A task that is to start with fewer pods than it has, in a gang that starts with fewer than its tasks need."""
+    needed = sum(task.min_available for task in job.tasks)
+    if not job.is_filled or not 0 < job.min_available < needed:
+        return
+    for task in job.tasks:
+        if 0 < task.min_available < task.replicas:
+            message = f"is not looked at because minAvailable of the job, {job.min_available}, is less than the"
+            message = f"{message} {counted(needed, 'pod')} that its tasks need together"
+            fix = f"set minAvailable of the job to {needed}, or remove it"
+            yield problem("task-minimum", (*task.at, "minAvailable"), message, fix, task.min_available)
+            return
+
+
 def advise_schedulers(job: Job) -> Iterator[Problem]:
     """Pods that another scheduler places are not part of the gang."""
     own = job.spec.get("schedulerName", "")

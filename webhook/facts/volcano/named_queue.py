@@ -18,6 +18,7 @@ from webhook.facts.trainer.lookups import GROUP as TRAINER
 from webhook.facts.trainer.scheduling import scheduler
 from webhook.facts.trainer.train_job import train_job
 from webhook.facts.volcano import kinds
+from webhook.facts.volcano.gang_resources import above_capability, written_amounts
 from webhook.facts.volcano.queue_reference import exists_and_is_open, holds_gangs
 from webhook.facts.volcano.queues import read_queues
 from webhook.paths import FieldPath, get
@@ -49,6 +50,9 @@ def named_queue(subject: Subject) -> Iterator[Problem]:
     if path is _POLICY and not subject.once(read_queues).is_whole:
         return  # nobody knows whether the operator uses Volcano
     yield from validate_named_queue(name, path, subject)
+    if path is _POLICY and name in subject.once(read_queues).all:
+        needed = written_amounts(get(subject.object, (*_POLICY[:-1], "minResources"), {}), subject.deadline)
+        yield from above_capability(needed, name, path, subject.once(read_queues), problem)
 
 
 def queue_of_train_job(subject: Subject) -> Iterator[Problem]:

@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Group
-from webhook.facts.pods import amounts
 from webhook.facts.subject import Subject
-from webhook.facts.volcano import kinds
 from webhook.facts.volcano.defaults import defaulted
-from webhook.facts.volcano.gang_resources import above_capability, is_unknown_resource
+from webhook.facts.volcano.gang_resources import above_capability, is_unknown_resource, written_amounts
 from webhook.facts.volcano.group_size import advise_members
 from webhook.facts.volcano.job import is_created, spec_of
 from webhook.facts.volcano.queue_reference import exists_and_is_open, holds_gangs
@@ -69,9 +67,7 @@ def _validate_topology(subject: Subject) -> Iterator[Problem]:
 
 
 def _advise_capability(subject: Subject, name: str) -> Iterator[Problem]:
-    written = get(subject.object, ("spec", "minResources"), {})
-    read = {each: amounts.read(amounts.text_of(value)) for each, value in subject.deadline.each(written.items())}
-    needed = {each: amount.milli_value() for each, amount in read.items() if amount is not None}
+    needed = written_amounts(get(subject.object, ("spec", "minResources"), {}), subject.deadline)
     yield from above_capability(needed, name, _QUEUE, subject.once(read_queues), problem)
 
 
@@ -82,6 +78,3 @@ def _advise_task_members(subject: Subject) -> Iterator[Problem]:
     if total > least > 0:
         message = f"is less than the {total} of minTaskMember together, which are not looked at then"
         yield problem("task-members", ("spec", "minMember"), message, f"set {total}, or lower those", least)
-
-
-LOOKUPS: Final = (kinds.OF_QUEUES, kinds.OF_NAMESPACES, kinds.OF_HYPER_NODES)
