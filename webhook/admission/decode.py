@@ -57,6 +57,8 @@ _INT64: Final = range(-(2**63), 2**63)
 
 def _has_long_number(body: bytes) -> bool:
     """Whether there is a number of so many digits; looked for block by block, without a copy of a large body."""
+    if len(body) <= _BLOCK:
+        return _LONG_NUMBER in body.translate(_DIGITS)
     overlap = len(_LONG_NUMBER) - 1
     blocks = (body[max(0, start - overlap) : start + _BLOCK] for start in range(0, len(body), _BLOCK))
     return any(_LONG_NUMBER in block.translate(_DIGITS) for block in blocks)

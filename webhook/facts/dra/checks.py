@@ -19,7 +19,7 @@ from webhook.facts.dra.pod_claim_validation import validate_claim_names, validat
 from webhook.facts.dra.pod_claims import GROUP, LOOKUPS
 from webhook.facts.dra.pod_group_claims import LOOKUP, validate_pod_group_claims
 from webhook.facts.dra.selected_devices import validate_selected_devices
-from webhook.facts.pods.containers import containers_of
+from webhook.facts.pods.containers import amounts_of, containers_of
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.generated_pods import generated_problems
 from webhook.facts.trainer.lookups import GROUP as TRAINER
@@ -45,6 +45,18 @@ def device_claims(subject: Subject) -> Iterator[Problem]:
     yield from claim_use.validate_node_name(subject)
     yield from claim_use.validate_use(dra["claims"], subject)
     yield from validate_pod_group_claims(subject)
+
+
+def _may_take_claims(subject: Subject) -> bool:
+    """Whether anything of a pod may have to do with claims: most pods have none, and are asked no more."""
+    spec = subject.object.get("spec") or {}
+    if subject.is_patch or spec.get("resourceClaims") or spec.get("ephemeralContainers") or spec.get("resources"):
+        return True
+    listed = subject.once(amounts_of)
+    return any(
+        each.container.claims() or any(name.startswith(claim_references.IMPLICIT) for name in each.names)
+        for each in listed
+    )
 
 
 def generated_device_claims(subject: Subject) -> Iterator[Problem]:
@@ -74,7 +86,7 @@ _TAINTS: Final = _kinds(GROUP, "DeviceTaintRule")
 _GROUPS: Final = _kinds("scheduling.k8s.io", "PodGroup", "Workload")
 
 CHECKS: Final = (
-    Check(group="device-claims", run=device_claims, kinds=_PODS, lookups=(*LOOKUPS, LOOKUP)),
+    Check(group="device-claims", run=device_claims, kinds=_PODS, lookups=(*LOOKUPS, LOOKUP), when=_may_take_claims),
     Check(group="device-claims", run=generated_device_claims, kinds=_TRAIN_JOBS, lookups=(*LOOKUPS, *RUNTIMES)),
     Check(group="resource-claims", run=validate_resource_claim, kinds=_CLAIMS, lookups=(NAMESPACES,)),
     Check(group="resource-claims", run=validate_group_claims, kinds=_GROUPS),

@@ -8,6 +8,7 @@ from webhook.facts.check import Check
 from webhook.facts.gpu import namespace_quota, node_devices, quota_names, ray, ray_validation
 from webhook.facts.gpu.device_pods import WORKLOADS
 from webhook.facts.gpu.doubtful_requests import gpu_requests
+from webhook.facts.gpu.requested_devices import requests_devices
 from webhook.facts.trainer.lookups import RUNTIMES
 from webhook.facts.view import NAMESPACES
 
@@ -19,8 +20,14 @@ _LIMIT_RANGES: Final = frozenset((("", "LimitRange"),))
 
 CHECKS: Final = (
     Check(group="gpu-requests", run=gpu_requests, kinds=_PODS),
-    Check(group="gpu-requests", run=node_devices.validate_vendors, kinds=_PODS),
-    Check(group="gpu-requests", run=node_devices.validate_windows, kinds=_PODS, lookups=node_devices.WINDOWS_LOOKUPS),
+    Check(group="gpu-requests", run=node_devices.validate_vendors, kinds=_PODS, when=requests_devices),
+    Check(
+        group="gpu-requests",
+        run=node_devices.validate_windows,
+        kinds=_PODS,
+        lookups=node_devices.WINDOWS_LOOKUPS,
+        when=requests_devices,
+    ),
     Check(
         group="node-devices",
         run=node_devices.validate_node_devices,

@@ -13,7 +13,7 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.devices import Device
-from webhook.facts.pods.containers import Amounts, Container, amounts_of, items, names, text
+from webhook.facts.pods.containers import Amounts, Container, amounts, amounts_of, items, names, text
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.quantity import Quantity
@@ -96,13 +96,17 @@ def device_containers(subject: Subject) -> tuple[DeviceContainer, ...]:
 
 def device_container(container: Container, deadline: Deadline) -> DeviceContainer:
     """One container with its devices."""
-    amounts = Amounts(container, container.amounts("limits"), container.amounts("requests"))
-    return DeviceContainer(container, _requested(amounts, deadline))
+    return DeviceContainer(container, _requested(amounts(container), deadline))
 
 
-def _requested(amounts: Amounts, deadline: Deadline) -> tuple[RequestedDevice, ...]:
-    limits, requests, made = amounts.limits, amounts.requests, []
-    for name in deadline.each(amounts.names):
+def requests_devices(subject: Subject) -> bool:
+    """Whether any container requests some, to be asked for with `Subject.once`."""
+    return any(each.requested for each in subject.once(device_containers))
+
+
+def _requested(asked: Amounts, deadline: Deadline) -> tuple[RequestedDevice, ...]:
+    limits, requests, made = asked.limits, asked.requests, []
+    for name in deadline.each(asked.names):
         device = devices.resource(name)
         if device.kind or ("/" in name and devices.nearest(name)):
             made.append(RequestedDevice(name, device, limits.get(name), requests.get(name)))

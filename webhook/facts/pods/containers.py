@@ -58,22 +58,24 @@ def containers_of(subject: Subject) -> tuple[Container, ...]:
 
 
 class Amounts(NamedTuple):
-    """A container with its limits and requests, as `Container.amounts` gives them."""
+    """A container with its limits and requests, as `Container.amounts` gives them, and the names of all of them."""
 
     container: Container
     limits: Mapping[str, JSON]
     requests: Mapping[str, JSON]
+    names: Collection[str]
 
-    @property
-    def names(self) -> Collection[str]:
-        """The resources that have a limit or a request."""
-        return {**self.limits, **self.requests} if self.limits or self.requests else ()
+
+def amounts(container: Container) -> Amounts:
+    """What a container requests."""
+    limits, requests = container.amounts("limits"), container.amounts("requests")
+    return Amounts(container, limits, requests, limits if limits.keys() >= requests.keys() else {**limits, **requests})
 
 
 def amounts_of(subject: Subject) -> tuple[Amounts, ...]:
     """The containers of a Pod with their amounts, to be asked for with `Subject.once`."""
     listed = subject.once(containers_of)
-    return tuple([Amounts(each, each.amounts("limits"), each.amounts("requests")) for each in listed])
+    return tuple([amounts(each) for each in listed])
 
 
 def is_made_by_another(subject: Subject) -> bool:
