@@ -125,8 +125,7 @@ def bound(binding: tuple[Binding, bool], matched: tuple[Target, ...], context: R
     if criteria is None:
         return matched
     if is_certain and matched is context.own:
-        is_selected = matches_namespace(criteria.namespaces, context.attributes, context.namespace_labels)
-        return matched if is_selected else ()
+        return matched if _is_selected(criteria, context) else ()
     key = (id(criteria), id(matched))
     kept: tuple[Target, ...] | None = context.matched.get(key)
     if kept is None:
@@ -135,3 +134,13 @@ def bound(binding: tuple[Binding, bool], matched: tuple[Target, ...], context: R
         kept = tuple([each for each in listed if matches(criteria, each.seen_by_criteria, labels, equal, each.match)])
         context.matched[key] = kept
     return kept
+
+
+def _is_selected(criteria: Criteria, context: RequestContext) -> bool:
+    """Whether criteria select the request's namespace, asked once for all bindings that have them."""
+    key = ("namespace", id(criteria))
+    selected: bool | None = context.matched.get(key)
+    if selected is None:
+        selected = matches_namespace(criteria.namespaces, context.attributes, context.namespace_labels)
+        context.matched[key] = selected
+    return selected

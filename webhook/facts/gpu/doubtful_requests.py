@@ -106,6 +106,8 @@ def _every_gpu_visible(each: DeviceContainer, subject: Subject) -> Problem:
 
 
 def _has_slices_and_devices(each: DeviceContainer) -> bool:
+    if len(each.requested) < 2:
+        return False
     slices = [asked for asked in each.requested if asked.device.kind == "slice" and asked.device.gpu]
     whole = [asked for asked in each.requested if asked.device.kind == "device" and asked.device.vendor == "nvidia"]
     return any(asked.number for asked in slices) and any(asked.number for asked in whole)

@@ -33,6 +33,8 @@ problem: Final = Group("node-devices").problem
 WINDOWS_LOOKUPS: Final = (reading(RUNTIME_CLASS, "scheduling.nodeSelector"),)
 NODE_LOOKUPS: Final = (reading(NODE, "status.allocatable"),)
 _OS: Final = "kubernetes.io/os"
+_BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName"))
+"""Fields that may bind a pod to Windows."""
 _TERMS: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 _KEPT_STATES: Final = 4
 _ORDINARY: Final = ("cpu", "memory")
@@ -41,6 +43,8 @@ _ORDINARY: Final = ("cpu", "memory")
 def validate_vendors(subject: Subject) -> Iterator[Problem]:
     """Containers that request GPUs of several vendors."""
     for each in subject.deadline.each(subject.once(device_containers)):
+        if len(each.requested) < 2:
+            continue
         asked = {
             device.device.vendor: device.name
             for device in each.requested
@@ -54,9 +58,11 @@ def validate_vendors(subject: Subject) -> Iterator[Problem]:
 
 def validate_windows(subject: Subject) -> Iterator[Problem]:
     """Pods that are bound to Windows and request devices."""
-    asked = [each for each in subject.once(device_containers) if _counted(each)]
-    if asked and (where := _windows(mapping(subject.object.get("spec")), subject)):
-        name = _counted(asked[0])
+    spec = mapping(subject.object.get("spec"))
+    if _BINDING.isdisjoint(spec):
+        return
+    name = next(filter(None, map(_counted, subject.deadline.each(subject.once(device_containers)))), "")
+    if name and (where := _windows(spec, subject)):
         message = f"binds the pod to Windows, where no device plugin offers `{name}`, so it stays Pending"
         yield requests_problem("windows", where, message, "use Linux nodes, or remove the request")
 

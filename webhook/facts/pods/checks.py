@@ -31,9 +31,11 @@ def pod_resources(subject: Subject) -> Iterator[Problem]:
             continue
         yield from resource_validation.validate_resource_requirements(place, subject)
         yield from resource_validation.validate_hugepages_are_not_alone(place, subject)
-    yield from pod_level_resources.validate_overhead(spec)
-    yield from pod_level_resources.validate_windows(spec)
-    yield from pod_level_resources.validate_pod_resource_consistency(places, subject)
+    if "overhead" in spec:
+        yield from pod_level_resources.validate_overhead(spec)
+    if "resources" in spec:
+        yield from pod_level_resources.validate_windows(spec)
+        yield from pod_level_resources.validate_pod_resource_consistency(places, subject)
 
 
 def generated_pod_resources(subject: Subject) -> Iterator[Problem]:

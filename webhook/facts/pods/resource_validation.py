@@ -175,8 +175,9 @@ def _broken_by_limit(place: Place, name: str, value: JSON) -> Broken | None:
 
 def validate_hugepages_are_not_alone(place: Place, subject: Subject) -> Iterator[Problem]:
     """The end of ValidateContainerResourceRequirements: hugepages need cpu or memory."""
-    names = {*place.limits, *place.requests}
-    if any(name.startswith(HUGE) for name in subject.deadline.each(names)) and not names & {"cpu", "memory"}:
+    if any(name in place.limits or name in place.requests for name in ("cpu", "memory")):
+        return
+    if any(name.startswith(HUGE) for name in subject.deadline.each({*place.limits, *place.requests})):
         message = "must have cpu or memory because hugepages are not given alone"
         yield problem("hugepages-alone", place.path, message, "set a limit of memory")
 
