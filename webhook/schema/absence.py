@@ -26,4 +26,4 @@ def lacks(value: JSON, deadline: Deadline, *texts: bytes) -> bool:
     except (ValueError, OverflowError, RecursionError):  # numbers of any length, halves of characters
         return False
     deadline.spend_text(written)
-    return not any(text in written for text in texts)
+    return not any(text[-1:] in written and text in written for text in texts)  # one byte is found fastest
