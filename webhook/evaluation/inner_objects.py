@@ -63,13 +63,13 @@ def laid_over(context: RequestContext) -> tuple[Target, ...]:
 
 def _kept(target: Target, release: Release, context: RequestContext) -> Target | None:
     """A patch without what a release of Trainer drops; None where that is all of it."""
-    values = (target.object, target.old_object, target.written)
-    now, before, written = (_kept_pod(each, target, release, context) for each in values)
+    now, before = (_kept_pod(each, target, release, context) for each in (target.object, target.old_object))
     if now is target.object and before is target.old_object:
         return target
     if now is None and before is None:
         return None
     attributes = replace(target.attributes, object=now, old_object=before)
+    written = now if target.written is target.object else _kept_pod(target.written, target, release, context)
     return replace(target, attributes=attributes, object=now, old_object=before, written=written)
 
 

@@ -138,5 +138,5 @@ class View:
         return self._seen.results.get(key)
 
     def remember(self, key: object, value: JSON) -> None:
-        """Keep for the other facts of this request what was worked out from objects of the cluster alone."""
+        """Keep for the other facts of this request what was worked out from nothing but the key and the cluster."""
         self._seen.results[key] = value

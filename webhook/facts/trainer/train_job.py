@@ -15,7 +15,7 @@ from webhook.facts.jobset.name_length import replicas
 from webhook.facts.subject import Subject
 from webhook.facts.trainer import overlays
 from webhook.facts.trainer.fields import pruned
-from webhook.facts.trainer.installed import installed
+from webhook.facts.trainer.installed import Installed, installed
 from webhook.facts.trainer.lookups import CLUSTER_RUNTIME, GROUP, RUNTIME
 from webhook.facts.trainer.merged import Merged
 from webhook.facts.trainer.nodes import container_of, counted_resources, name_of, node_count, node_job, parallelism
@@ -26,6 +26,7 @@ from webhook.facts.view import View
 from webhook.paths import get
 from webhook.problem import MissingObject
 from webhook.releases import Release
+from webhook.same import Same
 from webhook.schema import decode_object
 from webhook.workloads.podsets import PodSet, group_kind
 
@@ -117,10 +118,19 @@ class TrainJob:
 
 
 def train_job(subject: Subject) -> TrainJob:
-    """A TrainJob, to be asked for with `Subject.once`."""
+    """A TrainJob, to be asked for with `Subject.once`; the same for all policies that know the same of Trainer."""
+    known = subject.once(installed)
+    key = TrainJob, Same(subject.object), known
+    made: TrainJob | None = subject.cluster.remembered(key)
+    if made is None:
+        made = _train_job(subject, known)
+        subject.cluster.remember(key, made)
+    return made
+
+
+def _train_job(subject: Subject, known: Installed) -> TrainJob:
     is_job = group_kind(subject.object) == (GROUP, "TrainJob")
-    view, known = subject.view(), subject.once(installed)
-    release = known.release
+    view, release = subject.view(), known.release
     obj = pruned(subject.object, "TrainJob", release, subject.deadline) if is_job else {}
     runtime = find(get(obj, ("spec", "runtimeRef"), {}), view)
     merged = merge(obj, runtime, release, view.deadline) if runtime.is_found else Merged(spec={})
