@@ -134,7 +134,7 @@ def validate_fields(obj: JSON, kind: str, release: Release, problem: Make, deadl
 def pruned(obj: JSON, kind: str, release: Release, deadline: Deadline) -> JSON:
     """The object without the fields that the API server drops, as far as the release's shape is known."""
     shape = table().kinds.get(kind)
-    return obj if shape is None else _pruned(obj, shape, release, deadline)
+    return obj if shape is None else _Pruner.of(obj, release, deadline).value(obj, shape)
 
 
 def pruned_part(value: JSON, at: FieldPath, kind: str, release: Release, deadline: Deadline) -> JSON:
@@ -145,39 +145,48 @@ def pruned_part(value: JSON, at: FieldPath, kind: str, release: Release, deadlin
             if not shape.keeps(name, release):
                 return None
             shape = shape.inner.get(name)
-    return value if shape is None else _pruned(value, shape, release, deadline)
+    return value if shape is None else _Pruner.of(value, release, deadline).value(value, shape)
 
 
-def _pruned(value: JSON, shape: Shape, release: Release, deadline: Deadline) -> JSON:
-    deadline.spend(1)
-    if isinstance(value, list):
-        items = [_pruned(each, shape, release, deadline) for each in value]
-        return value if all(map(is_, items, value)) else items
-    if not isinstance(value, dict):
-        return value
-    kept = {name: held for name, held in value.items() if held is not None and shape.keeps(name, release)}
-    made = {
-        name: _pruned(held, shape.inner[name], release, deadline) if name in shape.inner else _bare(held, deadline)
-        for name, held in kept.items()
-    }
-    return value if len(made) == len(value) and all(made[name] is value[name] for name in made) else made
+@dataclass(frozen=True, slots=True)
+class _Pruner:
+    """Leaves out what is dropped. `is_bare` is whether there are neither nulls nor directives, as nearly always."""
 
+    release: Release
+    deadline: Deadline
+    is_bare: bool
 
-def _bare(value: JSON, deadline: Deadline) -> JSON:
-    """What no row describes, without nulls and directives."""
-    if not isinstance(value, dict | list) or lacks(value, deadline, b"null", b'"$'):
-        return value
-    return _stripped(value, deadline)
+    @classmethod
+    def of(cls, value: JSON, release: Release, deadline: Deadline) -> _Pruner:
+        return cls(release, deadline, lacks(value, deadline, b"null", b'"$'))
+
+    def value(self, value: JSON, shape: Shape | None) -> JSON:
+        """What a row describes, or without one, where only nulls and directives are left out."""
+        if shape is None and (self.is_bare or not isinstance(value, dict | list)):
+            return value
+        if shape is None:
+            return _stripped(value, self.deadline)
+        self.deadline.spend(1)
+        if isinstance(value, list):
+            items = [self.value(each, shape) for each in value]
+            return value if all(map(is_, items, value)) else items
+        if not isinstance(value, dict):
+            return value
+        kept = {name: held for name, held in value.items() if held is not None and shape.keeps(name, self.release)}
+        made = {name: self.value(held, shape.inner.get(name)) for name, held in kept.items()}
+        return value if len(made) == len(value) and all(map(is_, made.values(), value.values())) else made
 
 
 def _stripped(value: JSON, deadline: Deadline) -> JSON:
     deadline.spend(1)
     if isinstance(value, list):
-        return [_stripped(each, deadline) for each in value]
+        items = [_stripped(each, deadline) for each in value]
+        return value if all(map(is_, items, value)) else items
     if not isinstance(value, dict):
         return value
     kept = {name: held for name, held in value.items() if held is not None and not name.startswith("$")}
-    return {name: _stripped(held, deadline) for name, held in kept.items()}
+    made = {name: _stripped(held, deadline) for name, held in kept.items()}
+    return value if len(made) == len(value) and all(map(is_, made.values(), value.values())) else made
 
 
 @dataclass(frozen=True, slots=True)
