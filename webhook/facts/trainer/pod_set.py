@@ -23,6 +23,7 @@ class PodSet:
         metadata: the metadata of its pods.
         containers, init_containers: its containers.
         count: its pods.
+        step: the step that its label names.
         settled: its container that has the variables of spec.trainer for good, None as long as none has.
     """
 
@@ -32,17 +33,13 @@ class PodSet:
     containers: list[dict[str, Any]]
     init_containers: list[dict[str, Any]]
     count: int
+    step: str | None
     settled: dict[str, Any] | None = None
 
     @property
     def name(self) -> str:
         """Its name."""
         return str(self.job.get("name") or "")
-
-    @property
-    def step(self) -> str | None:
-        """The step that its label names."""
-        return step(self.job)
 
     def container(self, name: str) -> dict[str, Any] | None:
         """Its first container of a name."""
@@ -74,4 +71,4 @@ def pod_set(job: JSON, count: int) -> PodSet:
     """A replicated job with so many pods."""
     pod = dict(get(job, POD, {}))
     own, first = ([dict(each) for each in pod.get(name, [])] for name in ("containers", "initContainers"))
-    return PodSet(job, pod, dict(get(job, (*POD[:-1], "metadata"), {})), own, first, count)
+    return PodSet(job, pod, dict(get(job, (*POD[:-1], "metadata"), {})), own, first, count, step(job))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.paths import get
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Runtime:
     """A reference to a runtime, and the runtime where it is there.
 
@@ -24,7 +25,7 @@ class Runtime:
         """Whether it is there."""
         return self.object is not None
 
-    @property
+    @cached_property
     def spec(self) -> JSON:
         """Its spec; {} without the runtime."""
         return get(self.object, ("spec",), {})

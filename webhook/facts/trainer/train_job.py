@@ -7,6 +7,7 @@ counting: processes.py. Knows no rule about what is wrong.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
@@ -33,7 +34,7 @@ from webhook.workloads.podsets import PodSet, group_kind
 _POD = ("template", "spec", "template")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainJob:
     """A TrainJob and what becomes of it.
 
@@ -59,42 +60,42 @@ class TrainJob:
     deadline: Deadline = field(default_factory=Deadline)
     missing: tuple[MissingObject, ...] = ()
 
-    @property
+    @cached_property
     def spec(self) -> JSON:
         """The spec of the TrainJob."""
         return self.object.get("spec", {})
 
-    @property
+    @cached_property
     def trainer(self) -> JSON:
         """`spec.trainer`."""
         return self.spec.get("trainer", {})
 
-    @property
+    @cached_property
     def plugin(self) -> str:
         """The plugin of the runtime, "" where that is not known."""
         return plugin(self.runtime.spec) if self.runtime.is_found else ""
 
-    @property
+    @cached_property
     def jobs(self) -> JSON:
         """The replicated jobs, merged."""
         return self.merged.spec.get("replicatedJobs", [])
 
-    @property
+    @cached_property
     def node_job(self) -> JSON:
         """The replicated job whose `node` container Trainer reads."""
         return node_job(self.merged.spec)
 
-    @property
+    @cached_property
     def node(self) -> JSON:
         """That container, merged."""
         return container_of(self.node_job, "node")
 
-    @property
+    @cached_property
     def pod_gpus(self) -> int:
         """GPUs that it has."""
         return devices_of(get(self.node, ("resources",)))
 
-    @property
+    @cached_property
     def runtime_gpus(self) -> int:
         """GPUs that it has in the runtime."""
         own = node_job(get(self.runtime.spec, ("template", "spec")))
@@ -111,7 +112,7 @@ class TrainJob:
         patches = overlays.field(self.release)
         return f"spec.{patches}" if self.spec.get(patches) and not is_own else "spec.runtimeRef"
 
-    @property
+    @cached_property
     def counted(self) -> tuple[int, bool]:
         """GPUs that Trainer counts, and whether several resources contain `gpu`, of which it takes any one."""
         return gpu_count(counted_resources(self.object, self.merged.spec))
