@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 _LONGEST: Final = 60
@@ -28,6 +28,12 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 def named(names: Sequence[str], noun: str, plural: str = "") -> str:
     """Names after their noun: `policy a`, `policies a, b`."""
     return f"{noun if len(names) == 1 else plural or f'{noun}s'} {', '.join(names)}"
+
+
+def either(choices: Iterable[str]) -> str:
+    """Choices of which one is meant: `a, b or c`."""
+    *most, last = choices
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def shown(value: object) -> str:

@@ -6,8 +6,9 @@ import pytest
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.training_jobs.job import Job, either, problem, read_job
+from webhook.facts.training_jobs.job import Job, problem, read_job
 from webhook.facts.training_jobs.role import Role
+from webhook.wording import either
 
 
 def made(kind: str, spec: JSON, version: str = "v1", **metadata: JSON) -> JSON:

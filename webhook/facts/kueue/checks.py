@@ -96,7 +96,8 @@ def advice(subject: Subject) -> Iterator[Problem]:
     """What is probably not meant."""
     if subject.once(_is_queued_now):
         yield from job_advice.advise_max_exec_time(subject)
-        yield from job_advice.advise_flavor(subject)
+        yield from job_advice.advise_flavors(subject)
+        yield from job_advice.advise_quota(subject)
 
 
 def _queue_check(kind: str, *rules: Callable[[Subject], Iterator[Problem]]) -> Check:

@@ -41,11 +41,14 @@ _ON_SINCE: Final[Mapping[str, Release]] = {
     ANNOTATED_WORKLOAD: (0, 18),
 }
 """The release in which a gate is on by default for the first time; others are off in all of them."""
+_FORMER: Final = {DEVICE_CLAIMS: "DynamicResourceAllocation"}
+"""What gates were called before 0.18."""
 
 
 def is_on(gate: str, subject: Subject) -> bool:
     """Whether a gate is on, as the Configuration says, or by default in the assumed release."""
-    said = subject.once(configuration).feature_gates.get(gate)
+    gates = subject.once(configuration).feature_gates
+    said = gates.get(gate, gates.get(_FORMER.get(gate, gate)))
     since = _ON_SINCE.get(gate)
     return said if said is not None else since is not None and subject.assumptions.kueue >= since
 

@@ -5,20 +5,27 @@ Sources: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/utils.go; ku
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.facts.check import Group
+from webhook.facts.kueue.blocked import Place
+from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, is_on
+from webhook.facts.kueue.fitting import PODS
+from webhook.facts.kueue.flavor_nodes import without_nodes
 from webhook.facts.kueue.flavors import Flavor, flavor, mismatch, overlooked
 from webhook.facts.kueue.job_validation import labels_of
 from webhook.facts.kueue.managed import managed
-from webhook.facts.kueue.objects import MAX_EXEC_TIME
+from webhook.facts.kueue.objects import MAX_EXEC_TIME, POD_GROUP
 from webhook.facts.kueue.preflight import preflight
+from webhook.facts.kueue.queues import Declared
 from webhook.facts.kueue.releases import OWN_KEYS
 from webhook.facts.kueue.workload import PodSetRequests, workload
-from webhook.facts.pods.containers import text
+from webhook.facts.pods.containers import items, text
 from webhook.facts.subject import Subject
+from webhook.paths import get
 from webhook.problem import Problem
+from webhook.wording import either
 
 problem: Final = Group("kueue-advice").problem
 _LARGEST: Final = 2**31 - 1
@@ -32,19 +39,55 @@ def advise_max_exec_time(subject: Subject) -> Iterator[Problem]:
         yield problem("max-exec-time-ignored", ("metadata", "labels", MAX_EXEC_TIME), message, "lower it", given)
 
 
-def advise_flavor(subject: Subject) -> Iterator[Problem]:
-    """Pods that select nodes by a label which the first flavor that fits says nothing of."""
-    outcome = subject.once(preflight)
-    if outcome.verdict != "possible" or outcome.place is None or outcome.place.queue is None:
+def advise_flavors(subject: Subject) -> Iterator[Problem]:
+    """Pods that get a flavor whose nodes they do not select, or whose nodes do not exist."""
+    place = _admitted(subject)
+    if place is None or place.queue is None:
         return
-    if subject.assumptions.kueue < OWN_KEYS:
-        return
-    view = outcome.place.view
     for pod_set in subject.deadline.paced(subject.once(workload).pod_sets):
-        for group in outcome.place.queue.groups:
-            known = [each for name in group.flavors if (each := flavor(name, view)) is not None]
-            if any(name in group.resources for name in pod_set.requests):
-                yield from _ambiguous(pod_set, known, subject)
+        for group in place.queue.groups:
+            if any(value and name in group.resources for name, value in pod_set.requests.items()):
+                known = [each for name in group.flavors if (each := flavor(name, place.view)) is not None]
+                if subject.assumptions.kueue >= OWN_KEYS:
+                    yield from _ambiguous(pod_set, known, subject)
+                yield from _without_nodes(pod_set, known, place.queue, subject)
+
+
+def _admitted(subject: Subject) -> Place | None:
+    """Where a job queues that can be admitted."""
+    outcome = subject.once(preflight)
+    return outcome.place if outcome.verdict == "possible" else None
+
+
+def _without_nodes(
+    pod_set: PodSetRequests, known: Sequence[Flavor], queue: Declared, subject: Subject
+) -> Iterator[Problem]:
+    fitting = [each for each in known if not mismatch(each, pod_set.template, [*each.labels], subject.deadline)]
+    labels = without_nodes(fitting, queue, subject.view()) if fitting else ""
+    if labels:
+        message = f"can be admitted, but no node has the labels {labels}, so the pods wait until one is added"
+        fix = "add such a node, correct the labels of the flavor, or use another queue"
+        yield problem("flavor-without-nodes", pod_set.at(("spec",)), message, fix)
+
+
+def advise_quota(subject: Subject) -> Iterator[Problem]:
+    """Pods that quota does not count: they ask for nothing that is covered, or Kueue does not look at their claims."""
+    place, pod_sets = _admitted(subject), [each for each in subject.once(workload).pod_sets if each.least > 0]
+    if place is None or place.queue is None or not pod_sets:
+        return
+    for pod_set in subject.deadline.paced(pod_sets):
+        if items(get(pod_set.template, ("spec", "resourceClaims"))) and not is_on(DEVICE_CLAIMS, subject):
+            gate = f"Kueue's feature gate {DEVICE_CLAIMS} is off, as it is by default before 0.18"
+            message = f"are not counted because {gate}: the job gets the devices without quota"
+            fix = "ask for the devices as a resource that the queue covers, or turn the gate on"
+            yield problem("claims-uncounted", pod_set.at(("spec", "resourceClaims")), message, fix)
+            return
+    covered = {name for group in place.queue.groups for name in group.resources}
+    asked = {name for each in pod_sets for name, value in each.requests.items() if value}
+    if PODS not in covered and asked.isdisjoint(covered) and POD_GROUP not in labels_of(subject.object):
+        message = f"asks for nothing that ClusterQueue {place.queue.name} has quota for, so the job is admitted at no"
+        message = f"{message} cost, and its pods take what others have quota for"
+        yield problem("no-requests", pod_sets[0].at(("spec",)), message, f"request {either(sorted(covered)[:3])}")
 
 
 def _ambiguous(pod_set: PodSetRequests, known: list[Flavor], subject: Subject) -> Iterator[Problem]:

@@ -146,9 +146,3 @@ def _roles(kind: str, given: Mapping[str, JSON], unfilled: Unfilled, deadline: D
         )
         for name, value in deadline.each({**given, **open_roles}.items())
     }
-
-
-def either(choices: Iterable[str]) -> str:
-    """`a, b or c`."""
-    *most, last = choices
-    return f"{', '.join(most)} or {last}" if most else last

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.training_jobs.job import Job, either, problem
+from webhook.facts.training_jobs.job import Job, problem
 from webhook.names import DNS_1035_LABEL
 from webhook.paths import FieldPath, get
 from webhook.problem import Problem
-from webhook.wording import counted
+from webhook.wording import counted, either
 
 _LONGEST: Final = 63
 """Characters of a label and of a host (k8s.io/apimachinery v0.36 pkg/util/validation DNS1035LabelMaxLength)."""

@@ -13,9 +13,9 @@ from typing import Final
 
 from webhook.facts.launch.command import Launch
 from webhook.facts.launch.mpi_slots import MORE_SLOTS, lacking_slots
-from webhook.facts.training_jobs.job import Job, either, problem
+from webhook.facts.training_jobs.job import Job, problem
 from webhook.problem import Problem
-from webhook.wording import counted
+from webhook.wording import counted, either
 
 _IMPLEMENTATIONS: Final = ("OpenMPI", "Intel", "MPICH")
 _BETA_ONLY: Final = ("runLauncherAsWorker", "mpiImplementation", "sshAuthMountPath", "launcherCreationPolicy")

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.training_jobs.job import KINDS, Job, either, problem
+from webhook.facts.training_jobs.job import KINDS, Job, problem
 from webhook.facts.training_jobs.role import Role
 from webhook.problem import Problem
+from webhook.wording import either
 
 _MOST_NAMES: Final = 3
 """Containers that a message names."""
