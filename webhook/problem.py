@@ -31,6 +31,7 @@ class Problem:
         message: what is wrong and why, a predicate of `found` or of the field: `must be a whole number because …`.
         fix: what to do, an imperative: `set 2`; "" where the message says it already.
         found: what is there, shortly and as it is to be shown: "`500m`", "a list"; "" where the field is the subject.
+        also: paths of other places where the same is wrong; whoever shows the problem names them.
         missing: what was needed and not there; with it, the rule could not be checked and nothing is known to be wrong.
     """
 
@@ -39,6 +40,7 @@ class Problem:
     message: str = ""
     fix: str = ""
     found: str = ""
+    also: tuple[str, ...] = ()
     missing: tuple[MissingObject, ...] = ()
 
     @property

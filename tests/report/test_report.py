@@ -138,6 +138,7 @@ def test_each_problem_is_a_finding_of_its_rule():
         "found": "`1.5`",
         "message": "must be whole",
         "fix": "set 1",
+        "also": [],
         "missing": [],
     }
     assert (second["rule"], second["policy"]) == ("g/there", "gpu")

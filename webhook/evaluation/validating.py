@@ -17,7 +17,7 @@ from webhook.attributes import JSON, Attributes, Phase
 from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
-from webhook.decisions import Decision, ValidationAction, rank
+from webhook.decisions import Decision, ValidationAction
 from webhook.errors import BindingError, BudgetExceeded, EvaluationError, LookupFailed
 from webhook.evaluation import audit_annotations as auditannotations
 from webhook.evaluation import expansion, params
@@ -26,11 +26,12 @@ from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
 from webhook.evaluation.decision_list import DecisionList
 from webhook.evaluation.expansion import asked, bound
 from webhook.evaluation.match_conditions import is_asked
-from webhook.evaluation.messages import MAX_BYTES, listed_problems, message
+from webhook.evaluation.messages import listed_problems, message
 from webhook.evaluation.not_evaluated import missing, unchecked
 from webhook.evaluation.prepared import steps
 from webhook.evaluation.problem_values import has_none
 from webhook.evaluation.request_context import RequestContext, request_context
+from webhook.evaluation.said_once import about, said_once
 from webhook.evaluation.target import Target
 from webhook.evaluation.undecoded import undecoded
 from webhook.evaluation.whole_policy import interrupted, unconverted, unusable
@@ -88,7 +89,7 @@ def validate(
             for binding in candidate.bindings:
                 _binding(policy, binding, matched, context, made)
     made.add(undecoded(context))
-    return tuple(made.made)
+    return said_once(made.made, lambda: {each.policy.name: each.policy for each in candidates}, context.deadline)
 
 
 def _binding(
@@ -238,15 +239,7 @@ class _Invocation:
         """A decision about problems, with their paths in the whole object."""
         kept = problems[:MOST_PROBLEMS]
         located = tuple(self.target.locate(problem) for problem in self.context.deadline.each(kept))
-        return replace(
-            self._decision(index, evaluation, rule=rule),
-            rule=located[0].code,
-            path=located[0].path,
-            message=wording.message(located, MAX_BYTES),
-            severity=min(map(self.policy.severity_of, dict.fromkeys(each.code for each in kept)), key=rank),
-            problems=located,
-            missing=tuple(dict.fromkeys(each for problem in located for each in problem.missing)),
-        )
+        return about(self._decision(index, evaluation, rule=rule), located, self.policy)
 
     def _results(self, rules: Sequence[Validation], seen: dict[str, Any]) -> Sequence[bool | EvaluationError]:
         values: list[bool | EvaluationError] = []

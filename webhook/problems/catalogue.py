@@ -26,6 +26,7 @@ from webhook.problems.moments import MOMENTS, Moment
 Level: TypeAlias = Literal["deny", "warn"]
 LEVELS: Final = ("deny", "warn")
 _NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_ID: Final = re.compile(rf"{_NAME.pattern}/{_NAME.pattern}")
 _TEXTS: Final = ("title", "why", "refused_by", "source", "function")
 _REQUIRED: Final = ("title", "why", "source")
 _CHOICES: Final = {"level": LEVELS, "severity": SEVERITIES, "fails": tuple(MOMENTS)}
@@ -47,6 +48,7 @@ class Rule:
         level: what is done about it unless a site says otherwise; a policy's bindings decide for rules of its own.
         severity: how severe it is to break it; "" where the policy says so for all its rules.
         fails: when an object that breaks it goes wrong without this webhook.
+        yields_to: ids of rules that say the same better where they speak of the same field and do as much about it.
         issues: issues and pull requests on GitHub of people who met the problem, as links.
     """
 
@@ -61,6 +63,7 @@ class Rule:
     severity: str = ""
     fails: Moment = ""
     issues: tuple[str, ...] = ()
+    yields_to: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -152,6 +155,7 @@ class Reading:
             severity=given.get("severity") or ("medium" if level == "warn" else ""),
             fails=given.get("fails", ""),
             issues=tuple(given.get("issues", ())),
+            yields_to=tuple(given.get("yields_to", ())),
             **{name: " ".join((given.get(name) or "").split()) for name in _TEXTS},
         )
 
@@ -165,6 +169,9 @@ def _wrong(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if name in given and given[name] not in known:
             yield name, f"must be one of {', '.join(known)}"
     yield from _wrong_issues(given.get("issues", []))
+    others = given.get("yields_to", [])
+    if not isinstance(others, list) or not all(isinstance(each, str) and _ID.fullmatch(each) for each in others):
+        yield "yields_to", "must be a list of ids of rules such as device-claims/unused"
 
 
 def _wrong_issues(issues: Any) -> Iterator[tuple[str, str]]:
@@ -181,7 +188,7 @@ SHARED: Final = ("refused_by", "source", "level", "fails")
 _GROUP: Final = ("group", *SHARED, "rules")
 OWN: Final = (*_TEXTS, "fails", "issues")
 """What every rule may say."""
-_RULE: Final = (*OWN, "level", "severity")
+_RULE: Final = (*OWN, "level", "severity", "yields_to")
 
 
 def _group(document: yamlfile.Document, reading: Reading) -> Iterator[Rule]:

@@ -12,16 +12,30 @@ from webhook.problem import Problem
 
 MOST_LISTED: Final = 8
 """Problems of one validation that its message names; no reader gets further."""
+MOST_PLACES: Final = 3
+"""Further places of one problem that its sentence names."""
 _LONGEST_PATH: Final = 500
 """Characters of a path that are shown: the keys of a map may be of any length."""
 _LAST: Final = len("; and 1000000 more")
 
 
 def sentence(problem: Problem) -> str:
-    """`path: found message: fix`, without the parts that are not there."""
-    path = problem.path if len(problem.path) <= _LONGEST_PATH else f"{problem.path[:_LONGEST_PATH]}…"
+    """`path: found message: fix, likewise in path`, without the parts that are not there."""
     said = " ".join(part for part in (problem.found, problem.message) if part)
-    return ": ".join(part for part in (path, said or _not_evaluated(problem), problem.fix) if part)
+    whole = ": ".join(part for part in (_path(problem.path), said or _not_evaluated(problem), problem.fix) if part)
+    return f"{whole}, likewise in {_places(problem.also)}" if problem.also else whole
+
+
+def _path(path: str) -> str:
+    return path if len(path) <= _LONGEST_PATH else f"{path[:_LONGEST_PATH]}…"
+
+
+def _places(paths: Sequence[str]) -> str:
+    """Paths as a list of few."""
+    left = len(paths) - MOST_PLACES
+    named = [_path(path) for path in paths[:MOST_PLACES]]
+    *others, last = [*named, f"{left} more"] if left > 0 else named
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _not_evaluated(problem: Problem) -> str:

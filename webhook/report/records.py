@@ -58,6 +58,7 @@ def of_problem(problem: Problem) -> dict[str, Any]:
         "found": problem.found,
         "message": problem.message,
         "fix": problem.fix,
+        "also": list(problem.also),
         "missing": [of_missing(each) for each in problem.missing],
     }
 

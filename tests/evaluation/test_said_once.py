@@ -1,0 +1,115 @@
+"""What is wrong in one place is said once, and advice about several places is one problem that names them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.literals import TABLE, shipped_policies
+from tests.rows import all_rows
+from webhook import shipped, yamlfile
+from webhook.admission.fixtures import attributes_of_object
+from webhook.admission.review import review
+from webhook.attributes import Phase
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.files import FilesCluster
+from webhook.deadline import Deadline
+from webhook.decisions import Decision, ValidationAction, Verdict
+from webhook.evaluation.said_once import said_once
+from webhook.facts.registry import SHIPPED
+from webhook.problem import Problem
+from webhook.problems import policy_rules
+
+RUNTIME = {
+    "apiVersion": "trainer.kubeflow.org/v1alpha1",
+    "kind": "ClusterTrainingRuntime",
+    "metadata": {"name": "torch"},
+    "spec": {"mlPolicy": {"torch": {}}, "template": {"spec": {"replicatedJobs": []}}},
+}
+WARN = (ValidationAction.WARN,)
+
+
+def named(kind: str, api_version: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "namespace": "team"}, "spec": spec}
+
+
+def pod(**amounts: Any) -> dict[str, Any]:
+    return named("Pod", "v1", containers=[{"name": "a", "image": "i", "resources": amounts}])
+
+
+def train_job(**amounts: Any) -> dict[str, Any]:
+    trainer = {"resourcesPerNode": amounts, "numProcPerNode": 1}
+    return named("TrainJob", "trainer.kubeflow.org/v1alpha1", runtimeRef={"name": "torch"}, trainer=trainer)
+
+
+def validated(obj: dict[str, Any]) -> Verdict:
+    cluster = AssumedNamespaces(FilesCluster([RUNTIME]))
+    return review(attributes_of_object(obj, TABLE.row), shipped_policies(), cluster, phase=Phase.VALIDATE)
+
+
+@all_rows(
+    ("obj", "code", "rules"),
+    [
+        (pod(limits={"gpu": "all"}), 400, ["gpu-portable/all"]),
+        (pod(limits={"gpu": 2}), 422, ["pod-resources/unknown-resource"]),
+        (pod(limits={"gpu": 2, "nvidia.com/gpu": 1}), 400, ["gpu-portable/contradiction"]),
+        (
+            pod(limits={"gpu": "all", "npu": 1}),
+            400,
+            ["pod-resources/unknown-resource", "gpu-portable/all"],
+        ),
+        (train_job(limits={"gpu": 2}), 422, ["gpu-portable/untranslated"]),
+        (train_job(limits={"gpu": "all"}), 400, ["gpu-portable/all"]),
+    ],
+)
+def test_a_mistake_in_one_field_is_said_once(obj: dict[str, Any], code: int, rules: list[str]) -> None:
+    verdict = validated(obj)
+    denied = [each for each in verdict.decisions if each.action == "deny" and ValidationAction.DENY in each.actions]
+    assert verdict.status is not None
+    assert verdict.status.code == code
+    assert [each.rule for each in denied] == rules
+
+
+def test_advice_about_several_roles_is_one_warning() -> None:
+    roles = {role: {"replicas": 1, "template": {"spec": {"containers": [CONTAINER]}}} for role in ("Master", "Worker")}
+    verdict = validated(named("PyTorchJob", "kubeflow.org/v1", pytorchReplicaSpecs=roles))
+    (warning,) = (each for each in verdict.warnings if "operator-variable" in each)
+    assert warning == (
+        "spec.pytorchReplicaSpecs.Master.template: sets variable WORLD_SIZE, which is ignored because the operator sets "
+        "it too: remove it, likewise in spec.pytorchReplicaSpecs.Worker.template (training-job/operator-variable)"
+    )
+
+
+def test_rules_yield_to_rules_that_there_are() -> None:
+    policies = [yamlfile.read(path) for path in shipped.policies().glob("*/rules.yaml")]
+    own = {rule.id for (document,) in policies for rules in policy_rules.read(document).values() for rule in rules}
+    checks = SHIPPED.catalogue(SHIPPED.groups)
+    others = {other for rule in checks.values() for other in rule.yields_to}
+    assert others
+    assert others <= {*own, *checks}
+
+
+def test_without_time_nothing_is_compared() -> None:
+    """What was decided is never lost to the time that it takes to shorten it."""
+    advice = Decision(policy="p", binding="b", action="deny", evaluation="deny", actions=WARN)
+    first = replace(advice, problems=(problem("a.x"), problem("a.y")))
+    made = (first, replace(advice, problems=(problem("b.x[0]"), problem("c.x"))))
+    policies = {"p": shipped_policies().policies[0]}
+    (told,) = said_once(made, lambda: policies, Deadline())
+    assert [(each.path, each.also) for each in told.problems] == [("a.x", ("b.x[0]", "c.x")), ("a.y", ())]
+    late = Deadline(at=0)
+    late.left = 0
+    assert said_once(made, lambda: policies, late) == made
+
+
+def test_denials_keep_a_problem_for_each_place() -> None:
+    denied = Decision(policy="p", binding="b", action="deny", evaluation="deny", actions=(ValidationAction.DENY,))
+    made = (replace(denied, problems=(problem("a"), problem("b"))),)
+    assert said_once(made, lambda: {"p": shipped_policies().policies[0]}, Deadline()) == made
+
+
+def problem(path: str) -> Problem:
+    return Problem(code="x/y", path=path, message="is wrong", fix="mend it")
+
+
+CONTAINER = {"name": "pytorch", "image": "i", "env": [{"name": "WORLD_SIZE", "value": "3"}]}
