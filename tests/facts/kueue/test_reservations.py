@@ -67,7 +67,7 @@ def test_workloads_use(workloads: list[JSON], used: JSON) -> None:
 def test_without_workloads_nobody_says_what_is_in_use() -> None:
     view = View(FilesCluster([QUEUE]), "team")
     assert reservations(view) is None
-    assert waiting_before(subject(JOB, QUEUE), "gpus", view) is None
+    assert waiting_before(subject(JOB, QUEUE), "gpus", view) == 0
 
 
 def test_workloads_wait_before_others_and_not_before_their_own_object() -> None:
@@ -108,19 +108,40 @@ ASKS: JSON = {
     "spec": {"template": {"spec": {"containers": [{"name": "a", "image": "a", "resources": {"limits": {"gpu": 4}}}]}}},
 }
 VERDICTS = {
-    "the status of the queue where there are no Workloads": ([], "not-now", "by the status of the ClusterQueues"),
-    "Workloads before the status": ([HOLDS], "not-now", "by 1 Workload with reserved quota"),
-    "what has ended is free, whatever the status says": ([work("a", "QuotaReserved", "Finished")], "possible", ""),
+    "the status of the queue where there are no Workloads": ([], None, "not-now", "by the status of the ClusterQueues"),
+    "the status where it counts more Workloads": ([HOLDS], 2, "not-now", "by the status of the ClusterQueues"),
+    "Workloads where the status counts as many": ([HOLDS], 1, "not-now", "by 1 Workload with reserved quota"),
+    "Workloads before the status": ([HOLDS], None, "not-now", "by 1 Workload with reserved quota"),
+    "what has ended is free, whatever the status says": ([work("a", "QuotaReserved", "Finished")], 0, "possible", ""),
     "a job that has its quota waits for none": (
         [HOLDS, work("b", "QuotaReserved", owner="train", admission=ASSIGNED)],
+        2,
         "possible",
         "",
     ),
 }
 
 
-@all_rows("workloads, verdict, told", VERDICTS.values(), ids=list(VERDICTS))
-def test_what_is_free_is_read_of(workloads: list[JSON], verdict: str, told: str) -> None:
-    found = preflight(subject(ASKS, TEAM, FLAVOR, CLUSTER_QUEUE, QUEUE, *workloads))
+@all_rows("workloads, counted, verdict, told", VERDICTS.values(), ids=list(VERDICTS))
+def test_what_is_free_is_read_of(workloads: list[JSON], counted: int | None, verdict: str, told: str) -> None:
+    status = CLUSTER_QUEUE["status"] | ({} if counted is None else {"reservingWorkloads": counted})
+    found = preflight(subject(ASKS, TEAM, FLAVOR, {**CLUSTER_QUEUE, "status": status}, QUEUE, *workloads))
     assert found.verdict == verdict
     assert [told in each.message for each in found.problems] == [True] * bool(told)
+
+
+PENDING = {
+    "nobody said": ([], None, 0),
+    "by the status": ([], 3, 3),
+    "its own among them": ([work("b", owner="train")], 3, 2),
+}
+
+
+@all_rows("workloads, pending, before", PENDING.values(), ids=list(PENDING))
+def test_a_strict_queue_counts_who_waits(workloads: list[JSON], pending: int | None, before: int) -> None:
+    """Where Workloads that hold quota are missing, those that wait are counted by the status, too."""
+    status = {"reservingWorkloads": 1} | ({} if pending is None else {"pendingWorkloads": pending})
+    spec = CLUSTER_QUEUE["spec"] | {"queueingStrategy": "StrictFIFO"}
+    found = preflight(subject(ASKS, TEAM, FLAVOR, {**CLUSTER_QUEUE, "spec": spec, "status": status}, QUEUE, *workloads))
+    wanted = f"behind {before} workloads" if before else ""
+    assert [wanted in each.message for each in found.problems] == [True] * bool(before)

@@ -140,7 +140,8 @@ class Queues:
         cohorts: Cohorts by name; a cohort need not have one.
         members: ClusterQueues by the name of their cohort.
         below: Cohorts by the name of their parent.
-        reserved: what Workloads use, in place of what the status of the ClusterQueues says; None without Workloads.
+        reserved: what Workloads use, in place of what the status of the ClusterQueues says; None without Workloads,
+            or where a status counts more of them.
     """
 
     cluster_queues: Mapping[str, Declared]
@@ -222,10 +223,19 @@ def queues(view: View) -> Queues:
 def _made(cluster_queues: Same, cohorts: Same, reserved: Same) -> Queues:
     listed = [_declared(Same(each), CLUSTER_QUEUE) for each in cluster_queues.held if isinstance(each, dict)]
     above = [_declared(Same(each), COHORT) for each in cohorts.held if isinstance(each, dict)]
-    made = Queues({each.name: each for each in listed}, {each.name: each for each in above}, reserved=reserved.held)
+    known = reserved.held if _are_all(reserved.held, listed) else None
+    made = Queues({each.name: each for each in listed}, {each.name: each for each in above}, reserved=known)
     for queue in listed:
         made.members.setdefault(queue.above, []).append(queue)
     for cohort in above:
         if cohort.above:
             made.below.setdefault(cohort.above, []).append(cohort)
     return made
+
+
+def _are_all(reserved: Reservations | None, listed: Sequence[Declared]) -> bool:
+    """Whether there are as many Workloads with quota as each ClusterQueue counts."""
+    if reserved is None:
+        return False
+    counts = ((each.name, each.status.get("reservingWorkloads")) for each in listed)
+    return all(reserved.holders[name] >= count for name, count in counts if isinstance(count, int))

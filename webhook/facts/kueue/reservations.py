@@ -1,8 +1,8 @@
 """What Workloads with reserved quota use of each ClusterQueue, and which wait: asked where a view has Workloads.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/workload/workload.go totalRequestsFromAdmission, HasQuotaReservation and
-IsActive. Kueue sums the same Workloads up in the status of each ClusterQueue, which is read where a view has none: a
-live one holds none, for they are many and change with every job.
+IsActive. Kueue sums the same Workloads up in the status of each ClusterQueue, which is read where a view has none, or
+not all of them: a live one holds none, for they are many and change with every job.
 """
 
 from __future__ import annotations
@@ -34,17 +34,22 @@ class Reservations:
 
     Args:
         usage: what is reserved, by ClusterQueue.
-        holding: how many Workloads have quota.
+        holders: how many Workloads have quota, by ClusterQueue.
         admitted: the objects whose Workloads have quota.
         waiting: how many Workloads wait, by namespace and LocalQueue.
         queued: the objects whose Workloads wait.
     """
 
     usage: dict[str, Counter[FlavorResource]] = field(default_factory=dict)
-    holding: int = 0
+    holders: Counter[str] = field(default_factory=Counter)
     admitted: set[Owner] = field(default_factory=set)
     waiting: Counter[tuple[str, str]] = field(default_factory=Counter)
     queued: set[Owner] = field(default_factory=set)
+
+    @property
+    def holding(self) -> int:
+        """How many Workloads have quota."""
+        return self.holders.total()
 
 
 def reservations(view: View) -> Reservations | None:
@@ -62,10 +67,10 @@ def _read(workloads: Same) -> Reservations:
             continue
         namespace = _namespace(each)
         if has_quota(status):
-            made.holding += 1
+            queue = text(get(status, ("admission", "clusterQueue")))
+            made.holders[queue] += 1
             made.admitted.update(_owners(each, namespace))
-            admission = mapping(status.get("admission"))
-            made.usage.setdefault(text(admission.get("clusterQueue")), Counter()).update(_usage(spec, status))
+            made.usage.setdefault(queue, Counter()).update(_usage(spec, status))
         elif spec.get("active") is not False:
             made.waiting[namespace, text(spec.get("queueName"))] += 1
             made.queued.update(_owners(each, namespace))
@@ -126,13 +131,16 @@ def is_admitted(subject: Subject, view: View) -> bool:
     return known is not None and owner(subject) in known.admitted
 
 
-def waiting_before(subject: Subject, queue: str, view: View) -> int | None:
-    """How many Workloads other than the object's own wait for a ClusterQueue; None where the view has no Workloads."""
-    known = reservations(view)
-    if known is None:
-        return None
+def waiting_before(subject: Subject, queue: str, view: View) -> int:
+    """How many Workloads of a view other than the object's own wait for a ClusterQueue."""
     count = _waiting(Same(view.all(WORKLOAD)), Same(view.all(LOCAL_QUEUE)))[queue]
-    return count - (owner(subject) in known.queued)
+    return count - is_queued(subject, view)
+
+
+def is_queued(subject: Subject, view: View) -> bool:
+    """Whether the Workload of an object waits."""
+    known = reservations(view)
+    return known is not None and owner(subject) in known.queued
 
 
 @lru_cache(maxsize=_KEPT_STATES)

@@ -13,9 +13,8 @@ from webhook.facts.kueue.amounts import amount_text
 from webhook.facts.kueue.assignment import Rejected, Wanted, together
 from webhook.facts.kueue.blocked import NOT_NOW
 from webhook.facts.kueue.fitting import MOST_TOLD, Fitting
-from webhook.facts.kueue.queues import Declared
 from webhook.facts.kueue.quota import FlavorResource
-from webhook.facts.kueue.reservations import waiting_before
+from webhook.facts.kueue.reservations import is_queued, waiting_before
 from webhook.problem import Problem
 from webhook.wording import counted
 
@@ -53,8 +52,11 @@ def _source(fitting: Fitting) -> str:
 
 def _before(fitting: Fitting) -> int:
     """How many other workloads wait in the same queue."""
-    count = waiting_before(fitting.subject, fitting.queue.name, fitting.place.view)
-    return _pending(fitting.queue) if count is None else count
+    view = fitting.place.view
+    if fitting.place.queues.reserved is not None:
+        return waiting_before(fitting.subject, fitting.queue.name, view)
+    count = fitting.queue.status.get("pendingWorkloads")
+    return count - is_queued(fitting.subject, view) if isinstance(count, int) else 0
 
 
 def _left(fitting: Fitting, rejected: Rejected) -> str:
@@ -79,8 +81,3 @@ def _may_preempt(fitting: Fitting, wanted: Sequence[Wanted]) -> bool:
         return max(left, nominal) if reclaims else left
 
     return (own or reclaims) and not together(wanted, freed, fitting.subject.deadline)
-
-
-def _pending(queue: Declared) -> int:
-    count = queue.status.get("pendingWorkloads")
-    return count if isinstance(count, int) else 0
