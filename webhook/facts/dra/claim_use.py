@@ -36,7 +36,7 @@ def validate_use(claims: Sequence[JSON], subject: Subject) -> Iterator[Problem]:
     """Claims that no container uses, and those that all pods of a template share."""
     for claim in subject.deadline.each(claims):
         if not claim["users"] and may_stay_idle(claim):
-            message = f"no container uses claim `{claim['name']}`, so its devices are allocated and stay idle"
+            message = f"no container uses claim `{claim['name']}`{idle(claim)}"
             yield problem("unused", claim["path"], message, "name it in resources.claims of a container, or remove it")
         if subject.template_of is not None and (subject.pods or 1) > 1 and _is_shared(claim):
             yield _shared(claim, subject.pods or 1)
@@ -46,6 +46,16 @@ def may_stay_idle(claim: JSON) -> bool:
     """Whether devices of a claim stay idle where no container names it; of a claim that is not known they may."""
     requests = (each for request in claim["requests"] for each in (request, *request["choices"]))
     return not claim["found"] or any(each["deviceKind"] in _STAYS_IDLE for each in requests)
+
+
+def idle(claim: JSON) -> str:
+    """What comes of a claim that no container names, as far as it is known: the end of a sentence."""
+    if claim["found"]:
+        return ", so its devices are allocated and stay idle"
+    if claim["absent"] or claim["promised"] or not claim["reference"]:
+        return ""
+    source = f"{claim['kind']} `{claim['reference']}`"
+    return f", so GPUs stay idle if {source}, which was not found, asks for some"
 
 
 def _is_shared(claim: JSON) -> bool:

@@ -6,14 +6,14 @@ runtime's own pods is told where the TrainJob names it, another where it has its
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
-from webhook.facts.dra.claim_use import may_stay_idle
+from webhook.facts.dra.claim_use import idle, may_stay_idle
 from webhook.facts.jobset.volume_claims import claim_templates
 from webhook.facts.pods.containers import Container, containers
 from webhook.facts.subject import Subject
@@ -121,19 +121,17 @@ class _Pod:
         used = {name_of(claim) for each in containers(self.template) for claim in each.claims()}
         kept = subject.once(_kept_claims)
         for name in sorted({name_of(each) for each in self.deadline.each(claims)} - used):
-            if (self.job, name) in kept:
-                message = (
-                    f"no container of {self.where} uses claim `{name}`, so its devices are allocated and stay idle"
-                )
+            if (claim := kept.get((self.job, name))) is not None:
+                message = f"no container of {self.where} uses claim `{name}`{idle(claim)}"
                 yield _found("unused-claim", message, "name it in resources.claims of a container, or remove it")
 
 
-def _kept_claims(subject: Subject) -> frozenset[tuple[str, str]]:
+def _kept_claims(subject: Subject) -> Mapping[tuple[str, str], JSON]:
     """Claims that would be allocated for nobody, by their replicated jobs and names."""
     lost = set(subject.once(train_job).merged.lost_claims)
     claims = subject.fact("dra")["claims"]
-    return frozenset(
-        (each["podSet"], each["name"])
+    return {
+        (each["podSet"], each["name"]): each
         for each in subject.deadline.each(claims)
         if each["name"] not in lost and may_stay_idle(each)
-    )
+    }
