@@ -6,10 +6,10 @@ without. What was looked up once in a request is not looked up again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar, cast
 
 from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster import Cluster
@@ -21,6 +21,8 @@ from webhook.problem import MissingObject
 from webhook.similar_names import nearest
 
 CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
+T = TypeVar("T")
+_UNKNOWN: Final = object()
 NAMESPACES = reading(NAMESPACE, "metadata.labels")
 """What facts read of namespaces."""
 _MOST_COMPARED: Final = 20_000
@@ -133,10 +135,17 @@ class View:
         self._seen.compared += len(compared)
         return nearest(name, self.deadline.paced(compared))
 
+    def once(self, key: object, make: Callable[[], T]) -> T:
+        """What is made under a key when it is first asked for in this request; the key holds what it is made of."""
+        known = self._seen.results.get(key, _UNKNOWN)
+        if known is _UNKNOWN:
+            known = self._seen.results[key] = make()
+        return cast("T", known)
+
     def remembered(self, key: object) -> JSON | None:
         """What a fact of this request has worked out under a key, None where none has."""
         return self._seen.results.get(key)
 
     def remember(self, key: object, value: JSON) -> None:
-        """Keep for the other facts of this request what was worked out from nothing but the key and the cluster."""
+        """Keep for the other facts of this request what was worked out from objects of the cluster alone."""
         self._seen.results[key] = value

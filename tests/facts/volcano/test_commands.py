@@ -36,7 +36,7 @@ def told(asked: tuple[Job, Subject]) -> list[str]:
 
 
 def read_by(script: str, **more: JSON) -> tuple[str, ...]:
-    (command,) = commands(job({}, task("a", script, **more))[0])
+    (command,) = commands(*job({}, task("a", script, **more)))
     return command.reads
 
 

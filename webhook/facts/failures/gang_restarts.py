@@ -14,7 +14,7 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import DevicePods, trains, workload
-from webhook.facts.launch.member import started
+from webhook.facts.launch.command import launched
 from webhook.facts.launch.nodes import limits_of
 from webhook.facts.pods.containers import items, mapping, text, whole
 from webhook.facts.subject import Subject
@@ -42,7 +42,7 @@ def _is_rigid(pods: DevicePods, subject: Subject) -> bool:
     """Whether its pods train together and need all of them: a launcher of 2 to 4 nodes goes on with fewer."""
     for container in pods.containers:
         if trains(container, subject):
-            limits = limits_of(started(container, subject.deadline))
+            limits = limits_of(launched(container.value, subject))
             return limits is None or limits[0] == limits[1] > 1
     return False
 

@@ -15,8 +15,8 @@ from typing import Final
 from webhook import yamlfile
 from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, path_of, workload
-from webhook.facts.launch.command import launch
-from webhook.facts.pods.containers import Container, items, mapping, text
+from webhook.facts.launch.command import launched
+from webhook.facts.pods.containers import Container, environment, items, mapping, text
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -41,13 +41,8 @@ def advise_nccl(subject: Subject) -> Iterator[Problem]:
 
 def _env(container: Container, subject: Subject) -> dict[str, tuple[int, str]]:
     """Variables of NCCL that have a value, with their positions."""
-    listed = enumerate(subject.deadline.paced(items(container.value.get("env"))))
-    named = ((index, mapping(each)) for index, each in listed)
-    return {
-        name: (index, text(each.get("value")))
-        for index, each in named
-        if (name := text(each.get("name")))[:5] == "NCCL_"
-    }
+    listed = enumerate(environment(container.value, subject))
+    return {name: (index, value or "") for index, (name, value) in listed if name[:5] == "NCCL_"}
 
 
 def _no_infiniband(pods: DevicePods, container: Container, env: dict[str, tuple[int, str]]) -> Iterator[Problem]:
@@ -82,7 +77,7 @@ def _topology_file(pods: DevicePods, container: Container, env: dict[str, tuple[
 
 
 def _starts_nccl(container: Container, subject: Subject) -> bool:
-    return launch(container.value, subject.deadline).by in LAUNCHERS
+    return launched(container.value, subject).by in LAUNCHERS
 
 
 def _interface(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:

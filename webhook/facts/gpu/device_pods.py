@@ -13,7 +13,7 @@ from typing import Final
 from webhook import quantity
 from webhook.attributes import JSON
 from webhook.facts.gpu import devices
-from webhook.facts.launch.command import launch
+from webhook.facts.launch.command import launched
 from webhook.facts.pods.containers import Container, containers, mapping
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
@@ -124,7 +124,7 @@ def devices_of(container: Container) -> dict[str, int]:
 
 def trains(container: Container, subject: Subject) -> bool:
     """Whether the command of a container starts several processes that train together."""
-    by = launch(container.value, subject.deadline).by
+    by = launched(container.value, subject).by
     return by not in ("", "python", "several")
 
 

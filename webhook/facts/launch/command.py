@@ -18,7 +18,10 @@ from webhook.deadline import Deadline
 from webhook.facts.launch.launchers import Launcher
 from webhook.facts.launch.shell import Reading, Variables
 from webhook.facts.launch.wrappers import Start, starts
+from webhook.facts.pods.containers import environment, items, variables_of
+from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
+from webhook.same import Same
 
 PYTHON: Final = "python"
 SEVERAL: Final = "several"
@@ -85,13 +88,23 @@ class _Asked:
 
 
 def launch(container: JSON, deadline: Deadline | None = None) -> Launch:
-    """What the command of a container starts."""
+    """What the command of a container starts; a word that is no text is unknown."""
     until = deadline or Deadline()
-    argv = tuple(each for side in ("command", "args") for each in until.paced(container.get(side, [])) if each)
-    if not argv:  # what its image starts nobody can tell
+    return _started(container, variables_of(container, until), until)
+
+
+def launched(container: JSON, subject: Subject) -> Launch:
+    """The same, found out once a request: many checks ask."""
+    env, until = environment(container, subject), subject.deadline
+    return subject.cluster.once((launch, Same(container)), lambda: _started(container, env, until))
+
+
+def _started(container: JSON, env: tuple[tuple[str, str | None], ...], until: Deadline) -> Launch:
+    words = [each for side in ("command", "args") for each in until.each(items(container.get(side)))]
+    if not all(isinstance(each, str) for each in words):
         return _NOTHING
-    env = tuple([(each.get("name", ""), each.get("value")) for each in until.each(container.get("env", []))])
-    return _launch(_Asked(argv, env, until))
+    argv = tuple(filter(None, words))
+    return _launch(_Asked(argv, env, until)) if argv else _NOTHING  # what its image starts nobody can tell
 
 
 @lru_cache(maxsize=32)

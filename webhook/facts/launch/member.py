@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.deadline import Deadline
 from webhook.facts.dra.selected_requests import selected
 from webhook.facts.gpu.resources import devices_of
-from webhook.facts.launch.command import Launch, launch
-from webhook.facts.pods.containers import Container, containers, items, mapping, text, whole
+from webhook.facts.launch.command import Launch, launch, launched
+from webhook.facts.pods.containers import Container, containers, environment, items, mapping, text, whole
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, get
@@ -104,32 +103,16 @@ def _members(sets: Sequence[PodSet], subject: Subject) -> Iterator[Member]:
             named = container.claims()
             if named and claims is None:
                 claims = {(each["podSet"], each["name"]): each for each in subject.fact("dra")["claims"]}
-            env = [mapping(each) for each in subject.deadline.each(items(container.value.get("env")))]
             yield Member(
                 pod_set=podset.name,
                 path=podset.locate(container.path),
-                launch=started(container, subject.deadline),
-                env={text(each.get("name")): _text(each.get("value")) for each in env},
+                launch=launched(container.value, subject),
+                env=dict(environment(container.value, subject)),
                 has_other_env=bool(container.value.get("envFrom")),
                 gpus=_gpus(container, podset, claims or {}),
                 has_claims=bool(named),
                 pods=_together(podset, subject),
             )
-
-
-def started(container: Container, deadline: Deadline) -> Launch:
-    """What a command starts; kinds without a schema are asked as they are, and a word that is no text is unknown."""
-    sides = {side: items(container.value.get(side)) for side in ("command", "args")}
-    words = (word for listed in sides.values() for word in deadline.each(listed))
-    if not all(isinstance(word, str) for word in words):
-        return Launch(by="")
-    env = (mapping(each) for each in deadline.each(items(container.value.get("env"))))
-    own = [{"name": text(each.get("name")), "value": _text(each.get("value"))} for each in env]
-    return launch({**sides, "env": own}, deadline)
-
-
-def _text(value: JSON) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _gpus(container: Container, podset: PodSet, claims: Mapping[tuple[str, str], JSON]) -> int | None:

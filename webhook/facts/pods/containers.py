@@ -9,8 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, get
+from webhook.same import Same
 
 _LISTS = ("containers", "initContainers")
 
@@ -87,6 +89,18 @@ def is_made_by_another(subject: Subject) -> bool:
 def items(value: JSON) -> list[JSON]:
     """A list, or an empty one for null and whatever else stands there."""
     return value if isinstance(value, list) else []
+
+
+def variables_of(container: JSON, deadline: Deadline) -> tuple[tuple[str, str | None], ...]:
+    """The variables of a container in order, each with its value; None for one whose value comes from elsewhere."""
+    listed = [mapping(each) for each in deadline.each(items(container.get("env")))]
+    named = [(each.get("name"), each.get("value")) for each in listed]
+    return tuple([(name if type(name) is str else "", value if type(value) is str else None) for name, value in named])
+
+
+def environment(container: JSON, subject: Subject) -> tuple[tuple[str, str | None], ...]:
+    """The same, listed once a request: there may be hundreds, and many checks ask."""
+    return subject.cluster.once((environment, Same(container)), lambda: variables_of(container, subject.deadline))
 
 
 def names(value: JSON) -> list[str]:

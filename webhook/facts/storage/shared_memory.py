@@ -15,7 +15,7 @@ from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, path_of, workload
 from webhook.facts.gpu.resources import devices_of
-from webhook.facts.launch.command import launch
+from webhook.facts.launch.command import launched
 from webhook.facts.pods.containers import Container, items, mapping, text
 from webhook.facts.subject import Subject
 from webhook.paths import get
@@ -44,7 +44,7 @@ def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
 
 def _uses_torch(container: Container, subject: Subject) -> bool:
     image = text(container.value.get("image"))
-    return bool(_TORCH.search(image)) or launch(container.value, subject.deadline).by in LAUNCHERS
+    return bool(_TORCH.search(image)) or launched(container.value, subject).by in LAUNCHERS
 
 
 def _size(pods: DevicePods, container: Container, gpus: int, limits: Limits, subject: Subject) -> Iterator[Problem]:

@@ -121,12 +121,7 @@ class TrainJob:
 def train_job(subject: Subject) -> TrainJob:
     """A TrainJob, to be asked for with `Subject.once`; the same for all policies that know the same of Trainer."""
     known = subject.once(installed)
-    key = TrainJob, Same(subject.object), known
-    made: TrainJob | None = subject.cluster.remembered(key)
-    if made is None:
-        made = _train_job(subject, known)
-        subject.cluster.remember(key, made)
-    return made
+    return subject.cluster.once((TrainJob, Same(subject.object), known), lambda: _train_job(subject, known))
 
 
 def _train_job(subject: Subject, known: Installed) -> TrainJob:

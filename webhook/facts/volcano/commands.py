@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.launch.command import Launch
-from webhook.facts.launch.member import started
+from webhook.facts.launch.command import Launch, launched
 from webhook.facts.pods.containers import Container, containers, items, mapping, names, text
+from webhook.facts.subject import Subject
 from webhook.facts.volcano.job import Job, Task
 from webhook.paths import FieldPath
 
@@ -51,14 +51,14 @@ class Command:
         return (*self.task.at, "template", *self.container.path)
 
 
-def commands(job: Job) -> Iterator[Command]:
+def commands(job: Job, subject: Subject) -> Iterator[Command]:
     """Those of all tasks that have pods."""
     for task in job.deadline.each(job.tasks):
         for container in containers(task.value.get("template"), job.deadline.each) if task.replicas else ():
-            yield _command(task, container, job)
+            yield _command(task, container, job, subject)
 
 
-def _command(task: Task, container: Container, job: Job) -> Command:
+def _command(task: Task, container: Container, job: Job, subject: Subject) -> Command:
     value = container.value
     words = [text(each) for side in ("command", "args") for each in items(value.get(side))]
     script = "\n".join(words)
@@ -68,7 +68,7 @@ def _command(task: Task, container: Container, job: Job) -> Command:
         task=task,
         container=container,
         script=script,
-        launch=started(container, job.deadline),
+        launch=launched(container.value, subject),
         reads=tuple(_reads(script, {*names(value.get("env"))})) if is_known else (),
         host_files=() if _mounts_own(value) else tuple(dict.fromkeys(_HOST_FILE.findall(script))),
     )

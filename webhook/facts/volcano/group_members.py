@@ -13,8 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from webhook.attributes import JSON, POD
-from webhook.deadline import Deadline
-from webhook.facts.launch.member import started
+from webhook.facts.launch.command import launch
 from webhook.facts.launch.nodes import limits_of
 from webhook.facts.pods.containers import containers, mapping, text
 from webhook.facts.subject import Subject
@@ -82,7 +81,7 @@ def _members(obj: JSON, table: Table) -> Iterator[tuple[str, Member]]:
 def _member(podset: PodSet, maker: str) -> Member:
     spec = mapping(get(podset.template, ("spec",)))
     running = (each for each in containers(podset.template) if not each.init)
-    nodes = [limits[0] for each in running if (limits := limits_of(started(each, Deadline()))) is not None]
+    nodes = [limits[0] for each in running if (limits := limits_of(launch(each.value))) is not None]
     return Member(
         maker=maker,
         pods=podset.pods,

@@ -78,7 +78,7 @@ def advise_commands(job: Job, subject: Subject) -> Iterator[Problem]:
     if any(map(is_placeholder, (*job.plugins, *(task.name for task in job.deadline.each(job.tasks))))):
         return
     given = _given(job, subject)
-    for command in commands(job):
+    for command in commands(job, subject):
         yield from _variables(command, given)
         yield from _host_files(command, given)
         yield from _keys(command, given)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from webhook.facts.launch.member import started
+from webhook.facts.launch.command import launch
 from webhook.facts.pods.containers import containers
 from webhook.facts.volcano.job import Job, Task, problem
 from webhook.facts.volcano.lifecycle_policies import events_of
@@ -60,5 +60,5 @@ def _trains(task: Task, job: Job) -> bool:
     """Whether a command of its pods starts a training, which ends."""
     if not task.replicas:
         return False
-    launches = (started(each, job.deadline) for each in containers(task.value.get("template"), job.deadline.each))
-    return any(launch.by not in ("", "python", "several") for launch in launches)
+    launches = (launch(each.value, job.deadline) for each in containers(task.value.get("template"), job.deadline.each))
+    return any(each.by not in ("", "python", "several") for each in launches)
