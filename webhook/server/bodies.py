@@ -38,6 +38,10 @@ LONG_BEGINNING_BYTES: Final = 4 * 1024 * 1024
 DRAINED_FACTOR: Final = 4
 """A body declared up to this many times the limit is read and thrown away before 413 is sent, because a client that is
 still writing would see a reset connection instead of the answer; beyond that the connection just closes."""
+BYTES_PER_S: Final = 64 * 1024 * 1024
+"""At which large bodies together are read: TLS decrypts some hundred MB/s, and nobody else is answered meanwhile …"""
+BURST_BYTES: Final = 2 * 1024 * 1024
+"""… but for so many bytes at once, which is more than an API server stores in one object."""
 MAX_WAITING: Final = 128
 """Calls in the queue; each holds up to 600 KB that TLS had read before it could be stopped. More are sent away."""
 
@@ -118,6 +122,7 @@ class BodyBudget:
     def __init__(self, total_bytes: int) -> None:
         self.total_bytes = total_bytes
         self.reserved = 0
+        self._read_until = 0.0
         self._queues: dict[str, deque[tuple[int, asyncio.Future[None]]]] = {}
 
     @property
@@ -143,6 +148,11 @@ class BodyBudget:
         except asyncio.CancelledError:
             self._leave(size, turn, address)
             raise
+
+    def took(self, size: int, now: float) -> float:
+        """Note bytes that were read at a moment of the monotonic clock; seconds until more may be read."""
+        self._read_until = max(self._read_until, now - BURST_BYTES / BYTES_PER_S) + size / BYTES_PER_S
+        return max(0.0, self._read_until - now)
 
     def release(self, size: int) -> None:
         """Give bytes back."""
@@ -188,7 +198,7 @@ class BodyBudget:
 class Body:
     """One body: `async with Body(…) as body`, which holds what it reserved until the answer was computed."""
 
-    __slots__ = ("_budget", "_deadline", "_length", "_limit", "_receive", "_reserved", "_scope")
+    __slots__ = ("_budget", "_clock", "_deadline", "_length", "_limit", "_receive", "_reserved", "_scope")
 
     def __init__(
         self, budget: BodyBudget, scope: Scope, receive: Receive, *, length: int | None, limit: int, deadline: float
@@ -210,6 +220,7 @@ class Body:
         self._limit = limit
         self._deadline = deadline
         self._reserved = 0
+        self._clock: ClientClock = scope.get("extensions", {}).get(CLOCK, _NO_CLOCK)
 
     async def __aenter__(self) -> bytes | Pieces:
         """The body, whole.
@@ -243,7 +254,7 @@ class Body:
 
     async def _read_reserved(self, reserved: int, chunks: list[bytes]) -> bytes | Pieces:
         """The same after its bytes were reserved; both are bounded by the call's deadline."""
-        clock: ClientClock = self._scope.get("extensions", {}).get(CLOCK, _NO_CLOCK)
+        clock = self._clock
         received, more = sum(map(len, chunks)), True
         try:
             async with asyncio.timeout(self._deadline - monotonic()):
@@ -278,7 +289,15 @@ class Body:
             more = message.get("more_body", False)
             size += len(chunk)
             chunks.append(chunk)
+            if self._reserved and more and (pause := self._budget.took(len(chunk), monotonic())):
+                await self._wait(pause)
         return chunks, size, more
+
+    async def _wait(self, seconds: float) -> None:
+        """Leave the loop to others; the client is not charged for it."""
+        self._clock.pause_clock()
+        await asyncio.sleep(seconds)
+        self._clock.resume_clock()
 
     async def _discarded(self, size: int, *, more: bool = True) -> CallError:
         """Read the rest of a body that is too long, keep nothing of it, and say so. It needs no budget."""

@@ -22,10 +22,12 @@ from webhook.server import system
 
 MAX_HEADER_BYTES: Final = 64 * 1024
 """kube-apiserver sends seven short headers; a client certificate or a token in them stays below 16 KB."""
+MAX_HEADERS: Final = 200
+"""An API server sends ten. Each costs a call in Python, and those of one read keep everybody waiting."""
 MAX_PIPELINED: Final = 8
 """Requests that may follow one another before the first is answered. Go never does that; 256 KB of them, read at one
 time, would be 14,000, and cost 40 MB."""
-MAX_SMALL_PIECES: Final = 1_000
+MAX_SMALL_PIECES: Final = 200
 _SMALL_PIECE_BYTES: Final = 256
 """A body in more pieces must have so many bytes a piece. One read of a body in chunks of a single byte has 40,000, and
 stops the loop for a tenth of a second; Go writes 4 KB at a time, and API servers declare the length."""
@@ -84,6 +86,7 @@ class BoundedConnection(HttpToolsProtocol):
         register: told when the first request is completed, when buffers grow and when the connection is gone.
         admits: asked once after the handshake; a connection that it refuses is aborted before any HTTP is read.
         handshake: the task that connects it, until that is done.
+        is_ended: it was told that nothing more is taken from it.
         is_proven: a request was answered.
         waits_for, since: what the client owes, and since when on the loop's clock.
         largest_read: bytes that came at one time; the TLS layer keeps 2 to 3 times as much until the connection ends.
@@ -92,7 +95,7 @@ class BoundedConnection(HttpToolsProtocol):
     register: Register | None = None
     admits: Callable[[asyncio.Transport], bool] | None = None
     handshake: asyncio.Task[None] | None = None
-    is_refused = False
+    is_refused = is_ended = False
     is_proven = False
     largest_read = 0
     waits_for: Awaited = ""
@@ -129,7 +132,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser, and refuse headers that do not end."""
-        if self.is_refused:
+        if self.is_refused or self.is_ended:
             return
         if len(data) > self.largest_read:
             self._grow(len(data))
@@ -151,6 +154,12 @@ class BoundedConnection(HttpToolsProtocol):
         self._begun += 1
         self._pieces = self._pieces_bytes = 0
         self._wait("headers_s")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Refuse more headers than anybody needs."""
+        if len(self.headers) >= MAX_HEADERS:
+            raise ValueError("too many headers")  # uvicorn answers 400 and closes
+        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Start waiting for the end of the body, unless the request has to wait for the one before it."""
@@ -212,8 +221,9 @@ class BoundedConnection(HttpToolsProtocol):
         body = status_body(Status(code=code, reason=reason, message=message))
         head = f"HTTP/1.1 {code} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
         self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)
-        self.transport.close()
-        self.loop.call_later(_REFUSED_S, self.transport.abort)  # what else it sends would be decrypted until then
+        self.is_ended = True
+        self.transport.pause_reading()  # close() would go on decrypting what else it sends
+        self.loop.call_later(_REFUSED_S, self.transport.abort)
 
     def is_waited_for(self, now: float, least_s: float = 0.0) -> bool:
         """Whether the client has owed something for so long, and neither is answered nor made to wait."""

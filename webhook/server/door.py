@@ -7,6 +7,7 @@ Where a review is evaluated, and what bounds that, is review_handler.py's.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
@@ -69,6 +70,7 @@ class Door:
         self._readiness = readiness
         self._limits = limits
         self.bodies = BodyBudget(limits.inflight_body_bytes)
+        self._late = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI scope."""
@@ -100,7 +102,9 @@ class Door:
             async with Body(self.bodies, scope, receive, length=length, limit=limit, deadline=until) as body:
                 return 200, await self._handler.answer(body, phase, deadline)
         except LateBody as late:
-            return self._unread(late, phase, arrived)
+            async with self._late:  # many bodies are late at the same time: one turn of the loop for each
+                await asyncio.sleep(0)
+                return self._unread(late, phase, arrived)
         except CallError as error:
             self._handler.refused(phase, error)
             return error.code, status_body(Status(code=error.code, reason=error.reason, message=error.message))
