@@ -18,7 +18,7 @@ from webhook.server.connection_limit import ConnectionLimit
 from webhook.server.connections import BoundedConnection, ConnectionTimeouts
 from webhook.server.handshakes import HandshakeLog, certificate_names
 
-_BURST: Final = 64
+_BURST: Final = 8
 """Sockets taken in one go, so that connections that are open already get their turn in between."""
 _PAUSE_S: Final = 0.1
 

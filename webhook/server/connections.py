@@ -222,7 +222,9 @@ class BoundedConnection(HttpToolsProtocol):
         head = f"HTTP/1.1 {code} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
         self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)
         self.is_ended = True
-        self.transport.pause_reading()  # close() would go on decrypting what else it sends
+        self.pipeline.clear()
+        self.flow.pause_reading()  # close() would go on decrypting what else it sends,
+        self.flow.read_paused = False  # and so would uvicorn, which resumes what it believes to be paused
         self.loop.call_later(_REFUSED_S, self.transport.abort)
 
     def is_waited_for(self, now: float, least_s: float = 0.0) -> bool:

@@ -28,6 +28,7 @@ from webhook.server.inline_budget import WORKER_S, InlineBudget, InlineDeadline,
 from webhook.server.overruns import SMALL_BYTES, Overruns
 from webhook.server.reply import Reply, unpack
 from webhook.server.review_log import WorkerFault, fault, line
+from webhook.server.turns import Turns
 from webhook.server.worker_lane import OutOfTime, Size, WorkerDied, WorkerLane
 
 INLINE_BYTES: Final = 128 * 1024
@@ -67,6 +68,7 @@ class ReviewHandler:
         self._log = log
         self.budget = InlineBudget()
         self._overruns = Overruns()
+        self._turns = Turns()
 
     async def answer(self, body: bytes | Pieces, phase: Phase, deadline: float) -> bytes:
         """The AdmissionReview that answers this one, before a moment of the monotonic clock.
@@ -82,9 +84,12 @@ class ReviewHandler:
             if len(body) > INLINE_BYTES or (head and self._overruns.expects(_tenant(head), len(body), started)):
                 return await self._by_worker(body, head, phase, started, deadline)
             await self._turn(started, deadline)
-        begun = monotonic()
-        spent = LoopTime(copies=self._lane.is_recent(begun))
+            await self._turns.wait(_tenant(head) if head else ("", ""))
+        begun, spent = self._begin()
         attributes = decode(body)
+        if not self._turns.is_free(_tenant(attributes)):
+            await self._turns.wait(_tenant(attributes))
+            begun, spent = self._begin()
         answered = self._inline(attributes, phase, begun, spent, deadline)
         if answered is not None:
             return answered
@@ -116,6 +121,11 @@ class ReviewHandler:
         """Let small reviews go first while slow ones have taken their share of the loop, for a moment at most."""
         await _while(self.budget.owed, min(deadline, started + _TURN_S))
 
+    def _begin(self) -> tuple[float, LoopTime]:
+        """Now, and what the loop takes from now on."""
+        begun = monotonic()
+        return begun, LoopTime(copies=self._lane.is_recent(begun))
+
     def _inline(
         self, attributes: Attributes, phase: Phase, started: float, spent: LoopTime, deadline: float
     ) -> bytes | None:
@@ -131,6 +141,7 @@ class ReviewHandler:
         finally:
             seconds = spent.seconds()
             self.budget.took(tenant, seconds, started)
+            self._turns.took(tenant, seconds)
         self.budget.answered(seconds)
         self._counters.lanes["inline",] += 1
         self._note("info", "review", reply.fields)

@@ -1,0 +1,57 @@
+"""Rounds of the event loop: one tenant's many reviews do not go before another's."""
+
+from __future__ import annotations
+
+import asyncio
+
+from webhook.server.turns import MOST_S, Turns
+
+CROWD, VICTIM = ("a", "crowd"), ("b", "victim")
+
+
+def order(*arriving: tuple[str, str], seconds: float = 2 * MOST_S) -> list[tuple[str, str]]:
+    """The order in which reviews that come at once are worked on, each of which takes so long."""
+    done: list[tuple[str, str]] = []
+
+    async def review(turns: Turns, tenant: tuple[str, str]) -> None:
+        await turns.wait(tenant)
+        turns.took(tenant, seconds)
+        done.append(tenant)
+
+    async def run() -> None:
+        turns = Turns()
+        await asyncio.wait_for(asyncio.gather(*(review(turns, each) for each in arriving)), 5)
+
+    asyncio.run(run())
+    return done
+
+
+def test_who_comes_behind_a_crowd_waits_for_one_of_them():
+    assert order(*[CROWD] * 20, VICTIM) == [CROWD, VICTIM, *[CROWD] * 19]
+
+
+def test_quick_reviews_of_a_tenant_share_a_round():
+    assert order(*[CROWD] * 4, VICTIM, seconds=MOST_S / 8) == [*[CROWD] * 4, VICTIM]
+
+
+def test_a_tenant_keeps_its_order_and_others_take_turns():
+    many = order(CROWD, CROWD, CROWD, VICTIM, VICTIM, VICTIM)
+    assert many == [CROWD, VICTIM, CROWD, VICTIM, CROWD, VICTIM]
+
+
+def test_whoever_went_away_does_not_hold_up_the_rest():
+    async def run() -> list[str]:
+        turns, done = Turns(), []
+
+        async def review(name: str) -> None:
+            await turns.wait(CROWD)
+            turns.took(CROWD, 2 * MOST_S)
+            done.append(name)
+
+        tasks = [asyncio.create_task(review(name)) for name in "abc"]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        await asyncio.wait(tasks, timeout=5)
+        return done
+
+    assert asyncio.run(run()) == ["a", "c"]

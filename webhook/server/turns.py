@@ -1,0 +1,68 @@
+"""Which review the event loop works on next: between two looks at the sockets, each tenant gets little of it.
+
+A hundred connections may bring a hundred reviews of one user at a time, each quick enough for the loop. Whoever comes
+behind them would wait for all; so what one tenant brings beyond MOST_S waits for the next round, in its order. Knows
+the loop and tenants, nothing of reviews.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final, TypeAlias
+
+from webhook.server.inline_budget import Tenant
+
+MOST_S: Final = 0.002
+"""Of one tenant in one round; a single review may take longer."""
+
+_Turn: TypeAlias = "asyncio.Future[None]"
+
+
+class Turns:
+    """Rounds of one event loop: from one look at its sockets to the next."""
+
+    __slots__ = ("_is_due", "_spent", "_waiting")
+
+    def __init__(self) -> None:
+        self._spent: dict[Tenant, float] = {}
+        self._waiting: dict[Tenant, deque[_Turn]] = {}
+        self._is_due = False
+
+    def is_free(self, tenant: Tenant) -> bool:
+        """Whether a review of a tenant need not wait."""
+        return tenant not in self._waiting and self._spent.get(tenant, 0.0) <= MOST_S
+
+    async def wait(self, tenant: Tenant) -> None:
+        """Return when it is the turn of a tenant's review; at once in a round in which it took little."""
+        if self.is_free(tenant):
+            return
+        turn: _Turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(tenant, deque()).append(turn)
+        await turn
+
+    def took(self, tenant: Tenant, seconds: float) -> None:
+        """Note what a review took of this round."""
+        self._spent[tenant] = self._spent.get(tenant, 0.0) + seconds
+        self._end_round_later()
+
+    def _end_round_later(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._end_round)
+
+    def _end_round(self) -> None:
+        """Begin the next round with one review of each tenant that waits."""
+        self._is_due = False
+        self._spent.clear()
+        for tenant in [*self._waiting]:
+            turns = self._waiting[tenant]
+            while turns:
+                turn = turns.popleft()
+                if not turn.done():
+                    turn.set_result(None)
+                    break
+            if not turns:
+                del self._waiting[tenant]
+        if self._waiting:
+            self._end_round_later()
