@@ -92,14 +92,25 @@ def items(value: JSON) -> list[JSON]:
 
 
 def variables_of(container: JSON, deadline: Deadline) -> tuple[tuple[str, str | None], ...]:
-    """The variables of a container in order, each with its value; None for one whose value comes from elsewhere."""
-    listed = [mapping(each) for each in deadline.each(items(container.get("env")))]
-    named = [(each.get("name"), each.get("value")) for each in listed]
-    return tuple([(name if type(name) is str else "", value if type(value) is str else None) for name, value in named])
+    """The variables of a container in order, each with its value; None for one whose value comes from elsewhere.
+
+    One loop without a call, as there may be hundreds.
+    """
+    return tuple(
+        [
+            (
+                name if type(name := each.get("name")) is str else "",
+                value if type(value := each.get("value")) is str else None,
+            )
+            if type(each) is dict
+            else ("", None)
+            for each in deadline.each(items(container.get("env")))
+        ]
+    )
 
 
 def environment(container: JSON, subject: Subject) -> tuple[tuple[str, str | None], ...]:
-    """The same, listed once a request: there may be hundreds, and many checks ask."""
+    """The same, listed once a request: many checks ask."""
     return subject.cluster.once((environment, Same(container)), lambda: variables_of(container, subject.deadline))
 
 

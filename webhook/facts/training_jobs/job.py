@@ -123,17 +123,17 @@ def read_job(subject: Subject) -> Job:
         name="" if is_placeholder(called) else called,
         spec=get(subject.object, ("spec",), {}),
         old_spec=get(subject.old_object, ("spec",), {}) if is_update else None,
-        roles=_roles(name, get(subject.object, at, {}), unfilled, subject.deadline),
+        roles=_roles(name, get(subject.object, at, {}), unfilled, subject),
         is_open=bool(unfilled & {("spec",), at}),
         unfilled=unfilled,
         deadline=subject.deadline,
     )
 
 
-def _roles(kind: str, given: Mapping[str, JSON], unfilled: Unfilled, deadline: Deadline) -> Mapping[str, Role]:
+def _roles(kind: str, given: Mapping[str, JSON], unfilled: Unfilled, subject: Subject) -> Mapping[str, Role]:
     """Every role; one that is null does not exist."""
     at: FieldPath = ("spec", KINDS[kind].field)
-    open_roles: Mapping[str, JSON] = {str(path[2]): {} for path in deadline.each(unfilled) if path[:-1] == at}
+    open_roles: Mapping[str, JSON] = {str(path[2]): {} for path in subject.deadline.each(unfilled) if path[:-1] == at}
     return {
         # an MPIJob of either version has no workers where it does not say so
         name: read_role(
@@ -142,7 +142,7 @@ def _roles(kind: str, given: Mapping[str, JSON], unfilled: Unfilled, deadline: D
             main=KINDS[kind].container,
             default=int((kind, name) != ("MPIJob", "Worker")),
             unfilled=unfilled,
-            deadline=deadline,
+            subject=subject,
         )
-        for name, value in deadline.each({**given, **open_roles}.items())
+        for name, value in subject.deadline.each({**given, **open_roles}.items())
     }

@@ -8,8 +8,9 @@ from typing import Final, TypeAlias
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.gpu.resources import devices_of
-from webhook.facts.launch.command import Launch, launch
-from webhook.facts.pods.containers import names, text
+from webhook.facts.launch.command import Launch, launched
+from webhook.facts.pods.containers import environment, text
+from webhook.facts.subject import Subject
 from webhook.facts.trainer.processes import cpu_count
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
@@ -81,7 +82,7 @@ class Role:
         return not is_placeholder(self.name)
 
 
-def read_role(value: JSON, *, path: FieldPath, main: str, default: int, unfilled: Unfilled, deadline: Deadline) -> Role:
+def read_role(value: JSON, *, path: FieldPath, main: str, default: int, unfilled: Unfilled, subject: Subject) -> Role:
     """A role of a job.
 
     Args:
@@ -90,9 +91,10 @@ def read_role(value: JSON, *, path: FieldPath, main: str, default: int, unfilled
         main: the name of the container that trains; "" is the first one.
         default: its replicas where it does not say how many.
         unfilled: where the job has values that are still to be filled in.
-        deadline: is charged for what is walked.
+        subject: the job.
 
     """
+    deadline = subject.deadline
     deadline.spend(10)  # a role is as much work as some loops
     listed = list(deadline.each(get(value, _CONTAINERS, [])))
     chosen = next((each for each in listed if each.get("name", "") == main or not main), None)
@@ -118,9 +120,9 @@ def read_role(value: JSON, *, path: FieldPath, main: str, default: int, unfilled
         has_open_gpus=any(isinstance(amount, str) and is_placeholder(amount) for _, amount in amounts),
         null_gpus=tuple(name for name, amount in amounts if amount is None),
         claims=len(get(asked, ("claims",), [])),
-        env=frozenset((*names(container.get("env")), *(["*"] if container.get("envFrom") else []))),
+        env=frozenset((*dict(environment(container, subject)), *(["*"] if container.get("envFrom") else []))),
         cpus=cpu_count(asked),
-        launch=launch(container, deadline),
+        launch=launched(container, subject),
     )
 
 
