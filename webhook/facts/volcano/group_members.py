@@ -26,6 +26,8 @@ from webhook.workloads.table import Table
 
 _KEPT: Final = 128
 """Kinds times namespaces that are remembered; an audit asks for those of one namespace after another."""
+_OF_TASK: Final = ("annotations", "labels")
+"""Where pods say which task they are of; as getTaskRole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +39,14 @@ class Member:
         pods: how many, None where nobody knows.
         scheduler: who places them.
         nodes: how many nodes the launcher in them waits for, 0 where it does not say.
+        task: the task that they say they are of.
     """
 
     maker: str
     pods: int | None
     scheduler: str
     nodes: int
+    task: str
 
 
 def members(subject: Subject, name: str) -> tuple[Sequence[Member], tuple[MissingObject, ...]]:
@@ -87,4 +91,5 @@ def _member(podset: PodSet, maker: str) -> Member:
         pods=podset.pods,
         scheduler=text(spec.get("schedulerName")) or kinds.DEFAULT_SCHEDULER,
         nodes=max(nodes, default=0),
+        task=next(filter(None, (text(get(podset.template, ("metadata", at, kinds.TASK))) for at in _OF_TASK)), ""),
     )

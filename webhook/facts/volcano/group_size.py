@@ -6,6 +6,7 @@ not valid, and "Not enough valid tasks for gang-scheduling" is all that is heard
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -37,6 +38,7 @@ def advise_members(subject: Subject) -> Iterator[Problem]:
         return
     yield from _too_few(least, known)
     yield from _in_part(least, known)
+    yield from _tasks(least, known, subject)
 
 
 def _too_few(least: int, known: Sequence[Member]) -> Iterator[Problem]:
@@ -58,6 +60,25 @@ def _in_part(least: int, known: Sequence[Member]) -> Iterator[Problem]:
     if least < waiting.nodes <= sum(each.pods or 0 for each in known):
         fix = f"set {waiting.nodes}"
         yield problem("partial-gang", _AT, partial(least, waiting.maker, waiting.nodes), fix, least)
+
+
+def _tasks(least: int, known: Sequence[Member], subject: Subject) -> Iterator[Problem]:
+    """Pods that tasks of the gang need and nobody makes; looked at where the gang needs what all tasks need."""
+    wanted = mapping(get(subject.object, ("spec", "minTaskMember")))
+    placed = [each for each in known if each.scheduler != kinds.DEFAULT_SCHEDULER]
+    if sum(wanted.values()) > least or any(each.pods is None for each in placed):
+        return
+    pods: Counter[str] = Counter()
+    for each in placed:
+        pods[each.task] += each.pods or 0
+    for task, count in subject.deadline.each(wanted.items()):
+        if count > pods[task]:
+            have = (
+                f"the {counted(pods[task], 'pod')} of the gang that {'names' if pods[task] == 1 else 'name'} this task"
+            )
+            message = f"is more than {have} by {kinds.TASK}, so the gang is never placed"
+            fix = "set the annotation on the pods of the task, or lower the number"
+            yield problem("task-pods", ("spec", "minTaskMember", task), message, fix, count)
 
 
 def partial(least: int, waiting: str, nodes: int) -> str:

@@ -38,6 +38,8 @@ QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
 """The annotation that names a queue: of a namespace, a pod or its owner."""
 GROUP_NAME: Final = "scheduling.k8s.io/group-name"
 """The annotation of a pod that names its PodGroup: the only one that the scheduler reads."""
+TASK: Final = "volcano.sh/task-spec"
+"""The annotation, or the label, of a pod that names its task."""
 HIERARCHY: Final = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
 

@@ -7,6 +7,7 @@ svc names its variables and files after the tasks, with `_` for `-`.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -18,10 +19,11 @@ from webhook.facts.view import View
 from webhook.facts.volcano.commands import Command, commands
 from webhook.facts.volcano.go_flags import is_true
 from webhook.facts.volcano.group_size import partial
-from webhook.facts.volcano.job import Job, problem
+from webhook.facts.volcano.job import Job, Task, problem
 from webhook.facts.volcano.plugins import PLUGINS, roles
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.wording import counted
 
 _OF_TASK: Final = re.compile(r"VC_(.+)_(HOSTS|NUM)")
 _OWNERS: Final[Mapping[str, str]] = {
@@ -43,6 +45,14 @@ _BY_SSH: Final = frozenset(("mpirun", "horovodrun"))
 _HOSTS: Final = re.compile(r"MPI_HOST|VC_.+_HOSTS")
 _NO_SSH: Final = re.compile(r"rsh_agent|launch-agent|ssh[ -]key|\.ssh\b|--gloo\b")
 """What a command says that reaches other pods in a way of its own."""
+_HOST_OPTION: Final = r"-(?:-host|H|host)[ =]\"?"
+_LISTED: Final = re.compile(
+    rf"(?:{_HOST_OPTION}|\b([A-Z_][A-Z0-9_]*)=\"?)"
+    r"(?:`|\$\()\s*cat\s+/etc/volcano/([A-Za-z0-9_.-]+)\.host\s*\|\s*tr\s[^|`)]*[`)]"
+)
+"""Hosts of a file with commas between them, as an argument or in a variable: `cat …/worker.host | tr "\\n" ","`."""
+_HOST_VARIABLE: Final = re.compile(rf"{_HOST_OPTION}\$\{{?([A-Z_][A-Z0-9_]*)")
+_ASSIGNED: Final = re.compile(r"\b([A-Z_][A-Z0-9_]*)\+?=")
 _SEVERAL: Final = 2
 Reason: TypeAlias = tuple[str, str]
 """Why a variable is not set, and what to do."""
@@ -55,7 +65,7 @@ class _Given:
     Args:
         job: the Job.
         tasks: the names of its tasks.
-        files: the same as svc writes them.
+        files: the tasks by their names as svc writes them.
         variables: the same in capital letters.
         roles: the tasks that plugins which set variables in some tasks look for.
         has_variables: whether svc sets variables beside its files.
@@ -65,7 +75,7 @@ class _Given:
 
     job: Job
     tasks: frozenset[str]
-    files: frozenset[str]
+    files: Mapping[str, Task]
     variables: frozenset[str]
     roles: Mapping[str, Mapping[str, str]]
     has_variables: bool
@@ -82,12 +92,13 @@ def advise_commands(job: Job, subject: Subject) -> Iterator[Problem]:
         yield from _variables(command, given)
         yield from _host_files(command, given)
         yield from _keys(command, given)
+        yield from _slots(command, given)
         yield from _in_part(command, given)
 
 
 def _given(job: Job, subject: Subject) -> _Given:
     tasks = frozenset(task.name for task in job.deadline.each(job.tasks))
-    files = frozenset(name.replace("-", "_") for name in tasks)
+    files = {task.name.replace("-", "_"): task for task in job.deadline.each(job.tasks)}
     service = PLUGINS["svc"].read(job.plugins.get("svc", [])).values
     return _Given(
         job=job,
@@ -168,6 +179,27 @@ def _keys(command: Command, given: _Given) -> Iterator[Problem]:
         why = "but the job has no plugin ssh to give them keys"
         message = f"{command.launch.by} logs in to the other pods by ssh, {why}"
         yield problem("ssh-keys", command.path, message, "add `ssh: []` to the plugins")
+
+
+def _slots(command: Command, given: _Given) -> Iterator[Problem]:
+    """Ranks of mpirun on the hosts of a file of the plugin svc, each of which is one slot for it."""
+    launch, files = command.launch, {*_listed_files(command.script)}
+    task = given.files.get(files.pop()) if len(files) == 1 and "svc" in given.job.plugins else None
+    if task is None or not given.job.is_filled or not 0 < task.replicas < (launch.ranks or 0):
+        return
+    if launch.by == "mpirun" and launch.whole and not launch.oversubscribed:
+        have = f"{counted(task.replicas, 'slot')} that the pods of task `{task.name}` are, one each"
+        message = f"mpirun asks for {counted(launch.ranks or 0, 'rank')}, but Open MPI has the {have}, and fails"
+        fix = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
+        yield problem("ranks-and-slots", command.path, message, fix)
+
+
+def _listed_files(script: str) -> Iterator[str]:
+    """The files whose lines become the hosts of mpirun as they are, at once or by way of a variable."""
+    used, assigned = set(_HOST_VARIABLE.findall(script)), Counter(_ASSIGNED.findall(script))
+    for name, file in _LISTED.findall(script):
+        if not name or (name in used and assigned[name] == 1):
+            yield file
 
 
 def _brings_keys(command: Command) -> bool:

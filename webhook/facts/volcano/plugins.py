@@ -12,6 +12,7 @@ from typing import Final
 
 from webhook.facts.volcano.go_flags import Flags, Kind, read_flags
 from webhook.facts.volcano.job import Job, problem
+from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.similar_names import nearest
@@ -72,6 +73,8 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
         tasks={"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator"},
     ),
 }
+_LARGEST_PORT: Final = 65535
+_MOST_DIGITS: Final = 9
 _HELP: Final = frozenset(("h", "help"))
 _NEVER: Final[Mapping[str, tuple[str, str]]] = {
     "pytorch": ("master", "the ranks do not know where to meet"),
@@ -112,8 +115,25 @@ def advise_plugins(job: Job) -> Iterator[Problem]:
             message = f"cannot be read because {flags.error}; the plugin ignores it and what follows"
             path = (*job.at, "plugins", name, flags.at)
             yield problem("plugin-argument", path, message, "correct it", arguments[flags.at])
+        if name == "ssh":
+            yield from _advise_keys(flags.values, (*job.at, "plugins", name))
         wanted = {**known.tasks, **flags.values}
         yield from _advise_roles(name, {role: wanted[role] for role in known.tasks}, places, job)
+
+
+def _advise_keys(given: Mapping[str, str], at: FieldPath) -> Iterator[Problem]:
+    """Keys go in pairs, and a port that is none is 22: ssh.go OnJobAdd, withUserProvidedRsaKey and validateSSHPort."""
+    private, public = (bool(given.get(f"ssh-{side}-key")) for side in ("private", "public"))
+    if private and not public:
+        message = "has --ssh-private-key without --ssh-public-key, so that no pod lets the others log in"
+        yield problem("plugin-keys", at, message, "add the public key, or remove both for a new pair")
+    elif public and not private:
+        message = "has --ssh-public-key without --ssh-private-key, which the plugin ignores: it makes a new pair"
+        yield problem("plugin-keys", at, message, "add the private key, or remove both")
+    port = given.get("ssh-port", "22")
+    if port.isdecimal() and not 0 < int(port[:_MOST_DIGITS]) <= _LARGEST_PORT:
+        message = f"has --ssh-port={port}, which the plugin ignores: it takes 22"
+        yield problem("plugin-port", at, message, f"set a port from 1 to {_LARGEST_PORT}")
 
 
 def _advise_roles(name: str, wanted: Mapping[str, str], places: Mapping[str, object], job: Job) -> Iterator[Problem]:

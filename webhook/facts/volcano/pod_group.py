@@ -48,7 +48,11 @@ def pod_group(subject: Subject) -> Iterator[Problem]:
     yield from advise_members(subject)
     yield from advise_tier(spec, ("spec",), subject, problem)
     for index, each in enumerate(subject.deadline.paced(spec.get("subGroupPolicy", []))):
-        yield from advise_part(each, ("spec", "subGroupPolicy", index), spec, subject, problem)
+        at = ("spec", "subGroupPolicy", index)
+        yield from advise_part(each, at, spec, subject, problem)
+        if (wanted := each.get("minSubGroups") or 0) > 1 and not each.get("matchLabelKeys"):
+            message = "is more than the one subgroup that pods make without matchLabelKeys, so the gang is never placed"
+            yield problem("sub-groups", (*at, "minSubGroups"), message, "set 1, or matchLabelKeys", wanted)
 
 
 def _validate_topology(subject: Subject) -> Iterator[Problem]:
