@@ -27,9 +27,10 @@ _OF_ONE_POD: Final = frozenset(("emptyDir", "ephemeral", "configMap", "secret", 
 def advise_sub_paths(subject: Subject) -> Iterator[Problem]:
     """Every mount whose subPath is the same for pods that count on another, or that cannot be expanded."""
     for mount in subject.deadline.paced(subject.once(mounts).all):
-        if mount.volume.source not in _OF_ONE_POD:
+        if mount.value.get("subPath") and mount.volume.source not in _OF_ONE_POD:
             yield from _sub_path(mount)
-        yield from _variable(mount)
+        if mount.value.get("subPathExpr"):
+            yield from _variable(mount)
 
 
 def _sub_path(mount: Mount) -> Iterator[Problem]:
