@@ -16,7 +16,7 @@ from webhook import yamlfile
 from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, path_of, workload
 from webhook.facts.launch.command import launched
-from webhook.facts.pods.containers import Container, environment, items, mapping, text
+from webhook.facts.pods.containers import Container, environment, items, mapping, text, variables
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -32,25 +32,24 @@ def advise_nccl(subject: Subject) -> Iterator[Problem]:
     made = subject.once(workload)
     for pods in made.device_pods:
         for container in pods.containers:
-            env = _env(container, subject)
-            yield from _no_infiniband(pods, container, env)
-            yield from _topology_file(pods, container, env)
+            yield from _no_infiniband(pods, container, subject)
+            yield from _topology_file(pods, container, subject)
             if pods.spec.get("hostNetwork") is True and made.count > 1 and _starts_nccl(container, subject):
                 yield from _interface(pods, container, subject)
 
 
-def _env(container: Container, subject: Subject) -> dict[str, tuple[int, str]]:
-    """Variables of NCCL that have a value, with their positions."""
-    listed = enumerate(environment(container.value, subject))
-    return {name: (index, value or "") for index, (name, value) in listed if name[:5] == "NCCL_"}
+def _at(pods: DevicePods, container: Container, name: str, subject: Subject) -> str:
+    """Where the variable of a name stands that counts, which is the last."""
+    listed = [each for each, _ in environment(container.value, subject)]
+    return path_of(pods, container, "env", len(listed) - 1 - listed[::-1].index(name))
 
 
-def _no_infiniband(pods: DevicePods, container: Container, env: dict[str, tuple[int, str]]) -> Iterator[Problem]:
-    index, value = env.get("NCCL_IB_DISABLE", (0, ""))
+def _no_infiniband(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:
+    value = variables(container.value, subject).get("NCCL_IB_DISABLE")
     requested = next((name for name in container.amounts("limits") if _is_rdma(name)), "") if value == "1" else ""
     if requested:
         message = f"turns InfiniBand and RoCE off, but the container requests `{requested}`, which then stays unused"
-        at = path_of(pods, container, "env", index)
+        at = _at(pods, container, "NCCL_IB_DISABLE", subject)
         yield problem("nccl-ib-disable", at, message, "remove the variable or the resource", "NCCL_IB_DISABLE=1")
 
 
@@ -65,14 +64,14 @@ def _is_rdma(name: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in _rdma())
 
 
-def _topology_file(pods: DevicePods, container: Container, env: dict[str, tuple[int, str]]) -> Iterator[Problem]:
-    index, value = env.get("NCCL_TOPO_FILE", (0, ""))
+def _topology_file(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:
+    value = variables(container.value, subject).get("NCCL_TOPO_FILE") or ""
     if not value.startswith("/") or is_placeholder(value):
         return
     targets = (text(mapping(each).get("mountPath")) for each in items(container.value.get("volumeMounts")))
     if not any(target and PurePosixPath(value).is_relative_to(target) for target in targets):
         message = f"is passed over by NCCL unless the image has `{value}`, because no volume is mounted there"
-        at = path_of(pods, container, "env", index)
+        at = _at(pods, container, "NCCL_TOPO_FILE", subject)
         yield problem("nccl-topology-file", at, message, "mount its folder, or remove the variable", "NCCL_TOPO_FILE")
 
 

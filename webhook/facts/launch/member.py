@@ -14,7 +14,7 @@ from webhook.attributes import JSON
 from webhook.facts.dra.selected_requests import selected
 from webhook.facts.gpu.resources import devices_of
 from webhook.facts.launch.command import Launch, launch, launched
-from webhook.facts.pods.containers import Container, containers, environment, items, mapping, text, whole
+from webhook.facts.pods.containers import Container, containers, items, mapping, text, variables, whole
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, get
@@ -107,7 +107,7 @@ def _members(sets: Sequence[PodSet], subject: Subject) -> Iterator[Member]:
                 pod_set=podset.name,
                 path=podset.locate(container.path),
                 launch=launched(container.value, subject),
-                env=dict(environment(container.value, subject)),
+                env=variables(container.value, subject),
                 has_other_env=bool(container.value.get("envFrom")),
                 gpus=_gpus(container, podset, claims or {}),
                 has_claims=bool(named),

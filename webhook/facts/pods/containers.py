@@ -114,6 +114,11 @@ def environment(container: JSON, subject: Subject) -> tuple[tuple[str, str | Non
     return subject.cluster.once((environment, Same(container)), lambda: variables_of(container, subject.deadline))
 
 
+def variables(container: JSON, subject: Subject) -> Mapping[str, str | None]:
+    """The same by name, of which the last counts."""
+    return subject.cluster.once((variables, Same(container)), lambda: dict(environment(container, subject)))
+
+
 def names(value: JSON) -> list[str]:
     """The names of a list's items, texts by now, "" for one without; fast, since environments have hundreds."""
     listed = items(value)

@@ -9,7 +9,7 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.gpu.resources import devices_of
 from webhook.facts.launch.command import Launch, launched
-from webhook.facts.pods.containers import environment, text
+from webhook.facts.pods.containers import text, variables
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.processes import cpu_count
 from webhook.paths import FieldPath, get
@@ -120,7 +120,7 @@ def read_role(value: JSON, *, path: FieldPath, main: str, default: int, unfilled
         has_open_gpus=any(isinstance(amount, str) and is_placeholder(amount) for _, amount in amounts),
         null_gpus=tuple(name for name, amount in amounts if amount is None),
         claims=len(get(asked, ("claims",), [])),
-        env=frozenset((*dict(environment(container, subject)), *(["*"] if container.get("envFrom") else []))),
+        env=frozenset((*variables(container, subject), *(["*"] if container.get("envFrom") else []))),
         cpus=cpu_count(asked),
         launch=launched(container, subject),
     )
