@@ -12,6 +12,8 @@ import pytest
 from webhook.errors import CallError
 from webhook.server.bodies import (
     BEGINNING_BYTES,
+    BURST_BYTES,
+    BYTES_PER_S,
     FREE_BYTES,
     JOINED_BYTES,
     MAX_WAITING,
@@ -263,3 +265,22 @@ def test_what_is_too_long_needs_no_budget(pieces: tuple[int, ...], length: int |
         assert (error.value.code, client.asked, budget.reserved) == (413, asked, 0)
 
     run(one)
+
+
+def test_large_bodies_together_are_read_at_a_pace() -> None:
+    budget = BodyBudget(LIMIT)
+    assert budget.took(BURST_BYTES, 100.0) == 0.0
+    assert budget.took(BYTES_PER_S, 100.0) == pytest.approx(1.0)
+    assert budget.took(BYTES_PER_S, 101.0) == pytest.approx(1.0)
+    assert budget.took(BURST_BYTES, 110.0) == 0.0
+
+
+def test_a_body_that_comes_fast_lets_others_in_between_and_is_not_charged_for_it() -> None:
+    async def read() -> None:
+        budget, client = BodyBudget(LIMIT), Client(LARGE, LARGE, 1)
+        budget.took(BURST_BYTES, monotonic())
+        async with client.body(budget, 2 * LARGE + 1) as body:
+            assert len(body) == 2 * LARGE + 1
+        assert client.clock.said == ["pause", "hold", "pause", "resume", "resume"]
+
+    run(read)

@@ -13,7 +13,7 @@ import pytest
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.decisions import Verdict
-from webhook.server.connections import BoundedConnection, ConnectionTimeouts
+from webhook.server.connections import MAX_HEADERS, MAX_PIPELINED, BoundedConnection, ConnectionTimeouts
 from webhook.server.door import Limits
 
 HEAD = b"POST /validate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
@@ -79,6 +79,29 @@ def test_a_refusal_reaches_the_client_and_the_connection_ends_without_its_goodby
         while piece := client.recv(65536):
             heard += piece
         assert heard.startswith(b"HTTP/1.1 431 ")
+        until(lambda: not server.listener.server_state.connections)
+        client.close()
+
+
+def test_more_headers_than_anybody_needs_are_refused(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    with listening(Running(), pki.files, timeouts=HURRIED) as server:
+        for count, code in ((150, b"HTTP/1.1 200 "), (MAX_HEADERS + 1, b"HTTP/1.1 400 ")):
+            headers = b"".join(b"x-%d: a\r\n" % number for number in range(count))
+            client = connect(server, pki)
+            client.sendall(SMALL.replace(b"\r\n\r\n", b"\r\n" + headers + b"\r\n", 1))
+            assert answer(client).startswith(code)
+            client.close()
+
+
+def test_a_refused_client_is_read_no_more(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    with listening(Running(), pki.files, timeouts=HURRIED) as server:
+        client = connect(server, pki)
+        client.sendall(SMALL * (MAX_PIPELINED + 3))
+        until(lambda: any(one.is_ended for one in server.listener.server_state.connections))
+        (connection,) = server.listener.server_state.connections
+        assert not connection.transport.is_reading()
         until(lambda: not server.listener.server_state.connections)
         client.close()
 
