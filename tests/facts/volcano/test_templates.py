@@ -60,6 +60,7 @@ def test_good_pods(spec: dict[str, Any]) -> None:
         (pod(own={"restartPolicy": "Never"}), "containers[0].restartPolicy"),
         (pod(own={"restartPolicyRules": [{"action": "Restart"}]}), "containers[0].restartPolicyRules"),
         (pod(own={"env": [{"name": "1A"}]}), "containers[0].env[0].name"),
+        (pod(own={"env": [{"name": "A"}, {"name": "A\nB"}]}), "containers[0].env[1].name"),
         (pod(own={"volumeMounts": [{"name": "v", "mountPath": "/v"}]}), "containers[0].volumeMounts[0].name"),
         (
             pod(own={"lifecycle": {"preStop": {"sleep": {"seconds": 0}}}}),
