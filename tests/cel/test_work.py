@@ -266,3 +266,11 @@ def test_a_pattern_that_no_budget_pays_for_is_not_begun():
     for expression in ("text.find(text) == ''", "text.findAll(text) == []", "text.matches(text)"):
         with pytest.raises(BudgetExceeded, match="actual cost limit exceeded"):
             evaluate(expression, {"text": "ab€," * 25_000}, Deadline())
+
+
+def test_an_error_names_the_beginning_of_a_large_key():
+    program = compiled_engine().compile("[1, 2].transformMapEntry(i, v, {same: v})", ENVIRONMENT)
+    with pytest.raises(EvaluationError) as told:
+        program.evaluate({"same": [["a"] * 1000] * 1000}, Meter(limit=10**12, budget=10**12))
+    assert str(told.value).startswith("insert failed: key [['a', 'a'")
+    assert len(str(told.value)) < 2000

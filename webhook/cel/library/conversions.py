@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
 
 from webhook.cel.library import costs
 from webhook.cel.library.arithmetic import to_uint64
@@ -195,7 +195,28 @@ def show(value: Any) -> str:
         return bool_to_string(value)
     if kind is float:
         return double_to_string(value)
-    return "null" if value is None else str(value)
+    return "null" if value is None else str(_beginning(value, [_MOST_SHOWN]))
+
+
+_MOST_SHOWN: Final = 100
+"""Elements of a list or map that an error names: a text of all may take a tenth of a second, in each turn of a loop."""
+
+
+def _beginning(value: Any, left: list[int]) -> Any:
+    """A list or map without what stands behind so many elements, at whatever depth; every other value as it is."""
+    if isinstance(value, list):
+        return [_beginning(each, left) for each in _first(value, left)]
+    if isinstance(value, dict):
+        return {key: _beginning(each, left) for key, each in _first(value.items(), left)}
+    return value
+
+
+def _first(elements: Iterable[Any], left: list[int]) -> Iterator[Any]:
+    for each in elements:
+        if left[0] <= 0:
+            return
+        left[0] -= 1
+        yield each
 
 
 def _conversion(

@@ -20,6 +20,7 @@ from webhook.cel.values import (
     ABSENT,
     MAPS,
     NONE,
+    UNHASHABLE,
     Defaulting,
     Duration,
     Map,
@@ -246,6 +247,8 @@ def insert(deadline: Deadline, entries: dict[Any, Any], more: Any) -> None:
         refuse("cel.@mapInsert", {}, more)
     deadline.spend(len(more) // 8)  # its keys are copied by C
     for key, value in map_items(more) if len(more) <= STEP else deadline.paced(map_items(more)):
+        if type(key) in UNHASHABLE:
+            deadline.look()  # it is compared as a whole
         if key_find(entries, key) is not ABSENT:
             raise EvaluationError(f"insert failed: key {show(key)} already exists")
         entries[map_key(key)] = (key, value)
