@@ -12,7 +12,7 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS
-from webhook.facts.launch import command, mpi_slots, nodes, processes, variables
+from webhook.facts.launch import mpi_slots, nodes, processes, variables
 from webhook.facts.launch.member import Member, members, mentions_launcher
 from webhook.facts.launch.nodes import Together
 from webhook.facts.launch.owners import hosts_of, owners
@@ -95,7 +95,7 @@ def launch_of_train_job(subject: Subject) -> Iterator[Problem]:
     job = subject.once(train_job)
     if not job.runtime.is_found or job.node is None or not changes_more_than_suspend(subject):
         return
-    started, path = command.launch(job.node, job.deadline), parse(command_path(job))
+    started, path = job.launch, parse(command_path(job))
     if job.plugin == "torch":
         member = Member(pod_set="", path=path, launch=started, pods=job.nodes)
         together = Together(pods=job.nodes, is_one=True, is_alone=False, is_ranked=True, index="PET_NODE_RANK")

@@ -90,21 +90,24 @@ class _Asked:
 def launch(container: JSON, deadline: Deadline | None = None) -> Launch:
     """What the command of a container starts; a word that is no text is unknown."""
     until = deadline or Deadline()
-    return _started(container, variables_of(container, until), until)
+    argv = _argv(container, until)
+    return _launch(_Asked(argv, variables_of(container, until), until)) if argv else _NOTHING
 
 
 def launched(container: JSON, subject: Subject) -> Launch:
     """The same, found out once a request: many checks ask."""
-    env, until = environment(container, subject), subject.deadline
-    return subject.cluster.once((launch, Same(container)), lambda: _started(container, env, until))
+
+    def made() -> Launch:
+        argv = _argv(container, subject.deadline)
+        return _launch(_Asked(argv, environment(container, subject), subject.deadline)) if argv else _NOTHING
+
+    return subject.cluster.once((launch, Same(container)), made)
 
 
-def _started(container: JSON, env: tuple[tuple[str, str | None], ...], until: Deadline) -> Launch:
+def _argv(container: JSON, until: Deadline) -> tuple[str, ...]:
+    """The words; none where only the image knows them, or where one is no text."""
     words = [each for side in ("command", "args") for each in until.each(items(container.get(side)))]
-    if not all(isinstance(each, str) for each in words):
-        return _NOTHING
-    argv = tuple(filter(None, words))
-    return _launch(_Asked(argv, env, until)) if argv else _NOTHING  # what its image starts nobody can tell
+    return tuple(filter(None, words)) if all(isinstance(each, str) for each in words) else ()
 
 
 @lru_cache(maxsize=32)

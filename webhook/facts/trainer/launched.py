@@ -46,7 +46,7 @@ def launched(job: TrainJob, gpus: int) -> Launched:
     """Which launcher starts how many processes on each node of a TrainJob, where a node has so many GPUs."""
     if job.plugin not in _READ_BY or job.node is None:
         return NOBODY
-    started = launch(job.node, job.deadline)
+    started = job.launch
     option = _option(started)
     if not option:
         return NOBODY
@@ -68,7 +68,7 @@ def command_path(job: TrainJob) -> str:
     """Where the launcher and its options stand: in the command or the arguments, of the TrainJob or of the runtime."""
     node = job.node or {}
     by_command = launch({**node, "args": []}, job.deadline)
-    said = "command" if by_command.by and by_command == launch(node, job.deadline) else "args"
+    said = "command" if by_command.by and by_command == job.launch else "args"
     if said == "args" and not node.get("args"):
         said = "command"
     return f"spec.trainer.{said}" if job.trainer.get(said) else job.origin(is_own=False)

@@ -13,6 +13,7 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.facts.gpu.resources import devices_of
 from webhook.facts.jobset.name_length import replicas
+from webhook.facts.launch.command import Launch, launch
 from webhook.facts.subject import Subject
 from webhook.facts.trainer import overlays
 from webhook.facts.trainer.fields import pruned
@@ -89,6 +90,11 @@ class TrainJob:
     def node(self) -> JSON:
         """That container, merged."""
         return container_of(self.node_job, "node")
+
+    @cached_property
+    def launch(self) -> Launch:
+        """What its command starts."""
+        return launch(self.node or {}, self.deadline)
 
     @cached_property
     def pod_gpus(self) -> int:
