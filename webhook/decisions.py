@@ -88,8 +88,24 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A fault of our own while a policy was asked: its type and place, never its text.
+
+    `checks` is the group of checks in which it happened, "" for none of them.
+    """
+
+    policy: str
+    checks: str
+    error: str
+    traceback: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What is enforced. `patch` is a minimal RFC 6902 list against the object as sent, or () for no change."""
+    """What is enforced. `patch` is a minimal RFC 6902 list against the object as sent, or () for no change.
+
+    `faults` are those of our own because of which a policy could not be asked.
+    """
 
     allowed: bool
     decisions: tuple[Decision, ...] = ()
@@ -98,3 +114,4 @@ class Verdict:
     audit_annotations: Mapping[str, str] = field(default_factory=dict)
     patch: tuple[Mapping[str, JSON], ...] = ()
     patched_object: JSON = None
+    faults: tuple[Fault, ...] = ()

@@ -18,7 +18,7 @@ from webhook.admission.enforce import enforce
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
-from webhook.decisions import Verdict
+from webhook.decisions import Fault, Verdict
 from webhook.errors import BudgetExceeded, ClaimgateError, InlineBudgetSpent
 from webhook.evaluation.mutating import mutate, unfinished
 from webhook.evaluation.request_context import request_context
@@ -53,7 +53,8 @@ def review(
         api_server_text: write denials as the API server's own plugins do.
 
     Returns:
-        The verdict; it never raises for a policy's fault.
+        The verdict; it never raises for a policy's fault. A fault of our own in a policy is an error of that policy:
+        the request is reviewed again, so that the others speak.
 
     """
     until = deadline or Deadline()
@@ -70,10 +71,13 @@ def review(
         return ask(attributes)
     except (ClaimgateError, InlineBudgetSpent):
         raise
-    except Exception:
-        if not is_mistyped(attributes, until):
+    except Exception as fault:
+        is_wrong = is_mistyped(attributes, until)
+        if isinstance(fault, MemoryError | SystemError) and not is_wrong:
             raise
-    return ask(replace(attributes, is_decoded=False))
+    faults: list[Fault] = []
+    verdict = ask(replace(attributes, is_decoded=False) if is_wrong else attributes, faults=faults)
+    return replace(verdict, faults=tuple(faults)) if faults else verdict
 
 
 def _review(
@@ -85,8 +89,12 @@ def _review(
     deadline: Deadline,
     authorizer: Authorizer | None,
     api_server_text: bool,
+    faults: list[Fault] | None = None,
 ) -> Verdict:
-    context = request_context(policies, attributes, cluster, deadline, authorizer) if phase is Phase.MUTATE else None
+    context = None
+    if phase is Phase.MUTATE or faults is not None:
+        context = request_context(policies, attributes, cluster, deadline, authorizer)
+        context.faults = faults
     decisions = validate(attributes, policies, cluster, phase, deadline, authorizer=authorizer, context=context)
     verdict = enforce(decisions, attributes, api_server_text=api_server_text)
     if phase is Phase.VALIDATE or not verdict.allowed:

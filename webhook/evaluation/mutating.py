@@ -29,6 +29,7 @@ from webhook.evaluation.decision_list import DecisionList
 from webhook.evaluation.expansion import asked, bound
 from webhook.evaluation.match_conditions import is_asked
 from webhook.evaluation.object_decoding import Undecodable
+from webhook.evaluation.own_fault import contained
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.rewriting import Rewriting, put_back, refresh
 from webhook.evaluation.target import Target
@@ -65,11 +66,14 @@ def mutate(
     if not candidates or is_exempt(attributes):
         return attributes.object, ()
     run = _Run(attributes.object)
-    run.round(candidates, context or request_context(policies, attributes, cluster, deadline, authorizer))
+    context = context or request_context(policies, attributes, cluster, deadline, authorizer)
+    run.round(candidates, context)
     if run.is_dirty and run.reinvocable and not run.is_denied:
         again = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)
-        run.round(policies.mutating_for(again), request_context(policies, again, cluster, deadline, authorizer))
+        second = request_context(policies, again, cluster, deadline, authorizer)
+        second.faults = context.faults
+        run.round(policies.mutating_for(again), second)
     made = tuple(run.decisions.made)
     if run.definition is None or not run.is_dirty:
         return run.object, made
@@ -121,7 +125,11 @@ class _Run:
                 self._fail(each.policy, each.binding, each.text, "Forbidden")
         for each in invocations:
             if isinstance(each, _Invocation) and not self.is_aborted:
-                self._invoke(each, context)
+                try:
+                    self._invoke(each, context)
+                except Exception as fault:  # noqa: BLE001 - whatever it is, the other policies speak
+                    text = contained(each.policy.name, fault, context)
+                    self._fail(each.policy, each.binding, text, "Invalid", param=each.key[2])
 
     def _invoke(self, invocation: _Invocation, context: RequestContext) -> None:
         policy = invocation.policy

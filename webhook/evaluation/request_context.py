@@ -15,6 +15,7 @@ from webhook.attributes import JSON, NAMESPACE, POD, Attributes, GroupVersionKin
 from webhook.cluster import Cluster
 from webhook.cluster.layered import LayeredCluster
 from webhook.deadline import Deadline
+from webhook.decisions import Fault
 from webhook.errors import BindingError, EvaluationError, PatchError
 from webhook.facts.assumptions import Assumptions, assumptions
 from webhook.facts.check import NOTHING, Checked
@@ -85,6 +86,7 @@ class RequestContext:
     was asked about because they are not of their type, each with the first policy that was not, `judged` those that a
     policy about types was asked about. `held` is for match_conditions.py, whether all conditions of a policy hold, with
     the object asked about, `params` for params.py, `standing` what needs no request to be found.
+    `faults` is for own_fault.py: None where faults of our own are raised.
     """
 
     attributes: Attributes
@@ -108,6 +110,7 @@ class RequestContext:
     held: dict[tuple[int, tuple[str, ...]], tuple[object, bool]] = field(default_factory=dict)
     params: dict[tuple[int, int], Sequence[JSON]] = field(default_factory=dict)
     own: tuple[Any, ...] | None = None
+    faults: list[Fault] | None = None
     standing: Known = field(default_factory=Known)
     _sent_request: JSON = None
     _namespace: JSON = _UNKNOWN

@@ -28,6 +28,7 @@ from webhook.evaluation.expansion import asked, bound
 from webhook.evaluation.match_conditions import is_asked
 from webhook.evaluation.messages import listed_problems, message
 from webhook.evaluation.not_evaluated import missing, unchecked
+from webhook.evaluation.own_fault import contained
 from webhook.evaluation.prepared import steps
 from webhook.evaluation.problem_values import has_none
 from webhook.evaluation.request_context import RequestContext, request_context
@@ -71,25 +72,32 @@ def validate(
         return ()
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)
     made = DecisionList()
-    own = expansion.own(context)
+    own = expansion.own(context) if context.faults is None else ()
     for candidate in steps(candidates, own[0], context) if own else candidates:
         if not isinstance(candidate, Candidate):
             made.admit(candidate)
             continue
-        policy = candidate.policy
         try:
-            matched = asked(candidate, context)
-        except (BindingError, LookupFailed) as error:
-            made.add([unusable(policy, None, f"failed to configure policy: {error}")])
-            continue
-        except BudgetExceeded as error:
-            made.add(interrupted(policy, binding, str(error)) for binding in policy.bindings)
-            continue
-        if matched:
-            for binding in candidate.bindings:
-                _binding(policy, binding, matched, context, made)
+            _candidate(candidate, context, made)
+        except Exception as fault:  # noqa: BLE001 - whatever it is, the other policies speak
+            text = contained(candidate.policy.name, fault, context)
+            made.add(interrupted(candidate.policy, binding, text) for binding, _ in candidate.bindings)
     made.add(undecoded(context))
     return said_once(made.made, lambda: {each.policy.name: each.policy for each in candidates}, context.deadline)
+
+
+def _candidate(candidate: Candidate, context: RequestContext, made: DecisionList) -> None:
+    """Add what a policy says of a request."""
+    policy = candidate.policy
+    try:
+        matched = asked(candidate, context)
+    except (BindingError, LookupFailed) as error:
+        made.add([unusable(policy, None, f"failed to configure policy: {error}")])
+    except BudgetExceeded as error:
+        made.add(interrupted(policy, binding, str(error)) for binding in policy.bindings)
+    else:
+        for binding in candidate.bindings if matched else ():
+            _binding(policy, binding, matched, context, made)
 
 
 def _binding(

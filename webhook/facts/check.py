@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.attributes import JSON
 from webhook.cluster.interest import Interest
+from webhook.errors import ClaimgateError, InlineBudgetSpent
 from webhook.paths import FieldPath, render
 from webhook.problem import MissingObject, Problem
 
@@ -83,7 +84,13 @@ def check(checks: Iterable[Check], subject: Subject) -> Checked:
     problems: list[Problem] = []
     unchecked: list[Problem] = []
     for each in checks:
-        if each.when is None or subject.once(each.when):
-            for problem in each.run(subject):
-                (unchecked if problem.missing else problems).append(problem)
+        try:
+            if each.when is None or subject.once(each.when):
+                for problem in each.run(subject):
+                    (unchecked if problem.missing else problems).append(problem)
+        except (ClaimgateError, InlineBudgetSpent):
+            raise
+        except Exception as fault:
+            fault.add_note(each.group)  # whoever answers for it says in which checks it happened
+            raise
     return Checked(tuple(problems), tuple(unchecked)) if problems or unchecked else NOTHING

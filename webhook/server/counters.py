@@ -66,7 +66,8 @@ class Counters:
         validating: by policy, policy_binding, error_type, enforcement_action.
         mutating: by policy, policy_binding, error_type.
         reloads: by what was reloaded and its outcome.
-        uncaught: faults of our own, by type.
+        policy_faults: faults of our own in a policy that was then an evaluation error, by policy, checks and type.
+        uncaught: faults of our own that nothing but HTTP 500 answers, by type.
         lanes: reviews by where they were evaluated: inline, worker; inline_overrun were begun inline and given over,
             unread did not come whole in time.
         workers: worker processes by how they ended: answered, killed (at the deadline), died; not_started are reviews
@@ -82,6 +83,7 @@ class Counters:
     validating: defaultdict[Labels, Distribution] = field(default_factory=_checks)
     mutating: defaultdict[Labels, Distribution] = field(default_factory=_checks)
     reloads: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
+    policy_faults: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     uncaught: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     lanes: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     workers: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))

@@ -58,6 +58,8 @@ class Exposition:
         yield _counter("reloads", "Changed files taken up, or not.", ("what", "outcome"), counters.reloads)
         yield _counter("reviews_by_lane", "Reviews, by where they were evaluated.", ("lane",), counters.lanes)
         yield _counter("workers_ended", "Worker processes, by how they ended.", ("outcome",), counters.workers)
+        name = "policy_faults"
+        yield _counter(name, "Faults of our own in policies.", ("policy", "checks", "type"), counters.policy_faults)
         yield _counter("uncaught_faults", "Faults of our own, by type.", ("type",), counters.uncaught)
         yield _counter("background_failures", "Failures of background tasks.", ("task",), counters.background)
         yield _counter("connections_aborted", "Connections ended early.", ("reason",), counters.connections_aborted)

@@ -27,7 +27,7 @@ from webhook.server.counters import Counters
 from webhook.server.inline_budget import WORKER_S, InlineBudget, InlineDeadline, LoopTime, Tenant
 from webhook.server.overruns import SMALL_BYTES, Overruns
 from webhook.server.reply import Reply, unpack
-from webhook.server.review_log import WorkerFault, fault, line
+from webhook.server.review_log import FAULTS, WorkerFault, fault, line
 from webhook.server.turns import Turns
 from webhook.server.worker_lane import OutOfTime, Size, WorkerDied, WorkerLane
 
@@ -144,7 +144,7 @@ class ReviewHandler:
             self._turns.took(tenant, seconds)
         self.budget.answered(seconds)
         self._counters.lanes["inline",] += 1
-        self._note("info", "review", reply.fields)
+        self._note_review("info", "review", reply.fields)
         return reply.body
 
     def _reply(self, attributes: Attributes, phase: Phase, deadline: Deadline, counters: Counters) -> Reply:
@@ -222,7 +222,7 @@ class ReviewHandler:
         if reply.outcome == "failed":
             raise WorkerFault(fields)
         took_ms = round((monotonic() - started) * 1000, 3)
-        self._note("info", "review", {**fields, "lane": "worker", "total_ms": took_ms})
+        self._note_review("info", "review", {**fields, "lane": "worker", "total_ms": took_ms})
         return reply.body
 
     def _unevaluated(self, head: Attributes | None, phase: Phase, because: str, started: float) -> bytes:
@@ -245,6 +245,14 @@ class ReviewHandler:
         self._note("error", "internal fault", {"phase": phase.value, "code": 500, **fields})
         message = f"claimgate failed on this review ({name}); its log has an `internal fault` line with the place"
         return Status(code=500, reason="InternalError", message=message)
+
+    def _note_review(self, level: Level, message: str, fields: dict[str, object]) -> None:
+        """One line for a review, and one for each fault of our own in a policy that it was reviewed without."""
+        faults = fields.pop(FAULTS, ())
+        for each in faults if isinstance(faults, list | tuple) else ():
+            self._counters.policy_faults[each["policy"], each["checks"], each["error"]] += 1
+            self._note("error", "internal fault", {"uid": fields["uid"], "phase": fields["phase"], **each})
+        self._note(level, message, fields)
 
     def _note(self, level: Level, message: str, fields: dict[str, object]) -> None:
         """Write a log line; one that cannot be written (nobody reads stderr any more) is counted, the answer stands."""

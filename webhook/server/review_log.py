@@ -6,9 +6,14 @@ Never objects, params, patches or the text of an exception, which may hold a pie
 from __future__ import annotations
 
 import traceback
+from dataclasses import asdict
+from typing import Final
 
 from webhook.attributes import Attributes, Phase
 from webhook.decisions import Decision, Verdict
+
+FAULTS: Final = "faults"
+"""Faults of our own in policies: each is a line of its own, with what else is known of the review."""
 
 
 class WorkerFault(Exception):
@@ -49,6 +54,8 @@ def line(attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: floa
         fields["code"] = verdict.status.code
     if verdict.patch:
         fields["patched"] = len(verdict.patch)
+    if verdict.faults:
+        fields[FAULTS] = [asdict(each) for each in verdict.faults]
     return fields
 
 

@@ -1,0 +1,23 @@
+"""A fact that fails."""
+
+from webhook.cel.types import BOOL
+from webhook.facts.fact import Fact, structure
+
+BROKEN = structure("Broken", whole=(BOOL, "whether it is whole"))
+
+
+def compute(subject):
+    """Every review ends here."""
+    raise KeyError(subject.object["metadata"]["labels"]["secret"])
+
+
+FACTS = (
+    Fact(
+        name="broken",
+        about="What nobody can tell.",
+        examples=("broken.whole",),
+        type=BROKEN.type,
+        structures=(BROKEN,),
+        compute=compute,
+    ),
+)

@@ -1,0 +1,36 @@
+"""A fault of our own while a policy is asked: an evaluation error of that policy, under its failurePolicy.
+
+A review in which something fails that nobody expected is begun again with `faults` in its context, and then the other
+policies still speak. Where it failed is kept, never the text of the exception, which may hold a piece of an object.
+"""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+from webhook.decisions import Fault
+from webhook.errors import ClaimgateError, InlineBudgetSpent
+from webhook.evaluation.request_context import RequestContext
+
+
+def contained(policy: str, error: Exception, context: RequestContext) -> str:
+    """Note a fault of a policy, and say it.
+
+    Raises:
+        Exception: the fault itself, where it is not to be contained: in the first attempt, when memory is used up, and
+            what is raised on purpose.
+
+    """
+    on_purpose = (ClaimgateError, InlineBudgetSpent, MemoryError, SystemError)
+    if context.faults is None or isinstance(error, on_purpose):
+        raise error
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = tuple(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames)
+    groups = [*getattr(error, "__notes__", ())]
+    noted = Fault(policy=policy, checks=groups[0] if groups else "", error=type(error).__name__, traceback=lines)
+    context.faults.append(noted)
+    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
+    what = f"checks `{noted.checks}`" if noted.checks else "evaluation"
+    said = f"the policy cannot be asked because its {what} failed ({noted.error} in {place})"
+    return f"{said}: report this as a bug of claimgate"
