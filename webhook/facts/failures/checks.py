@@ -50,6 +50,12 @@ def _is_judged(subject: Subject) -> bool:
 
 
 CHECKS: Final = (
-    Check(group="device-failures", run=device_failures, kinds=WORKLOADS, lookups=_LOOKUPS, when=_is_judged),
+    Check(
+        group="device-failures",
+        run=device_failures,
+        kinds=WORKLOADS | replacement.SERVICES,
+        lookups=_LOOKUPS,
+        when=_is_judged,
+    ),
     Check(group="device-failures", run=tolerations.advise_device_tolerations, kinds=_CLAIMS),
 )

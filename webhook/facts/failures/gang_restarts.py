@@ -3,7 +3,9 @@
 Processes that train together cannot go on without one of them unless their launcher is elastic. Volcano makes a lost
 pod again and leaves the others as they are, unless a policy says otherwise: volcano-sh/volcano@ed72c7c815a9
 pkg/controllers/job/job_controller_util.go applyPolicies. A JobSet without restarts fails with the first of its Jobs:
-kubernetes-sigs/jobset@08dfbdfd pkg/controllers/failure_policy.go executeFailurePolicy.
+kubernetes-sigs/jobset@08dfbdfd pkg/controllers/failure_policy.go executeFailurePolicy. Ray makes up for lost workers
+itself, and for its head only by another cluster: ray-project/kuberay@feeaf72f ray-operator/controllers/ray
+checkBackoffLimitAndUpdateStatusIfNeeded.
 """
 
 from __future__ import annotations
@@ -24,11 +26,15 @@ from webhook.problem import Problem
 
 problem: Final = Group("device-failures").problem
 _JOB_SET: Final = ("jobset.x-k8s.io", "JobSet")
+_RAY_JOB: Final = ("ray.io", "RayJob")
 _SEVERAL: Final = 2
 
 
 def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
     """What an object says of a training of several pods that loses one."""
+    if subject.group_kind == _RAY_JOB:
+        yield from _ray_job(subject)
+        return
     at = kinds.SPECS.get(subject.group_kind)
     if at is None and subject.group_kind != _JOB_SET:
         return
@@ -81,3 +87,19 @@ def _job_set(subject: Subject) -> Iterator[Problem]:
     is_written = mapping(policy).get("maxRestarts") is not None
     message = f"is {'0' if is_written else 'not set'}, so the first Job that fails ends the JobSet and all of its pods"
     yield problem("job-set-restarts", path, message, "set failurePolicy.maxRestarts")
+
+
+def _ray_job(subject: Subject) -> Iterator[Problem]:
+    """A RayJob that is not retried; what runs on another's cluster, or waits for a person, cannot be."""
+    spec = mapping(get(subject.object, ("spec",)))
+    if (
+        spec.get("clusterSelector")
+        or spec.get("submissionMode") == "InteractiveMode"
+        or whole(spec.get("backoffLimit"))
+    ):
+        return
+    if subject.once(workload).count:
+        is_set = "is not set" if spec.get("backoffLimit") is None else "is 0"
+        message = f"{is_set}, so a head pod that is lost, or a program that fails once, ends the RayJob"
+        fix = "set how often KubeRay may start another cluster for it"
+        yield problem("ray-job-retries", ("spec", "backoffLimit"), message, fix)

@@ -14,13 +14,16 @@ from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import SERVING, DevicePods, path_of, trains, workload
 from webhook.facts.pods.containers import Container, items, mapping, text
 from webhook.facts.subject import Subject
-from webhook.paths import get
+from webhook.paths import get, render
 from webhook.problem import Problem
 
 problem: Final = Group("device-failures").problem
 PDB: Final = GroupVersionKind("policy", "v1", "PodDisruptionBudget")
 LOOKUPS: Final = (reading(PDB, "spec.selector"),)
+SERVICES: Final = frozenset((("ray.io", "RayService"), ("serving.kserve.io", "InferenceService")))
+"""Kinds whose controllers add labels and probes to the pods that answer requests."""
 _POD: Final = ("", "Pod")
+_SEVERAL: Final = 2
 _SHARED_ON_PURPOSE: Final = frozenset(("channel", "nic"))
 
 
@@ -53,6 +56,9 @@ def _names_claim(pods: DevicePods) -> bool:
 
 def advise_serving(subject: Subject) -> Iterator[Problem]:
     """Servers that get requests before they are ready, or are all drained at once."""
+    if subject.group_kind in SERVICES:
+        for pods in subject.once(workload).device_pods:
+            yield from _disruption_budget(pods, subject)
     if subject.group_kind not in SERVING:
         return
     for pods in subject.once(workload).device_pods:
@@ -61,27 +67,34 @@ def advise_serving(subject: Subject) -> Iterator[Problem]:
             if container.value.get("readinessProbe") is None:
                 message = "has a port but no readinessProbe, so requests reach it while its model is still loading"
                 yield problem("readiness-probe", path_of(pods, container), message, "add a readinessProbe")
-        if servers and (pods.podset.pods or 0) > 1:
+        if servers:
             yield from _disruption_budget(pods, subject)
 
 
 def _disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    view = subject.view()
-    if not view.is_whole():
+    view, count = subject.view(), pods.podset.pods or 0
+    if count < _SEVERAL or not view.is_whole():
         return
     labels = mapping(get(pods.podset.template, ("metadata", "labels")))
-    budgets = [each for each in view.objects(PDB) if get(each, ("metadata", "namespace")) == subject.namespace]
-    if not any(_selects(get(each, ("spec", "selector")), labels) for each in subject.deadline.paced(budgets)):
-        message = f"no PodDisruptionBudget selects the {pods.podset.pods} pods, so node drains may stop all at once"
-        yield problem("disruption-budget", "spec.replicas", message, "create one with maxUnavailable: 1")
+    selectors = [
+        get(each, ("spec", "selector"))
+        for each in view.objects(PDB)
+        if get(each, ("metadata", "namespace")) == subject.namespace
+    ]
+    more = subject.group_kind in SERVICES
+    if not any(_selects(each, labels, has_more=more) for each in subject.deadline.paced(selectors)):
+        message = f"no PodDisruptionBudget selects the {count} pods, so node drains may stop all at once"
+        at = render(pods.podset.path) if more else "spec.replicas"
+        yield problem("disruption-budget", at, message, "create one with maxUnavailable: 1")
 
 
-def _selects(selector: JSON, labels: dict[str, JSON]) -> bool:
-    """Whether a selector certainly or possibly selects pods with labels: expressions are not followed."""
+def _selects(selector: JSON, labels: dict[str, JSON], *, has_more: bool) -> bool:
+    """Whether a selector certainly or possibly selects pods with labels, or more: expressions are not followed."""
     given = mapping(selector)
     if given.get("matchExpressions"):
         return True
-    return all(labels.get(key) == value for key, value in mapping(given.get("matchLabels")).items())
+    wanted = mapping(given.get("matchLabels")).items()
+    return all(labels.get(key, value if has_more else None) == value for key, value in wanted)
 
 
 def advise_image_pulls(subject: Subject) -> Iterator[Problem]:
