@@ -16,6 +16,7 @@ from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.scheduling.node_selection import selects
 from webhook.facts.subject import Subject
+from webhook.facts.view import View
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 
@@ -120,9 +121,13 @@ def is_managed_namespace(subject: Subject) -> bool:
 
 def namespace_labels(subject: Subject) -> dict[str, JSON] | None:
     """The labels of the object's namespace, that of its name among them; None where nobody knows it."""
-    held = subject.view().get(NAMESPACE, subject.namespace, namespaced=False)
-    labels = None if held is None else mapping(get(held, ("metadata", "labels")))
-    return None if labels is None else {"kubernetes.io/metadata.name": subject.namespace, **labels}
+    return labels_of_namespace(subject.namespace, subject.view())
+
+
+def labels_of_namespace(name: str, view: View) -> dict[str, JSON] | None:
+    """The same of a namespace by its name."""
+    held = view.get(NAMESPACE, name, namespaced=False)
+    return None if held is None else {"kubernetes.io/metadata.name": name, **mapping(get(held, ("metadata", "labels")))}
 
 
 def _uses_existing_cluster(obj: JSON) -> bool:

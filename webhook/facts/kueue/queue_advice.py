@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook import quantity
-from webhook.attributes import JSON, NAMESPACE
 from webhook.facts.check import Group
-from webhook.facts.kueue.absence import is_absent
+from webhook.facts.kueue.absence import is_absent, lacks
 from webhook.facts.kueue.amounts import of_resource
+from webhook.facts.kueue.managed import namespace_labels
 from webhook.facts.kueue.objects import CLUSTER_QUEUE, RESOURCE_FLAVOR
 from webhook.facts.kueue.queue_validation import cohort_of, groups_of, spec_of
 from webhook.facts.kueue.queues import Declared, declared, name_of, queues
-from webhook.facts.pods.containers import mapping
 from webhook.facts.scheduling.node_selection import selects
 from webhook.facts.subject import Subject
 from webhook.paths import get
@@ -64,7 +63,7 @@ def _absent_flavors(subject: Subject) -> Iterator[Problem]:
     for index, group in enumerate(groups_of(spec_of(subject))):
         for place, flavor in enumerate(subject.deadline.paced(group.get("flavors", []))):
             name = flavor.get("name", "")
-            if view.get(RESOURCE_FLAVOR, name, namespaced=False) is None and is_absent(view, RESOURCE_FLAVOR):
+            if lacks(view, RESOURCE_FLAVOR, name):
                 path = ("spec", "resourceGroups", index, "flavors", place, "name")
                 near = view.nearest(name, (name_of(each) for each in view.all(RESOURCE_FLAVOR)))
                 message = "does not exist, so that the whole ClusterQueue is inactive"
@@ -110,10 +109,8 @@ def advise_local_queue(subject: Subject) -> Iterator[Problem]:
 
 
 def _closed(queue: Declared, subject: Subject) -> Iterator[Problem]:
-    held = subject.view().get(NAMESPACE, subject.namespace, namespaced=False)
-    selector: JSON = queue.spec.get("namespaceSelector")
-    labels = {"kubernetes.io/metadata.name": subject.namespace, **mapping(get(held, ("metadata", "labels")))}
-    if held is not None and (selector is None or not selects(selector, labels, subject.deadline)):
+    labels, selector = namespace_labels(subject), queue.spec.get("namespaceSelector")
+    if labels is not None and (selector is None or not selects(selector, labels, subject.deadline)):
         message = f"does not take jobs of namespace {subject.namespace} by its namespaceSelector"
         yield problem("namespace-not-selected", "spec.clusterQueue", message, "ask for the namespace there", queue.name)
 
