@@ -1,15 +1,18 @@
-"""The text of a denial: messageExpression, else message, else the expression itself.
+"""The text of a denial: messageExpression, a long list with its beginning, else message, else the expression itself.
 
 Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.go (Validate).
 """
 
 from __future__ import annotations
 
+from webhook import paths
 from webhook.policy.compiled import Validation
 from webhook.problems.declarations import Listed, listed
 
 MAX_BYTES = 5 * 1024
 """MaxEvaluatedMessageExpressionSizeBytes (pkg/apis/cel/config.go)."""
+
+_MORE = len("; and 1000000 more")
 
 _SPACE = (
     " \t\n\v\f\r\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"
@@ -28,7 +31,22 @@ def usable(evaluated: object) -> str:
     if not isinstance(evaluated, str):
         return ""
     text = trim(evaluated)
-    return "" if "\n" in text or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES else text
+    if "\n" in text:
+        return ""
+    return text if len(text.encode("utf-8", "surrogatepass")) <= MAX_BYTES else _shortened(text)
+
+
+def _shortened(text: str) -> str:
+    """As many sentences of a list as fit, and how many more there are; "" for what is no list.
+
+    Upstream falls back to `message` for every text that is too long. A list whose sentences begin with field paths,
+    `spec.a: no; spec.b: no`, says more than that however many mistakes an object has.
+    """
+    root, *_ = paths.leading(text[:MAX_BYTES])[0] or ("",)
+    beginning = f"; {root}"
+    head = text.encode("utf-8", "surrogatepass")[: MAX_BYTES - _MORE].decode("utf-8", "ignore")
+    end = head.rfind(beginning) if root else -1
+    return f"{text[:end]}; and {text.count(beginning, end)} more" if end > 0 else ""
 
 
 def listed_problems(rule: Validation, evaluated: object) -> tuple[Listed, ...]:

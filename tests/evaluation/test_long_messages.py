@@ -1,0 +1,47 @@
+"""A list of mistakes is shortened between two of them; any other text that is too long is given up, as upstream."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.literals import pod, request, shipped_policies
+from webhook.admission.review import review
+from webhook.attributes import Phase
+from webhook.cluster.files import FilesCluster
+from webhook.evaluation.messages import MAX_BYTES, usable
+
+
+@pytest.mark.parametrize("count", [20, 60, 2000])
+def test_every_wrong_claim_is_named_or_counted(count: int) -> None:
+    claims = [
+        {"name": f"c{each}", "resourceClaimName": "n" * 30, "resourceClaimTemplateName": ""} for each in range(count)
+    ]
+    verdict = review(request(pod(resourceClaims=claims)), shipped_policies(), FilesCluster(), phase=Phase.VALIDATE)
+    assert verdict.status is not None
+    said = next(
+        each for each in verdict.decisions if each.rule == "claims-exactly-one/empty-name" and each.message
+    ).message
+    *named, last = said.split("; ")
+    left = last.removeprefix("and ").removesuffix(" more")
+    assert len(said) <= MAX_BYTES
+    assert (len(named) + int(left) if left.isdecimal() else len(named) + 1) == count
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" * (MAX_BYTES + 1),
+        "not a path: a; " * MAX_BYTES,
+        f"spec.a: {'x' * MAX_BYTES}; spec.b: no",
+        "spec.a: no; spec.b: no\n" * MAX_BYTES,
+    ],
+    ids=["a word", "sentences without paths", "a first sentence that is too long", "several lines"],
+)
+def test_what_is_no_list_gives_way_to_the_message(text: str) -> None:
+    assert usable(text) == ""
+
+
+def test_characters_of_several_bytes_are_not_cut() -> None:
+    said = usable("; ".join(f"spec.a[{each}]: `ü{'é' * 40}`" for each in range(100)))
+    assert said.endswith("é`; and 48 more")
+    assert len(said.encode()) <= MAX_BYTES
