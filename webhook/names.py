@@ -21,6 +21,10 @@ _KEY_TEXT: Final = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 )
 _LONGEST_LABEL, _LONGEST_SUBDOMAIN = 63, 253
+USE_SUBDOMAIN: Final = "use lower-case letters, digits, dashes and dots, with a letter or digit at both ends"
+"""The advice of messages of ours about a name of most objects, and the same about a label's key and its value."""
+USE_KEY: Final = "use letters, digits, dashes, dots and underscores, with a domain and a slash before them or without"
+USE_VALUE: Final = "use at most 63 letters, digits, dashes, dots and underscores"
 
 
 def dns1123_label(text: str, unit: str = "bytes") -> list[str]:

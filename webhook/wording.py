@@ -36,6 +36,13 @@ def either(choices: Iterable[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
+def change(before: object, after: object) -> str:
+    """How a value cannot change: `cannot change from `a` to `b``; "" and None are no value."""
+    if before in (None, ""):
+        return "cannot be added"
+    return "cannot be removed" if after in (None, "") else f"cannot change from `{before}` to `{after}`"
+
+
 def shown(value: object) -> str:
     """A value as it is written in JSON, a text as it is unless it looks like something else, on one line, not long."""
     is_plain = isinstance(value, str) and not _OTHER.fullmatch(value)

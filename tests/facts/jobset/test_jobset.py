@@ -78,13 +78,13 @@ RULES = "failurePolicy.rules"
             {"replicatedJobs": [job(), job("b", dependsOn=[{"name": "nod"}])]},
             "dependency-exists",
             "replicatedJobs[1].dependsOn[0].name",
-            "`nod` must be the name of a replicated job",
+            "`nod` is not the name of a replicated job of this JobSet",
         ),
         (
             {"successPolicy": {"targetReplicatedJobs": ["launcher"]}},
             "target-exists",
             "successPolicy.targetReplicatedJobs[0]",
-            "`launcher` must be the name of a replicated job",
+            "`launcher` is not the name of a replicated job of this JobSet",
         ),
         (
             {"failurePolicy": {"rules": [{"name": "1", "action": "FailJobSet"}]}},
@@ -96,19 +96,19 @@ RULES = "failurePolicy.rules"
             {"failurePolicy": {"rules": [{"name": "a"}, {"name": "a"}]}},
             "failure-rule-twice",
             f"{RULES}[1].name",
-            "`a` must not be the name of two rules",
+            "`a` is the name of two rules",
         ),
         (
             {"failurePolicy": {"rules": [{}, {"name": "failurePolicyRule0"}]}},
             "failure-rule-twice",
             f"{RULES}[1].name",
-            "`failurePolicyRule0` must not be the name of two rules",
+            "`failurePolicyRule0` is the name of two rules",
         ),
         (
             {"failurePolicy": {"rules": [{"targetReplicatedJobs": ["x"]}]}},
             "target-exists",
             f"{RULES}[0].targetReplicatedJobs[0]",
-            "`x` must be the name of a replicated job",
+            "`x` is not the name of a replicated job of this JobSet",
         ),
         (
             {"failurePolicy": {"rules": [{"onJobFailureReasons": ["OOMKilled"]}]}},
@@ -135,13 +135,13 @@ RULES = "failurePolicy.rules"
             {"coordinator": {"replicatedJob": "x"}},
             "coordinator-exists",
             "coordinator.replicatedJob",
-            "`x` must be the name of a replicated job",
+            "`x` is not the name of a replicated job of this JobSet",
         ),
         (
             {"coordinator": {"replicatedJob": "node"}},
             "coordinator-indexed",
             "coordinator.replicatedJob",
-            "`node` must be a replicated job with completions",
+            "`node` is a replicated job that has no completions",
         ),
         (
             {
@@ -150,7 +150,7 @@ RULES = "failurePolicy.rules"
             },
             "coordinator-indexed",
             "coordinator.replicatedJob",
-            "`node` must be a replicated job with completions",
+            "`node` is a replicated job that has no completions",
         ),
         (
             {"coordinator": {"replicatedJob": "node", "jobIndex": 1}, "replicatedJobs": [job(spec=INDEXED)]},
@@ -168,7 +168,7 @@ RULES = "failurePolicy.rules"
             {"volumeClaimPolicies": claims("a", "a"), "replicatedJobs": [job("node", "a")]},
             "claim-template-twice",
             "volumeClaimPolicies[0].templates[1].metadata.name",
-            "`a` must not be the name of two templates",
+            "`a` is the name of two templates",
         ),
         (
             {"volumeClaimPolicies": claims("A")},
@@ -180,13 +180,13 @@ RULES = "failurePolicy.rules"
             {"volumeClaimPolicies": claims("a"), "replicatedJobs": [job("node", "a", volumes=("a",))]},
             "volume-conflict",
             "volumeClaimPolicies[0].templates[0].metadata.name",
-            "`a` must not be the name of a volume of replicated job `node` too",
+            "`a` is also the name of a volume of replicated job `node`",
         ),
         (
             {"volumeClaimPolicies": claims("a")},
             "unmounted-claim",
             "volumeClaimPolicies[0].templates[0].metadata.name",
-            "`a` must be mounted by a container",
+            "`a` is mounted by no container",
         ),
         (
             {"volumeClaimPolicies": claims("a", namespace="team"), "replicatedJobs": [job("node", "a")]},

@@ -35,7 +35,7 @@ def _validate_targets(targets: Sequence[str], job_set: JobSet, at: FieldPath) ->
     known: Collection[str] = job_set.places() if targets else ()
     for index, target in enumerate(job_set.deadline.paced(targets)):
         if target not in known and not is_placeholder(target):
-            message = "must be the name of a replicated job"
+            message = "is not the name of a replicated job of this JobSet"
             yield problem("target-exists", (*at, index), message, "correct the name", target)
 
 
@@ -44,7 +44,9 @@ def validate_startup_policy(job_set: JobSet) -> Iterator[Problem]:
     in_order = get(job_set.spec, ("startupPolicy", "startupPolicyOrder")) == "InOrder"
     if in_order and any(job.get("dependsOn") for job in job_set.deadline.paced(job_set.jobs)):
         message = "must not be InOrder because a replicated job has dependsOn, which excludes it"
-        yield problem("startup-order", (*job_set.at, "startupPolicy"), message, "keep dependsOn alone")
+        yield problem(
+            "startup-order", (*job_set.at, "startupPolicy"), message, "remove startupPolicyOrder, or every dependsOn"
+        )
 
 
 def validate_failure_policy(job_set: JobSet) -> Iterator[Problem]:
@@ -68,8 +70,8 @@ def _validate_rule_name(name: str, called: Collection[str], path: FieldPath) -> 
         message = "must be a name of at most 128 letters, digits, underscores, commas and colons"
         yield problem("failure-rule-name", path, message, "begin it with a letter", name)
     if name in called:
-        message = "must not be the name of two rules"
-        yield problem("failure-rule-twice", path, message, "give each rule a name of its own", name)
+        message = "is the name of two rules"
+        yield problem("failure-rule-twice", path, message, "rename one of the two rules", name)
 
 
 def _validate_reasons(rule: JSON, job_set: JobSet, at: FieldPath) -> Iterator[Problem]:
@@ -94,16 +96,16 @@ def _validate_alpha_features(policy: JSON, rules: Sequence[JSON], job_set: JobSe
 
 def _alpha(path: FieldPath, name: str) -> Problem:
     message = "is refused unless JobSet runs with the alpha feature gate for it, which is off by default"
-    return problem("alpha-feature", path, message, "make sure that it is on, or use another", name)
+    return problem("alpha-feature", path, message, "make sure that the gate is on, or use another value", name)
 
 
 def _validate_restarts(job_set: JobSet, action: str) -> Iterator[Problem]:
     for index, job in enumerate(job_set.deadline.paced(job_set.jobs)):
         replicas = job.get("replicas") or 1
         if replicas > _MOST_RESTARTED:
-            message = f"must not be above {_MOST_RESTARTED} because {action} counts the restarts of each"
+            message = f"must not be above {_MOST_RESTARTED} because {action} counts the restarts of every replica"
             path = (*job_set.at, "replicatedJobs", index, "replicas")
-            yield problem("restarted-replicas", path, message, "use fewer", replicas)
+            yield problem("restarted-replicas", path, message, "use fewer replicas", replicas)
 
 
 def validate_coordinator(job_set: JobSet) -> Iterator[Problem]:
@@ -113,7 +115,7 @@ def validate_coordinator(job_set: JobSet) -> Iterator[Problem]:
         return
     index = job_set.places().get(name)
     if index is None:
-        message = "must be the name of a replicated job"
+        message = "is not the name of a replicated job of this JobSet"
         yield problem("coordinator-exists", (*at, "replicatedJob"), message, "correct the name", name)
     elif job_set.is_counted:
         yield from _validate_coordinator_pod(coordinator, job_set.jobs[index], at)
@@ -123,8 +125,8 @@ def _validate_coordinator_pod(coordinator: JSON, job: JSON, at: FieldPath) -> It
     spec, name = get(job, ("template", "spec"), {}), job.get("name", "")
     completions, replicas = spec.get("completions"), job.get("replicas")
     if completions is None or spec.get("completionMode") not in (None, "Indexed"):
-        message = "must be a replicated job with completions and completionMode Indexed"
-        fix = "set them in its Job template"
+        message = "is a replicated job that has no completions or is not Indexed"
+        fix = f"set completions, and completionMode Indexed, in the Job template of `{name}`"
         yield problem("coordinator-indexed", (*at, "replicatedJob"), message, fix, name)
         return
     for field, most in (("jobIndex", 1 if replicas is None else replicas), ("podIndex", completions)):

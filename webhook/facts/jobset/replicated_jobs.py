@@ -17,6 +17,7 @@ from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
 LETTERS: Final = "use at most 63 lower-case letters, digits and dashes"
+LABEL: Final = "use at most 63 letters, digits, dashes, dots and underscores in the name and in the value"
 _MOST_PODS: Final = 2**31 - 1
 _MOST_INDEXED: Final = 100_000
 _POD: Final = ("template", "spec", "template", "spec")
@@ -75,25 +76,27 @@ def validate_job(job: JSON, at: FieldPath, job_set: JobSet) -> Iterator[Problem]
     pods = spec.get("parallelism")
     is_indexed = spec.get("completionMode") in (None, "Indexed")
     if job_set.is_counted and is_indexed and pods is not None and pods > _MOST_INDEXED:
-        message = f"must not be more than {_MOST_INDEXED} because the pods of the Job are numbered"
-        yield problem("indexed-pods", (*at, "template", "spec", "parallelism"), message, "ask for fewer pods", pods)
+        message = f"must not be more than {_MOST_INDEXED} because an Indexed Job can have no more pods"
+        yield problem(
+            "indexed-pods", (*at, "template", "spec", "parallelism"), message, "set a lower parallelism", pods
+        )
     labels: JSON = get(job, ("template", "metadata", "labels"), {})
     for key, value in job_set.deadline.each(labels.items()):
         if (label_value(value) or qualified_name(key)) and not is_placeholder(key + value):
             where = (*at, "template", "metadata", "labels", key)
-            yield problem("label", where, "must be a label because the Job has it", "correct it", value)
+            yield problem("label", where, "is not a valid label", LABEL, value)
 
 
 def _dependency(wanted: str, index: int, *, is_there: bool, is_itself: bool, path: FieldPath) -> Problem:
     """Only earlier jobs may be waited for; upstream lets a job wait for itself, which it then does."""
     if index == 0:
         message = "must not be set because the first replicated job cannot depend on another"
-        return problem("dependency-order", path, message, "remove it, or move the job behind the other", wanted)
+        return problem("dependency-order", path, message, "remove the entry, or move the job behind the other", wanted)
     if is_itself:
         message = "is the replicated job itself, which waits for itself and never starts"
-        return problem("self-dependency", path, message, "remove it", wanted)
+        return problem("self-dependency", path, message, "remove the entry", wanted)
     if is_there:
         message = "must be a replicated job that stands before the one that depends on it"
-        return problem("dependency-order", path, message, "move it to the front", wanted)
-    message = "must be the name of a replicated job"
+        return problem("dependency-order", path, message, f"move `{wanted}` to the front", wanted)
+    message = "is not the name of a replicated job of this JobSet"
     return problem("dependency-exists", path, message, "correct the name", wanted)

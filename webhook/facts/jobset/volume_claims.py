@@ -46,23 +46,29 @@ def validate_volume_claim_policies(job_set: JobSet) -> Iterator[Problem]:
 def _validate_namespace(template: JSON, path: FieldPath) -> Iterator[Problem]:
     if get(template, ("metadata", "namespace"), ""):
         message = "must not be set because the claims are made in the namespace of the JobSet"
-        yield problem("claim-namespace", path, message, "remove it")
+        yield problem("claim-namespace", path, message, "remove the namespace")
 
 
 def _validate_name(name: str, seen: set[str], pods: _Pods, path: FieldPath) -> Iterator[Problem]:
     if name in seen:
-        message = "must not be the name of two templates"
-        yield problem("claim-template-twice", path, message, "give each template a name of its own", name)
+        message = "is the name of two templates"
+        yield problem("claim-template-twice", path, message, "rename one of the two templates", name)
     elif dns1123_subdomain(name):
         message = "must be a DNS name because the claim is named after it"
         yield problem("claim-template-name", path, message, "use lower-case letters, digits and dashes", name)
     else:
         for job in pods.volumes.get(name, ()):
-            message = f"must not be the name of a volume of replicated job `{job}` too"
-            yield problem("volume-conflict", path, message, "rename one of them", name)
+            message = f"is also the name of a volume of replicated job `{job}`"
+            yield problem("volume-conflict", path, message, "rename the volume or the template", name)
         if name not in pods.mounted:
-            message = "must be mounted by a container"
-            yield problem("unmounted-claim", path, message, "add it to volumeMounts, or remove the template", name)
+            message = "is mounted by no container"
+            yield problem(
+                "unmounted-claim",
+                path,
+                message,
+                f"add `{name}` to volumeMounts of a container, or remove the template",
+                name,
+            )
 
 
 @dataclass(slots=True)

@@ -97,13 +97,13 @@ def priority_classes(subject: Subject, how: Managed, place: Place) -> Iterator[P
     """Classes without which Kueue creates no Workload."""
     name = text(get(subject.object, ("metadata", "labels", PRIORITY)))
     if name and not is_placeholder(name) and lacks(subject.view(), WORKLOAD_PRIORITY_CLASS, name):
-        message = f"must be a WorkloadPriorityClass that exists because {_WITHOUT} it, and only an event says so"
-        path, fix = ("metadata", "labels", PRIORITY), "create it, or correct the name"
+        message = f"is a WorkloadPriorityClass that does not exist, but {_WITHOUT} it, and only an event says so"
+        path, fix = ("metadata", "labels", PRIORITY), "create the class, or correct the name"
         yield NOT_NOW("priority-class", path, message, fix, name)
     for each in subject.deadline.paced(subject.fact("priorities")["classes"]):
         if each["absent"] and not name:
-            message = f"must be a PriorityClass that exists because {_WITHOUT} it, and nothing says so"
-            fix = f"did you mean {each['nearest']}?" if each["nearest"] else "create it, or correct the name"
+            message = f"is a PriorityClass that does not exist, but {_WITHOUT} it, and nothing says so"
+            fix = f"did you mean {each['nearest']}?" if each["nearest"] else "create the class, or correct the name"
             yield NOT_NOW("priority-class", each["path"], message, fix, each["name"])
             return
 
@@ -114,14 +114,14 @@ def local_queue(subject: Subject, how: Managed, place: Place) -> Iterator[Proble
         if says_namespace(subject) and is_absent(subject.view(), LOCAL_QUEUE, subject.namespace):
             others = [name_of(each) for each in subject.view().all(LOCAL_QUEUE, subject.namespace)]
             near = place.view.nearest(how.queue, others)
-            message = f"must be a LocalQueue of namespace {subject.namespace} because the job waits for it"
-            fix = f"did you mean {near}?" if near else "create it, or name another"
+            message = f"is not a LocalQueue of namespace {subject.namespace}, so the job waits"
+            fix = f"did you mean {near}?" if near else "create the LocalQueue, or name another"
             reason = f"Kueue: LocalQueue {how.queue} doesn't exist"
             yield NOT_NOW("local-queue-missing", place.at, f"{message} ({reason})", fix, how.queue)
         return
     policy = text(get(place.local_queue, ("spec", "stopPolicy")))
     if policy not in ("", "None"):
-        message = f"leads to LocalQueue {how.queue}, which is stopped by its stopPolicy {policy}"
+        message = f"leads to LocalQueue {how.queue}, which is stopped because its stopPolicy is {policy}"
         reason = f"Kueue: LocalQueue {how.queue} is inactive"
         yield NOT_NOW("stopped", place.at, f"{message} ({reason})", _WAIT)
 
@@ -135,11 +135,16 @@ def cluster_queue(subject: Subject, how: Managed, place: Place) -> Iterator[Prob
         if is_absent(subject.view(), CLUSTER_QUEUE):
             message = f"leads to LocalQueue {how.queue}, whose ClusterQueue {target} does not exist"
             reason = f"Kueue: ClusterQueue {target} doesn't exist"
-            yield NOT_NOW("cluster-queue-missing", place.at, f"{message} ({reason})", "create it, or use another queue")
+            yield NOT_NOW(
+                "cluster-queue-missing",
+                place.at,
+                f"{message} ({reason})",
+                "create the ClusterQueue, or use another queue",
+            )
         return
     policy = text(place.queue.spec.get("stopPolicy"))
     if policy not in ("", "None"):
-        yield _inactive("stopped", f"is stopped by its stopPolicy {policy}", place)
+        yield _inactive("stopped", f"is stopped because its stopPolicy is {policy}", place)
     elif cause := next(causes(place.queue, place.view), ""):
         yield _inactive("inactive", f"is inactive because {cause}", place)
     elif place.tree is None:

@@ -30,8 +30,8 @@ def validate_concurrent_admission(subject: Subject) -> Iterator[Problem]:
     """As validateConcurrentAdmissionPolicy, and that the policy stays."""
     spec = spec_of(subject)
     if subject.old_object is not None and get(subject.old_object, _AT) != spec.get(_POLICY):
-        message = "must stay as it is because Workloads were created by it"
-        yield problem("immutable", _AT, message, "create another ClusterQueue")
+        message = "cannot change because Workloads were created with the old policy"
+        yield problem("immutable", _AT, message, "restore the old policy, or create another ClusterQueue")
     if spec.get(_POLICY) is None:
         return
     for each in _validate_policy(spec):
@@ -44,11 +44,11 @@ def validate_concurrent_admission(subject: Subject) -> Iterator[Problem]:
 def _validate_policy(spec: Mapping[str, JSON]) -> Iterator[Problem]:
     groups = groups_of(spec)
     if len(groups) != 1:
-        message = f"must be exactly one because {_POLICY} is set"
-        yield _broken(("spec", "resourceGroups"), message, "keep one group", f"{len(groups)} groups")
+        message = f"are given, but {_POLICY} needs exactly one"
+        yield _broken(("spec", "resourceGroups"), message, "set one group", f"{len(groups)} groups")
     elif len(flavors := groups[0].get("flavors", [])) > _MOST_FLAVORS:
         message = f"must not be more than {_MOST_FLAVORS} because {_POLICY} is set, and each Workload tries all of them"
-        yield _broken(("spec", "resourceGroups", 0, "flavors"), message, "use fewer", f"{len(flavors)} flavors")
+        yield _broken(("spec", "resourceGroups", 0, "flavors"), message, "use fewer flavors", f"{len(flavors)} flavors")
     yield from _validate_constraints(spec)
     if spec.get("queueingStrategy") == "StrictFIFO":
         message = f"must not be used because {_POLICY} is set"
@@ -65,9 +65,9 @@ def _validate_constraints(spec: Mapping[str, JSON]) -> Iterator[Problem]:
     known = {flavor.get("name") for group in groups_of(spec) for flavor in group.get("flavors", [])}
     if mode != _PREFERRED:
         message = f"must not be set because migration.mode is {mode}, which moves no Workload"
-        yield _broken(at, message, f"remove it, or set the mode to {_PREFERRED}")
+        yield _broken(at, message, f"remove the constraints, or set the mode to {_PREFERRED}")
     elif name is not None and name not in known and not is_placeholder(str(name)):
-        message = "must be a flavor of this ClusterQueue"
+        message = "is not a flavor of this ClusterQueue"
         yield _broken((*at, "lastAcceptableFlavorName"), message, "correct the name", f"`{name}`")
 
 

@@ -14,11 +14,11 @@ from webhook.facts.check import Group
 from webhook.facts.kueue.queue_validation import spec_of
 from webhook.facts.kueue.topology import HOSTNAME
 from webhook.facts.subject import Subject
-from webhook.names import label_value, qualified_name
+from webhook.names import USE_KEY, USE_VALUE, label_value, qualified_name
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.wording import counted
+from webhook.wording import change, counted
 
 problem: Final = Group("kueue-queue").problem
 _MOST_OF_FLAVOR: Final = 8
@@ -38,18 +38,24 @@ def validate_resource_flavor(subject: Subject) -> Iterator[Problem]:
             yield problem("too-many", ("spec", name), message, "use fewer", shown=counted(count, "entry", "entries"))
     for key, value in subject.deadline.paced(labels.items()):
         if (qualified_name(key) or label_value(value)) and not is_placeholder(f"{key}{value}"):
-            message = "must be a label that nodes can have"
-            yield problem("node-label", ("spec", "nodeLabels", key), message, "correct the key or the value", value)
+            message = "is not a valid label of a node"
+            yield problem(
+                "node-label",
+                ("spec", "nodeLabels", key),
+                message,
+                "correct the key or the value",
+                shown=f"`{key}: {value}`",
+            )
     yield from _validate_taints(spec.get("nodeTaints", []), subject)
     yield from _validate_tolerations(spec.get("tolerations", []), subject)
     topology = spec.get("topologyName")
     if topology and not labels:
         message = "must have a label because topologyName is set, and Kueue finds the nodes of the topology by it"
-        yield problem("topology-label", "spec.nodeLabels", message, "add one that its nodes have")
+        yield problem("topology-label", "spec.nodeLabels", message, "add a label that the nodes of the topology have")
     before = get(subject.old_object, ("spec", "topologyName"))
     if before and topology != before:
-        message = f"must stay `{before}` because the topology of a flavor never changes"
-        yield problem("immutable", "spec.topologyName", message, "create another flavor", topology or "")
+        message = f"{change(before, topology)} because a flavor keeps its topology"
+        yield problem("immutable", "spec.topologyName", message, f"restore `{before}`, or create another flavor")
 
 
 def _validate_taints(taints: JSON, subject: Subject) -> Iterator[Problem]:
@@ -58,15 +64,15 @@ def _validate_taints(taints: JSON, subject: Subject) -> Iterator[Problem]:
         at: FieldPath = ("spec", "nodeTaints", index)
         key, effect = taint.get("key", ""), taint.get("effect", "")
         if qualified_name(key) and not is_placeholder(key):
-            yield problem("node-taint", (*at, "key"), "must be the key of a taint", "correct it", key)
+            yield problem("node-taint", (*at, "key"), "cannot be the key of a taint", USE_KEY, key)
         if label_value(taint.get("value", "")) and not is_placeholder(taint.get("value", "")):
-            yield problem("node-taint", (*at, "value"), "must be a value of a taint", "correct it", taint["value"])
+            yield problem("node-taint", (*at, "value"), "cannot be the value of a taint", USE_VALUE, taint["value"])
         if effect not in _EFFECTS and not is_placeholder(effect):
             message = f"must be one of {', '.join(_EFFECTS)}"
-            yield problem("node-taint", (*at, "effect"), message, "correct it", effect)
+            yield problem("node-taint", (*at, "effect"), message, "set one of these", effect)
         if (key, effect) in known:
-            message = "must not repeat a key with the same effect"
-            yield problem("node-taint", at, message, "remove one", shown=f"{key}:{effect}")
+            message = "is listed twice"
+            yield problem("node-taint", at, message, "remove one of the two", shown=f"{key}:{effect}")
         known.add((key, effect))
 
 
@@ -75,18 +81,18 @@ def _validate_tolerations(tolerations: JSON, subject: Subject) -> Iterator[Probl
         at: FieldPath = ("spec", "tolerations", index)
         key, operator = each.get("key", ""), each.get("operator") or "Equal"
         if key and qualified_name(key) and not is_placeholder(key):
-            yield problem("toleration", (*at, "key"), "must be the key of a taint", "correct it", key)
+            yield problem("toleration", (*at, "key"), "cannot be the key of a taint", USE_KEY, key)
         if operator not in ("Equal", "Exists"):
-            yield problem("toleration", (*at, "operator"), "must be Equal or Exists", "correct it", operator)
+            yield problem("toleration", (*at, "operator"), "must be Equal or Exists", "set one of these", operator)
         if not key and operator != "Exists":
             message = "must be Exists because the toleration has no key and tolerates every taint"
             yield problem("toleration", (*at, "operator"), message, "set Exists, or a key", operator)
         if each.get("tolerationSeconds") is not None and each.get("effect") != "NoExecute":
             message = "must be NoExecute because tolerationSeconds is set"
-            yield problem("toleration", (*at, "effect"), message, "set it, or remove tolerationSeconds")
+            yield problem("toleration", (*at, "effect"), message, "set NoExecute, or remove tolerationSeconds")
         if operator == "Exists" and each.get("value"):
             message = "must not be set because operator Exists tolerates every value"
-            yield problem("toleration", (*at, "value"), message, "remove it, or use Equal", each["value"])
+            yield problem("toleration", (*at, "value"), message, "remove the value, or use Equal", each["value"])
 
 
 def validate_topology(subject: Subject) -> Iterator[Problem]:
@@ -95,23 +101,27 @@ def validate_topology(subject: Subject) -> Iterator[Problem]:
     if not 1 <= len(levels) <= _MOST_LEVELS:
         count_shown = counted(len(levels), "level")
         yield problem(
-            "topology-levels", "spec.levels", f"must have 1 to {_MOST_LEVELS} levels", "correct it", shown=count_shown
+            "topology-levels",
+            "spec.levels",
+            f"are given, but 1 to {_MOST_LEVELS} are allowed",
+            "add or remove levels",
+            shown=count_shown,
         )
     known: set[str] = set()
     for index, name in enumerate(subject.deadline.paced(levels)):
         path = ("spec", "levels", index, "nodeLabel")
         if qualified_name(name) and not is_placeholder(name):
-            yield problem("topology-levels", path, "must be the key of a node label", "correct it", name)
+            yield problem("topology-levels", path, "cannot be the key of a node label", USE_KEY, name)
         if name in known:
-            yield problem("topology-levels", path, "must not stand twice", "remove one", name)
+            yield problem("topology-levels", path, "is the label of two levels", "remove one of the two", name)
         if name == HOSTNAME and index < len(levels) - 1:
             message = "must be the lowest level because a node has no levels below it"
-            yield problem("topology-levels", path, message, "move it to the end", name)
+            yield problem("topology-levels", path, message, "move this level to the end", name)
         known.add(name)
     before = [each.get("nodeLabel", "") for each in get(subject.old_object, ("spec", "levels"), [])]
     if before and before != levels and not _keeps_hosts(before, levels):
-        message = f"must stay {', '.join(before)} unless the host is the lowest level before and after"
-        yield problem("immutable", "spec.levels", message, "create another Topology", shown=f"`{', '.join(levels)}`")
+        message = f"{change(', '.join(before), ', '.join(levels))} unless {HOSTNAME} is the lowest level of both"
+        yield problem("immutable", "spec.levels", message, "restore the levels, or create another Topology")
 
 
 def _keeps_hosts(before: list[str], after: list[str]) -> bool:
@@ -122,5 +132,7 @@ def validate_admission_check(subject: Subject) -> Iterator[Problem]:
     """Its controller stays."""
     old, new = get(subject.old_object, ("spec", "controllerName")), spec_of(subject).get("controllerName")
     if subject.old_object is not None and old != new:
-        message = f"must stay `{old}` because the controller of a check never changes"
-        yield problem("immutable", "spec.controllerName", message, "create another AdmissionCheck", new or "")
+        message = f"{change(old, new)} because an AdmissionCheck keeps its controller"
+        yield problem(
+            "immutable", "spec.controllerName", message, f"set `{old}` again, or create another AdmissionCheck"
+        )

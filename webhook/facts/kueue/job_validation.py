@@ -25,10 +25,11 @@ from webhook.facts.kueue.objects import (
 )
 from webhook.facts.pods.containers import mapping, text
 from webhook.facts.subject import Subject
-from webhook.names import dns1123_subdomain, qualified_name
+from webhook.names import USE_SUBDOMAIN, dns1123_subdomain, qualified_name
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.wording import change
 
 problem: Final = Group("kueue-job").problem
 _LABELS: Final[FieldPath] = ("metadata", "labels")
@@ -58,8 +59,9 @@ def validate_queue_name(subject: Subject, how: Managed) -> Iterator[Problem]:  #
     """As ValidateQueueName."""
     given = labels_of(subject.object).get(QUEUE_NAME)
     if isinstance(given, str) and not is_placeholder(given) and dns1123_subdomain(given):
-        message = "must be a name that a LocalQueue can have: lower case letters, digits, dashes and dots"
-        yield problem("queue-name", (*_LABELS, QUEUE_NAME), message, "correct it, or remove the label", given)
+        message = "cannot be the name of a LocalQueue"
+        fix = f"{USE_SUBDOMAIN}, or remove the label"
+        yield problem("queue-name", (*_LABELS, QUEUE_NAME), message, fix, given)
 
 
 def validate_prebuilt_workload(subject: Subject, how: Managed) -> Iterator[Problem]:
@@ -71,9 +73,9 @@ def validate_prebuilt_workload(subject: Subject, how: Managed) -> Iterator[Probl
     if not isinstance(given, str) or is_placeholder(given) or how.framework in SERVING:
         return
     if dns1123_subdomain(given):
-        yield problem("prebuilt-workload", path, "must be a name that a Workload can have", "correct it", given)
+        yield problem("prebuilt-workload", path, "cannot be the name of a Workload", USE_SUBDOMAIN, given)
     if given and kind not in _PREBUILT_KINDS:
-        yield problem("prebuilt-workload", path, f"must not be set on objects of kind {kind}", "remove it", given)
+        yield problem("prebuilt-workload", path, f"must not be set on objects of kind {kind}", "remove the name", given)
 
 
 def validate_max_exec_time(subject: Subject, how: Managed) -> Iterator[Problem]:
@@ -83,7 +85,9 @@ def validate_max_exec_time(subject: Subject, how: Managed) -> Iterator[Problem]:
         return
     if not _NUMBER.fullmatch(given) or int(given) <= 0:
         message = "must be a whole number of seconds above 0"
-        yield problem("max-exec-time", (*_LABELS, MAX_EXEC_TIME), message, "set it, or remove the label", given)
+        yield problem(
+            "max-exec-time", (*_LABELS, MAX_EXEC_TIME), message, "set a number of seconds, or remove the label", given
+        )
 
 
 def validate_elastic_job(subject: Subject, how: Managed) -> Iterator[Problem]:  # noqa: ARG001
@@ -91,7 +95,7 @@ def validate_elastic_job(subject: Subject, how: Managed) -> Iterator[Problem]:  
     kind = subject.group_kind[1]
     if kind not in ELASTIC_KINDS and is_elastic(subject.object, subject):
         message = f"must not be set on objects of kind {kind}, which cannot be elastic"
-        yield problem("elastic-job", (*_NOTES, ELASTIC), message, "remove it", "true")
+        yield problem("elastic-job", (*_NOTES, ELASTIC), message, "remove the annotation", "true")
 
 
 def is_elastic(obj: JSON, subject: Subject) -> bool:
@@ -113,7 +117,7 @@ def validate_admission_gates(subject: Subject, how: Managed) -> Iterator[Problem
             yield problem("admission-gate", path, f"{message}, without spaces", "correct the name", gate)
             return
     if len(set(gates)) < len(gates):
-        yield problem("admission-gate", path, "must not name a gate twice", "remove one", given)
+        yield problem("admission-gate", path, "names a gate twice", "remove one of the two", given)
 
 
 def is_suspended(obj: JSON) -> bool:
@@ -130,17 +134,17 @@ def validate_update(subject: Subject, how: Managed) -> Iterator[Problem]:
     if not is_waiting and text(before.get(QUEUE_NAME)) != text(after.get(QUEUE_NAME)):
         yield fixed(QUEUE_NAME, subject)
     elif before.get(QUEUE_NAME) and how.is_default:
-        message = f"must not be removed because the namespace has a LocalQueue {DEFAULT_QUEUE} for jobs without a name"
-        yield problem("immutable", (*_LABELS, QUEUE_NAME), message, f"set it, for example to {DEFAULT_QUEUE}")
+        message = f"cannot be removed because the namespace has a LocalQueue {DEFAULT_QUEUE} for jobs without a name"
+        yield problem("immutable", (*_LABELS, QUEUE_NAME), message, f"set the label, for example to {DEFAULT_QUEUE}")
     was_elastic = is_elastic(subject.old_object, subject)
     if not is_waiting and not was_elastic and before.get(PREBUILT) != after.get(PREBUILT):
         yield fixed(PREBUILT, subject)
     if before.get(MAX_EXEC_TIME) != after.get(MAX_EXEC_TIME) and not (is_waiting and is_suspended(subject.old_object)):
         yield fixed(MAX_EXEC_TIME, subject)
     if was_elastic != is_elastic(subject.object, subject):
-        message = "must stay as it is because Kueue counts the pods of an elastic job in another way"
-        fix = "create another job"
-        yield problem("immutable", (*_NOTES, ELASTIC), message, fix, annotations_of(subject.object).get(ELASTIC, ""))
+        message = "cannot change because Kueue counts the pods of an elastic job in another way"
+        fix = "restore the annotation, or create another job"
+        yield problem("immutable", (*_NOTES, ELASTIC), message, fix)
     yield from validate_priority_update(subject, is_waiting=is_waiting)
     yield from validate_gates_update(subject)
 
@@ -148,8 +152,7 @@ def validate_update(subject: Subject, how: Managed) -> Iterator[Problem]:
 def fixed(label: str, subject: Subject, stop: str = _SUSPEND) -> Problem:
     """A label that changed of a job that runs, and how it can be stopped."""
     was, now = (text(labels_of(each).get(label)) for each in (subject.old_object, subject.object))
-    message = f"must stay `{was}` while the job runs" if was else "must not be added while the job runs"
-    return problem("immutable", (*_LABELS, label), message, stop, now)
+    return problem("immutable", (*_LABELS, label), f"{change(was, now)} while the job runs", stop)
 
 
 def validate_priority_update(subject: Subject, stop: str = _SUSPEND, *, is_waiting: bool) -> Iterator[Problem]:
@@ -158,8 +161,8 @@ def validate_priority_update(subject: Subject, stop: str = _SUSPEND, *, is_waiti
     if now and not was and not is_waiting:
         yield fixed(PRIORITY, subject, stop)
     if was and not now:
-        message = f"must not be removed; it was `{was}`"
-        yield problem("immutable", (*_LABELS, PRIORITY), message, "set it again, or another WorkloadPriorityClass")
+        message = f"cannot be removed (it was `{was}`)"
+        yield problem("immutable", (*_LABELS, PRIORITY), message, f"set `{was}` or another WorkloadPriorityClass")
 
 
 def validate_gates_update(subject: Subject) -> Iterator[Problem]:
@@ -169,5 +172,5 @@ def validate_gates_update(subject: Subject) -> Iterator[Problem]:
     before = {*filter(None, text(annotations_of(subject.old_object).get(GATED_BY)).split(","))}
     added = {*filter(None, text(annotations_of(subject.object).get(GATED_BY)).split(","))} - before
     if added:
-        message = "must not name further gates after the job was created"
-        yield problem("immutable", (*_NOTES, GATED_BY), message, "remove it", min(added))
+        message = "is a new gate, but gates can only be removed once the job exists"
+        yield problem("immutable", (*_NOTES, GATED_BY), message, "remove the new gate", min(added))

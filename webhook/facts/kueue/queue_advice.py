@@ -67,7 +67,9 @@ def _absent_flavors(subject: Subject) -> Iterator[Problem]:
                 path = ("spec", "resourceGroups", index, "flavors", place, "name")
                 near = view.nearest(name, (name_of(each) for each in view.all(RESOURCE_FLAVOR)))
                 message = "does not exist, so that the whole ClusterQueue is inactive"
-                yield problem("flavor-missing", path, message, f"did you mean {near}?" if near else "create it", name)
+                yield problem(
+                    "flavor-missing", path, message, f"did you mean {near}?" if near else "create the flavor", name
+                )
 
 
 def _nothing_to_borrow(subject: Subject) -> Iterator[Problem]:
@@ -101,8 +103,8 @@ def advise_local_queue(subject: Subject) -> Iterator[Problem]:
     if obj is None:
         if name and is_absent(view, CLUSTER_QUEUE):
             near = view.nearest(name, queues(view).cluster_queues)
-            message = "must be a ClusterQueue that exists: until then jobs wait"
-            fix = f"did you mean {near}?" if near else "create it"
+            message = "is a ClusterQueue that does not exist, so the jobs of this LocalQueue wait"
+            fix = f"did you mean {near}?" if near else "create the ClusterQueue, or correct the name"
             yield problem("cluster-queue-missing", "spec.clusterQueue", message, fix, name)
         return
     yield from _closed(declared(obj, CLUSTER_QUEUE), subject)
@@ -111,8 +113,12 @@ def advise_local_queue(subject: Subject) -> Iterator[Problem]:
 def _closed(queue: Declared, subject: Subject) -> Iterator[Problem]:
     labels, selector = namespace_labels(subject), queue.spec.get("namespaceSelector")
     if labels is not None and (selector is None or not selects(selector, labels, subject.deadline)):
-        message = f"does not take jobs of namespace {subject.namespace} by its namespaceSelector"
-        yield problem("namespace-not-selected", "spec.clusterQueue", message, "ask for the namespace there", queue.name)
+        message = (
+            f"takes no jobs from namespace {subject.namespace} because the namespaceSelector of the ClusterQueue does "
+            "not match the namespace"
+        )
+        fix = "ask its administrator to admit the namespace, or name another ClusterQueue"
+        yield problem("namespace-not-selected", "spec.clusterQueue", message, fix, queue.name)
 
 
 def advise_flavor(subject: Subject) -> Iterator[Problem]:
@@ -124,4 +130,4 @@ def advise_flavor(subject: Subject) -> Iterator[Problem]:
     everybody = (*known.cluster_queues.values(), *known.cohorts.values())
     if everybody and not any(name in group.flavors for each in everybody for group in each.groups):
         message = "is used by no ClusterQueue and no Cohort, so that no pods ever get it"
-        yield problem("flavor-unused", "", message, "add it to a resource group, or remove it")
+        yield problem("flavor-unused", "", message, "add the flavor to a resource group, or delete it")

@@ -13,11 +13,11 @@ from webhook import quantity
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.names import dns1123_subdomain, qualified_name
+from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_subdomain, qualified_name
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.wording import counted
+from webhook.wording import change, counted, either
 
 problem: Final = Group("kueue-queue").problem
 _GROUPS: Final[FieldPath] = ("spec", "resourceGroups")
@@ -86,7 +86,11 @@ def _validate_size(resources: Sequence[str], flavors: Sequence[JSON], at: FieldP
         if not 1 <= len(listed) <= _MOST_IN_GROUP:
             count_shown = counted(len(listed), "entry", "entries")
             yield problem(
-                "too-many", (*at, name), f"must have 1 to {_MOST_IN_GROUP} entries", "correct it", shown=count_shown
+                "too-many",
+                (*at, name),
+                f"are given, but 1 to {_MOST_IN_GROUP} are allowed",
+                "add or remove entries",
+                shown=count_shown,
             )
     pairs = len(resources) * len(flavors)
     if pairs > _MOST_PAIRS:
@@ -97,20 +101,21 @@ def _validate_size(resources: Sequence[str], flavors: Sequence[JSON], at: FieldP
 def _validate_covered(names: Sequence[str], before: set[str], at: FieldPath, subject: Subject) -> Iterator[Problem]:
     for index, name in enumerate(subject.deadline.paced(names)):
         if qualified_name(name) and not is_placeholder(name):
-            message = "must be the name of a resource: letters, digits, dashes, dots, at most one slash after a domain"
-            yield problem("resource-name", (*at, index), message, "correct it", name)
+            message = "cannot be the name of a resource"
+            fix = "use letters, digits, dashes, dots and underscores, with a domain and a slash before them or without"
+            yield problem("resource-name", (*at, index), message, fix, name)
         if name in before:
-            message = "must not be covered twice because a resource has quota in one group"
-            yield problem("covered-twice", (*at, index), message, "remove it here or there", name)
+            message = "is covered twice, but a resource can have quota in only one place"
+            yield problem("covered-twice", (*at, index), message, f"remove one `{name}`", name)
         before.add(name)
 
 
 def _validate_name(name: str, before: set[str], at: FieldPath) -> Iterator[Problem]:
     if dns1123_subdomain(name) and not is_placeholder(name):
-        yield problem("flavor-name", at, "must be a name that a ResourceFlavor can have", "correct it", name)
+        yield problem("flavor-name", at, "cannot be the name of a ResourceFlavor", USE_SUBDOMAIN, name)
     if name in before:
-        message = "must not stand twice because a flavor belongs to one place of one group"
-        yield problem("flavor-twice", at, message, "remove it here or there", name)
+        message = "is listed twice, but a flavor can be in only one place of one group"
+        yield problem("flavor-twice", at, message, f"remove one `{name}`", name)
     before.add(name)
 
 
@@ -165,11 +170,13 @@ def _validate_limits(quota: JSON, at: FieldPath, kind: str, cohort: str) -> Iter
     for name, verb in verbs.items():
         if quota.get(name) is not None and not cohort:
             message = f"must not be set without {field} because there is nobody to {verb}"
-            yield problem("limit-without-cohort", (*at, name), message, f"set spec.{field}, or remove it", quota[name])
+            yield problem(
+                "limit-without-cohort", (*at, name), message, f"set spec.{field}, or remove the limit", quota[name]
+            )
     lending, nominal = quantity.read(quota.get("lendingLimit")), quantity.read(quota.get("nominalQuota"))
     if kind == "ClusterQueue" and lending is not None and nominal is not None and lending > nominal:
         message = f"must not be above the nominalQuota of {nominal} because a queue lends what it has"
-        yield problem("lending-above-nominal", (*at, "lendingLimit"), message, "lower it", quota["lendingLimit"])
+        yield problem("lending-above-nominal", (*at, "lendingLimit"), message, "lower the limit", quota["lendingLimit"])
 
 
 def validate_choices(subject: Subject) -> Iterator[Problem]:
@@ -178,7 +185,7 @@ def validate_choices(subject: Subject) -> Iterator[Problem]:
     for path, choices in _CHOICES.items():
         given = get(spec, path)
         if given is not None and given not in choices and not is_placeholder(str(given)):
-            yield problem("choice", ("spec", *path), f"must be one of {', '.join(choices)}", "correct it", given)
+            yield problem("choice", ("spec", *path), f"must be {either(choices)}", "set one of these", given)
 
 
 def validate_preemption(subject: Subject) -> Iterator[Problem]:
@@ -188,14 +195,20 @@ def validate_preemption(subject: Subject) -> Iterator[Problem]:
     borrowing = get(preemption, ("borrowWithinCohort", "policy"), "Never")
     if preemption.get("reclaimWithinCohort", "Never") == "Never" and borrowing != "Never":
         message = "must be Never, too, because reclaimWithinCohort is Never"
-        fix = "set reclaimWithinCohort to LowerPriority or Any, or remove it"
+        fix = "set reclaimWithinCohort to LowerPriority or Any, or remove this policy"
         yield problem("preemption", "spec.preemption.borrowWithinCohort.policy", message, fix, borrowing)
     fungibility = spec.get("flavorFungibility", {})
     preference, searches = fungibility.get("preference"), "TryNextFlavor"
     searched = fungibility.get("whenCanBorrow"), fungibility.get("whenCanPreempt", searches)  # its default
     if preference is not None and searched != (searches, searches):
         message = "must not be set unless whenCanBorrow and whenCanPreempt are both TryNextFlavor"
-        yield problem("preference", "spec.flavorFungibility.preference", message, "set both, or remove it", preference)
+        yield problem(
+            "preference",
+            "spec.flavorFungibility.preference",
+            message,
+            "set both to TryNextFlavor, or remove the preference",
+            preference,
+        )
 
 
 def validate_fair_sharing(subject: Subject) -> Iterator[Problem]:
@@ -218,16 +231,17 @@ def validate_namespace_selector(subject: Subject) -> Iterator[Problem]:
         path, operator = (*at, "matchExpressions", index), each.get("operator", "")
         values = each.get("values", [])
         if qualified_name(each.get("key", "")):
-            yield problem("selector", (*path, "key"), "must be the key of a label", "correct it", each.get("key", ""))
+            yield problem("selector", (*path, "key"), "cannot be the key of a label", USE_KEY, each.get("key", ""))
         if operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
-            message = "must be one of In, NotIn, Exists, DoesNotExist"
-            yield problem("selector", (*path, "operator"), message, "correct it", operator)
+            message = "must be In, NotIn, Exists or DoesNotExist"
+            yield problem("selector", (*path, "operator"), message, "set one of these", operator)
         elif (operator in ("In", "NotIn")) == (not values):
-            message = "must have values for In and NotIn, and none for Exists and DoesNotExist"
-            yield problem("selector", (*path, "values"), message, "correct it")
+            is_needed = operator in ("In", "NotIn")
+            message = f"must {'' if is_needed else 'not '}be set because the operator is {operator}"
+            yield problem("selector", (*path, "values"), message, "add values" if is_needed else "remove the values")
     for key in subject.deadline.paced(selector.get("matchLabels", {})):
         if qualified_name(key):
-            yield problem("selector", (*at, "matchLabels", key), "must be the key of a label", "correct it", key)
+            yield problem("selector", (*at, "matchLabels", key), "cannot be the key of a label", USE_KEY, key)
 
 
 def validate_admission_checks(subject: Subject) -> Iterator[Problem]:
@@ -245,18 +259,19 @@ def validate_admission_checks(subject: Subject) -> Iterator[Problem]:
         for place, name in enumerate(subject.deadline.paced(check.get("onFlavors", []))):
             if name not in flavors and not is_placeholder(name):
                 path = ("spec", "admissionChecksStrategy", "admissionChecks", index, "onFlavors", place)
-                message = "must be a flavor of this ClusterQueue"
-                yield problem("check-flavor", path, message, "correct the name, or remove it", name)
+                message = "is not a flavor of this ClusterQueue"
+                yield problem("check-flavor", path, message, "correct the name, or remove the entry", name)
 
 
 def validate_local_queue(subject: Subject) -> Iterator[Problem]:
     """The CustomResourceDefinition of LocalQueues: its ClusterQueue stays, and has a name that one can have."""
     new = str(spec_of(subject).get("clusterQueue", ""))
     if new and dns1123_subdomain(new) and not is_placeholder(new):
-        message = "must be a name that a ClusterQueue can have"
-        yield problem("cluster-queue-name", "spec.clusterQueue", message, "correct it", new)
+        message = "cannot be the name of a ClusterQueue"
+        yield problem("cluster-queue-name", "spec.clusterQueue", message, USE_SUBDOMAIN, new)
     if subject.old_object is not None:
         old = get(subject.old_object, ("spec", "clusterQueue"))
         if old and new != old:
-            message = f"must stay `{old}` because the ClusterQueue of a LocalQueue never changes"
-            yield problem("immutable", "spec.clusterQueue", message, "create another LocalQueue", new)
+            message = f"{change(old, new)} because a LocalQueue keeps its ClusterQueue"
+            fix = f"set `{old}` again, or create another LocalQueue"
+            yield problem("immutable", "spec.clusterQueue", message, fix)

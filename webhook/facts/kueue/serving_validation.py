@@ -27,6 +27,7 @@ from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, get
 from webhook.problem import Problem
+from webhook.wording import change
 
 _DEPLOYMENT, _STATEFUL_SET, _LEADER_WORKER_SET = SERVING
 _GROUP: Final[FieldPath] = ("spec", "leaderWorkerTemplate")
@@ -56,8 +57,9 @@ def _validate_replicas(subject: Subject) -> Iterator[Problem]:
     """As validateReplicasField."""
     replicas = _whole(subject.object, _REPLICAS)
     if not 0 <= replicas <= _MOST_REPLICAS:
-        message = f"must be at least 0 and at most {_MOST_REPLICAS} because Kueue makes a Workload for each group"
-        yield problem("group-replicas", _REPLICAS, message, "correct it", replicas)
+        message = f"must be 0 to {_MOST_REPLICAS} because Kueue makes a Workload for each group"
+        fix = f"set at most {_MOST_REPLICAS}" if replicas > 0 else "set 0 or more"
+        yield problem("group-replicas", _REPLICAS, message, fix, replicas)
 
 
 def _validate_update(subject: Subject) -> Iterator[Problem]:
@@ -67,8 +69,8 @@ def _validate_update(subject: Subject) -> Iterator[Problem]:
     if was != now and not is_waiting:
         yield fixed(QUEUE_NAME, subject, _STOP)
     elif was and not now:
-        message = f"must not be removed; it was `{was}`"
-        yield problem("immutable", ("metadata", "labels", QUEUE_NAME), message, "set it again, or another queue")
+        message = f"cannot be removed (it was `{was}`)"
+        yield problem("immutable", ("metadata", "labels", QUEUE_NAME), message, f"set `{was}` or another queue")
     yield from validate_priority_update(subject, _STOP, is_waiting=is_waiting)
     yield from validate_gates_update(subject)
 
@@ -83,19 +85,21 @@ def _validate_pods(subject: Subject, how: Managed) -> Iterator[Problem]:
         yield from _validate_shape((*_GROUP, "workerTemplate"), subject)
         old, new = (_whole(each, (*_GROUP, "size")) for each in (subject.old_object, subject.object))
         if old != new and is_on(GROUP_SIZE, subject):
-            message = f"must stay {old} because Kueue counted so many pods of each group"
-            yield problem("group-size", (*_GROUP, "size"), message, "create another LeaderWorkerSet", new)
+            message = f"{change(old, new)} because Kueue counted {old} pods for each group"
+            yield problem(
+                "group-size", (*_GROUP, "size"), message, f"set {old} again, or create another LeaderWorkerSet"
+            )
 
 
 def _validate_scale(subject: Subject) -> Iterator[Problem]:
     """All replicas or none."""
     old, new = (_whole(each, _REPLICAS) for each in (subject.old_object, subject.object))
     if old and new and old != new:
-        message = f"must stay {old}, or be 0, because Kueue admits all pods of a StatefulSet together"
-        yield problem("scale", _REPLICAS, message, "scale to 0 first, and then to the new number", new)
+        message = f"{change(old, new)} because Kueue admits all pods of a StatefulSet together"
+        yield problem("scale", _REPLICAS, message, f"scale to 0 first, and then to {new}")
     elif new and not old and _whole(subject.object, ("status", "replicas"), 0) > 0:
-        message = "must stay 0 until the pods from before are gone"
-        yield problem("scale", _REPLICAS, message, "wait until status.replicas is 0", new)
+        message = f"{change(old, new)} while the pods from before are still there"
+        yield problem("scale", _REPLICAS, message, "wait until status.replicas is 0")
 
 
 def _validate_leader(subject: Subject) -> Iterator[Problem]:
@@ -104,8 +108,8 @@ def _validate_leader(subject: Subject) -> Iterator[Problem]:
     if was and now:
         yield from _validate_shape(path, subject)
     elif was or now:
-        message = "must not be added or removed because Kueue counted the pods of each group"
-        yield problem("pod-shape", path, message, "create another LeaderWorkerSet")
+        message = "cannot be added or removed because Kueue counted the pods of each group"
+        yield problem("pod-shape", path, message, "undo the change, or create another LeaderWorkerSet")
 
 
 def _validate_shape(path: FieldPath, subject: Subject) -> Iterator[Problem]:
@@ -134,8 +138,8 @@ def _validate_shape(path: FieldPath, subject: Subject) -> Iterator[Problem]:
 
 
 def _reshaped(path: FieldPath) -> Problem:
-    message = "must stay as it is because Kueue admitted the pods with it"
-    fix = "create another object, or set it as before"
+    message = "cannot change because Kueue admitted the pods with the old value"
+    fix = "restore the old value, or create another object"
     return problem("pod-shape", path, message, fix)
 
 

@@ -46,9 +46,9 @@ def _labelled(subject: Subject, how: Managed) -> Iterator[Problem]:
     kind = subject.group_kind[1]
     if how.why_not == "kind":
         inside = _INSIDE.get(subject.group_kind)
-        fix = "remove it, or label what it creates"
+        fix = "remove the label, or label what the object creates"
         if inside is not None:
-            fix = f"set it in {render(inside[:-1])} instead"
+            fix = f"set the label in {render(inside[:-1])} instead"
         message = f"has no effect because Kueue does not manage objects of kind {kind}"
         yield problem("kind-not-integrated", _AT, message, fix, how.queue)
     elif how.why_not == "framework":
@@ -61,7 +61,7 @@ def _labelled(subject: Subject, how: Managed) -> Iterator[Problem]:
         yield problem("namespace-excluded", _AT, message, "use a managed namespace", how.queue)
     elif how.why_not == "cluster-selector":
         message = (
-            "has no effect because Kueue leaves a RayJob alone that runs on an existing cluster by clusterSelector"
+            "has no effect because Kueue does not manage a RayJob that clusterSelector runs on an existing cluster"
         )
         yield problem(
             "existing-cluster", _AT, message, "label the RayCluster, or set rayClusterSpec instead", how.queue
@@ -83,7 +83,7 @@ def _elsewhere(subject: Subject, how: Managed) -> Iterator[Problem]:
     if annotated:
         path = ("metadata", "annotations", QUEUE_NAME)
         message = "has no effect because Kueue reads the name of the queue from a label"
-        yield problem("label-place", path, message, "make it a label", annotated)
+        yield problem("label-place", path, message, "set a label instead", annotated)
     elif how.why_not == "no-queue":
         templates = [*_on_templates(subject)] if how.framework != "pod" else []
         yield from templates
@@ -96,7 +96,9 @@ def _on_templates(subject: Subject) -> Iterator[Problem]:
         name = text(get(pod_set.template, _AT))
         if name and pod_set.path:
             message = "has no effect on the object because Kueue reads the label of the object and not of its pods"
-            yield problem("label-place", pod_set.locate(_AT), message, "move it to metadata.labels", name)
+            yield problem(
+                "label-place", pod_set.locate(_AT), message, "move the label to metadata.labels of the object", name
+            )
             return
 
 
@@ -106,5 +108,5 @@ def _unqueued(subject: Subject, how: Managed) -> Iterator[Problem]:
     queues = [name_of(each) for each in subject.view().all(LOCAL_QUEUE, subject.namespace)]
     if queues and not subject.once(configuration).manages_all:
         message = f"does not name a queue, but its namespace has {named(queues[:3], 'LocalQueue')}"
-        message = f"{message}: it starts at once, without quota"
-        yield problem("no-queue-name", "", message, f"set the label {QUEUE_NAME}")
+        message = f"the object {message}, so it starts at once, without quota"
+        yield problem("no-queue-name", "", message, f"set the label {QUEUE_NAME}: {min(queues)}")

@@ -24,7 +24,7 @@ from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.wording import counted
+from webhook.wording import change, counted
 
 problem: Final = Group("kueue-queue").problem
 _BOOST: Final = re.compile(r"[+-]?[0-9]{1,20}")
@@ -41,7 +41,13 @@ def validate_workload(subject: Subject) -> Iterator[Problem]:
     pod_sets, most = spec_of(subject).get("podSets", []), most_pod_sets(subject.assumptions.kueue)
     if not 1 <= len(pod_sets) <= most:
         shown = counted(len(pod_sets), "pod set")
-        yield problem("workload-pod-sets", "spec.podSets", f"must have 1 to {most} pod sets", "correct it", shown=shown)
+        yield problem(
+            "workload-pod-sets",
+            "spec.podSets",
+            f"are given, but 1 to {most} are allowed",
+            "add or remove pod sets",
+            shown=shown,
+        )
     partial = sum(each.get("minCount") is not None for each in pod_sets)
     if partial > 1:
         message = "must have at most one pod set with minCount"
@@ -54,7 +60,7 @@ def validate_workload(subject: Subject) -> Iterator[Problem]:
         least, count = each.get("minCount"), each.get("count", 1)
         if least is not None and least > count:
             message = f"must not be above {count}, the count of the pod set"
-            yield problem("workload-pod-sets", (*at, "minCount"), message, "lower it", least)
+            yield problem("workload-pod-sets", (*at, "minCount"), message, "lower minCount", least)
         yield from _validate_pod_resources(each.get("template", {}), (*at, "template"), subject)
 
 
@@ -71,7 +77,7 @@ def _validate_amounts(of: JSON, at: FieldPath, subject: Subject) -> Iterator[Pro
             path = (*at, "resources", side, name)
             if name == "pods":
                 message = "must not be set because Kueue counts pods under this name"
-                yield problem("workload-resources", path, message, "remove it")
+                yield problem("workload-resources", path, message, "remove the entry")
             amount = quantity.read(value)
             if amount is not None and amount.sign() < 0 and is_on(NON_NEGATIVE, subject):
                 yield problem("workload-resources", path, "must not be negative", "set 0 or more", value)
@@ -86,7 +92,9 @@ def validate_priority_boost(subject: Subject) -> Iterator[Problem]:
         return
     path, message = ("metadata", "annotations", BOOST), "must be a whole number because it is added to the priority"
     if is_on(PRIORITY_BOOST, subject):
-        yield problem("priority-boost", path, message, "set a number such as 10 or -10, or remove it", given)
+        yield problem(
+            "priority-boost", path, message, "set a number such as 10 or -10, or remove the annotation", given
+        )
     elif missing := unsaid(PRIORITY_BOOST, subject):
         yield problem("priority-boost", path, missing=missing)
 
@@ -108,8 +116,8 @@ def validate_workload_update(subject: Subject) -> Iterator[Problem]:
 
 
 def _fixed(path: FieldPath, before: JSON, after: JSON) -> Problem:
-    message = "must stay as it is while quota is reserved"
-    return problem("workload-immutable", path, f"{message}; it was `{before}`" if before else message, _FIX, after)
+    message = f"{change(before, after)} while quota is reserved"
+    return problem("workload-immutable", path, message, _FIX)
 
 
 def _is_admitted(obj: JSON) -> bool:
@@ -120,15 +128,16 @@ def _validate_pod_sets(before: Mapping[str, JSON], after: Mapping[str, JSON], su
     """As validateImmutablePodSets: an elastic job may have fewer pods."""
     old, new = before.get("podSets", []), after.get("podSets", [])
     if len(old) != len(new):
-        message = "must have as many entries as before because quota is reserved for them"
-        yield problem("workload-immutable", "spec.podSets", message, _FIX, shown=counted(len(new), "entry", "entries"))
+        count = counted(len(new), "entry", "entries")
+        message = f"cannot change from {len(old)} to {count} because quota is reserved for them"
+        yield problem("workload-immutable", "spec.podSets", message, _FIX)
         return
     for index, (one, other) in enumerate(zip(old, new, strict=True)):
         if other.get("count", 1) < one.get("count", 1) and is_on(ELASTIC_JOBS, subject):
             other = {**other, "count": one.get("count", 1)}  # noqa: PLW2901 - as upstream compares them
         changed = next(_differences(one, other, ("spec", "podSets", index), subject), None)
         if changed is not None:
-            message = "must stay as it is because quota is reserved for the pods"
+            message = "cannot change because quota is reserved for the pods"
             yield problem("workload-immutable", changed, message, _FIX)
 
 

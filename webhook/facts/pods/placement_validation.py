@@ -11,14 +11,12 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.pods.container_validation import problem
-from webhook.names import label_value, qualified_name
+from webhook.names import USE_KEY, USE_VALUE, label_value, qualified_name
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
 _REQUIRED, _PREFERRED = (f"{each}DuringSchedulingIgnoredDuringExecution" for each in ("required", "preferred"))
-_KEY: Final = "use letters, digits, dashes, dots and underscores, with a domain and a slash before them or without"
-_VALUE: Final = "use at most 63 letters, digits, dashes, dots and underscores"
 _WEIGHTS: Final = range(1, 101)
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -88,7 +86,7 @@ def _validate_weight(term: JSON, at: FieldPath) -> Iterator[Problem]:
 
 def _validate_key(key: str, at: FieldPath, rule: str) -> Iterator[Problem]:
     if qualified_name(key) and not is_placeholder(key):
-        yield problem(rule, at, "must be the key of a label", _KEY, key)
+        yield problem(rule, at, "must be the key of a label", USE_KEY, key)
 
 
 def validate_tolerations(pod: JSON, deadline: Deadline) -> Iterator[Problem]:
@@ -106,7 +104,7 @@ def validate_tolerations(pod: JSON, deadline: Deadline) -> Iterator[Problem]:
         elif operator == "Exists" and value:
             yield problem("toleration", (*at, "value"), "must not be set for operator Exists", "remove it", value)
         elif label_value(value) and not is_placeholder(value):
-            yield problem("toleration", (*at, "value"), "must be the value of a label", _VALUE, value)
+            yield problem("toleration", (*at, "value"), "must be the value of a label", USE_VALUE, value)
         yield from _validate_effect(each, at)
 
 
@@ -124,7 +122,7 @@ def validate_scheduling_gates(pod: JSON, deadline: Deadline) -> Iterator[Problem
     for index, each in enumerate(deadline.paced(pod.get("schedulingGates") or ())):
         name, path = each.get("name") or "", ("spec", "schedulingGates", index, "name")
         if qualified_name(name) and not is_placeholder(name):
-            yield problem("scheduling-gate", path, "must be a qualified name", _KEY, name)
+            yield problem("scheduling-gate", path, "must be a qualified name", USE_KEY, name)
 
 
 def validate_labels(labels: JSON, at: FieldPath, deadline: Deadline, rule: str = "label") -> Iterator[Problem]:
@@ -132,11 +130,11 @@ def validate_labels(labels: JSON, at: FieldPath, deadline: Deadline, rule: str =
     for key, value in deadline.each((labels or {}).items()):
         yield from _validate_key(key, at, rule)
         if label_value(value) and not is_placeholder(value):
-            yield problem(rule, (*at, key), "must be the value of a label", _VALUE, value)
+            yield problem(rule, (*at, key), "must be the value of a label", USE_VALUE, value)
 
 
 def validate_annotations(annotations: JSON, at: FieldPath, deadline: Deadline) -> Iterator[Problem]:
     """ValidateAnnotations, by which case does not matter."""
     for key in deadline.each(annotations or {}):
         if qualified_name(key.lower()) and not is_placeholder(key):
-            yield problem("label", at, "must be the key of an annotation", _KEY, key)
+            yield problem("label", at, "must be the key of an annotation", USE_KEY, key)

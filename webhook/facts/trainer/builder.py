@@ -139,10 +139,10 @@ def _add_claims(of: PodSet, claims: list[JSON]) -> None:
 def _lost_claim(claim: str, runtime: Runtime, release: Release) -> Problem:
     """kubeflow/trainer#4027."""
     message = (
-        f"takes claim `{claim}` of {runtime} away from container `node` because Trainer {shown(release)} rebuilds the "
-        "resources without claims, so the pods get the devices and no container sees them"
+        f"makes Trainer {shown(release)} drop claim `{claim}` from container `node` of {runtime}, so the pods get the "
+        "devices, but the container does not see them"
     )
-    return problem("lost-claim", _PER_NODE, message, "remove resourcesPerNode")
+    return problem("lost-claim", _PER_NODE, message, "remove resourcesPerNode, and set the resources in the runtime")
 
 
 def _resources(own: Mapping[str, Any], asked: Mapping[str, Any], version: Release) -> dict[str, Any]:

@@ -78,8 +78,8 @@ def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
     if any(_reference(now, name) != _reference(before, name) for name in _REFERENCE):
         changed.append("runtimeRef")
     for name in changed:
-        fix = "restore it, or create a new TrainJob"
-        yield problem("immutable-field", f"spec.{name}", "must not change in a TrainJob that exists", fix)
+        fix = "restore the old value, or create a new TrainJob"
+        yield problem("immutable-field", f"spec.{name}", "cannot change in a TrainJob that exists", fix)
 
 
 def _differ(now: Mapping[str, JSON], before: Mapping[str, JSON], name: str) -> bool:
@@ -102,7 +102,8 @@ def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
         for name in _OF_PODS if old is not None else ():
             is_fixed = name != "terminationGracePeriodSeconds" or release >= FIXED_GRACE
             if old is not None and is_fixed and _differ(overlay.pod, old.pod, name):
-                message, fix = "must not change in a patch that exists", "restore it, or create a new TrainJob"
+                message = "cannot change in a patch that exists"
+                fix = "restore the old value, or create a new TrainJob"
                 yield problem("immutable-patch", f"{overlay.spec_at}.{name}", message, fix)
 
 
@@ -123,8 +124,8 @@ def validate_suspended(subject: Subject) -> Iterator[Problem]:
         return
     path = f"spec.{name}"
     if now.get("suspend") is not True and not (release >= PATCHES and before.get("suspend") is True):
-        message = f"must not change while the job runs because Trainer {shown(release)} refuses it"
-        yield problem("running", path, message, "suspend the job with spec.suspend first, then change it")
+        message = f"cannot change while the job runs because Trainer {shown(release)} refuses it"
+        yield problem("running", path, message, "suspend the job with spec.suspend first, then change the patches")
         return
     yield from _validate_active_pods(subject, path)
 
@@ -139,8 +140,8 @@ def _validate_active_pods(subject: Subject, path: str) -> Iterator[Problem]:
     counts = items(get(job_set, ("status", "replicatedJobsStatus")))
     jobs = ", ".join(f"`{get(each, ('name',))}`" for each in counts if (whole(get(each, ("active",))) or 0) > 0)
     if jobs:
-        message = f"must not change while pods of replicated job {jobs} are active"
-        yield problem("active-pods", path, message, "wait until they are gone, then change it")
+        message = f"cannot change while pods of replicated job {jobs} are active"
+        yield problem("active-pods", path, message, "wait until these pods are gone, then change the patches")
 
 
 def validate_job_set_update(subject: Subject) -> Iterator[Problem]:

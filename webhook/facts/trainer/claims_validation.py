@@ -51,8 +51,8 @@ def _validate_claim(claim: JSON, called: Counter[str], at: str) -> Iterator[Prob
         fix = "use at most 63 lower-case letters, digits and dashes"
         yield problem("claim-name", f"{at}.name", "must be a DNS label", fix, name)
     if called[name] > 1:
-        message = "must not be the name of several claims"
-        yield problem("claim-twice", f"{at}.name", message, "give each claim a name of its own", name)
+        message = "is the name of several claims"
+        yield problem("claim-twice", f"{at}.name", message, "give each claim its own name", name)
 
 
 def _validate_gate(job: TrainJob, claims: list[JSON]) -> Iterator[Problem]:

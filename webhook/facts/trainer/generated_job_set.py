@@ -61,13 +61,15 @@ def _validate_labels(job: TrainJob) -> Iterator[Problem]:
     """The labels that patches give the JobSet."""
     for key, value in job.deadline.each(job.merged.labels.items()):
         if (label_value(value) or qualified_name(key)) and not is_placeholder(key + value):
-            message = f"leads to a JobSet that is refused because `{value}` cannot be the value of its label `{key}`"
-            yield problem("label", f"spec.{overlays.field(job.release)}", message, "correct it")
+            message = f"leads to a JobSet that is refused because `{key}: {value}` is not a valid label"
+            yield problem("label", f"spec.{overlays.field(job.release)}", message, "correct the label")
 
 
 def _told(problems: list[Problem], job: TrainJob) -> Iterator[Problem]:
     own = {each.without_path for each in _problems(get(job.runtime.spec, ("template", "spec"), {}), job)}
     for each in job.deadline.paced(problems):
-        where = f"{each.path} of the JobSet of {job.runtime}"
-        said = f"{where} is {each.found} and {each.message}" if each.found else f"{where} {each.message}"
-        yield replace(each, path=job.origin(is_own=each.without_path in own), found="", message=said)
+        is_own = each.without_path in own
+        what = f"{each.found} {each.message}" if each.found else each.message
+        said = f"the JobSet of {job.runtime} has a mistake at {each.path}: {what}"
+        fix = f"in the runtime, {each.fix}" if is_own else each.fix
+        yield replace(each, path=job.origin(is_own=is_own), found="", message=said, fix=fix)

@@ -75,8 +75,8 @@ def _told(problem: Problem, of: JSON, job: TrainJob, origin: str, *, refuses: bo
     """A problem of a pod as one of what the TrainJob is merged from."""
     where = f"{problem.path} of replicated job `{name_of(of)}`"
     if refuses:
-        said = f"is {problem.found} and {problem.message}" if problem.found else problem.message
-        message = f"leads to pods that are refused because {where} of {job.runtime} {said}"
+        what = f"{problem.found} {problem.message}" if problem.found else problem.message
+        message = f"leads to pods that are refused because of {where} of {job.runtime}: {what}"
     else:
         message = f"{where}: {_said(problem)}"
     return replace(problem, path=origin, found="", message=message)

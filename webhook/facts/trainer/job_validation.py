@@ -67,7 +67,7 @@ def validate_resource_claims(job: TrainJob) -> Iterator[Problem]:
         yield problem("resources-claims", path, message, fix, shown=names)
     else:
         fix = "declare the claim in the pod template of the runtime"
-        message = f"is ignored because Trainer {shown(job.release)} copies limits and requests alone"
+        message = f"is ignored because Trainer {shown(job.release)} copies only limits and requests"
         yield problem("ignored-claims", path, message, fix, shown=names)
 
 

@@ -44,7 +44,7 @@ def validate_managers(job: TrainJob) -> Iterator[Problem]:
             fix = f"write it such as example.org/{manager if _PLAIN.fullmatch(manager) else 'team'}"
             yield problem("patch-manager", path, "must begin with a domain and a slash", fix, manager)
         if manager and counted[manager] > 1:
-            message = "must not be the manager of several patches"
+            message = "is the manager of several patches"
             yield problem("patch-manager-twice", path, message, "join them", manager)
 
 
@@ -54,7 +54,7 @@ def validate_overlays(job: TrainJob) -> Iterator[Problem]:
     for layer in job.deadline.paced(layers(job.object, job.release)):
         for overlay in job.deadline.paced(layer.overlays):
             if job.release < TEMPLATES and overlay.name in targets:
-                message = "must not be the target of several overrides"
+                message = "is the target of several overrides"
                 yield problem("override-twice", f"{overlay.at}.name", message, "join them", overlay.name)
             targets.add(overlay.name)
             yield from _validate_env(overlay)

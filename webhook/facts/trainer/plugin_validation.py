@@ -44,7 +44,7 @@ def validate_reserved_env(job: TrainJob) -> Iterator[Problem]:
         for index, name in enumerate(job.deadline.paced(variables)):
             if name in reserved:
                 message = f"must not be set because the {job.plugin} plugin sets it"
-                yield problem("reserved-env", f"spec.trainer.env[{index}].name", message, "remove it", name)
+                yield problem("reserved-env", f"spec.trainer.env[{index}].name", message, "remove the variable", name)
 
 
 def validate_processes(job: TrainJob) -> Iterator[Problem]:
@@ -77,7 +77,7 @@ def validate_flux(job: TrainJob) -> Iterator[Problem]:
     """kubeflow/trainer#3667."""
     if job.plugin == "flux" and job.release < FLUX_NODES and job.trainer.get("numNodes") is None:
         message = f"must be set because the flux plugin of Trainer {shown(job.release)} crashes without it"
-        yield problem("flux-nodes", _NODES, message, f"set it, such as to {job.nodes}")
+        yield problem("flux-nodes", _NODES, message, f"set numNodes, such as to {job.nodes}")
 
 
 def validate_launcher_as_node(job: TrainJob) -> Iterator[Problem]:
@@ -107,7 +107,7 @@ def validate_workers(job: TrainJob) -> Iterator[Problem]:
                 "connects to"
             )
             label = "trainer.kubeflow.org/trainjob-ancestor-step: trainer"
-            fix = f"remove it, or use a runtime in which the launcher has the label {label}"
+            fix = f"remove spec.trainer.command, or use a runtime in which the launcher has the label {label}"
             yield problem("worker-command", "spec.trainer.command", message, fix)
         return
     if job.trainer.get("resourcesPerNode") is not None and not launcher_is_node(job.runtime.spec.get("mlPolicy")):
@@ -127,4 +127,4 @@ def validate_rendezvous(job: TrainJob) -> Iterator[Problem]:
             f"must be set because otherwise the {job.plugin} plugin sets no variables, so the {job.nodes} nodes of "
             f"{job.runtime} train alone or wait for each other"
         )
-        yield problem("no-trainer", "spec.trainer", message, "set it, with numNodes at least")
+        yield problem("no-trainer", "spec.trainer", message, f"set spec.trainer, such as to numNodes: {job.nodes}")

@@ -119,5 +119,6 @@ def _lost_tolerations(overlay: Overlay, before: JSON) -> Iterator[Problem]:
         key = get(lost, ("key",), "")
         if key not in kept and "" not in kept:
             of = f"for `{key}`" if key else "for every key"
-            message = f"replaces the runtime's toleration {of} because a patch replaces all of them"
-            yield problem("lost-toleration", f"{overlay.spec_at}.tolerations", message, "repeat it")
+            message = f"replaces the whole list, so the runtime's toleration {of} is lost"
+            fix = "add that toleration to the patch too, if the pods need it"
+            yield problem("lost-toleration", f"{overlay.spec_at}.tolerations", message, fix)

@@ -64,7 +64,7 @@ def plugin_variables(runtime: RuntimeSpec) -> Iterator[Problem]:
                 if name in RESERVED["torch"]:
                     message = "is replaced by the torch plugin, which sets it for each TrainJob with spec.trainer"
                     at = (*JOBS, index, *POD, *container.path, "env", place, "name")
-                    yield problem("plugin-variable", at, message, "remove it", name)
+                    yield problem("plugin-variable", at, message, "remove the variable", name)
 
 
 def unmounted_initializers(runtime: RuntimeSpec) -> Iterator[Problem]:

@@ -90,18 +90,18 @@ def validate_rendezvous(runtime: RuntimeSpec) -> Iterator[Problem]:
     """torch.go: the master address is `<name>-node-0-0.<name>`, whatever the job and the subdomain are called."""
     why = "because torch nodes look for each other at `<TrainJob>-node-0-0.<TrainJob>`"
     if runtime.trainer is not None and (name := name_of(runtime.trainer)) != "node":
-        message = f"must name the job of the trainer `node`, not `{name}`, {why}"
-        yield problem("torch-address", JOBS, message, "rename it")
+        message = f"must have `node` as the name of the trainer job, not `{name}`, {why}"
+        yield problem("torch-address", JOBS, message, "rename that job to `node`")
     if subdomain := get(runtime.spec, ("template", "spec", "network", "subdomain"), ""):
         path = ("spec", "template", "spec", "network", "subdomain")
-        yield problem("torch-address", path, f"must not be set {why}", "remove it", subdomain)
+        yield problem("torch-address", path, f"must not be set {why}", "remove the subdomain", subdomain)
 
 
 def validate_flux_installer(runtime: RuntimeSpec) -> Iterator[Problem]:
     """flux.go: the init container that the plugin adds."""
     if container_of(runtime.job("node"), "flux-installer", "initContainers") is not None:
-        message = "must not have an init container `flux-installer` in job `node` because Trainer adds it"
-        yield problem("flux-installer", JOBS, message, "rename it")
+        message = "must not have an init container `flux-installer` in job `node` because Trainer adds one of this name"
+        yield problem("flux-installer", JOBS, message, "give that init container another name")
 
 
 def validate_mpi_implementation(runtime: RuntimeSpec) -> Iterator[Problem]:
@@ -111,7 +111,7 @@ def validate_mpi_implementation(runtime: RuntimeSpec) -> Iterator[Problem]:
     if built != "OpenMPI" and is_used and not is_placeholder(text(built)):
         message = "must be OpenMPI because Trainer knows no other implementation"
         path = "spec.mlPolicy.mpi.mpiImplementation"
-        yield problem("mpi-implementation", path, message, "set OpenMPI, or remove it", built)
+        yield problem("mpi-implementation", path, message, "set the field to OpenMPI, or remove the field", built)
 
 
 def validate_launchers(runtime: RuntimeSpec) -> Iterator[Problem]:
@@ -119,7 +119,7 @@ def validate_launchers(runtime: RuntimeSpec) -> Iterator[Problem]:
     nodes = get(runtime.spec, ("mlPolicy", "numNodes"))
     if runtime.trainer is not None and (name := name_of(runtime.trainer)) != "node" and nodes is not None and nodes > 1:
         message = f"makes {nodes} launchers because it counts the pods of job `{name}`, the trainer step"
-        fix = "set it to 1, and set the number of workers as parallelism of job `node`"
+        fix = "set mlPolicy.numNodes to 1, and set the number of workers as parallelism of job `node`"
         yield problem("launcher-count", "spec.mlPolicy.numNodes", message, fix, nodes)
 
 
@@ -137,4 +137,4 @@ def validate_token_volume(runtime: RuntimeSpec) -> Iterator[Problem]:
 
 def _reserved(path: FieldPath, name: str) -> Problem:
     message = "is overwritten by Trainer, which reports the status of the job through it"
-    return problem("token-volume", path, message, "rename it", name)
+    return problem("token-volume", path, message, "use another name or path", name)

@@ -99,7 +99,7 @@ def _validate_injected_node(runtime: RuntimeSpec) -> Iterator[Problem]:
         if "node" in target.get("containerNames", []):
             path = f"spec.mlPolicy.torch.envInjection.targets[{index}].containerNames"
             message = "must not name container `node` because it always gets the variables"
-            yield problem("injected-node", path, message, "remove it")
+            yield problem("injected-node", path, message, "remove `node` from the list")
 
 
 def _validate_first_torch(policy: JSON) -> Iterator[Problem]:
@@ -138,5 +138,5 @@ def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
         if was is not None and job.get("dependsOn") not in (None, was):
             places.append((*JOBS, index, "dependsOn"))
     for place in places:
-        fix = "restore it, or create a new runtime"
-        yield problem("immutable-field", place, "must not change in a runtime that exists", fix)
+        fix = "restore the old value, or create a new runtime"
+        yield problem("immutable-field", place, "cannot change in a runtime that exists", fix)

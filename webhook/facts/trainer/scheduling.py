@@ -33,7 +33,9 @@ def validate_queue(job: TrainJob) -> Iterator[Problem]:
     """volcano.go, since 2.1."""
     if scheduler(job) == "volcano" and job.release >= QUEUES and job.merged.annotations.get(_QUEUE) == "":
         message = f"must not set the annotation {_QUEUE} to an empty text because Trainer refuses it for {job.runtime}"
-        yield problem("volcano-queue", job.merged.annotated[_QUEUE], message, "name a queue of Volcano, or remove it")
+        yield problem(
+            "volcano-queue", job.merged.annotated[_QUEUE], message, "name a queue of Volcano, or remove the annotation"
+        )
 
 
 def validate_gang(job: TrainJob) -> Iterator[Problem]:
@@ -43,8 +45,8 @@ def validate_gang(job: TrainJob) -> Iterator[Problem]:
         return
     if job.release < GANG_RESOURCES and job.trainer.get("resourcesPerNode") is not None:
         message = (
-            f"is not counted in the PodGroup that Trainer {shown(job.release)} makes for {by}, which asks for what "
-            f"{job.runtime} has, so the gang may start with too few resources"
+            f"is not counted by Trainer {shown(job.release)} in the PodGroup for {by}, which asks only for the "
+            f"resources of {job.runtime}, so the gang may start with too few"
         )
         yield problem("gang-resources", "spec.trainer.resourcesPerNode", message, "set the resources in the runtime")
     pods = [parallelism(each) for each in job.jobs]

@@ -79,7 +79,7 @@ def _validate_args(args: Sequence[str], nodes: int, job: TrainJob) -> Iterator[P
     for index, each in enumerate(job.deadline.paced(args)):
         if (key := each.split("=")[0]) in MANAGED:
             message = "must not be set because the runtime of a torchtune job manages it"
-            yield problem("tune-argument", f"spec.trainer.args[{index}]", message, "remove it", key)
+            yield problem("tune-argument", f"spec.trainer.args[{index}]", message, "remove the argument", key)
 
 
 def _runtime_name(model: str) -> str:

@@ -26,11 +26,11 @@ def validate_dependencies(job: Job) -> Iterator[Problem]:
             if is_placeholder(name):
                 is_graph = False
                 continue
-            message = "must be the name of a task" if name not in places else ""
-            message = "must not be named twice, which Volcano takes for a cycle" if name in seen else message
+            message = "is not the name of a task of this job" if name not in places else ""
+            message = "is named twice, which Volcano takes for a cycle" if name in seen else message
             if message:
                 is_graph = False
-                fix = "correct the name" if name not in places else "remove it"
+                fix = "correct the name" if name not in places else "remove one of the two"
                 yield problem("dependency", (*task.at, "dependsOn", "name", index), message, fix, name)
             seen.add(name)
     if is_graph and len(places) == len(job.tasks):

@@ -29,16 +29,19 @@ def hyper_node(subject: Subject) -> Iterator[Problem]:
         given = [name for name in _SELECTORS if selector is not None and selector.get(name) is not None]
         if selector is not None and len(given) != 1:
             held = " and ".join(given) or "no selector"
-            message = f"must be one of {', '.join(_SELECTORS)}"
+            verb = "are" if len(given) > 1 else "is"
+            message = f"{verb} given, but a member has exactly one of {', '.join(_SELECTORS)}"
             yield problem("one-selector", at, message, "keep one of them" if given else "add one", shown=held)
         pattern = get(selector, ("regexMatch", "pattern"), "")
         if error := _error(pattern):
             path = (*at, "regexMatch", "pattern")
-            yield problem("pattern", path, f"must be a regular expression: {error}", "correct it", pattern)
+            yield problem(
+                "pattern", path, f"is not a valid regular expression ({error})", "correct the pattern", pattern
+            )
         exact = get(selector, ("exactMatch", "name"), "")
         if member.get("type") == "HyperNode" and exact == own and own:
-            message = "must not be the HyperNode itself, which would hold itself"
-            yield problem("member-itself", (*at, "exactMatch", "name"), message, "name another", exact)
+            message = "is this HyperNode itself, which cannot be its own member"
+            yield problem("member-itself", (*at, "exactMatch", "name"), message, "name another HyperNode", exact)
 
 
 def _error(pattern: str) -> str:

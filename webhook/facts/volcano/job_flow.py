@@ -41,7 +41,7 @@ def job_flow(subject: Subject) -> Iterator[Problem]:
     for index, flow in enumerate(subject.deadline.paced(flows)):
         at, name = ("spec", "flows", index), flow.get("name", "")
         if name in seen and not is_placeholder(name):
-            message = "must not be the name of two flows, for which one Job is made"
+            message = "is the name of two flows, but Volcano makes only one Job of that name"
             yield problem("flow-twice", (*at, "name"), message, "copy the JobTemplate under another name", name)
         elif name and not is_placeholder(name):
             yield from _advise_template(name, (*at, "name"), subject)
@@ -49,7 +49,7 @@ def job_flow(subject: Subject) -> Iterator[Problem]:
         for field_path, what in _IGNORED:
             if get(flow, field_path):
                 message = f"has no effect because Volcano does not read it: {what}"
-                yield problem("ignored-field", (*at, *field_path), message, "remove it")
+                yield problem("ignored-field", (*at, *field_path), message, "remove the field")
 
 
 def _validate_order(flows: Sequence[JSON], deadline: Deadline) -> Iterator[Problem]:
@@ -66,7 +66,9 @@ def _validate_order(flows: Sequence[JSON], deadline: Deadline) -> Iterator[Probl
                 known = False
                 if not is_placeholder(target):
                     at = ("spec", "flows", places[name], "dependsOn", "targets", index)
-                    yield problem("flow-exists", at, "must be the name of a flow", "correct it", target)
+                    yield problem(
+                        "flow-exists", at, "is not the name of a flow of this JobFlow", "correct the name", target
+                    )
     cycle = _cyclic(targets, deadline) if known else ""
     if cycle:
         path = ("spec", "flows", places[cycle], "dependsOn", "targets")
@@ -111,13 +113,13 @@ def _advise_template(name: str, path: FieldPath, subject: Subject) -> Iterator[P
         message = (
             "names a JobTemplate that does not exist in the namespace, so the flow waits until somebody creates it"
         )
-        yield problem("template-exists", path, message, "create it, or correct the name", name)
+        yield problem("template-exists", path, message, "create the JobTemplate, or correct the name", name)
         return
     job = _made(name, template, subject)
     refused = next(validate_create(job, subject), None)
     if refused is not None and not refused.missing:
-        said = f"is {refused.found} and {refused.message}" if refused.found else refused.message
-        message = f"leads to a Job that Volcano refuses because {refused.path} of JobTemplate `{name}` {said}"
+        said = f"{refused.found} {refused.message}" if refused.found else refused.message
+        message = f"leads to a Job that Volcano refuses because of {refused.path} of JobTemplate `{name}`: {said}"
         yield problem("job-refused", path, message, refused.fix, name)
 
 

@@ -33,7 +33,9 @@ def validate_update(job: Job, subject: Subject) -> Iterator[Problem]:
         written = task.value.get("minAvailable")
         if job.is_filled and written is not None and written > task.replicas:
             message = f"must not be more than the {counted(task.replicas, 'replica')} of the task"
-            yield problem("task-min-available", (*task.at, "minAvailable"), message, "lower it", written)
+            yield problem(
+                "task-min-available", (*task.at, "minAvailable"), message, "lower minAvailable of the task", written
+            )
         yield from validate_partition_policy(task, job)
     if job.is_filled and job.min_available > job.pods:
         message = f"must not be more than the {counted(job.pods, 'pod')} of all tasks"
@@ -41,9 +43,9 @@ def validate_update(job: Job, subject: Subject) -> Iterator[Problem]:
     yield from validate_network_topology(job.spec, job.at)
     old = spec_of(subject.old_object)
     if len(old.get("tasks", [])) != len(job.tasks):
-        message = f"must stay {counted(len(old.get('tasks', [])), 'task')} because a Job keeps the number of its tasks"
-        count = counted(len(job.tasks), "task")
-        yield problem("tasks-kept", (*job.at, "tasks"), message, "create a new Job", shown=count)
+        was = len(old.get("tasks", []))
+        message = f"cannot change from {was} to {counted(len(job.tasks), 'task')} because a Job keeps their number"
+        yield problem("tasks-kept", (*job.at, "tasks"), message, "restore the tasks, or create a new Job")
         return
     kind = type_of(subject.attributes.kind)
     declared = kind.fields["spec"] if isinstance(kind, Fields) else "any"
@@ -51,10 +53,10 @@ def validate_update(job: Job, subject: Subject) -> Iterator[Problem]:
     changed = next(_changes(before, after, declared, job.at, job.deadline), None)
     if changed is not None and not subject.omitted:
         message = (
-            "must not be changed because a Job can only be scaled: minAvailable, priorityClassName, and replicas and "
+            "cannot change because a Job keeps everything but minAvailable, priorityClassName, and replicas and "
             "minAvailable of its tasks"
         )
-        yield problem("immutable", changed, message, "create a new Job")
+        yield problem("immutable", changed, message, "restore the old value, or create a new Job")
 
 
 def _unscaled(spec: dict[str, Any]) -> dict[str, Any]:

@@ -39,10 +39,10 @@ def validate_tasks(job: Job) -> Iterator[Problem]:
 
 def _same_name(task: Task, other: int) -> Problem:
     made = task.name in (f"default{task.index}", f"default{other}")
-    message = f"must not be the name of task {other} too"
+    message = f"is also the name of task {other}"
     if made:
         message = f"{message}; a task without a name is called `default` and its index"
-    return problem("task-name-twice", (*task.at, "name"), message, "give each task a name of its own", task.name)
+    return problem("task-name-twice", (*task.at, "name"), message, "give each task its own name", task.name)
 
 
 def validate_job_name(job: Job) -> Iterator[Problem]:

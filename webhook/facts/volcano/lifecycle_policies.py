@@ -101,7 +101,7 @@ def _of_event(policy: Mapping[str, Any], seen: set[str], at: FieldPath) -> Probl
         if action not in ACTIONS and not is_placeholder(action):
             return problem("action", (*at, "action"), "must be an action", f"use one of {', '.join(ACTIONS)}", action)
         if event in seen:
-            message = "must not be the event of two policies"
+            message = "is the event of two policies"
             return problem("event-twice", path, message, "join them", event)
         seen.add(event)
     return None
@@ -117,7 +117,7 @@ def _of_code(policy: Mapping[str, Any], seen: set[int], at: FieldPath) -> Proble
         message = "must not be 0, the exit code of success"
         return problem("exit-code", (*at, "exitCode"), message, "use 1 to 255", code)
     if code in seen:
-        message = "must not be the exit code of two policies"
+        message = "is the exit code of two policies"
         return problem("exit-code-twice", (*at, "exitCode"), message, "remove one", code)
     seen.add(code)
     return None

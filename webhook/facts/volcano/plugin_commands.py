@@ -131,7 +131,7 @@ def _of_plugin(name: str, command: Command, given: _Given) -> Reason | None:
     if not owner or (owner == "pytorch" and command.launch.by not in _OF_TORCH):
         return None
     if owner not in job.plugins:
-        return f"the job has no plugin {owner}", f"add `{owner}: []` to the plugins, or set the variable"
+        return f"the job has no plugin {owner}", f"add `{owner}: []` to the plugins, or set every such variable in env"
     if name not in _IN_TASKS:
         return None
     wanted = given.roles[owner]
@@ -141,13 +141,13 @@ def _of_plugin(name: str, command: Command, given: _Given) -> Reason | None:
     if command.task.name in told or wanted["master"] not in given.tasks:
         return None
     where = f"task{'s' * (len(told) > 1)} {' and '.join(f'`{each}`' for each in told)}"
-    return f"the plugin {owner} sets it in {where} alone", "read it there, or set the variable"
+    return f"the plugin {owner} sets it only in {where}", "read it only there, or set every such variable in env"
 
 
 def _of_task(match: re.Match[str], given: _Given) -> Reason | None:
     """Why the list of hosts of a task, or their number, is not in a variable."""
     if "svc" not in given.job.plugins:
-        return "the job has no plugin svc", "add `svc: []` to the plugins, or set the variable"
+        return "the job has no plugin svc", "add `svc: []` to the plugins, or set every such variable in env"
     if not given.has_variables:
         return "the plugin svc has --inject-hosts-env=false", "remove the argument, or read the files of /etc/volcano"
     if match[1] in given.variables:

@@ -132,7 +132,7 @@ def _advise_keys(given: Mapping[str, str], at: FieldPath) -> Iterator[Problem]:
         yield problem("plugin-keys", at, message, "add the private key, or remove both")
     port = given.get("ssh-port", "22")
     if port.isdecimal() and not 0 < int(port[:_MOST_DIGITS]) <= _LARGEST_PORT:
-        message = f"has --ssh-port={port}, which the plugin ignores: it takes 22"
+        message = f"has --ssh-port={port}, but the plugin ignores it and uses 22"
         yield problem("plugin-port", at, message, f"set a port from 1 to {_LARGEST_PORT}")
 
 
@@ -144,18 +144,18 @@ def _advise_roles(name: str, wanted: Mapping[str, str], places: Mapping[str, obj
         if wanted[role] not in places:
             message = f"needs a task `{wanted[role]}`, which does not exist, so {outcome}"
             yield problem(
-                "plugin-task", at, message, f"name another task with --{role}=<task>, or add one of this name"
+                "plugin-task", at, message, f"name another task with --{role}=<task>, or add a task of this name"
             )
             return
     for role, task in named.items() if name != "mpi" or "master" not in named else ():
         message = f"names task `{task}` by --{role}, which does not exist, so that the plugin leaves the role out"
-        yield problem("plugin-role", at, message, "correct the name, or remove it")
+        yield problem("plugin-role", at, message, f"correct the name, or remove --{role}")
         return
     if name == "tensorflow":
         left = [task.name for task in job.tasks if task.name not in wanted.values()]
         if left and not _is_alone(job):
-            message = f"does not know task `{left[0]}`, which is left out of TF_CONFIG"
-            fix = f"name its role, as in --ps={left[0]}"
+            message = f"does not know the role of task `{left[0]}`, so TF_CONFIG leaves the task out"
+            fix = f"give the role of the task, such as with --ps={left[0]}"
             yield problem("plugin-role", at, message, fix)
     elif "worker" in wanted and wanted["worker"] not in places and len(job.tasks) > 1:
         left = [task.name for task in job.tasks if task.name not in wanted.values()]
@@ -163,7 +163,7 @@ def _advise_roles(name: str, wanted: Mapping[str, str], places: Mapping[str, obj
             message = (
                 f"looks for a task `{wanted['worker']}`, which does not exist, so that task `{left[0]}` is not set up"
             )
-            yield problem("plugin-role", at, message, f"name it with --worker={left[0]}")
+            yield problem("plugin-role", at, message, f"name that task with --worker={left[0]}")
 
 
 def _is_alone(job: Job) -> bool:

@@ -89,5 +89,5 @@ def _advise_group(name: str, scheduler: str, subject: Subject) -> Iterator[Probl
         if not (view.is_whole() or subject.once(read_queues).is_whole):
             yield problem("group-exists", (*_AT, kinds.GROUP_NAME), missing=view.missing()[""])
             return
-        message = "names a PodGroup that does not exist in the namespace, so the pod waits until somebody creates it"
+        message = "is a PodGroup that does not exist in the namespace, so the pod waits until somebody creates one"
         yield problem("group-exists", (*_AT, kinds.GROUP_NAME), message, "create it, or remove the annotation", name)

@@ -18,7 +18,7 @@ from webhook.problem import Problem
 from webhook.wording import counted
 
 _LONGEST_LABEL = 63
-_CREATE = "create it, or correct the name"
+_CREATE = "create the queue, or correct the name"
 
 
 def validate_queue(job: Job, subject: Subject) -> Iterator[Problem]:
@@ -29,11 +29,12 @@ def validate_queue(job: Job, subject: Subject) -> Iterator[Problem]:
     queues = subject.once(read_queues)
     yield from exists_and_is_open(name, path, queues, subject, problem)
     if name == ROOT:
-        message = "must not be the root, which holds queues alone"
+        message = "is the root, which holds only other queues"
         yield problem("queue-leaf", path, message, "name a queue below it", name)
     elif children := queues.children.get(name):
-        message = f"must not have queues below it, but it has {counted(len(children), 'child', 'children')}"
-        yield problem("queue-leaf", path, message, f"name one of them, such as `{min(children)}`", name)
+        below = counted(len(children), "child", "children")
+        message = f"is a queue with {below}, but a job must be in a queue without children"
+        yield problem("queue-leaf", path, message, f"name a queue below it, such as `{min(children)}`", name)
 
 
 def holds_gangs(name: str, path: FieldPath | str, queues: Queues, problem: Callable[..., Problem]) -> Iterator[Problem]:
@@ -61,14 +62,14 @@ def exists_and_is_open(
             return
         near = subject.view().nearest(name, queues.all)
         fix = f"did you mean `{near}`?" if near else _CREATE
-        yield problem("queue-exists", path, "must be the name of a queue that exists", fix, name)
+        yield problem("queue-exists", path, "is a queue that does not exist", fix, name)
     elif queues.is_whole and queue.state != OPEN:
         message = (
-            f"must be in state Open, but is in state {queue.state}"
+            f"is a queue in state {queue.state}, but only an open queue takes jobs"
             if queue.state
-            else "must be in state Open, which a new queue gets after some seconds"
+            else "is a new queue that is not open yet, which takes some seconds"
         )
-        fix = "open the queue, or name another" if queue.state else "wait a little"
+        fix = "open the queue, or name another queue" if queue.state else "wait until the queue is open"
         yield problem("queue-open", path, message, fix, name)
 
 
@@ -84,7 +85,7 @@ def advise_queue(job: Job, subject: Subject) -> Iterator[Problem]:
     closed = next((each for each in queues.ancestors(name) if each.state not in ("", OPEN)), None)
     if closed is not None:
         message = (
-            f"is below queue `{closed.name}`, which is in state {closed.state}: Volcano looks at the leaf alone and "
-            "runs the job"
+            f"is below queue `{closed.name}`, which is in state {closed.state}, but Volcano looks only at the queue "
+            "itself and runs the job"
         )
         yield problem("queue-ancestor", path, message, "name another queue if the job should not run", name)

@@ -56,22 +56,22 @@ def _validate_parent(own: Queue, queues: Queues, subject: Subject) -> Iterator[P
     parent = queues.all.get(own.parent)
     if own.name in above:
         message = (
-            "makes the queue its own ancestor; Volcano does not see it, and fails when one of these queues changes"
+            "makes the queue its own ancestor, which Volcano accepts, but it fails when one of these queues changes"
         )
         yield problem("parent-cycle", _PARENT, message, "name a queue that is not below this one", own.parent)
     elif len(above) + 1 > _DEEPEST:
-        message = f"puts the queue on level {len(above) + 1}, but there are at most {_DEEPEST}"
-        yield problem("depth", _PARENT, message, "put it higher", own.parent)
+        message = f"puts the queue on level {len(above) + 1}, but queues can have at most {_DEEPEST} levels"
+        yield problem("depth", _PARENT, message, "choose a parent nearer to the root", own.parent)
     elif parent is None and not queues.is_whole:
         yield problem("parent-exists", _PARENT, missing=queues.missing(own.parent))
     elif parent is None:
         near = subject.view().nearest(own.parent, queues.all)
-        fix = f"did you mean `{near}`?" if near else "create it first"
-        yield problem("parent-exists", _PARENT, "must be the name of a queue that exists", fix, own.parent)
+        fix = f"did you mean `{near}`?" if near else "create that queue first"
+        yield problem("parent-exists", _PARENT, "is a queue that does not exist", fix, own.parent)
     elif not queues.children.get(parent.name) and parent.allocated:
         pods = counted(parent.allocated, "pod")
         message = f"runs {pods} now, but a queue with children must not run pods"
-        yield problem("parent-used", _PARENT, message, "wait until they end, or name another parent", own.parent)
+        yield problem("parent-used", _PARENT, message, "wait until these pods end, or name another parent", own.parent)
     elif own.parent == "default":
         message = "takes the default queue from all jobs that name no queue, which Volcano refuses from now on"
         yield problem("parent-default", _PARENT, message, "name another queue", own.parent)
@@ -109,7 +109,13 @@ def _below_ancestors(own: Queue, queues: Queues) -> Iterator[Problem]:
                 if most > limit:
                     message = f"must not be more than the {limit} of queue `{above.name}` above"
                     path = ("spec", "capability", name)
-                    yield problem("capability-ancestor", path, message, "lower it, or raise that one", str(most))
+                    yield problem(
+                        "capability-ancestor",
+                        path,
+                        message,
+                        f"lower the amount, or raise the capability of `{above.name}`",
+                        str(most),
+                    )
                 break
 
 

@@ -63,7 +63,7 @@ def _problems(template: Mapping[str, Any], job: Job) -> Iterator[Broken]:
         operator = each.get("operator") or "Equal"
         if operator not in _OPERATORS and not is_placeholder(operator):
             message = "must be Equal or Exists because Volcano's webhook knows no other operator"
-            yield ("spec", "tolerations", index, "operator"), message, "use one of them", operator
+            yield ("spec", "tolerations", index, "operator"), message, "use Equal or Exists", operator
     volumes = {each.get("name") for each in job.deadline.paced(pod.get("volumes") or ())}
     for container in job.deadline.paced([*containers(template)]):
         yield from _of_container(container, volumes, is_host=bool(pod.get("hostNetwork")), job=job)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from webhook.attributes import JSON
 from webhook.facts.pods.containers import containers
 from webhook.facts.volcano.job import Job, problem
-from webhook.names import dns1123_subdomain
+from webhook.names import USE_SUBDOMAIN, dns1123_subdomain
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -24,8 +24,10 @@ def validate_volumes(job: Job) -> Iterator[Problem]:
         at = (*job.at, "volumes", index)
         mounted, name, claim = volume.get("mountPath", ""), volume.get("volumeClaimName", ""), volume.get("volumeClaim")
         if mounted in seen and not is_placeholder(mounted):
-            message = "must not be the path of two volumes"
-            yield problem("mount-path-twice", (*at, "mountPath"), message, "mount them at different paths", mounted)
+            message = "is the path of two volumes"
+            yield problem(
+                "mount-path-twice", (*at, "mountPath"), message, "mount the two volumes at different paths", mounted
+            )
         seen.add(mounted)
         if claim is None and not name:
             message = "must have volumeClaimName or volumeClaim, which say what is mounted"
@@ -34,8 +36,8 @@ def validate_volumes(job: Job) -> Iterator[Problem]:
             message = "must not be set together with volumeClaim, which makes a claim of its own"
             yield problem("volume-source", (*at, "volumeClaimName"), message, "remove one of the two", name)
         elif name and dns1123_subdomain(name) and not is_placeholder(name):
-            message, fix = "must be the name of a PersistentVolumeClaim", "correct it"
-            yield problem("volume-claim-name", (*at, "volumeClaimName"), message, fix, name)
+            message = "cannot be the name of a PersistentVolumeClaim"
+            yield problem("volume-claim-name", (*at, "volumeClaimName"), message, USE_SUBDOMAIN, name)
 
 
 def advise_volumes(job: Job) -> Iterator[Problem]:
@@ -48,20 +50,20 @@ def advise_volumes(job: Job) -> Iterator[Problem]:
         if claim is not None:
             lacking = [each for each, is_there in _needed(claim) if not is_there]
             if lacking:
-                message = f"leads to a claim that Kubernetes refuses because it has no {' and no '.join(lacking)}"
-                yield problem(
-                    "volume-claim", (*at, "volumeClaim"), message, "set them" if len(lacking) > 1 else "set it"
-                )
+                message = f"makes a claim that Kubernetes refuses because it has no {' and no '.join(lacking)}"
+                yield problem("volume-claim", (*at, "volumeClaim"), message, f"set {' and '.join(lacking)}")
         elif name in claims and name and not is_placeholder(name):
-            message = "is mounted once only, at the first of its paths, because Volcano leaves out the others"
-            yield problem("claim-twice", (*at, "volumeClaimName"), message, "mount it in the pod templates", name)
+            message = "is mounted only at the first of its paths because Volcano leaves out the others"
+            yield problem(
+                "claim-twice", (*at, "volumeClaimName"), message, "mount the claim in the pod templates", name
+            )
         claims.add(name)
         if path in mounted:
             message = (
                 "leads to pods that are refused because a container of task "
-                f"`{mounted[path]}` mounts another volume there"
+                f"`{mounted[path]}` mounts another volume at the same path"
             )
-            yield problem("mount-path-in-pods", (*at, "mountPath"), message, "mount it elsewhere", path)
+            yield problem("mount-path-in-pods", (*at, "mountPath"), message, "choose another path", path)
 
 
 def _volumes(job: Job) -> Sequence[JSON]:
