@@ -159,7 +159,7 @@ def test_the_last_lines_are_flushed_when_the_process_ends(ending: str) -> None:
         f"Log(writer=LogWriter.to_stderr()).info('last')\n{ending}"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert '"message":"last"' in done.stderr
+    assert '"message": "last"' in done.stderr
 
 
 def test_a_process_without_stderr_logs_into_nothing() -> None:

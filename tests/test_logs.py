@@ -17,7 +17,7 @@ def lines(stream):
 def test_a_line_has_time_level_message_and_fields():
     stream = io.StringIO()
     Log(stream=stream, clock=lambda: 1.5).info("review", uid="a", name=None, path=("x",), message="kept out")
-    expected = '{"time":"1970-01-01T00:00:01.500Z","level":"info","message":"review","uid":"a","path":["x"]}\n'
+    expected = '{"time": "1970-01-01T00:00:01.500Z", "level": "info", "message": "review", "uid": "a", "path": ["x"]}\n'
     assert stream.getvalue() == expected
 
 

@@ -18,15 +18,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, TextIO, TypeAlias, get_args
 
-import msgspec
-
 from webhook.log_writer import LogWriter
 from webhook.terminal import exact_json
 
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 _RANK: Final = {level: rank for rank, level in enumerate(LEVELS)}
-_ENCODE: Final = msgspec.json.Encoder(enc_hook=str).encode
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
+"""Made once: json.dumps with options makes an encoder for every line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +76,13 @@ class Log:
             return
         head = {"time": _timestamp(self.clock()), "level": level, "message": message}
         known = {name: value for name, value in fields.items() if value is not None}
-        text = f"{exact_json(_encoded({**head, **known, **head}))}\n"
+        text = f"{exact_json(_ENCODE({**head, **known, **head}))}\n"
         if self.writer is not None:
             self.writer.write(text)
             return
         stream = self.stream or sys.stderr
         stream.write(text)
         stream.flush()
-
-
-def _encoded(fields: dict[str, Any]) -> str:
-    try:
-        return _ENCODE(fields).decode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can hold and UTF-8 cannot
-        return json.dumps(fields, ensure_ascii=False, default=str, separators=(",", ":"))
 
 
 def _timestamp(seconds: float) -> str:
