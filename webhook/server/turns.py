@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 
 from webhook.server.inline_budget import Tenant
 
-MOST_S: Final = 0.002
-"""Of one tenant in one round; a single review may take longer."""
+MOST_S: Final = 0.006
+"""Of one tenant in one round, which are several ordinary reviews; a single one may take longer."""
 
 _Turn: TypeAlias = "asyncio.Future[None]"
 
