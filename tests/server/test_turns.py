@@ -55,3 +55,25 @@ def test_whoever_went_away_does_not_hold_up_the_rest():
         return done
 
     assert asyncio.run(run()) == ["a", "c"]
+
+
+def test_those_who_wait_fill_their_round():
+    rounds = 0
+
+    class Counted(Turns):
+        def _end_round(self) -> None:
+            nonlocal rounds
+            rounds += 1
+            super()._end_round()
+
+    async def run() -> None:
+        turns = Counted()
+
+        async def review() -> None:
+            await turns.wait(CROWD)
+            turns.took(CROWD, MOST_S / 4)
+
+        await asyncio.wait_for(asyncio.gather(*(review() for _ in range(40))), 5)
+
+    asyncio.run(run())
+    assert rounds <= 20  # one of them in each round would take 36

@@ -43,8 +43,10 @@ class Turns:
 
     def took(self, tenant: Tenant, seconds: float) -> None:
         """Note what a review took of this round."""
-        self._spent[tenant] = self._spent.get(tenant, 0.0) + seconds
+        spent = self._spent[tenant] = self._spent.get(tenant, 0.0) + seconds
         self._end_round_later()
+        if spent <= MOST_S:
+            self._wake(tenant)
 
     def _end_round_later(self) -> None:
         if not self._is_due:
@@ -52,17 +54,21 @@ class Turns:
             asyncio.get_running_loop().call_soon(self._end_round)
 
     def _end_round(self) -> None:
-        """Begin the next round with one review of each tenant that waits."""
+        """Begin the next round with one review of each tenant that waits; `took` lets the next ones follow it."""
         self._is_due = False
         self._spent.clear()
         for tenant in [*self._waiting]:
-            turns = self._waiting[tenant]
-            while turns:
-                turn = turns.popleft()
-                if not turn.done():
-                    turn.set_result(None)
-                    break
-            if not turns:
-                del self._waiting[tenant]
+            self._wake(tenant)
         if self._waiting:
             self._end_round_later()
+
+    def _wake(self, tenant: Tenant) -> None:
+        """It is the turn of the first that waits."""
+        turns = self._waiting.get(tenant)
+        while turns:
+            turn = turns.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                break
+        if not turns:
+            self._waiting.pop(tenant, None)
