@@ -51,6 +51,11 @@ def test_a_claim_finds_devices_of_its_class(claimed: dict, classed: object, sele
     assert held == {"classed": classed, "selected": selected, "failures": []}
 
 
+def test_devices_of_v1beta1_have_one_level_more() -> None:
+    held = found(claim(MODEL), slice_({"name": "gpu", "basic": {**GPU, "name": None}}), device_class())
+    assert held["selected"] == 1
+
+
 def test_an_error_of_the_class_comes_first() -> None:
     held = found(claim("device.attributes['x'].other"), slice_(GPU), device_class("device.attributes['x'].nothing"))
     failure = {"text": "no such key: nothing", "device": "`gpu` of driver `d.example.com`"}

@@ -18,8 +18,8 @@ from webhook.errors import EvaluationError
 from webhook.facts.dra.selectors import MOST_COST, compiled
 
 
-def selects(expression: str, driver: str, device: JSON, meter: Meter | None = None) -> bool:
-    """Whether a selector takes a device, as `spec.devices[]` of a ResourceSlice has it.
+def selects(expression: str, driver: str, device: Mapping[str, JSON], meter: Meter | None = None) -> bool:
+    """Whether a selector takes a device, as `spec.devices[]` of a ResourceSlice of resource.k8s.io/v1 has it.
 
     Raises:
         CompileError: the expression is refused.
@@ -31,18 +31,17 @@ def selects(expression: str, driver: str, device: JSON, meter: Meter | None = No
     return value
 
 
-def seen(driver: str, device: JSON) -> JSON:
+def seen(driver: str, device: Mapping[str, JSON]) -> JSON:
     """A device as `device` of a selector.
 
     Raises:
         EvaluationError: an attribute or a capacity that is none.
     """
-    flat = device.get("basic") or device  # v1beta1 has one level more
     return {
         "driver": driver,
-        "allowMultipleAllocations": flat.get("allowMultipleAllocations") is True,
-        "attributes": _by_domain(driver, flat.get("attributes"), _attribute),
-        "capacity": _by_domain(driver, flat.get("capacity"), _capacity),
+        "allowMultipleAllocations": device.get("allowMultipleAllocations") is True,
+        "attributes": _by_domain(driver, device.get("attributes"), _attribute),
+        "capacity": _by_domain(driver, device.get("capacity"), _capacity),
     }
 
 

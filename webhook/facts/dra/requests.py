@@ -7,11 +7,13 @@ named one resourceClassName for the whole claim: it has no requests, and `kind` 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from webhook.attributes import JSON
 from webhook.deadline import STEP, Deadline
 from webhook.facts.dra.selectors import judge
 from webhook.facts.gpu import devices
-from webhook.facts.pods.containers import items, text
+from webhook.facts.pods.containers import items, mapping, text
 from webhook.paths import FieldPath, get, render
 
 _FLAT = ("deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity")
@@ -33,6 +35,22 @@ def requests(spec: JSON, at: FieldPath, version: str = "v1", deadline: Deadline 
         for index, request in enumerate(until.paced(listed))
         if request is None or isinstance(request, dict)
     ]
+
+
+def written_requests(
+    spec: JSON, at: FieldPath, version: str, deadline: Deadline
+) -> Iterator[tuple[JSON, Mapping[str, JSON], str]]:
+    """Every request of `requests` and every alternative: with what is written of it, and which one it is an alternative
+    of, "" for none.
+    """
+    listed = (
+        each or {} for each in items(get(spec, ("devices", "requests"))) if each is None or isinstance(each, dict)
+    )
+    for request, given in zip(requests(spec, at, version, deadline), listed, strict=False):
+        yield request, mapping(given.get("exactly")) or given, ""  # before v1beta2 it stands next to the name
+        choices = (each for each in items(given.get("firstAvailable")) if isinstance(each, dict))
+        for choice, written in zip(request["choices"], choices, strict=False):
+            yield choice, written, request["name"]
 
 
 def version_of(obj: JSON) -> str:

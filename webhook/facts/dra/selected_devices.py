@@ -9,11 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.attributes import JSON
+from webhook.facts.dra.allocatable import Allocatable
 from webhook.facts.dra.inventory import inventory
 from webhook.facts.pods.containers import mapping
 from webhook.facts.subject import Subject
 from webhook.paths import get
 from webhook.problem import Problem
+from webhook.wording import counted
 
 _MADE: Final = ("resource.kubernetes.io/pod-claim-name", "resource.kubernetes.io/extended-resource-claim")
 
@@ -31,7 +33,8 @@ def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
         elif each["selected"] == 0 and (not each["of"] or selected[each["of"]] == 0):
             # an alternative that takes nothing is what alternatives are for, unless all of them do
             yield _none(each, devices["devices"])
-        if each["selected"] and not each["of"] and not each["shared"] and (each["wanted"] or 0) > each["selected"]:
+        most = each["allocatable"].most
+        if each["selected"] and not each["of"] and (each["wanted"] or 0) > most and (most == 0 or not each["shared"]):
             yield _few(each)
 
 
@@ -61,9 +64,34 @@ def _none(asked: JSON, devices: int) -> Problem:
 
 
 def _few(asked: JSON) -> Problem:
-    has = f"all nodes of the cluster together have {asked['selected']} of that kind now"
-    message = f"asks for {asked['wanted']} devices, but {has}, so the pods stay Pending"
-    return _problem("too-few-devices", asked, message, "ask for fewer devices")
+    wanted, selected, given = asked["wanted"], asked["selected"], asked["allocatable"]
+    has, fix = f"all nodes of the cluster together have {selected} of that kind now", "ask for fewer devices"
+    if wanted <= selected:
+        of = "of that kind that the cluster has now"
+        none = f"any of the {selected}" if selected > 1 else "the one device"
+        has = f"no node can give {f'more than {given.most} of the {selected}' if given.most else none} {of}"
+        has, fix = f"{has}{_reasons(given)}", _fix(given)
+    message = f"asks for {counted(wanted, 'device')}, but {has}, so the pods stay Pending"
+    return _problem("too-few-devices", asked, message, fix)
+
+
+def _reasons(given: Allocatable) -> str:
+    """Why a node can give fewer than there are, in brackets."""
+    said = []
+    if given.tainted:
+        taint = f"a taint such as `{given.taint}` that the request does not tolerate"
+        said.append(f"{counted(given.tainted, 'has', 'have')} {taint}")
+    if given.small:
+        said.append(f"{counted(given.small, 'has', 'have')} less capacity than the request asks for")
+    if given.is_counted:
+        said.append("the counters that devices share do not suffice for more")
+    return f" ({'; '.join(said)})" if said else ""
+
+
+def _fix(given: Allocatable) -> str:
+    if given.tainted:
+        return "wait until the taint is removed, or tolerate it"
+    return "ask for less of each device" if given.small and not given.most else "ask for fewer devices"
 
 
 def _failing(asked: JSON) -> Problem:
