@@ -14,11 +14,12 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
+from webhook.facts.dra.device_pools import DeviceID
 from webhook.facts.dra.pod_claims import TEMPLATE
-from webhook.facts.dra.requests import requests, version_of
+from webhook.facts.dra.requests import version_of, written_requests
 from webhook.facts.dra.resolved import CLASS
 from webhook.facts.kueue.configuration import Configuration, Source
-from webhook.facts.kueue.device_sources import Asked, charge
+from webhook.facts.kueue.device_sources import Asked, charge, selected
 from webhook.facts.kueue.objects import CONFIGURATION
 from webhook.facts.kueue.queues import name_of
 from webhook.facts.pods.containers import containers, items, mapping, text
@@ -26,6 +27,7 @@ from webhook.facts.view import View
 from webhook.paths import FieldPath, get
 from webhook.problem import MissingObject
 from webhook.same import Same
+from webhook.wording import counted
 
 _CLAIMS: Final = ("spec", "resourceClaims")
 _SPEC: Final = ("spec", "spec")
@@ -101,14 +103,13 @@ class _Counting:
         if obj is None:
             self.made.missing.extend((self.path, each) for listed in looking.missing().values() for each in listed)
             return
-        spec = get(obj, _SPEC)
-        written = (each for each in items(get(spec, ("devices", "requests"))) if each is None or isinstance(each, dict))
-        read = requests(spec, _SPEC, version_of(obj), self.view.deadline)
-        for request, given in zip(read, written, strict=False):
-            if not request["adminAccess"]:
-                self._count(request, mapping(given))
+        taken: set[DeviceID] = set()
+        listed = written_requests(get(obj, _SPEC), _SPEC, version_of(obj), self.view.deadline)
+        for request, written, _ in listed:
+            if not request["adminAccess"] and request["kind"] != "choice":
+                self._count(request, written, taken)
 
-    def _count(self, request: JSON, given: Mapping[str, JSON]) -> None:
+    def _count(self, request: JSON, written: Mapping[str, JSON], taken: set[DeviceID]) -> None:
         of = f"request `{request['name']}` of ResourceClaimTemplate `{self.name}`"
         device_class = request["deviceClass"]
         refused = _refused(request, of, self.path, self.configuration)
@@ -116,9 +117,26 @@ class _Counting:
             self.made.refused.append(refused)
         elif sources := self.configuration.sources.get(device_class):
             for source in sources:
-                self._charge(_asked(request, given), source, of)
+                self._charge(_asked(request, written), source, of)
         else:
             self.made.add(self.configuration.device_classes[device_class], request["devices"] or 0)
+            if request["selectors"]:
+                self._take(_asked(request, written), of, taken)
+
+    def _take(self, asked: Asked, of: str, taken: set[DeviceID]) -> None:
+        """As validateCELSelectorsAgainstDevices: each device is there for one request of the claim."""
+        known = selected(asked, self.view)
+        if known is None:
+            return
+        free = [each.id for each in known if each.id not in taken]
+        taken.update(free[: asked.count])
+        if len(free) < asked.count:
+            has = f"ResourceSlices have only {len(free)} that it selects"
+            self._wait(f"leads to {of}, which asks for {counted(asked.count, 'device')}, but {has}")
+
+    def _wait(self, message: str) -> None:
+        fix = "ask for other devices, or wait until the driver publishes them"
+        self.made.waiting.append(Refused("devices-missing", self.path, message, fix))
 
     def _charge(self, asked: Asked, source: Source, of: str) -> None:
         """Count what the devices consist of; where nobody knows that, the view says so."""
@@ -127,21 +145,19 @@ class _Counting:
             return
         told = f"leads to {of}, which {made.waits or made.never}"
         if made.waits:
-            fix = "ask for other devices, or wait until the driver publishes them"
-            self.made.waiting.append(Refused("devices-missing", self.path, told, fix))
+            self._wait(told)
         elif made.never:
             self.made.refused.append(Refused("claim-capacity", self.path, told, "ask for less"))
         else:
             self.made.add(source.resource, made.amount)
 
 
-def _asked(request: JSON, given: Mapping[str, JSON]) -> Asked:
-    exactly = mapping(given.get("exactly")) or given  # v1beta1 writes it next to the name
+def _asked(request: JSON, written: Mapping[str, JSON]) -> Asked:
     return Asked(
         device_class=request["deviceClass"],
         count=request["devices"] or 0,
         selectors=tuple(each["expression"] for each in request["selectors"]),
-        capacities=mapping(get(exactly, ("capacity", "requests"))),
+        capacities=mapping(get(written, ("capacity", "requests"))),
     )
 
 
