@@ -87,7 +87,7 @@ class CompiledProgram:
     replay of one review loads all policies and asks few of them.
     """
 
-    __slots__ = ("_checked", "_environment", "_exact", "_run", "names", "result", "source")
+    __slots__ = ("_checked", "_environment", "_exact", "_reads", "_run", "names", "result", "source")
 
     def __init__(self, source: str, environment: Environment, expects: tuple[Type, ...]) -> None:
         checked = read(source, environment, expects)
@@ -99,6 +99,7 @@ class CompiledProgram:
         self._checked: Checked | None = checked
         self._run: Function | None = None
         self._exact: Function | None = None
+        self._reads: Reads | None = None
 
     def prepare(self) -> None:
         """Make the function now."""
@@ -119,7 +120,9 @@ class CompiledProgram:
 
     def reads(self) -> Reads:
         """What it reads of its variables (reads.py)."""
-        return reads(self._checked or read(self.source, self._environment))
+        if self._reads is None:
+            self._reads = reads(self._checked or read(self.source, self._environment))
+        return self._reads
 
     def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
         """What an evaluation costs at least and at most, as far as sizes of inputs are known (estimate.py)."""

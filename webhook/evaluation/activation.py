@@ -29,7 +29,7 @@ class Activation(dict[str, Any]):
     """
 
     facts: Collection[str] = ()
-    of: tuple[Policy, Target, JSON, RequestContext]
+    of: tuple[Policy | None, Target, JSON, RequestContext]
 
     def __contains__(self, name: object) -> bool:
         """Say whether there is such a name, computed or not."""
@@ -55,7 +55,8 @@ def activation(policy: Policy, target: Target, param: JSON, context: RequestCont
     """
     body = policy.body()
     needs = body.needs
-    seen = _names(policy, needs, target, param, context)
+    seen = _named(policy, target, param, context)
+    _authorize(seen, needs, context)
     if "request" in needs:
         seen["request"] = context.request(target.match)
     if "namespaceObject" in needs:
@@ -74,26 +75,37 @@ def for_conditions(
         LookupFailed: of facts, when they are read.
 
     """
-    seen = _names(policy, gate.needs, target, param, context)
+    seen = _named(policy, target, param, context)
+    _authorize(seen, gate.needs, context)
     if "request" in gate.needs:
         asked, match = context.attributes.request_resource, target.match
         seen["request"] = context.request(match if asked == match.resource else Match(asked, match.kind))
     return seen
 
 
-def _names(policy: Policy, needs: Collection[str], target: Target, param: JSON, context: RequestContext) -> Activation:
-    """What both kinds of expressions see alike."""
+def of_facts(target: Target, param: JSON, context: RequestContext) -> Activation:
+    """The names that expressions of all policies with a parameter see alike: the objects and every fact."""
+    seen = Activation({"object": target.object, "oldObject": target.old_object})
+    seen.facts, seen.of = context.registry.fact_names, (None, target, param, context)
+    return seen
+
+
+def _named(policy: Policy, target: Target, param: JSON, context: RequestContext) -> Activation:
+    """What all expressions of a policy see alike."""
     seen = Activation({"object": target.object, "oldObject": target.old_object, "namespaceObject": None})
     if policy.param_kind is not None:
         seen["params"] = param
-    if "authorizer" in needs or REQUEST_RESOURCE in needs:
-        seen.update(context.authorizer_values())
     if policy.computed:
         seen.facts, seen.of = policy.computed, (policy, target, param, context)
     return seen
 
 
-def _value(name: str, policy: Policy, target: Target, param: JSON, context: RequestContext) -> JSON:
-    if name == PROBLEMS:
+def _authorize(seen: Activation, needs: Collection[str], context: RequestContext) -> None:
+    if "authorizer" in needs or REQUEST_RESOURCE in needs:
+        seen.update(context.authorizer_values())
+
+
+def _value(name: str, policy: Policy | None, target: Target, param: JSON, context: RequestContext) -> JSON:
+    if policy is not None and name == PROBLEMS:
         return problem_values.shown(policy, target, param, context)
     return context.fact(name, target.object, target.attributes, param, target.podset).value

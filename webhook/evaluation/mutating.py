@@ -33,6 +33,7 @@ from webhook.evaluation.own_fault import contained
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.rewriting import Rewriting, put_back, refresh
 from webhook.evaluation.target import Target
+from webhook.evaluation.unchanged import Unchanged
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.matching import is_exempt
@@ -67,7 +68,12 @@ def mutate(
         return attributes.object, ()
     run = _Run(attributes.object)
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)
+    unchanged = Unchanged(candidates, context)
+    if unchanged.is_known:
+        return attributes.object, ()
     run.round(candidates, context)
+    if not (run.is_dirty or run.decisions.made or run.reinvocable):
+        unchanged.keep()
     if run.is_dirty and run.reinvocable and not run.is_denied:
         again = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)

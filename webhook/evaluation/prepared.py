@@ -1,22 +1,25 @@
-"""Policies over checks that find nothing: told without looking at policy, conditions and parameters again.
+"""Policies that have nothing to say of a Pod: told without looking at policy, conditions and parameters again.
 
-Nearly every review asks ten of them about a Pod, and nearly none has something to say. What does not depend on the Pod
+Nearly every review asks ten policies about a Pod, and nearly none has something to say. What does not depend on the Pod
 (who is asked, with which parameter, which checks are about Pods, which decisions stand for "nothing wrong") is put
-together once and kept until the view of the parameters changes. Whoever finds something is asked in full.
+together once for all namespaces that the same bindings select, and kept until the view of the parameters changes.
+Whoever finds something is asked in full.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from webhook.attributes import Operation
+from webhook.attributes import JSON, Attributes, Operation
 from webhook.decisions import Decision
 from webhook.errors import BindingError, EvaluationError, LookupFailed, PatchError
 from webhook.evaluation import params
+from webhook.evaluation.kept_answers import KeptAnswers, certain_facts, read_of_pods
 from webhook.evaluation.match_conditions import conditions
 from webhook.evaluation.request_context import RequestContext
+from webhook.evaluation.selected_bindings import SelectedBindings
 from webhook.evaluation.target import Target
 from webhook.facts.assumptions import Assumptions
 from webhook.facts.check import Check
@@ -25,8 +28,8 @@ from webhook.policy.compiled import Binding
 from webhook.policy.standing_params import MOST_READ, is_standing
 from webhook.same import Same
 
-Step: TypeAlias = Candidate | Sequence[Decision]
-"""A candidate that is to be asked, or what stands for some that have nothing to say."""
+Step: TypeAlias = Candidate | KeptAnswers | Sequence[Decision]
+"""A candidate that is to be asked, one that may be kept, or what stands for some that have nothing to say."""
 _Groups: TypeAlias = Sequence[tuple[str, Sequence[Check]]]
 
 
@@ -39,14 +42,24 @@ class Prepared:
     admits: Sequence[Decision]
 
 
+_Row: TypeAlias = Prepared | KeptAnswers | None
+"""What was prepared for a candidate; None where it is to be asked."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Some candidates, those that could be prepared, what is asked of all these, and the steps when nothing is said."""
+    """Some candidates, what was prepared of each, what is asked of all these, and the steps when nothing is said."""
 
-    candidates: tuple[Candidate, ...]
-    prepared: Sequence[Prepared | None]
+    candidates: Sequence[Candidate]
+    rows: Sequence[_Row]
     asked: Sequence[tuple[Assumptions, _Groups]]
     quiet: Sequence[Step]
+
+    def steps(self, own: Target, context: RequestContext) -> Sequence[Step]:
+        """As `steps`."""
+        if all(_is_quiet(assumed, groups, own, context) for assumed, groups in self.asked):
+            return self.quiet
+        return [_step(candidate, row, own, context) for candidate, row in zip(self.candidates, self.rows, strict=True)]
 
 
 def steps(candidates: tuple[Candidate, ...], own: Target, context: RequestContext) -> Sequence[Step]:
@@ -56,12 +69,13 @@ def steps(candidates: tuple[Candidate, ...], own: Target, context: RequestContex
         InlineBudgetSpent: the review takes too long for the event loop.
     """
     plan = _plan(candidates, context)
-    if all(_is_quiet(assumed, groups, own, context) for assumed, groups in plan.asked):
-        return plan.quiet
-    return [
-        each.admits if each is not None and _is_quiet(each.assumed, each.groups, own, context) else candidate
-        for candidate, each in zip(candidates, plan.prepared, strict=True)
-    ]
+    return candidates if plan is None else plan.steps(own, context)
+
+
+def _step(candidate: Candidate, row: _Row, own: Target, context: RequestContext) -> Step:
+    if isinstance(row, Prepared):
+        return row.admits if _is_quiet(row.assumed, row.groups, own, context) else candidate
+    return row or candidate
 
 
 def _is_quiet(assumed: Assumptions, groups: _Groups, own: Target, context: RequestContext) -> bool:
@@ -71,55 +85,67 @@ def _is_quiet(assumed: Assumptions, groups: _Groups, own: Target, context: Reque
         return False  # whoever asks in full says it
 
 
-def _plan(candidates: tuple[Candidate, ...], context: RequestContext) -> Plan:
+def _plan(candidates: tuple[Candidate, ...], context: RequestContext) -> Plan | None:
+    """The plan for the namespace of a request; None where nobody can say which bindings select it."""
     kept = context.standing.prepared
-    known: Plan | None = kept.get(id(candidates))
+    known: SelectedBindings[Plan] | None = kept.get(id(candidates))
     if known is None or known.candidates is not candidates:
         if len(kept) >= MOST_READ:  # candidates that nobody keeps: a cluster has some dozens
             kept.clear()
-        known = kept[id(candidates)] = _made(candidates, context)
-    return known
+        known = kept[id(candidates)] = SelectedBindings(candidates)
+    return known.made_once(context, _made)
 
 
-def _made(candidates: tuple[Candidate, ...], context: RequestContext) -> Plan:
-    prepared = [_prepare(each, context) for each in candidates]
+def _made(candidates: Sequence[Candidate], context: RequestContext) -> Plan:
+    facts = certain_facts((each.policy for each in candidates), context.attributes)
+    rows = [_prepare(each, facts, context) for each in candidates]
     asked: dict[Same, dict[str, Sequence[Check]]] = {}
     quiet: list[Step] = []
     admits: list[Decision] = []
-    for candidate, each in zip(candidates, prepared, strict=True):
-        if each is not None:
-            asked.setdefault(Same(each.assumed), {}).update(each.groups)
-            admits.extend(each.admits)
+    for candidate, row in zip(candidates, rows, strict=True):
+        if isinstance(row, Prepared):
+            asked.setdefault(Same(row.assumed), {}).update(row.groups)
+            admits.extend(row.admits)
             continue
-        quiet += [admits, candidate] if admits else [candidate]
+        quiet += [admits, row or candidate] if admits else [row or candidate]
         admits = []
     quiet += [admits] if admits else []
-    return Plan(candidates, prepared, [(key.held, tuple(each.items())) for key, each in asked.items()], quiet)
+    return Plan(candidates, rows, [(key.held, tuple(each.items())) for key, each in asked.items()], quiet)
 
 
-def _prepare(candidate: Candidate, context: RequestContext) -> Prepared | None:
-    policy, attributes = candidate.policy, context.attributes
-    if not (policy.checks and candidate.is_certain and len(candidate.bindings) == 1):
+def _prepare(candidate: Candidate, facts: Collection[str], context: RequestContext) -> _Row:
+    if not candidate.is_certain or len(candidate.bindings) != 1:
         return None
     (binding, is_certain), *_ = candidate.bindings
-    if not is_certain or not _needs_no_request(binding) or conditions(policy, attributes).conditions:
-        return None
-    if not policy.body().admits_without_problems():
+    if not is_certain or not (binding.param_source is None or is_standing(binding.param_source)):
         return None
     try:
-        collected = params.collect(policy, binding, context)
+        collected = params.collect(candidate.policy, binding, context)
         if len(collected) != 1:
             return None
-        assumed = context.assumed(collected[0])
+        return _of_checks(candidate, binding, collected[0], context) or _in_cel(candidate, collected[0], facts, context)
     except (BindingError, LookupFailed):
         return None
-    kind, is_deleted = (attributes.kind.group, attributes.kind.kind), attributes.operation is Operation.DELETE
-    asked = ((group, context.registry.checks_about(group, kind, is_deleted=is_deleted)) for group in policy.checks)
+
+
+def _of_checks(candidate: Candidate, binding: Binding, param: JSON, context: RequestContext) -> Prepared | None:
+    policy, attributes = candidate.policy, context.attributes
+    if (
+        not (policy.checks and policy.rule_count)
+        or conditions(policy, attributes).conditions
+        or not policy.body().admits_without_problems()
+    ):
+        return None
+    asked = [(group, _checks(group, attributes, context)) for group in policy.checks]
     groups = tuple((group, checks) for group, checks in asked if checks)
-    return Prepared(groups, assumed, params.admitted(binding, collected[0]))
+    return Prepared(groups, context.assumed(param), params.admitted(binding, param))
 
 
-def _needs_no_request(binding: Binding) -> bool:
-    """Whether neither the namespace of a request nor its labels say anything of a binding."""
-    selects = binding.criteria is not None and bool(binding.criteria.namespaces.requirements)
-    return not selects and (binding.param_source is None or is_standing(binding.param_source))
+def _checks(group: str, attributes: Attributes, context: RequestContext) -> Sequence[Check]:
+    kind, is_deleted = (attributes.kind.group, attributes.kind.kind), attributes.operation is Operation.DELETE
+    return context.registry.checks_about(group, kind, is_deleted=is_deleted)
+
+
+def _in_cel(candidate: Candidate, param: JSON, facts: Collection[str], context: RequestContext) -> KeptAnswers | None:
+    read = read_of_pods(candidate.policy, context.attributes, facts)
+    return None if read is None else KeptAnswers(candidate, param, read)

@@ -85,7 +85,8 @@ class RequestContext:
     targets whose objects are not as they were written, by `id` of the object. `undecoded` are targets that no policy
     was asked about because they are not of their type, each with the first policy that was not, `judged` those that a
     policy about types was asked about. `held` is for match_conditions.py, whether all conditions of a policy hold, with
-    the object asked about, `params` for params.py, `standing` what needs no request to be found.
+    the object asked about, `shown` for kept_answers.py, what expressions see of a Pod by the `id` of the parameter,
+    `params` for params.py, `standing` what needs no request to be found.
     `faults` is for own_fault.py: None where faults of our own are raised.
     """
 
@@ -110,6 +111,7 @@ class RequestContext:
     held: dict[tuple[int, tuple[str, ...]], tuple[object, bool]] = field(default_factory=dict)
     params: dict[tuple[int, int], Sequence[JSON]] = field(default_factory=dict)
     own: tuple[Any, ...] | None = None
+    shown: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     faults: list[Fault] | None = None
     standing: Known = field(default_factory=Known)
     _sent_request: JSON = None

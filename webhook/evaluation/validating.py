@@ -25,6 +25,7 @@ from webhook.evaluation.activation import activation
 from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
 from webhook.evaluation.decision_list import DecisionList
 from webhook.evaluation.expansion import asked, bound
+from webhook.evaluation.kept_answers import KeptAnswers
 from webhook.evaluation.match_conditions import is_asked
 from webhook.evaluation.messages import listed_problems, message
 from webhook.evaluation.not_evaluated import missing, unchecked
@@ -73,21 +74,39 @@ def validate(
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)
     made = DecisionList()
     own = expansion.own(context) if context.faults is None else ()
-    for candidate in steps(candidates, own[0], context) if own else candidates:
-        if not isinstance(candidate, Candidate):
-            made.admit(candidate)
-            continue
-        try:
-            _candidate(candidate, context, made)
-        except Exception as fault:  # noqa: BLE001 - whatever it is, the other policies speak
-            text = contained(candidate.policy.name, fault, context)
-            made.add(interrupted(candidate.policy, binding, text) for binding, _ in candidate.bindings)
+    for step in steps(candidates, own[0], context) if own else candidates:
+        if isinstance(step, Candidate):
+            _candidate(step, context, made)
+        elif isinstance(step, KeptAnswers):
+            _kept(step, own[0], context, made)
+        else:
+            made.admit(step)
     made.add(undecoded(context))
     return said_once(made.made, lambda: {each.policy.name: each.policy for each in candidates}, context.deadline)
 
 
+def _kept(step: KeptAnswers, own: Target, context: RequestContext, made: DecisionList) -> None:
+    """Add what a policy says of a Pod, as of the last one of which it read the same."""
+    key = step.key(own, context)
+    said = step.answer(key)
+    if said is not None:
+        made.admit(said)
+        return
+    before = len(made.made)
+    _candidate(step.candidate, context, made)
+    step.keep(key, made.made[before:], context)
+
+
 def _candidate(candidate: Candidate, context: RequestContext, made: DecisionList) -> None:
-    """Add what a policy says of a request."""
+    """Add what a policy says of a request; a fault of our own is what it says, too."""
+    try:
+        _asked(candidate, context, made)
+    except Exception as fault:  # noqa: BLE001 - whatever it is, the other policies speak
+        text = contained(candidate.policy.name, fault, context)
+        made.add(interrupted(candidate.policy, binding, text) for binding, _ in candidate.bindings)
+
+
+def _asked(candidate: Candidate, context: RequestContext, made: DecisionList) -> None:
     policy = candidate.policy
     try:
         matched = asked(candidate, context)

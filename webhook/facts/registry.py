@@ -46,19 +46,18 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The packages that policies may ask for."""
+    """The packages that policies may ask for. `fact_names` are the facts that they have."""
 
     packages: tuple[Package, ...]
+    fact_names: tuple[str, ...] = field(init=False, compare=False, repr=False)
     _facts: dict[str, Fact] = field(default_factory=dict, compare=False, repr=False)
     _checks: dict[str, Sequence[Check]] = field(default_factory=dict, compare=False, repr=False)
     _about: dict[tuple[str, tuple[str, str], bool], Sequence[Check]] = field(
         default_factory=dict, compare=False, repr=False
     )
 
-    @property
-    def fact_names(self) -> tuple[str, ...]:
-        """Every fact that a policy may ask for."""
-        return tuple(name for package in self.packages for name in package.facts)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fact_names", tuple(name for package in self.packages for name in package.facts))
 
     @property
     def groups(self) -> tuple[str, ...]:

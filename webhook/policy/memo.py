@@ -90,7 +90,7 @@ def memo(
         computed: names of facts, which are computed when they are read. A key would compute them all: so they have to
             be read by every evaluation of the first expression.
     """
-    paths = _paths(programs, variables)
+    paths = paths_read(programs, variables)
     if paths is None or not programs or len(paths) > MOST_PATHS:
         return None
     first = programs[0]
@@ -99,7 +99,7 @@ def memo(
     return Memo(paths) if names <= _GIVEN | (always & frozenset(computed)) else None
 
 
-def _paths(programs: Iterable[Program | None], variables: Mapping[str, Program | None]) -> frozenset[Path] | None:
+def paths_read(programs: Iterable[Program | None], variables: Mapping[str, Program | None]) -> frozenset[Path] | None:
     """What expressions read, themselves and through variables; None where nobody can say."""
     paths: set[Path] = set()
     pending, met = list(programs), set[str]()

@@ -1,0 +1,101 @@
+"""What a policy in CEL said of a Pod, kept for the next one of which the policy reads the same.
+
+Most policies ask whether something is there that most Pods lack. What their matchConditions read decides whether they
+speak; of policies without conditions, what their validations read. Where the answer was to say nothing, or that every
+rule holds, and the same short values stand there again (policy/memo.py), the answer is the same. Request and parameter
+need no look: what is kept is kept for one kind of request, and until the view of the parameters changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+from webhook.attributes import JSON, Attributes
+from webhook.cel.check.reads import Path
+from webhook.decisions import Decision
+from webhook.evaluation.activation import of_facts
+from webhook.evaluation.match_conditions import conditions
+from webhook.evaluation.request_context import RequestContext
+from webhook.evaluation.target import Target
+from webhook.policy.candidates import Candidate
+from webhook.policy.compiled import Policy
+from webhook.policy.memo import MOST_KEPT, MOST_PATHS, Key, Memo, paths_read
+
+_SAME_FOR_ALL: Final = frozenset(("operation", "kind", "resource", "requestResource", "subResource"))
+"""Fields of `request` by which the policy set finds its candidates: policy_set.py."""
+_OBJECTS: Final = frozenset(("object", "oldObject"))
+
+
+class KeptAnswers:
+    """The answers of one candidate with one parameter about Pods that are shown to policies as they were sent."""
+
+    __slots__ = ("_kept", "_memo", "_param", "candidate")
+
+    def __init__(self, candidate: Candidate, param: JSON, read: Iterable[Path]) -> None:
+        self.candidate = candidate
+        self._param = param
+        self._memo = Memo(read)
+        self._kept: dict[Key, Sequence[Decision]] = {}
+
+    def key(self, own: Target, context: RequestContext) -> Key | None:
+        """What the policy reads of a Pod; None where that is too much to be a key, or cannot be computed."""
+        seen = context.shown.get(id(self._param))
+        if seen is None:
+            seen = context.shown[id(self._param)] = of_facts(own, self._param, context)
+        return self._memo.key(seen)
+
+    def answer(self, key: Key | None) -> Sequence[Decision] | None:
+        """What was said of a Pod with a key, if it is kept."""
+        return None if key is None else self._kept.get(key)
+
+    def keep(self, key: Key | None, said: Sequence[Decision], context: RequestContext) -> None:
+        """Keep what was said, if it is not worth reading and the time was enough to say it."""
+        if key is None or context.deadline.is_over or any(map(_is_spoken, said)):
+            return
+        if len(self._kept) >= MOST_KEPT:
+            self._kept.clear()
+        self._kept[key] = tuple(said)
+
+
+def _is_spoken(decision: Decision) -> bool:
+    return decision.evaluation != "admit" or bool(decision.audit_annotations)
+
+
+def certain_facts(policies: Iterable[Policy], attributes: Attributes) -> frozenset[str]:
+    """The facts that one of the policies reads whatever a Pod is, so that a key may have them computed."""
+    made: set[str] = set()
+    for policy in policies:
+        asked = conditions(policy, attributes).conditions
+        program = asked[0].expression.program if asked else None
+        if program is not None:
+            made |= program.reads().always & frozenset(policy.facts)
+    return frozenset(made)
+
+
+def read_of_pods(policy: Policy, attributes: Attributes, facts: Collection[str]) -> frozenset[Path] | None:
+    """What of a Pod decides about the answer of a policy; None where that is too much, or nobody can say.
+
+    Args:
+        policy: a policy in CEL.
+        attributes: a request for a Pod.
+        facts: those that may be computed for a key.
+
+    """
+    asked, body = conditions(policy, attributes).conditions, policy.body()
+    if asked:
+        read = paths_read((each.expression.program for each in asked), {})
+    elif body.audits or not body.rules or policy.computed:
+        return None
+    else:
+        variables = {name: each.program for name, each in body.variables.items()}
+        read = paths_read((rule.expression.program for rule in body.rules), variables)
+    if read is None:
+        return None
+    varying = frozenset(path for path in read if not _is_same_for_all(path))
+    can_be_read = all((path[0] in _OBJECTS and len(path) > 1) or path[0] in facts for path in varying)
+    return varying if can_be_read and len(varying) <= MOST_PATHS else None
+
+
+def _is_same_for_all(path: Path) -> bool:
+    return path[0] == "params" or (path[0] == "request" and len(path) > 1 and path[1] in _SAME_FOR_ALL)
