@@ -36,6 +36,11 @@ def either(choices: Iterable[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
+def did_you_mean(name: str, otherwise: str) -> str:
+    """The fix for an unknown name: the known one that is nearest to it, or something else where none is near."""
+    return f"did you mean `{name}`?" if name else otherwise
+
+
 def change(before: object, after: object) -> str:
     """How a value cannot change: `cannot change from `a` to `b``; "" and None are no value."""
     if before in (None, ""):

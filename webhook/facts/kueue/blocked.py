@@ -35,6 +35,7 @@ from webhook.facts.view import View
 from webhook.paths import FieldPath, get, render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.wording import did_you_mean
 
 NEVER: Final = Group("kueue-never").problem
 NOT_NOW: Final = Group("kueue-not-now").problem
@@ -103,7 +104,7 @@ def priority_classes(subject: Subject, how: Managed, place: Place) -> Iterator[P
     for each in subject.deadline.paced(subject.fact("priorities")["classes"]):
         if each["absent"] and not name:
             message = f"is a PriorityClass that does not exist, but {_WITHOUT} it, and nothing says so"
-            fix = f"did you mean {each['nearest']}?" if each["nearest"] else "create the class, or correct the name"
+            fix = did_you_mean(each["nearest"], "create the class, or correct the name")
             yield NOT_NOW("priority-class", each["path"], message, fix, each["name"])
             return
 
@@ -115,7 +116,7 @@ def local_queue(subject: Subject, how: Managed, place: Place) -> Iterator[Proble
             others = [name_of(each) for each in subject.view().all(LOCAL_QUEUE, subject.namespace)]
             near = place.view.nearest(how.queue, others)
             message = f"is not a LocalQueue of namespace {subject.namespace}, so the job waits"
-            fix = f"did you mean {near}?" if near else "create the LocalQueue, or name another"
+            fix = did_you_mean(near, "create the LocalQueue, or name another")
             reason = f"Kueue: LocalQueue {how.queue} doesn't exist"
             yield NOT_NOW("local-queue-missing", place.at, f"{message} ({reason})", fix, how.queue)
         return

@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.kueue.queue_validation import spec_of
+from webhook.facts.kueue.queue_validation import count_errors, spec_of
 from webhook.facts.kueue.topology import HOSTNAME
 from webhook.facts.subject import Subject
 from webhook.names import USE_KEY, USE_VALUE, label_value, qualified_name
@@ -98,15 +98,7 @@ def _validate_tolerations(tolerations: JSON, subject: Subject) -> Iterator[Probl
 def validate_topology(subject: Subject) -> Iterator[Problem]:
     """The rules of the CustomResourceDefinition of Topologies."""
     levels = [each.get("nodeLabel", "") for each in spec_of(subject).get("levels", [])]
-    if not 1 <= len(levels) <= _MOST_LEVELS:
-        count_shown = counted(len(levels), "level")
-        yield problem(
-            "topology-levels",
-            "spec.levels",
-            f"are given, but 1 to {_MOST_LEVELS} are allowed",
-            "add or remove levels",
-            shown=count_shown,
-        )
+    yield from count_errors("topology-levels", ("spec", "levels"), len(levels), _MOST_LEVELS, "level")
     known: set[str] = set()
     for index, name in enumerate(subject.deadline.paced(levels)):
         path = ("spec", "levels", index, "nodeLabel")

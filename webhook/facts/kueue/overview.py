@@ -6,7 +6,7 @@ A flat list in the order of the trees, parents before children: trees may be dee
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
@@ -15,7 +15,7 @@ from webhook.facts.kueue.blocked import causes
 from webhook.facts.kueue.managed import labels_of_namespace
 from webhook.facts.kueue.objects import LOCAL_QUEUE, RESOURCE_FLAVOR
 from webhook.facts.kueue.queues import Declared, Queues, name_of, queues
-from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree
+from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, parents_first
 from webhook.facts.pods.containers import text
 from webhook.facts.scheduling.node_selection import selects
 from webhook.facts.view import View
@@ -105,7 +105,6 @@ class _Trees:
     known: Queues
     view: View
     local: dict[str, list[JSON]]
-    _done: set[str] = field(default_factory=set)
 
     def rows(self) -> Iterator[Row]:
         """Trees by the name of their roots, then ClusterQueues without a cohort, then cycles."""
@@ -133,7 +132,7 @@ class _Trees:
                 yield from self._cluster_queue(self.known.cluster_queues[node.name], tree, node, depth)
 
     def _cohort(self, node: Node, tree: Tree, depth: int) -> Row:
-        pairs = dict.fromkeys(pair for each in _below(node) for pair in each.quotas)
+        pairs = dict.fromkeys(pair for each in parents_first(node) for pair in each.quotas)
         amounts = [
             Amount(
                 flavor=pair[0],
@@ -182,14 +181,6 @@ class _Trees:
         for queue in self.known.members.get(name, ()):
             yield Row(kind="ClusterQueue", name=queue.name, parent=name, depth=1, obstacles=told)
             yield from self._local_queues(queue, (), told, 2)
-
-
-def _below(node: Node) -> Iterator[Node]:
-    waiting = [node]
-    while waiting:
-        each = waiting.pop()
-        yield each
-        waiting.extend(each.children)
 
 
 def _amount(pair: FlavorResource, tree: Tree, node: Node) -> Amount:

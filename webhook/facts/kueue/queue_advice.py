@@ -21,6 +21,7 @@ from webhook.facts.scheduling.node_selection import selects
 from webhook.facts.subject import Subject
 from webhook.paths import get
 from webhook.problem import Problem
+from webhook.wording import did_you_mean
 
 problem: Final = Group("kueue-queue").problem
 _RAW: Final = "gpu"
@@ -67,9 +68,7 @@ def _absent_flavors(subject: Subject) -> Iterator[Problem]:
                 path = ("spec", "resourceGroups", index, "flavors", place, "name")
                 near = view.nearest(name, (name_of(each) for each in view.all(RESOURCE_FLAVOR)))
                 message = "does not exist, so that the whole ClusterQueue is inactive"
-                yield problem(
-                    "flavor-missing", path, message, f"did you mean {near}?" if near else "create the flavor", name
-                )
+                yield problem("flavor-missing", path, message, did_you_mean(near, "create the flavor"), name)
 
 
 def _nothing_to_borrow(subject: Subject) -> Iterator[Problem]:
@@ -104,7 +103,7 @@ def advise_local_queue(subject: Subject) -> Iterator[Problem]:
         if name and is_absent(view, CLUSTER_QUEUE):
             near = view.nearest(name, queues(view).cluster_queues)
             message = "is a ClusterQueue that does not exist, so the jobs of this LocalQueue wait"
-            fix = f"did you mean {near}?" if near else "create the ClusterQueue, or correct the name"
+            fix = did_you_mean(near, "create the ClusterQueue, or correct the name")
             yield problem("cluster-queue-missing", "spec.clusterQueue", message, fix, name)
         return
     yield from _closed(declared(obj, CLUSTER_QUEUE), subject)

@@ -82,20 +82,19 @@ def validate_resource_groups(subject: Subject) -> Iterator[Problem]:
 
 
 def _validate_size(resources: Sequence[str], flavors: Sequence[JSON], at: FieldPath) -> Iterator[Problem]:
-    for name, listed in (("coveredResources", resources), ("flavors", flavors)):
-        if not 1 <= len(listed) <= _MOST_IN_GROUP:
-            count_shown = counted(len(listed), "entry", "entries")
-            yield problem(
-                "too-many",
-                (*at, name),
-                f"are given, but 1 to {_MOST_IN_GROUP} are allowed",
-                "add or remove entries",
-                shown=count_shown,
-            )
+    yield from count_errors("too-many", (*at, "coveredResources"), len(resources), _MOST_IN_GROUP, "resource")
+    yield from count_errors("too-many", (*at, "flavors"), len(flavors), _MOST_IN_GROUP, "flavor")
     pairs = len(resources) * len(flavors)
     if pairs > _MOST_PAIRS:
         message = f"must not combine more than {_MOST_PAIRS} flavors and resources"
         yield problem("too-many", at, message, "split the group", shown=f"{pairs} combinations")
+
+
+def count_errors(rule: str, at: FieldPath, count: int, most: int, noun: str) -> Iterator[Problem]:
+    """A list that has nothing, or more than the definition allows."""
+    if not 1 <= count <= most:
+        message, shown = f"are given, but 1 to {most} are allowed", counted(count, noun)
+        yield problem(rule, at, message, f"add or remove {noun}s", shown=shown)
 
 
 def _validate_covered(names: Sequence[str], before: set[str], at: FieldPath, subject: Subject) -> Iterator[Problem]:

@@ -77,7 +77,7 @@ class Tree:
 
     def __init__(self, root: Node) -> None:
         self.root = root
-        self._order = tuple(_parents_first(root))
+        self._order = tuple(parents_first(root))
         self._sums: dict[FlavorResource, _Sums] = {}
         self._bounds: dict[tuple[Node, FlavorResource], tuple[int, int]] = {}
 
@@ -158,7 +158,8 @@ class Tree:
         return sums
 
 
-def _parents_first(root: Node) -> Iterator[Node]:
+def parents_first(root: Node) -> Iterator[Node]:
+    """A node and all below it, each before its children."""
     waiting = [root]
     while waiting:
         node = waiting.pop()

@@ -16,7 +16,7 @@ from webhook.facts.check import Group
 from webhook.facts.kueue.feature_gates import ELASTIC_JOBS, NON_NEGATIVE, PRIORITY_BOOST, is_on, unsaid
 from webhook.facts.kueue.job_validation import annotations_of, is_elastic
 from webhook.facts.kueue.objects import BOOST, GROUP
-from webhook.facts.kueue.queue_validation import spec_of
+from webhook.facts.kueue.queue_validation import count_errors, spec_of
 from webhook.facts.kueue.releases import most_pod_sets
 from webhook.facts.kueue.reservations import condition, has_quota
 from webhook.facts.pods.containers import containers, mapping
@@ -39,15 +39,7 @@ _OF_WORKLOADS: Final = f"{GROUP}/workloadpriorityclass"
 def validate_workload(subject: Subject) -> Iterator[Problem]:
     """As ValidateWorkload, of what does not depend on its status."""
     pod_sets, most = spec_of(subject).get("podSets", []), most_pod_sets(subject.assumptions.kueue)
-    if not 1 <= len(pod_sets) <= most:
-        shown = counted(len(pod_sets), "pod set")
-        yield problem(
-            "workload-pod-sets",
-            "spec.podSets",
-            f"are given, but 1 to {most} are allowed",
-            "add or remove pod sets",
-            shown=shown,
-        )
+    yield from count_errors("workload-pod-sets", ("spec", "podSets"), len(pod_sets), most, "pod set")
     partial = sum(each.get("minCount") is not None for each in pod_sets)
     if partial > 1:
         message = "must have at most one pod set with minCount"

@@ -21,7 +21,7 @@ from webhook.facts.view import NAMESPACES, View
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import MissingObject, Problem
-from webhook.wording import counted
+from webhook.wording import counted, did_you_mean
 
 POOL = GroupVersionKind(OPENSANDBOX, "v1alpha1", "Pool")
 TEMPLATE = GroupVersionKind(EXTENSIONS, "v1beta1", "SandboxTemplate")
@@ -79,7 +79,7 @@ def _validate_reference(
     message = (
         f"names a {kind.kind} that does not exist in the namespace, so there are no pods until somebody creates it"
     )
-    fix = f"did you mean `{close}`?" if close else "create it, or correct the name"
+    fix = did_you_mean(close, "create it, or correct the name")
     yield problem("reference-exists", path, message, fix, name)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -10,10 +10,12 @@ from typing import Final
 
 from webhook import yamlfile
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import DevicePods, workload
 from webhook.facts.kueue.objects import NODE
 from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.scheduling.node_selection import untolerated
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, get
 from webhook.problem import Problem
@@ -70,19 +72,15 @@ def advise_spot(subject: Subject) -> Iterator[Problem]:
         tolerations = [mapping(each) for each in subject.deadline.paced(items(pods.spec.get("tolerations")))]
         if bound is None:
             yield from _unselected(pods, tolerations)
-        elif not _tolerates(tolerations, bound[0]) and _is_tainted(bound[0], subject):
+        elif not _tolerates(tolerations, bound[0], subject.deadline) and _is_tainted(bound[0], subject):
             nodes, path = bound
             message = f"selects spot nodes of {nodes.cloud}, but the pods do not tolerate their taint and stay Pending"
             yield problem("spot-toleration", path, message, f"tolerate `{nodes.key}={nodes.value}:NoSchedule`")
 
 
-def _tolerates(tolerations: list[dict[str, JSON]], nodes: SpotNodes) -> bool:
-    for each in tolerations:
-        matches_key = each.get("key") == nodes.key or (not each.get("key") and each.get("operator") == "Exists")
-        matches_value = each.get("operator") == "Exists" or text(each.get("value")) == nodes.value
-        if matches_key and matches_value and each.get("effect") in (None, "", "NoSchedule"):
-            return True
-    return False
+def _tolerates(tolerations: Sequence[JSON], nodes: SpotNodes, deadline: Deadline) -> bool:
+    taint = {"key": nodes.key, "value": nodes.value, "effect": "NoSchedule"}
+    return untolerated((taint,), tolerations, deadline) is None
 
 
 def _is_tainted(nodes: SpotNodes, subject: Subject) -> bool:

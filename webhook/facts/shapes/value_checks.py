@@ -21,7 +21,7 @@ from webhook.problem import Problem
 from webhook.releases import Release
 from webhook.schema.mismatch import described
 from webhook.schema.values import Breach, values
-from webhook.wording import counted, shown
+from webhook.wording import counted, did_you_mean, shown
 
 problem: Final = Group("object-shape").problem
 _TRAINER: Final = Path(__file__).with_name("values.yaml")
@@ -94,13 +94,13 @@ def _problem(breach: Breach) -> Problem:
             least = counted(int(breach.expected), "entry", "entries")
             return problem("length", breach.at, f"must have at least {least}", "add one", shown="an empty list")
         case "notOneOf":
-            fix = f"did you mean `{breach.nearest}`?" if breach.nearest else "use one of them"
+            fix = did_you_mean(breach.nearest, "use one of them")
             return problem("unsupported-value", breach.at, f"must be one of {breach.expected}", fix, breach.given)
         case "badName":
             return problem("format", breach.at, f"must be {breach.expected}", "correct it", breach.given)
         case "unknownField":
             message = "is not a field of the schema, so the API server drops it or refuses the object"
-            fix = f"did you mean `{breach.nearest}`?" if breach.nearest else "remove it"
+            fix = did_you_mean(breach.nearest, "remove it")
             return problem("unknown-field", breach.at, message, fix)
         case "notQuantity":
             return problem("out-of-range", breach.at, f"must be {breach.expected}", "correct it", breach.given)

@@ -16,6 +16,7 @@ from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.similar_names import nearest
+from webhook.wording import did_you_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +89,7 @@ def validate_plugins(job: Job) -> Iterator[Problem]:
     for name in job.deadline.each(job.plugins):
         if name not in PLUGINS and not is_placeholder(name):
             near = nearest(name.lower(), PLUGINS) or (name.lower() if name.lower() in PLUGINS else "")
-            fix = f"did you mean `{near}`?" if near else f"use one of {', '.join(sorted(PLUGINS))}"
+            fix = did_you_mean(near, f"use one of {', '.join(sorted(PLUGINS))}")
             yield problem("plugin", (*job.at, "plugins", name), "must be a plugin of Volcano", fix, name)
     if "mpi" in job.plugins:
         wanted = roles(job, "mpi")["master"]

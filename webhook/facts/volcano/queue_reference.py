@@ -15,7 +15,7 @@ from webhook.facts.volcano.queues import ALWAYS_THERE, OPEN, ROOT, Queues, read_
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.wording import counted
+from webhook.wording import counted, did_you_mean
 
 _LONGEST_LABEL = 63
 _CREATE = "create the queue, or correct the name"
@@ -61,7 +61,7 @@ def exists_and_is_open(
             yield problem("queue-exists", path, missing=queues.missing(name))
             return
         near = subject.view().nearest(name, queues.all)
-        fix = f"did you mean `{near}`?" if near else _CREATE
+        fix = did_you_mean(near, _CREATE)
         yield problem("queue-exists", path, "is a queue that does not exist", fix, name)
     elif queues.is_whole and queue.state != OPEN:
         message = (

@@ -19,7 +19,7 @@ from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.quantity import Quantity
-from webhook.wording import counted
+from webhook.wording import counted, did_you_mean
 
 problem: Final = Group("volcano-queue").problem
 _DEEPEST: Final = 5
@@ -66,7 +66,7 @@ def _validate_parent(own: Queue, queues: Queues, subject: Subject) -> Iterator[P
         yield problem("parent-exists", _PARENT, missing=queues.missing(own.parent))
     elif parent is None:
         near = subject.view().nearest(own.parent, queues.all)
-        fix = f"did you mean `{near}`?" if near else "create that queue first"
+        fix = did_you_mean(near, "create that queue first")
         yield problem("parent-exists", _PARENT, "is a queue that does not exist", fix, own.parent)
     elif not queues.children.get(parent.name) and parent.allocated:
         pods = counted(parent.allocated, "pod")

@@ -21,6 +21,7 @@ from webhook.paths import FieldPath, render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.similar_names import nearest
+from webhook.wording import did_you_mean
 
 problem: Final = Group("volcano-scheduler").problem
 ACTIONS: Final = (
@@ -151,7 +152,7 @@ def _validate_keys(value: Mapping[str, Any], known: Sequence[str], place: str, a
             where = f"{place}.{name}" if place else str(name)
             near = _same(str(name), known) or nearest(str(name), known)
             message = f"has the key `{where}`, which the scheduler drops without a word"
-            yield problem("key", at, message, f"did you mean `{near}`?" if near else "remove it")
+            yield problem("key", at, message, did_you_mean(near, "remove it"))
 
 
 def _same(name: str, known: Sequence[str]) -> str:
@@ -165,7 +166,7 @@ def _validate_plugins(plugins: Sequence[tuple[FieldPath, Mapping[str, Any]]], at
         name = text(option.get("name"))
         if name not in PLUGINS:
             near = nearest(name, PLUGINS)
-            fix = f"did you mean `{near}`?" if near else f"use one of {', '.join(PLUGINS)}"
+            fix = did_you_mean(near, f"use one of {', '.join(PLUGINS)}")
             message = f"has the plugin `{name}`, which does not exist: the scheduler says so in its log alone"
             yield problem("plugin", at, message, fix)
         yield from _validate_keys(option, _OPTION_KEYS, render(place), at)
@@ -206,7 +207,7 @@ def _validate_actions(written: JSON, plugins: set[str], at: FieldPath) -> Iterat
     for name in dict.fromkeys(actions):
         if name not in ACTIONS:
             near = nearest(name, ACTIONS)
-            fix = f"did you mean `{near}`?" if near else f"use one of {', '.join(ACTIONS)}"
+            fix = did_you_mean(near, f"use one of {', '.join(ACTIONS)}")
             message = f"has the action `{name}`, which does not exist, so the scheduler keeps the configuration before"
             yield problem("action", at, message, fix)
         elif name in _VICTIMS and plugins.isdisjoint(_VICTIMS[name]):

@@ -18,6 +18,7 @@ from webhook.facts.volcano.queues import read_queues
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import MissingObject, Problem
+from webhook.wording import did_you_mean
 
 _ABSENT = (MissingObject(kind="HyperNode", name=""),)
 
@@ -64,7 +65,7 @@ def advise_tier(
     elif most is None and name and not is_placeholder(name) and tiers.lowest is not None and name not in tiers.names:
         near = subject.view().nearest(name, tiers.names)
         message = "is the tier of no HyperNode, so Volcano places the gang as if nothing were said"
-        fix = f"did you mean `{near}`?" if near else "name the tier of a HyperNode"
+        fix = did_you_mean(near, "name the tier of a HyperNode")
         yield problem("tier-name", (*path, "highestTierName"), message, fix, name)
 
 
