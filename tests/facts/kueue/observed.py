@@ -53,6 +53,7 @@ def judged(row: dict[str, Any]) -> Verdict:
     objects = [*WORLD, *deepcopy(row.get("context") or [])]
     for each in row.get("before") or []:
         settle(each, objects)
+        objects += [each] * (each["kind"] == "Pod")
     attributes = attributes_of_object(deepcopy(row["object"]), TABLE.row)
     if row.get("oldObject"):
         attributes = with_old(attributes, deepcopy(row["oldObject"]))

@@ -26,6 +26,7 @@ BOOST: Final = f"{GROUP}/priority-boost"
 MANAGED: Final = f"{GROUP}/managed"
 POD_GROUP: Final = f"{GROUP}/pod-group-name"
 POD_GROUP_COUNT: Final = f"{GROUP}/pod-group-total-count"
+POD_GROUP_FAST: Final = f"{GROUP}/pod-group-fast-admission"
 DEFAULT_QUEUE: Final = "default"
 """The LocalQueue, and the WorkloadPriorityClass, of jobs that name none."""
 

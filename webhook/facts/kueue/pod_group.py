@@ -1,8 +1,8 @@
-"""Pods of one group against each other, where files have several: Kueue makes one Workload of all of them, or none.
+"""Pods of one group, where files have them: Kueue makes one Workload of all of them, or none.
 
 A live view holds no Pods, and those of a group are sent one after the other: nothing is said there. Source:
-kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go validatePodGroupMetadata, which compares all
-pods with the first.
+kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go validatePodGroupMetadata, which counts the
+pods and compares all with the first.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Final
 
 from webhook.attributes import JSON, POD
-from webhook.facts.kueue.blocked import NEVER, Place
+from webhook.facts.kueue.blocked import NEVER, NOT_NOW, Place
 from webhook.facts.kueue.managed import Managed, queue_name
-from webhook.facts.kueue.objects import POD_GROUP, POD_GROUP_COUNT, QUEUE_NAME
+from webhook.facts.kueue.objects import POD_GROUP, POD_GROUP_COUNT, POD_GROUP_FAST, QUEUE_NAME
 from webhook.facts.kueue.queues import name_of
 from webhook.facts.pods.containers import text
 from webhook.facts.subject import Subject
@@ -23,10 +23,12 @@ from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.same import Same
+from webhook.wording import counted
 
 _QUEUE: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _GROUP: Final[FieldPath] = ("metadata", "labels", POD_GROUP)
 _COUNT: Final[FieldPath] = ("metadata", "annotations", POD_GROUP_COUNT)
+_FAST: Final[FieldPath] = ("metadata", "annotations", POD_GROUP_FAST)
 _KEPT: Final = 16
 """Namespaces whose groups are remembered; an audit asks for those of one after another."""
 
@@ -42,10 +44,8 @@ class _First:
 
 def same_group(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
     """The pods of a group name one queue and one number of pods."""
-    group = text(get(subject.object, _GROUP))
-    if how.framework != "pod" or not group or is_placeholder(group):
-        return
-    listed = subject.view().all(POD, subject.namespace)
+    group = _group(subject, how)
+    listed = subject.view().all(POD, subject.namespace) if group else ()
     subject.deadline.spend(len(listed))
     first = _firsts(Same(listed)).get(group)
     if first is None or first.name == name_of(subject.object):
@@ -58,6 +58,32 @@ def same_group(subject: Subject, how: Managed, place: Place) -> Iterator[Problem
         if given != wanted and not is_placeholder(given + wanted):
             message = f"must be `{wanted}`, the {what} that pod {first.name} names, because Kueue never admits a group"
             yield NEVER("pod-group-differs", path, f"{message} whose pods differ in it", f"set {wanted}", given)
+
+
+def whole_group(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+    """All pods of a group are there, in the files of a whole cluster."""
+    group, view = _group(subject, how), subject.view().unnoted()
+    count, fast = (
+        text(get(subject.object, ("metadata", "annotations", name))) for name in (POD_GROUP_COUNT, POD_GROUP_FAST)
+    )
+    if not group or not count.isdecimal() or fast == "true" or not view.is_whole():
+        return
+    listed = view.all(POD, subject.namespace)
+    if view.missing():
+        return
+    paced = subject.deadline.paced(listed)
+    names = {name_of(each) for each in paced if text(get(each, _GROUP)) == group and not _is_over(each)}
+    there = len(names | {name_of(subject.object)})
+    if there < int(count):
+        message = f"is more than the {counted(there, 'pod')} of group {group} in this namespace"
+        message = f"{message}, so Kueue waits for the others"
+        yield NOT_NOW("pod-group-incomplete", _COUNT, message, "create the other pods", count)
+
+
+def _group(subject: Subject, how: Managed) -> str:
+    """The name of the group, where the object is a pod that Kueue manages."""
+    group = text(get(subject.object, _GROUP)) if how.framework == "pod" else ""
+    return "" if is_placeholder(group) else group
 
 
 @lru_cache(maxsize=_KEPT)

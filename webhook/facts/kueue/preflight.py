@@ -82,4 +82,5 @@ _STEPS = (
     placement.namespace,
     placement.limit_ranges,
     placement.flavors_and_quota,
+    pod_group.whole_group,
 )
