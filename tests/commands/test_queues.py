@@ -102,9 +102,29 @@ def test_the_picture_has_every_queue_and_is_well_formed(capsys: pytest.CaptureFi
     assert run(["queues", FILE, "-o", "svg"]) == 1
     root = ET.fromstring(capsys.readouterr().out)
     texts = [each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert {"ClusterQueue vision", "LocalQueue team-a/main", "8 + 4 = 12 nvidia.com/gpu of a100, 6 in use"} <= {*texts}
+    assert {"ClusterQueue vision", "LocalQueue team-a/main", "8 + 4 = 12 nvidia.com/gpu (6 in use) of a100"} <= {*texts}
     boxes = [each.attrib for each in root.iter("{http://www.w3.org/2000/svg}rect")]
     assert all(int(each.get("y", 0)) + int(each["height"]) <= int(root.attrib["height"]) for each in boxes)
+
+
+def test_the_picture_cuts_names_before_the_bars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "q" * 63
+    flavors = "{name: a, resources: [{name: cpu, nominalQuota: 1}]}"
+    file = tmp_path / "q.yaml"
+    file.write_text(f"""
+- {{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {{name: a}}}}
+- apiVersion: kueue.x-k8s.io/v1beta2
+  kind: ClusterQueue
+  metadata: {{name: {name}}}
+  spec: {{namespaceSelector: {{}}, resourceGroups: [{{coveredResources: [cpu], flavors: [{flavors}]}}]}}
+- {{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {{name: main, namespace: team}}, spec: {{clusterQueue: {name}}}}}
+""")
+    assert run(["queues", str(file), "-o", "svg"]) == 0
+    texts = [*ET.fromstring(capsys.readouterr().out).iter("{http://www.w3.org/2000/svg}text")]
+    (shown,) = (each for each in texts if (each.text or "").startswith("ClusterQueue"))
+    bars_at = min(int(each.attrib["x"]) for each in texts if (each.text or "").startswith("1 cpu"))
+    assert int(shown.attrib["x"]) + 8 * len(shown.text or "") < bars_at
+    assert shown[0].text == f"ClusterQueue {name}"
 
 
 def test_cohorts_with_a_cycle_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

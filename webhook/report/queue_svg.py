@@ -2,7 +2,7 @@
 
 A bar is as long as what could be had: the dark part is the queue's own, the light part what it could borrow, and the
 line below it what is in use. That of a cohort is what its members share. Bars of one resource have one scale. Text
-comes from people: it is escaped, and cut where it is longer than the picture.
+comes from people: it is escaped, and cut where there is no room for it; a browser shows all of it under the pointer.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ _LINE, _GAP = 20, 10
 _BAR_AT, _BAR, _NUMBERS_AT = 470, 330, 815
 _CHARACTERS, _LONG = 58, 150
 """How much of a text is shown next to a bar, and on a line of its own."""
+_LETTER: Final = 8
+"""How wide a letter of a name is at the most, in pixels."""
 _COLOURS: Final = {"Cohort": "#6f42c1", "ClusterQueue": "#0b62a8", "LocalQueue": "#2c7a3f"}
 _STYLE: Final = (
     "text{font:13px system-ui,sans-serif;fill:#1f2328}.name{font-weight:600}.small{font-size:12px;fill:#57606a}"
@@ -74,9 +76,10 @@ class _Drawing:
             yield from self._connected(row.depth, left, top)
         colour = _COLOURS[row.kind]
         yield f'<rect x="{left}" y="{top}" width="12" height="12" rx="3" fill="{colour}"/>'
-        yield _text(left + 18, top + 11, title(row), "name")
         self._bottoms[row.depth] = top + 12
         amounts = row.amounts if row.kind != "LocalQueue" else ()
+        most = (_BAR_AT - left - 18) // _LETTER if amounts else _LONG
+        yield _text(left + 18, top + 11, title(row), "name", most)
         told = [("no", line) for each in row.obstacles for line in _wrapped(each)]
         if row.kind == "LocalQueue":
             told.extend(("small", line) for each in admitted(row) for line in _wrapped(each))
@@ -102,18 +105,19 @@ class _Drawing:
         yield f'<rect class="borrowed" x="{_BAR_AT}" y="{top}" width="{most}" height="12" rx="2"/>'
         kind = "own" if row.kind == "ClusterQueue" else "all"
         yield f'<rect class="{kind}" x="{_BAR_AT}" y="{top}" width="{own}" height="12" rx="2"/>'
-        yield f'<rect class="used" x="{_BAR_AT}" y="{top + 13}" width="{used}" height="3"/>'
+        if used:
+            yield f'<rect class="used" x="{_BAR_AT}" y="{top + 13}" width="{used}" height="3"/>'
         yield _text(_NUMBERS_AT, top + 11, _numbers(row, amount), "small")
 
 
 def _numbers(row: Row, amount: Amount) -> str:
-    """`8 + 8 = 16 nvidia.com/gpu of a100, 3 in use`."""
+    """`8 + 8 = 16 nvidia.com/gpu (3 in use) of a100`."""
     nominal, most = amount.shown(amount.quota.nominal), amount.shown(amount.most)
     borrowed = amount.most - amount.quota.nominal
     is_sum = row.kind == "ClusterQueue" and borrowed > 0
     told = f"{nominal} + {amount.shown(borrowed)} = {most}" if is_sum else f"{most}"
-    used = f", {amount.shown(amount.used)} in use" if amount.used else ""
-    return f"{told} {amount.resource} of {amount.flavor}{used}"
+    used = f" ({amount.shown(amount.used)} in use)" if amount.used else ""
+    return f"{told} {amount.resource}{used} of {amount.flavor}"
 
 
 def _wrapped(told: str) -> list[str]:
@@ -123,13 +127,16 @@ def _wrapped(told: str) -> list[str]:
 def _legend(workloads: int | None) -> Iterator[str]:
     yield _text(_MARGIN, _MARGIN + 11, "Queues of Kueue", "name")
     source = "status of ClusterQueues" if workloads is None else counted(workloads, "Workload")
-    for index, (kind, told) in enumerate((*_LEGEND, ("used", f"in use ({source})"))):
-        x = _BAR_AT + 150 * index
+    x = _BAR_AT
+    for kind, told in (*_LEGEND, ("used", f"in use ({source})")):
         yield f'<rect class="{kind}" x="{x}" y="{_MARGIN}" width="12" height="12" rx="2"/>'
         yield _text(x + 18, _MARGIN + 11, told, "small")
+        x += 34 + _LETTER * len(told)
 
 
 def _text(x: int, y: int, told: str, kind: str, most: int = _CHARACTERS) -> str:
-    shown = terminal.one_line(told)
-    cut = shown if len(shown) <= most else f"{shown[: most - 3]}..."
-    return f'<text class="{kind}" x="{x}" y="{y}">{escape(cut)}</text>'
+    whole = terminal.one_line(told)
+    shown = escape(whole)
+    if len(whole) > most:
+        shown = f"{escape(whole[: most - 3])}...<title>{shown}</title>"
+    return f'<text class="{kind}" x="{x}" y="{y}">{shown}</text>'
