@@ -13,6 +13,7 @@ from typing import Final
 
 from webhook import paths
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.interest import reading
 from webhook.facts.pods.containers import text
 from webhook.facts.view import View
 
@@ -20,6 +21,8 @@ DOMAIN: Final = GroupVersionKind("resource.nvidia.com", "v1beta1", "ComputeDomai
 DEFAULT: Final = "default"
 _SHOWN: Final = 3
 _TEMPLATE: Final = ("spec", "channel", "resourceClaimTemplate", "name")
+DOMAINS: Final = reading(DOMAIN, ".".join(_TEMPLATE))
+"""What is read of ComputeDomains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +70,16 @@ class Absences:
         return objects
 
     def _domains(self) -> frozenset[str]:
-        """The templates that the ComputeDomains of the namespace promise."""
         if self._promised is None:
-            domains = (each for each in self._view.objects(DOMAIN) if _place(each)[0] == self._here)
-            self._promised = frozenset(text(paths.get(each, _TEMPLATE)) for each in domains)
+            self._promised = promised_templates(self._view)
         return self._promised
+
+
+def promised_templates(view: View) -> frozenset[str]:
+    """The templates that the ComputeDomains of a view's namespace promise."""
+    here = view.namespace or DEFAULT
+    domains = (each for each in view.deadline.paced(view.objects(DOMAIN)) if _place(each)[0] == here)
+    return frozenset(text(paths.get(each, _TEMPLATE)) for each in domains)
 
 
 def _place(obj: JSON) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from webhook import paths
 from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.interest import reading
-from webhook.facts.dra.absent_claims import DEFAULT, DOMAIN, Absences
+from webhook.facts.dra.absent_claims import DEFAULT, DOMAINS, Absences
 from webhook.facts.dra.requests import requests, version_of
 from webhook.facts.dra.resolved import CLASS, Classes, resolved
 from webhook.facts.pods.containers import Container, containers, items, text
@@ -30,7 +30,7 @@ LOOKUPS = (
     reading(CLAIM, "spec.devices.requests"),
     reading(TEMPLATE, "spec.spec.devices.requests"),
     reading(CLASS, "spec.extendedResourceName"),
-    reading(DOMAIN, "spec.channel.resourceClaimTemplate.name"),
+    DOMAINS,
     NAMESPACES,
 )
 

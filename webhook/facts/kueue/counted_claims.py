@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from webhook.facts.dra.absent_claims import promised_templates
 from webhook.facts.dra.pod_claims import TEMPLATE
 from webhook.facts.kueue.absence import is_absent
 from webhook.facts.kueue.blocked import NEVER, NOT_NOW, Place
@@ -23,7 +24,7 @@ _BY_CONFIGURATION: Final = "unmapped-class"
 
 
 def claims(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
-    """Claims of the pods that Kueue cannot count, and templates that are not there."""
+    """Claims of the pods that Kueue cannot count, and templates that are not there and that nobody will make."""
     made = subject.once(workload)
     for pod_set, refused in subject.deadline.paced(made.refused()):
         problem = NEVER(refused.rule, pod_set.at(refused.path), refused.message, refused.fix)
@@ -35,9 +36,15 @@ def claims(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  
         for each in subject.deadline.paced(pod_set.devices.waiting):
             yield NOT_NOW(each.rule, pod_set.at(each.path), each.message, each.fix)
         for path, missing in subject.deadline.paced(pod_set.devices.missing):
+            if missing.name in subject.once(_promised):
+                continue  # the controller of its ComputeDomain makes it, and Kueue tries again
             if is_absent(subject.view(), TEMPLATE):
                 message = f"leads to ResourceClaimTemplate {missing.name}, which does not exist, so that Kueue cannot"
                 message = f"{message} count its devices"
                 yield NOT_NOW("claim-template-missing", pod_set.at(path), message, "create it in this namespace")
             else:
                 place.view.note(missing)
+
+
+def _promised(subject: Subject) -> frozenset[str]:
+    return promised_templates(subject.view())

@@ -6,6 +6,7 @@ from typing import Final
 
 from webhook.attributes import GroupVersionKind
 from webhook.cluster.interest import Interest, Scope, reading
+from webhook.facts.dra.absent_claims import DOMAINS
 from webhook.facts.dra.inventory import LOOKUPS as DEVICES
 from webhook.facts.dra.pod_claims import TEMPLATE
 from webhook.facts.dra.resolved import CLASS
@@ -73,6 +74,7 @@ LOOKUPS: Final = (
     reading(NODE, "metadata.labels", "spec.taints", "spec.unschedulable", "status.allocatable", "status.conditions"),
     reading(RUNTIME_CLASS, "overhead"),
     reading(TEMPLATE, "spec.spec.devices.requests"),
+    DOMAINS,
     reading(CLASS, "spec.extendedResourceName", "metadata.creationTimestamp"),
     *DEVICES,
     CONFIGURATIONS,
