@@ -51,6 +51,7 @@ class Catalogue:
     classes: tuple[Device, ...]
     images: tuple[str, ...]
     tools: tuple[str, ...]
+    without_cuda: tuple[str, ...]
     runtime_classes: frozenset[str]
 
 
@@ -64,6 +65,7 @@ def catalogue() -> Catalogue:
         classes=tuple(map(_device, value["deviceClasses"])),
         images=tuple(value["images"]),
         tools=tuple(value["tools"]),
+        without_cuda=tuple(value["withoutCuda"]),
         runtime_classes=frozenset(value["runtimeClasses"]),
     )
 
@@ -108,7 +110,9 @@ def nearest(name: str) -> str:
 def is_gpu_image(image: str) -> bool:
     """Whether an image is built to compute on GPUs, by its name; what looks after devices, such as a plugin, is not."""
     known = catalogue()
-    return _fits(image, known.images) and not _fits(image.rpartition("/")[2], known.tools)
+    if not _fits(image, known.images) or _fits(image, known.without_cuda):
+        return False
+    return not _fits(image.rpartition("/")[2], known.tools)
 
 
 def _fits(name: str, patterns: Sequence[str]) -> bool:

@@ -32,7 +32,13 @@ _OTHERS_DECIDE: Final = frozenset(
     )
 )
 """Kinds whose templates do not say alone what their pods request."""
-_NEED_NONE: Final = frozenset((("TFJob", "ps"), ("TFJob", "evaluator"), ("TFJob", "chief"), ("TFJob", "master")))
+_NEED_NONE: Final = frozenset(
+    (
+        *(("TFJob", role) for role in ("ps", "evaluator", "chief", "master")),
+        *((kind, "head") for kind in ("RayCluster", "RayJob", "RayService", "RayCronJob", "RayClusterFleet")),
+        *((kind, "submitter") for kind in ("RayJob", "RayCronJob")),
+    )
+)
 """Roles, in lower case, that have the image of the workers and no GPU on purpose."""
 _REMOTE: Final = ("mpirun", "horovodrun")
 """Launchers that start their processes on the hosts that they are given."""
