@@ -1,7 +1,8 @@
 """How pods use their claims: by no container, many pods of one claim, or without the scheduler.
 
 Which claims a network driver gives to the pod as a whole, nobody can see: no container names them
-(kubernetes-sigs/dranet examples), so that a claim for neither GPUs nor other accelerators may well stay unnamed.
+(kubernetes-sigs/dranet examples), so that a claim for neither GPUs nor other accelerators may well stay unnamed. One
+that was not found is taken for one of a network where the containers have their devices from device plugins.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Final
 
 from webhook.attributes import JSON, Operation
 from webhook.facts.dra.pod_claim_validation import problem
+from webhook.facts.gpu.requested_devices import requests_devices
 from webhook.facts.pods.containers import text
 from webhook.facts.subject import Subject
 from webhook.paths import get
@@ -35,7 +37,7 @@ def validate_node_name(subject: Subject) -> Iterator[Problem]:
 def validate_use(claims: Sequence[JSON], subject: Subject) -> Iterator[Problem]:
     """Claims that no container uses, and those that all pods of a template share."""
     for claim in subject.deadline.each(claims):
-        if not claim["users"] and may_stay_idle(claim):
+        if not claim["users"] and may_stay_idle(claim) and (claim["found"] or not subject.once(requests_devices)):
             message = f"no container uses claim `{claim['name']}`{idle(claim)}"
             yield problem("unused", claim["path"], message, "name it in resources.claims of a container, or remove it")
         if subject.template_of is not None and (subject.pods or 1) > 1 and _is_shared(claim):

@@ -89,8 +89,14 @@ def _job_set(subject: Subject) -> Iterator[Problem]:
     yield problem("job-set-restarts", path, message, "set failurePolicy.maxRestarts")
 
 
+def _devices(subject: Subject) -> int:
+    """The devices of all pods, or at least one for each."""
+    using = subject.once(workload).device_pods
+    return sum((each.podset.pods or 0) * (sum(each.devices.values()) or 1) for each in using)
+
+
 def _ray_job(subject: Subject) -> Iterator[Problem]:
-    """A RayJob that is not retried; what runs on another's cluster, or waits for a person, cannot be."""
+    """A RayJob with several devices that is not retried; on another's cluster, or with a person, it cannot be."""
     spec = mapping(get(subject.object, ("spec",)))
     if (
         spec.get("clusterSelector")
@@ -98,7 +104,7 @@ def _ray_job(subject: Subject) -> Iterator[Problem]:
         or whole(spec.get("backoffLimit"))
     ):
         return
-    if subject.once(workload).count:
+    if _devices(subject) >= _SEVERAL:
         is_set = "is not set" if spec.get("backoffLimit") is None else "is 0"
         message = f"{is_set}, so a head pod that is lost, or a program that fails once, ends the RayJob"
         fix = "set how often KubeRay may start another cluster for it"

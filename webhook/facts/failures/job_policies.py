@@ -37,8 +37,8 @@ def advise_job_policies(subject: Subject) -> Iterator[Problem]:
         if spec.get("podFailurePolicy"):
             yield from _restart_policy(path, pods, subject)
             yield from _fail_index(path, spec, subject)
-        elif subject.group_kind != _JOB_SET and _is_costly(pods, subject):
-            yield from _no_policy(path, spec, pods)
+        elif subject.group_kind != _JOB_SET and spec.get("backoffLimitPerIndex") is None:
+            yield from _no_policy(path, spec, pods, subject)
 
 
 def _jobs(subject: Subject) -> Iterator[tuple[FieldPath, JSON]]:
@@ -61,12 +61,13 @@ def _is_costly(pods: DevicePods, subject: Subject) -> bool:
     return several or any(trains(each, subject) for each in pods.containers)
 
 
-def _no_policy(path: FieldPath, spec: JSON, pods: DevicePods) -> Iterator[Problem]:
+def _no_policy(path: FieldPath, spec: JSON, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     """A job that survives few evictions; whoever allows more failures than usual has thought of them."""
     limit = whole(spec.get("backoffLimit"))
     allowed = _BACKOFF_LIMIT if limit is None else limit
-    if allowed > _BACKOFF_LIMIT or spec.get("backoffLimitPerIndex") is not None:
-        return
+    is_one_pod = max(pods.podset.pods or 0, whole(spec.get("completions")) or 0) <= 1
+    if allowed > _BACKOFF_LIMIT or (is_one_pod and allowed) or not _is_costly(pods, subject):
+        return  # one pod is made again after an eviction, as often as failures are allowed
     often = f"the job allows {counted(allowed, 'failure')}" if allowed else "the first one ends the job"
     message = f"is not set, so an eviction counts as a failure, and {often}"
     never = " and set restartPolicy: Never" if pods.spec.get("restartPolicy") == "OnFailure" else ""

@@ -24,6 +24,10 @@ SERVICES: Final = frozenset((("ray.io", "RayService"), ("serving.kserve.io", "In
 """Kinds whose controllers add labels and probes to the pods that answer requests."""
 _POD: Final = ("", "Pod")
 _SEVERAL: Final = 2
+_SSH: Final = 22
+_UNTIL_THEN_NOT_READY: Final = ("readinessProbe", "startupProbe")
+"""Probes without whose success a pod is not ready: k8s.io/kubernetes v1.36 pkg/kubelet/prober/prober_manager.go
+UpdatePodStatus."""
 _SHARED_ON_PURPOSE: Final = frozenset(("channel", "nic"))
 
 
@@ -62,13 +66,18 @@ def advise_serving(subject: Subject) -> Iterator[Problem]:
     if subject.group_kind not in SERVING:
         return
     for pods in subject.once(workload).device_pods:
-        servers = [each for each in pods.containers if not each.init and items(each.value.get("ports"))]
+        servers = [each for each in pods.containers if not each.init and _answers(each)]
         for container in servers:
-            if container.value.get("readinessProbe") is None:
+            if not any(container.value.get(probe) for probe in _UNTIL_THEN_NOT_READY):
                 message = "has a port but no readinessProbe, so requests reach it while its model is still loading"
                 yield problem("readiness-probe", path_of(pods, container), message, "add a readinessProbe")
         if servers:
             yield from _disruption_budget(pods, subject)
+
+
+def _answers(container: Container) -> bool:
+    """Whether a container has a port for requests; people who log in are not sent anywhere by a Service."""
+    return any(mapping(each).get("containerPort") != _SSH for each in items(container.value.get("ports")))
 
 
 def _disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
