@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 from webhook.attributes import JSON
@@ -32,6 +32,7 @@ class Allocatable:
         tainted: how many have a taint that the request does not tolerate, and the first `taint`.
         small: how many have less capacity than the request asks for.
         is_counted: whether shared counters suffice for fewer devices than there are.
+        devices: those that are neither tainted nor small.
     """
 
     most: int = 0
@@ -39,6 +40,7 @@ class Allocatable:
     taint: str = ""
     small: int = 0
     is_counted: bool = False
+    devices: list[Device] = field(default_factory=list)
 
 
 def allocatable(
@@ -47,7 +49,6 @@ def allocatable(
     """What is left for a request, as it is written in a claim."""
     made = Allocatable()
     asks, tolerations = mapping(get(written, ("capacity", "requests"))), items(written.get("tolerations"))
-    given: list[Device] = []
     for each in deadline.paced(selected):
         if taint := untolerated_taint(each, tolerations, rules, deadline):
             made.tainted += 1
@@ -55,9 +56,9 @@ def allocatable(
         elif asks and not _has_capacity(each, asks):
             made.small += 1
         else:
-            given.append(each)
+            made.devices.append(each)
     by_node = Counter[str]()
-    for (node, *_), listed in _sharing(given).items():
+    for (node, *_), listed in _sharing(made.devices).items():
         within = _within_counters(listed, deadline)
         made.is_counted |= within < len(listed)
         by_node[node] += within

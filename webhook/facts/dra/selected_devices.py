@@ -10,7 +10,9 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.dra.allocatable import Allocatable
+from webhook.facts.dra.device_models import different_models
 from webhook.facts.dra.inventory import inventory
+from webhook.facts.dra.requests import constraints
 from webhook.facts.pods.containers import mapping
 from webhook.facts.subject import Subject
 from webhook.paths import get
@@ -36,6 +38,25 @@ def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
         most = each["allocatable"].most
         if each["selected"] and not each["of"] and (each["wanted"] or 0) > most and (most == 0 or not each["shared"]):
             yield _few(each)
+        elif (each["wanted"] or 0) > 1 and not _is_matched(each, subject):
+            yield from _different(each, subject)
+
+
+def _is_matched(asked: JSON, subject: Subject) -> bool:
+    """Whether a constraint makes the devices of a request equal, or different on purpose."""
+    spec = get(subject.object, ("spec", "spec")) or get(subject.object, ("spec",))
+    names = {"", asked["name"], asked["of"], f"{asked['of']}/{asked['name']}"}
+    listed = subject.deadline.paced(constraints(spec, ("spec",)))
+    return any(not each["requests"] or not names.isdisjoint(each["requests"]) for each in listed)
+
+
+def _different(asked: JSON, subject: Subject) -> Iterator[Problem]:
+    mixed = different_models(asked["allocatable"].devices, subject.deadline)
+    if mixed is not None:
+        models = " and ".join(f"`{each}`" for each in mixed.models)
+        message = f"takes any {asked['wanted']} devices that fit, but node {mixed.node} has {models} among them"
+        fix = f"add a constraint with matchAttribute {mixed.attribute}, or select one model"
+        yield _problem("different-models", asked, f"{message}, so the slowest one slows the others", fix)
 
 
 def _most_of_alternatives(asked: Sequence[JSON]) -> Mapping[str, int]:
