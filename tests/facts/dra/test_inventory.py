@@ -73,6 +73,18 @@ def test_the_newest_generation_of_a_pool_counts() -> None:
         slice_(None, "gpu", {"name": None}, {"attributes": []}, {"capacity": "x"}),
         slice_({"attributes": {"a": {"version": 1}}}, {"attributes": {"a": None}}, {"capacity": {"m": "lots"}}),
         slice_(driver=1, generation="2"),
+        slice_(
+            {"consumesCounters": [1, {"counterSet": 2, "counters": {"a": 3}}], "taints": [None, "x"]}, {"taints": 4}
+        ),
+        {
+            **slice_(),
+            "spec": {"sharedCounters": [1, {"name": 2, "counters": "x"}], "nodeName": 3, "perDeviceNodeSelection": 4},
+        },
+        {
+            "apiVersion": "resource.k8s.io/v1beta2",
+            "kind": "DeviceTaintRule",
+            "spec": {"deviceSelector": 1, "taint": [2]},
+        },
         {**slice_(), "spec": None},
         {**slice_(), "spec": {"devices": {"a": 1}, "pool": []}},
     ],

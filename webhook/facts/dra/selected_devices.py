@@ -28,7 +28,7 @@ def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
     if any(name in annotations for name in _MADE):
         return
     devices = inventory(subject.object, subject.view())
-    selected = _most_of_alternatives(devices["requests"])
+    selected, constrained = _most_of_alternatives(devices["requests"]), _constrained(subject)
     for each in subject.deadline.each(devices["requests"]):
         if each["failures"]:
             yield _failing(each)
@@ -38,16 +38,20 @@ def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
         most = each["allocatable"].most
         if each["selected"] and not each["of"] and (each["wanted"] or 0) > most and (most == 0 or not each["shared"]):
             yield _few(each)
-        elif (each["wanted"] or 0) > 1 and not _is_matched(each, subject):
+        elif (each["wanted"] or 0) > 1 and constrained.isdisjoint(_names(each)):
             yield from _different(each, subject)
 
 
-def _is_matched(asked: JSON, subject: Subject) -> bool:
-    """Whether a constraint makes the devices of a request equal, or different on purpose."""
+def _constrained(subject: Subject) -> frozenset[str]:
+    """The requests that a constraint is about; "" among them for all."""
     spec = get(subject.object, ("spec", "spec")) or get(subject.object, ("spec",))
-    names = {"", asked["name"], asked["of"], f"{asked['of']}/{asked['name']}"}
     listed = subject.deadline.paced(constraints(spec, ("spec",)))
-    return any(not each["requests"] or not names.isdisjoint(each["requests"]) for each in listed)
+    return frozenset(name for each in listed for name in each["requests"] or ("",))
+
+
+def _names(asked: JSON) -> tuple[str, ...]:
+    """What a constraint may call a request: by its name, that of the alternative, or not at all."""
+    return ("", asked["of"], f"{asked['of']}/{asked['name']}") if asked["of"] else ("", asked["name"])
 
 
 def _different(asked: JSON, subject: Subject) -> Iterator[Problem]:
