@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Check, Group
+from webhook.facts.check import Check
 from webhook.facts.dra import pod_claims
 from webhook.facts.failures import gang_restarts, job_policies, nccl, replacement, tolerations
-from webhook.facts.gpu.device_pods import WORKLOADS, once_each, workload
+from webhook.facts.gpu.device_pods import WORKLOADS, advised
 from webhook.facts.pods.containers import amounts_of, is_made_by_another
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.lookups import RUNTIMES
@@ -16,7 +16,6 @@ from webhook.facts.view import NAMESPACES
 from webhook.paths import get
 from webhook.problem import Problem
 
-problem: Final = Group("device-failures").problem
 _ADVICE: Final = (
     job_policies.advise_job_policies,
     gang_restarts.advise_gang_restarts,
@@ -33,10 +32,7 @@ _LOOKUPS: Final = (*replacement.LOOKUPS, *pod_claims.LOOKUPS, *RUNTIMES, NAMESPA
 
 def device_failures(subject: Subject) -> Iterator[Problem]:
     """What is to be said of an object, once where several of its templates share it."""
-    if missing := subject.once(workload).missing:
-        yield problem("tolerates-everything", "spec.runtimeRef.name", missing=missing)
-    for advise in _ADVICE:
-        yield from once_each(advise(subject), subject)
+    yield from advised(_ADVICE, "device-failures/tolerates-everything", subject)
 
 
 def _is_judged(subject: Subject) -> bool:

@@ -6,7 +6,7 @@ What stands outside pod templates is left out. Knows no rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -135,6 +135,14 @@ def once_each(problems: Iterable[Problem], subject: Subject) -> Iterator[Problem
         if each.without_path not in said:
             said.add(each.without_path)
             yield told_of_job(each, subject) if subject.group_kind == TRAIN_JOB else each
+
+
+def advised(advice: Iterable[Callable[[Subject], Iterable[Problem]]], code: str, subject: Subject) -> Iterator[Problem]:
+    """What advice says of an object, once where several of its templates share it; `code` tells what is missing."""
+    if missing := subject.once(workload).missing:
+        yield Problem(code=code, path="spec.runtimeRef.name", missing=missing)
+    for advise in advice:
+        yield from once_each(advise(subject), subject)
 
 
 def path_of(pods: DevicePods, container: Container, *path: str | int) -> str:

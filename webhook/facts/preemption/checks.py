@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.cluster.interest import reading
-from webhook.facts.check import Check, Group
-from webhook.facts.gpu.device_pods import WORKLOADS, once_each, workload
+from webhook.facts.check import Check
+from webhook.facts.gpu.device_pods import WORKLOADS, advised
 from webhook.facts.kueue.objects import NODE
 from webhook.facts.preemption import priority, progress, spot
 from webhook.facts.subject import Subject
@@ -15,7 +15,6 @@ from webhook.facts.trainer.lookups import RUNTIMES
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
 
-problem: Final = Group("preemption").problem
 _ADVICE: Final = (
     spot.advise_spot,
     progress.advise_progress,
@@ -28,10 +27,7 @@ _LOOKUPS: Final = (*priority.LOOKUPS, reading(NODE, "metadata.labels", "spec.tai
 
 def preemption(subject: Subject) -> Iterator[Problem]:
     """What is to be said of an object, once where several of its templates share it."""
-    if missing := subject.once(workload).missing:
-        yield problem("spot-toleration", "spec.runtimeRef.name", missing=missing)
-    for advise in _ADVICE:
-        yield from once_each(advise(subject), subject)
+    yield from advised(_ADVICE, "preemption/spot-toleration", subject)
 
 
 CHECKS: Final = (Check(group="preemption", run=preemption, kinds=WORKLOADS, lookups=_LOOKUPS),)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Check, Group
-from webhook.facts.gpu.device_pods import WORKLOADS, once_each, workload
+from webhook.facts.check import Check
+from webhook.facts.gpu.device_pods import WORKLOADS, advised
 from webhook.facts.storage import checkpoints, claim_access, shared_memory, sub_paths
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.lookups import RUNTIMES
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
 
-problem: Final = Group("storage").problem
 _ADVICE: Final = (
     claim_access.validate_claims,
     claim_access.validate_ephemeral_classes,
@@ -26,10 +25,7 @@ _ADVICE: Final = (
 
 def storage(subject: Subject) -> Iterator[Problem]:
     """What is to be said of the volumes of an object, once where several of its templates share it."""
-    if missing := subject.once(workload).missing:
-        yield problem("claim-exists", "spec.runtimeRef.name", missing=missing)
-    for advise in _ADVICE:
-        yield from once_each(advise(subject), subject)
+    yield from advised(_ADVICE, "storage/claim-exists", subject)
 
 
 CHECKS: Final = (
