@@ -75,8 +75,9 @@ def test_advice_about_several_roles_is_one_warning() -> None:
     verdict = validated(named("PyTorchJob", "kubeflow.org/v1", pytorchReplicaSpecs=roles))
     (warning,) = (each for each in verdict.warnings if "operator-variable" in each)
     assert warning == (
-        "spec.pytorchReplicaSpecs.Master.template: sets variable WORLD_SIZE, which is ignored because the operator sets "
-        "it too: remove it, likewise in spec.pytorchReplicaSpecs.Worker.template (training-job/operator-variable)"
+        "spec.pytorchReplicaSpecs.Master.template (likewise spec.pytorchReplicaSpecs.Worker.template): sets variable "
+        "WORLD_SIZE, but this value is ignored because the operator sets the variable too: remove the variable "
+        "(training-job/operator-variable)"
     )
 
 

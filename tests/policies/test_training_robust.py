@@ -28,7 +28,7 @@ DOOR = Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster([MESH])))
 KINDS = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
 MANIFESTS = Path(__file__).parents[1] / "data" / "manifests"
 OTHERS = (None, "text", 7, True, ["x"], {"x": 1})
-READABLE = re.compile(r"(metadata\.name|spec)[\w.\[\]\"/-]*: [^\n]+")
+READABLE = re.compile(r"(metadata\.name|spec)[\w.\[\]\"/-]*( \(likewise [^\n]+\))?: [^\n]+")
 
 
 def jobs() -> Iterator[JSON]:

@@ -1,5 +1,7 @@
 """How problems read: one sentence each, and lists that end between sentences."""
 
+from dataclasses import replace
+
 from webhook.problem import MissingObject, Problem
 from webhook.problems.text import ended, listed, message, sentence
 
@@ -21,10 +23,25 @@ def test_a_very_long_path_is_cut():
 
 
 def test_lists_are_cut_between_sentences():
-    problems = [Problem(code="g/r", path=f"spec.a[{index}]", message="must be whole") for index in range(10)]
-    assert message(problems, 5000).endswith("; spec.a[7]: must be whole; and 2 more")
+    problems = [Problem(code="g/r", path="spec.a", message=f"must be {index}") for index in range(10)]
+    assert message(problems, 5000).endswith("; spec.a: must be 7; and 2 more")
     assert listed(["one" * 9, "two", "three" * 9], 60) == f"{'one' * 9}; two; and 1 more"
     assert listed(["one", "two"], 30) == "one; two"
+
+
+def test_the_same_of_several_places_is_said_once():
+    whole = [Problem(code="g/r", path=f"spec.a[{index}]", message="must be whole", fix="set 1") for index in range(3)]
+    other = Problem(code="g/r", path="spec.b", message="must be set")
+    assert message([whole[0], other, *whole[1:]], 5000) == (
+        "spec.a[0] (likewise spec.a[1] and spec.a[2]): must be whole: set 1; spec.b: must be set"
+    )
+    many = [replace(whole[0], path=f"spec.a[{index}]") for index in range(10)]
+    assert message(many, 5000).endswith("spec.a[7] and 2 more): must be whole: set 1")
+
+
+def test_problems_that_found_something_else_are_not_the_same():
+    found = [Problem(code="g/r", path="spec.a", message="must be whole", found=each) for each in ("`1m`", "`2m`")]
+    assert message(found, 5000) == "spec.a: `1m` must be whole; spec.a: `2m` must be whole"
 
 
 def test_a_text_that_nobody_here_made_may_end_early():

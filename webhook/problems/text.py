@@ -5,14 +5,15 @@ Whatever is shown to `kubectl` is put together here; what other formats show of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from webhook.problem import Problem
 
 MOST_LISTED: Final = 8
 """Problems of one validation that its message names; no reader gets further."""
-MOST_PLACES: Final = 3
+MOST_PLACES: Final = MOST_LISTED - 1
 """Further places of one problem that its sentence names."""
 _LONGEST_PATH: Final = 500
 """Characters of a path that are shown: the keys of a map may be of any length."""
@@ -20,10 +21,10 @@ _LAST: Final = len("; and 1000000 more")
 
 
 def sentence(problem: Problem) -> str:
-    """`path: found message: fix, likewise in path`, without the parts that are not there."""
+    """`path (likewise path): found message: fix`, without the parts that are not there."""
     said = " ".join(part for part in (problem.found, problem.message) if part)
-    whole = ": ".join(part for part in (_path(problem.path), said or _not_evaluated(problem), problem.fix) if part)
-    return f"{whole}, likewise in {_places(problem.also)}" if problem.also else whole
+    where = f"{_path(problem.path)} (likewise {_places(problem.also)})" if problem.also else _path(problem.path)
+    return ": ".join(part for part in (where, said or _not_evaluated(problem), problem.fix) if part)
 
 
 def _path(path: str) -> str:
@@ -48,8 +49,18 @@ def not_evaluated(missing: Iterable[str]) -> str:
 
 
 def message(problems: Sequence[Problem], longest: int) -> str:
-    """The problems of one validation in a text of at most so many characters."""
-    return listed([sentence(problem) for problem in problems], longest, MOST_LISTED)
+    """The problems of one validation in a text of at most so many characters; the same of several places once."""
+    return listed([sentence(problem) for problem in _said_once(problems)], longest, MOST_LISTED)
+
+
+def _said_once(problems: Sequence[Problem]) -> Iterator[Problem]:
+    """Problems whose sentences differ in more than the place, the first of each with the places of the others."""
+    same: dict[Problem, list[Problem]] = {}
+    for problem in problems:
+        same.setdefault(replace(problem, path="", also=()), []).append(problem)
+    for first, *others in same.values():
+        places = (place for each in others for place in (each.path, *each.also))
+        yield replace(first, also=(*first.also, *places)) if others else first
 
 
 def listed(texts: Sequence[str], longest: int, most: int = 1_000_000) -> str:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from webhook.attributes import JSON
 from webhook.decisions import Decision
+from webhook.evaluation.messages import MAX_BYTES
 from webhook.policy.load import Options, load
 from webhook.policy.policy_set import PolicySet
-from webhook.problems.text import sentence
+from webhook.problems.text import message
 from webhook.suites import find, own
 from webhook.suites.case import answer
 from webhook.suites.files import Suite
@@ -81,6 +82,7 @@ def _example(case: CaseModel, rule: str, suite: Suite, policies: Callable[[], Po
 def _said(rule: str, decisions: Sequence[Decision]) -> Iterator[str]:
     for decision in decisions:
         if decision.action == "deny":
-            yield from (sentence(problem) for problem in decision.problems if problem.code == rule)
-            if not decision.problems and decision.rule == rule:
+            if problems := [each for each in decision.problems if each.code == rule]:
+                yield message(problems, MAX_BYTES)
+            elif not decision.problems and decision.rule == rule:
                 yield decision.message
