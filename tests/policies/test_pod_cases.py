@@ -18,13 +18,13 @@ POLICIES = shipped_policies()
 WORDS = {
     # Kubernetes' words, and what stands for them here
     "static pods do not support resource claims": "the kubelet refuses claims of static pods",
-    "lowercase RFC 1123 label": "must be at most 63 lower case letters, digits and dashes",
-    "lowercase RFC 1123 subdomain": "must be lower case letters, digits, dashes and dots",
+    "lowercase RFC 1123 label": "must be at most 63 lower-case letters, digits and dashes",
+    "lowercase RFC 1123 subdomain": "must be lower-case letters, digits, dashes and dots",
     "Required value": ("must be set", "must have the name of a claim"),
-    "Duplicate value": ("must not repeat the name of the claim", "which this container already takes"),
+    "Duplicate value": ("must not repeat the name of the claim", "but this container already uses"),
     "must specify one of": "must set resourceClaimName or resourceClaimTemplateName",
     "at most one of": "must not set both resourceClaimName",
-    "must be one of the names in pod.spec.resourceClaims": "must be declared in spec.resourceClaims",
+    "must be one of the names in pod.spec.resourceClaims": "is not declared in spec.resourceClaims",
     "cannot be set for an Ephemeral Container": ("an ephemeral container cannot", "because an ephemeral container"),
     "must be a standard resource": "must be a resource of Kubernetes",
     "must be equal to": "must equal the limit",

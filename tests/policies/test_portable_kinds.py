@@ -115,7 +115,7 @@ def test_all_is_denied_at_its_place(row: Row, version: str, rule: PodSetRule) ->
     assert status.code == 400
     where = (rule.template or "").partition("[]")[0].partition("{}")[0]
     assert status.message.startswith(where)
-    assert "containers[0].resources.limits.gpu: `all` is not possible here" in status.message
+    assert "containers[0].resources.limits.gpu: `all` is not allowed" in status.message
 
 
 def outside(kind: tuple[str, str], path: str, gpu: JSON) -> JSON:

@@ -66,20 +66,26 @@ def is_duration(value: str) -> bool:
     return _DURATION.fullmatch(value) is not None
 
 
-_LABEL = "lower case letters, digits and dashes, at most 63, starting and ending with a letter or digit"
-_SUBDOMAIN = "lower case letters, digits, dashes and dots, starting and ending with a letter or digit"
-_KEY = "letters, digits, dashes, dots and underscores, at most 63, with a domain and a slash before them or not"
+_LABEL = "at most 63 lower-case letters, digits and dashes, starting and ending with a letter or digit"
+_SUBDOMAIN = "lower-case letters, digits, dashes and dots, starting and ending with a letter or digit"
+_KEY = "at most 63 letters, digits, dashes, dots and underscores, with or without a domain and a slash before them"
 FORMS: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "label": (is_label, _LABEL),
     "subdomain": (is_subdomain, _SUBDOMAIN),
-    "driver": (is_driver, "a driver's name: letters, digits, dashes and dots, at most 63"),
-    "attribute": (is_attribute, "domain/name, the name of letters, digits and underscores, at most 32"),
-    "capacity": (is_capacity, "a name of letters, digits and underscores, at most 32, with or without domain/"),
-    "extendedResource": (is_extended_resource, "domain/name as of an extended resource, and no name of Kubernetes"),
-    "pool": (is_pool, "lower case names separated by slashes, at most 253 characters"),
+    "driver": (is_driver, "the name of a driver: at most 63 letters, digits, dashes and dots"),
+    "attribute": (is_attribute, "a domain, a slash, and at most 32 letters, digits and underscores"),
+    "capacity": (
+        is_capacity,
+        "at most 32 letters, digits and underscores, with or without a domain and a slash before them",
+    ),
+    "extendedResource": (
+        is_extended_resource,
+        "a name with a domain other than kubernetes.io, such as example.com/gpu",
+    ),
+    "pool": (is_pool, "lower-case names separated by slashes, with at most 253 characters in all"),
     "labelKey": (lambda value: not qualified_name(value), _KEY),
     "annotationKey": (lambda value: not qualified_name(value.lower()), _KEY),
-    "labelValue": (lambda value: not label_value(value), "letters, digits, dashes, dots and underscores, at most 63"),
+    "labelValue": (lambda value: not label_value(value), "at most 63 letters, digits, dashes, dots and underscores"),
     "nvidiaDevice": (lambda value: _DEVICE.fullmatch(value) is not None, "an index from 0 or the UUID of a device"),
     "duration": (is_duration, "a duration such as 30s or 1h30m"),
     "mountPath": (lambda value: value != "" and ":" not in value, "a path without a colon"),

@@ -100,9 +100,9 @@ def _every_gpu_visible(each: DeviceContainer, subject: Subject) -> Problem:
     visible, runtime_class = each.visible_devices, subject.once(_gpu_runtime)
     sees, fix = "requests no GPU and probably sees every GPU of its node", "request a GPU"
     if visible:
-        what = "every GPU of it" if visible == "all" else "GPUs that other pods may have"
-        message = f"requests no GPU, but NVIDIA_VISIBLE_DEVICES `{visible}` asks the node for {what}"
-        fix = f"{fix}, or set it to none"
+        what = "all of its GPUs" if visible == "all" else "GPUs that other pods may use"
+        message = f"requests no GPU, but NVIDIA_VISIBLE_DEVICES `{visible}` asks its node for {what}"
+        fix = f"{fix}, or set the variable to none"
     elif runtime_class:
         message, fix = f"{sees} because of runtime class `{runtime_class}`", f"{fix}, or use another runtime class"
     else:
@@ -120,8 +120,8 @@ def _has_slices_and_devices(each: DeviceContainer) -> bool:
 
 
 def _slices_with_devices(each: DeviceContainer) -> Problem:
-    message = "requests whole GPUs and MIG slices, and CUDA programs then see only a slice, so the whole GPUs stay idle"
-    return problem("slices-with-devices", each.container.path, message, "request only one of the two")
+    message = "requests whole GPUs and MIG slices, but CUDA programs then see only a slice, so the whole GPUs stay idle"
+    return problem("slices-with-devices", each.container.path, message, "request only GPUs or only slices")
 
 
 def _keeps_devices(each: DeviceContainer, subject: Subject) -> bool:
@@ -138,7 +138,9 @@ def _lasting_devices(subject: Subject) -> int:
 
 
 def _init_container_keeps(each: DeviceContainer) -> Problem:
-    message = "requests more GPUs than the containers that run after it, and the pod keeps them as long as it lives"
+    message = (
+        "requests more GPUs than the containers that run after it, and the pod keeps these GPUs until the pod ends"
+    )
     fix = "request as many GPUs for the containers, or do the work of the init container in another pod"
     return problem("init-container-keeps", each.container.path, message, fix)
 
@@ -151,7 +153,10 @@ def _doubtful_device(asked: RequestedDevice, each: DeviceContainer) -> Iterator[
         message = f"`{name}` is not a resource of a known device plugin, so the pod would stay Pending"
         yield problem("unknown-device", each.path_of(asked), message, f"write `{asked.nearest}` if that is meant")
     elif kind == "shared" and asked.number > 1 and name.startswith("nvidia.com/"):
-        message = "must be 1 because several shares give no more of a GPU than one, and the plugin may refuse them"
+        message = (
+            "must be 1 because several shares give no more of the GPU than one share, and the device plugin may "
+            "refuse them"
+        )
         yield problem("several-shares", each.path_of(asked), message, "set 1", asked.number)
     elif kind == "monitor":
         message = "gives the container every GPU of the node because this is the resource for monitoring"

@@ -89,6 +89,6 @@ def _waits(subject: Subject) -> bool:
 def _exceeded(name: str, asked: _Asked, allowed: int, quota: str) -> Problem:
     message = (
         f"requests {asked.devices} `{name}` in {counted(asked.pods, 'pod')}, but ResourceQuota `{quota}` of the "
-        f"namespace allows {allowed}, so the API server refuses the pods above it"
+        f"namespace allows {allowed}, so the API server refuses the pods beyond that"
     )
     return problem("devices", render(asked.path), message, f"request at most {allowed} in all, or raise the quota")

@@ -63,7 +63,7 @@ def validate_windows(subject: Subject) -> Iterator[Problem]:
         return
     name = next(filter(None, map(_counted, subject.deadline.each(subject.once(device_containers)))), "")
     if name and (where := _windows(spec, subject)):
-        message = f"binds the pod to Windows, where no device plugin offers `{name}`, so it stays Pending"
+        message = f"binds the pod to Windows, where no device plugin offers `{name}`, so the pod stays Pending"
         yield requests_problem("windows", where, message, "use Linux nodes, or remove the request")
 
 
@@ -117,11 +117,16 @@ def _node_devices(pods: DevicePods, largest: Mapping[str, int]) -> Iterator[Prob
     for name, count in pods.devices.items():
         most = largest.get(name, 0)
         if not most:
-            message = f"requests `{name}`, which no node of the cluster has now, so the pods wait for such a node"
-            yield problem("offered", at, message, "add nodes with it, or request a resource of the cluster")
+            message = (
+                f"requests `{name}`, which no node of the cluster has now, so the pods wait for a node with this "
+                "resource"
+            )
+            yield problem(
+                "offered", at, message, "add nodes with this resource, or request a resource that the cluster has"
+            )
         elif count > most:
             message = f"requests {count} `{name}` for one pod, but the largest node has {most}, so no node fits"
-            yield problem("largest-node", at, message, f"request at most {most}, in more pods")
+            yield problem("largest-node", at, message, f"request at most {most} for each pod, and use more pods")
 
 
 def _cpu_and_memory(pods: DevicePods, shapes: Sequence[_Shape], subject: Subject) -> Iterator[Problem]:
@@ -139,9 +144,9 @@ def _cpu_and_memory(pods: DevicePods, shapes: Sequence[_Shape], subject: Subject
     listed = " and ".join(of_resource(name, wanted[name]) for name in above)
     devices = " and ".join(f"{count} `{name}`" for name, count in pods.devices.items())
     had = " and ".join(of_resource(name, most[name]) for name in above)
-    message = f"requests {listed} beside {devices} for one pod, but nodes with these devices have at most {had}"
-    together = ", and not together" if len(above) > 1 else ""
-    fix = "request less, or fewer devices in more pods"
+    message = f"requests {listed} together with {devices} for one pod, but nodes with these devices have at most {had}"
+    together = ", but not together" if len(above) > 1 else ""
+    fix = "request less for each pod, or use more pods with fewer devices"
     yield problem("cpu-and-memory", render(pods.podset.path), f"{message}{together}, so no node fits", fix)
 
 

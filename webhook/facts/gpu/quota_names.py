@@ -27,7 +27,7 @@ def validate_quota(subject: Subject) -> Iterator[Problem]:
     hard = mapping(get(subject.object, ("spec", "hard")))
     for name in _OF_QUOTAS:
         if name in hard:
-            fix = "write requests. before the vendor's resource, such as requests.nvidia.com/gpu"
+            fix = "name the resource of a vendor, such as requests.nvidia.com/gpu"
             yield problem("resource-name", ("spec", "hard", name), _MESSAGE, fix, shown=f"`{name}`")
 
 
@@ -38,5 +38,5 @@ def validate_limit_range(subject: Subject) -> Iterator[Problem]:
         for field in _OF_LIMITS:
             if _NAME in mapping(mapping(each).get(field)):
                 path = ("spec", "limits", index, field, _NAME)
-                fix = "write the vendor's resource, such as nvidia.com/gpu"
+                fix = "name the resource of a vendor, such as nvidia.com/gpu"
                 yield problem("resource-name", path, _MESSAGE, fix, shown=f"`{_NAME}`")

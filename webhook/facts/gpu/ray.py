@@ -18,6 +18,7 @@ from webhook.facts.pods.containers import items, mapping
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, get
 from webhook.problem import Problem
+from webhook.wording import counted
 
 CLUSTERS: Final[Mapping[str, FieldPath]] = {
     "RayCluster": ("spec",),
@@ -42,8 +43,11 @@ def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
 def _group(group: JSON, at: FieldPath, subject: Subject) -> Iterator[Problem]:
     told, gpus = get(group, _PARAMETER), _gpus(group, subject)
     if isinstance(told, str) and _COUNT.fullmatch(told) and 0 < gpus < int(told):
-        message = f"must not be more than the {gpus} of the container because Ray would start tasks on missing GPUs"
-        fix = "remove it, and KubeRay sets it from the limits"
+        message = (
+            f"must not be more than the {counted(gpus, 'GPU')} of the container because Ray would use GPUs that are "
+            "not there"
+        )
+        fix = "remove num-gpus, which KubeRay then sets from the limits"
         yield Group("ray").problem("num-gpus", (*at, *_PARAMETER), message, fix, told)
 
 

@@ -19,6 +19,7 @@ from webhook.names import dns1035_label
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.wording import counted
 
 problem: Final = Group("ray").problem
 _LONGEST: Final[Mapping[str, int]] = {"RayCluster": 53, "RayJob": 47, "RayService": 47}
@@ -34,7 +35,7 @@ def validate_name(subject: Subject) -> Iterator[Problem]:
     longest = _LONGEST[subject.group_kind[1]]
     if len(name) > longest:
         message = f"must not be longer than {longest} characters because services of the Ray cluster are named after it"
-        yield problem("name", "metadata.name", message, f"remove {len(name) - longest}", name)
+        yield problem("name", "metadata.name", message, f"remove {counted(len(name) - longest, 'character')}", name)
     elif dns1035_label(name):
         message = "must be a DNS label of RFC 1035 because services of the Ray cluster are named after it"
         fix = "use lower-case letters, digits and dashes, and begin with a letter"
@@ -49,12 +50,12 @@ def validate_ray_job_spec(subject: Subject) -> Iterator[Problem]:
         message = f"must name a RayCluster by the key {_SELECTED} because KubeRay looks for no other label"
         yield problem("cluster-required", "spec.clusterSelector", message, f"set {_SELECTED}")
     elif not selector and spec.get("rayClusterSpec") is None:
-        message = "must have rayClusterSpec or clusterSelector because the job runs nowhere otherwise"
-        yield problem("cluster-required", "spec", message, "describe a cluster, or select one")
+        message = "must have rayClusterSpec or clusterSelector because the job has no cluster to run on otherwise"
+        yield problem("cluster-required", "spec", message, "set rayClusterSpec, or select a cluster")
     if spec.get("suspend") is True and (selector or spec.get("shutdownAfterJobFinishes") is not True):
         why = "runs on a cluster that exists" if selector else "keeps its cluster"
-        message = f"must not be true for a job that {why} because KubeRay suspends a job by deleting its cluster"
-        fix = "remove it" if selector else "set shutdownAfterJobFinishes to true"
+        message = f"is not allowed for a job that {why} because KubeRay suspends a job by deleting its cluster"
+        fix = "remove suspend" if selector else "set shutdownAfterJobFinishes to true"
         yield problem("suspend", "spec.suspend", message, fix, shown="`true`")
 
 
@@ -71,5 +72,5 @@ def validate_groups(subject: Subject) -> Iterator[Problem]:
 
 def _group(group: JSON, at: FieldPath) -> Iterator[Problem]:
     if get(group, _CONTAINERS) == []:  # the schema refuses a template without the list
-        message = "must have a container, in which Ray runs"
-        yield problem("containers-required", (*at, *_CONTAINERS), message, "add one")
+        message = "must have a container because Ray runs in it"
+        yield problem("containers-required", (*at, *_CONTAINERS), message, "add a container")

@@ -48,7 +48,7 @@ def _validate_name(name: str, at: FieldPath, what: str, seen: set[str]) -> Itera
                 "name",
                 path,
                 f"must not repeat the name of another entry of the {what} of the pod",
-                "give each its own name",
+                "give each entry its own name",
                 name,
             )
     seen.add(name)
@@ -107,7 +107,7 @@ def validate_user(context: JSON, at: FieldPath) -> Iterator[Problem]:
     for name in ("runAsUser", "runAsGroup", "fsGroup"):
         number = get(context, (name,))
         if number is not None and number not in _USERS:
-            yield problem("user", (*at, name), f"must be a number from 0 to {_USERS[-1]}", "correct it", number)
+            yield problem("user", (*at, name), f"must be a number from 0 to {_USERS[-1]}", "correct the number", number)
 
 
 def validate_service_account(pod: JSON) -> Iterator[Problem]:

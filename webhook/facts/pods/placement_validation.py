@@ -41,7 +41,7 @@ def validate_node_selector(selector: JSON, at: FieldPath, deadline: Deadline) ->
     """As ValidateNodeSelector."""
     terms: Sequence[JSON] = selector.get("nodeSelectorTerms") or ()
     if not terms:
-        message = "must have at least one term because no node would fit"
+        message = "must have at least one term because without a term no node fits"
         yield problem("affinity", (*at, "nodeSelectorTerms"), message, "add a term, or remove the affinity")
     for index, term in enumerate(deadline.paced(terms)):
         yield from _validate_term(term, (*at, "nodeSelectorTerms", index), deadline)
@@ -54,10 +54,12 @@ def _validate_term(term: JSON, at: FieldPath, deadline: Deadline) -> Iterator[Pr
         count = len(each.get("values") or ())
         if operator not in _OPERATORS:
             message = f"must be one of {', '.join(_OPERATORS)}"
-            yield problem("affinity", (*path, "operator"), message, "correct it", operator)
+            yield problem("affinity", (*path, "operator"), message, "correct the operator", operator)
         elif count != 1 if operator in ("Gt", "Lt") else (count == 0) == (operator in ("In", "NotIn")):
             wanted = "no value" if count and "Exist" in operator else "one value"
-            yield problem("affinity", (*path, "values"), f"must have {wanted} for operator {operator}", "correct them")
+            yield problem(
+                "affinity", (*path, "values"), f"must have {wanted} for operator {operator}", "correct the values"
+            )
         yield from _validate_key(each.get("key") or "", (*path, "key"), "affinity")
 
 
@@ -74,14 +76,14 @@ def _validate_topology(term: JSON, at: FieldPath) -> Iterator[Problem]:
     key, path = term.get("topologyKey") or "", (*at, "topologyKey")
     if not key:
         fix = "name a label of nodes such as kubernetes.io/hostname"
-        yield problem("affinity", path, "must be set because pods are compared by it", fix)
+        yield problem("affinity", path, "must be set because it says which nodes are compared", fix)
     else:
         yield from _validate_key(key, path, "affinity")
 
 
 def _validate_weight(term: JSON, at: FieldPath) -> Iterator[Problem]:
     if (weight := term.get("weight") or 0) not in _WEIGHTS:
-        yield problem("affinity", (*at, "weight"), "must be from 1 to 100", "correct it", weight)
+        yield problem("affinity", (*at, "weight"), "must be from 1 to 100", "correct the weight", weight)
 
 
 def _validate_key(key: str, at: FieldPath, rule: str) -> Iterator[Problem]:
@@ -97,12 +99,14 @@ def validate_tolerations(pod: JSON, deadline: Deadline) -> Iterator[Problem]:
         if key:
             yield from _validate_key(key, (*at, "key"), "toleration")
         if not key and operator != "Exists":
-            message = "must be Exists because the toleration has no key and so is for all keys"
+            message = "must be Exists because a toleration without a key tolerates every key"
             yield problem("toleration", (*at, "operator"), message, "set Exists, or name a key", operator or None)
         elif operator not in ("", "Equal", "Exists", "Lt", "Gt") and not is_placeholder(operator):
-            yield problem("toleration", (*at, "operator"), "must be Equal or Exists", "correct it", operator)
+            yield problem("toleration", (*at, "operator"), "must be Equal or Exists", "set one of these", operator)
         elif operator == "Exists" and value:
-            yield problem("toleration", (*at, "value"), "must not be set for operator Exists", "remove it", value)
+            yield problem(
+                "toleration", (*at, "value"), "must not be set for operator Exists", "remove the value", value
+            )
         elif label_value(value) and not is_placeholder(value):
             yield problem("toleration", (*at, "value"), "must be the value of a label", USE_VALUE, value)
         yield from _validate_effect(each, at)
@@ -111,10 +115,14 @@ def validate_tolerations(pod: JSON, deadline: Deadline) -> Iterator[Problem]:
 def _validate_effect(toleration: JSON, at: FieldPath) -> Iterator[Problem]:
     effect = toleration.get("effect") or ""
     if effect and effect not in _EFFECTS and not is_placeholder(effect):
-        yield problem("toleration", (*at, "effect"), f"must be one of {', '.join(_EFFECTS)}", "correct it", effect)
+        yield problem(
+            "toleration", (*at, "effect"), f"must be one of {', '.join(_EFFECTS)}", "set one of these", effect
+        )
     elif toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
         message = "must be NoExecute because tolerationSeconds is set"
-        yield problem("toleration", (*at, "effect"), message, "set it, or remove tolerationSeconds", effect or None)
+        yield problem(
+            "toleration", (*at, "effect"), message, "set NoExecute, or remove tolerationSeconds", effect or None
+        )
 
 
 def validate_scheduling_gates(pod: JSON, deadline: Deadline) -> Iterator[Problem]:

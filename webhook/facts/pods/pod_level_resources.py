@@ -52,7 +52,8 @@ def _validate_sums(pod: Place, name: str, sums: Mapping[Side, Mapping[str, int]]
     for at, has, side in pairs:
         if has is not None and sums[side].get(name, 0) > has:
             message = f"must not be less than the {side} of the containers together"
-            yield problem("pod-level-sum", ("spec", "resources", at, name), message, "raise it, or lower those")
+            fix = f"raise this amount, or lower the {side} of the containers"
+            yield problem("pod-level-sum", ("spec", "resources", at, name), message, fix)
 
 
 def _validate_limits(pod: Place, place: Place, subject: Subject) -> Iterator[Problem]:
@@ -60,7 +61,12 @@ def _validate_limits(pod: Place, place: Place, subject: Subject) -> Iterator[Pro
         limit = _amount(pod.limits, name)
         if limit is not None and (_amount(place.limits, name) or 0) > limit:
             message = "must not be above the limit of the pod as a whole"
-            yield problem("above-pod-level", (*place.path, "limits", name), message, "lower it, or raise that one")
+            yield problem(
+                "above-pod-level",
+                (*place.path, "limits", name),
+                message,
+                "lower this limit, or raise the limit of the pod as a whole",
+            )
 
 
 def together(containers: Sequence[Place], names: Collection[str], side: Side, deadline: Deadline) -> Mapping[str, int]:
@@ -97,12 +103,12 @@ def validate_windows(spec: Mapping[str, JSON]) -> Iterator[Problem]:
     """As validateWindows: no resources of the pod as a whole."""
     os = spec.get("os")
     if spec.get("resources") is not None and isinstance(os, dict) and os.get("name") == "windows":
-        message = "must not be set because a Windows pod has no resources as a whole"
-        yield problem("pod-level-windows", ("spec", "resources"), message, "ask for them in its containers")
+        message = "must not be set because Windows pods do not support resources for the pod as a whole"
+        yield problem("pod-level-windows", ("spec", "resources"), message, "request the resources in the containers")
 
 
 def validate_overhead(spec: Mapping[str, JSON]) -> Iterator[Problem]:
     """As validateOverhead of plugin/pkg/admission/runtimeclass/admission.go: overhead comes from a class."""
     if spec.get("overhead") and spec.get("runtimeClassName") is None:
         message = "must not be set without runtimeClassName because only a RuntimeClass may set it"
-        yield problem("overhead-without-class", ("spec", "overhead"), message, "remove it")
+        yield problem("overhead-without-class", ("spec", "overhead"), message, "remove the overhead")

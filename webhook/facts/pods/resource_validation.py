@@ -108,8 +108,8 @@ def _judge(name: str, text: str, is_pod: bool) -> Broken | None:
         return None
     known = amounts.name_of(name)
     if is_pod and name not in ("cpu", "memory") and known.page is None:
-        rule = f"`{name}` must not be asked for the pod as a whole, which takes cpu, memory and hugepages alone"
-        return Broken("pod-level-name", rule, "ask for it in a container", is_shown=False)
+        rule = f"`{name}` must not be requested for the pod as a whole, which can have only cpu, memory and hugepages"
+        return Broken("pod-level-name", rule, f"request `{name}` in a container", is_shown=False)
     return validate_resource_name(known) or validate_resource_quantity_value(known, text)
 
 
@@ -124,10 +124,10 @@ def validate_resource_name(name: Name) -> Broken | None:
     if text.lower() in STANDARD and text not in STANDARD:
         return Broken("resource-case", f"`{text}` must be in lower case", f"write `{text.lower()}`", is_shown=False)
     if not name.is_qualified or ("/" not in text and text not in STANDARD and name.page is None):
-        message = f"`{text}` must be a resource of Kubernetes, or have the domain of the vendor of a device"
+        message = f"`{text}` must be a resource of Kubernetes such as memory, or begin with the domain of a vendor"
         return Broken("unknown-resource", message, full_name, is_shown=False)
     if name.page == 0:
-        message = f"`{text}` must end with a size of pages whose unit is written as Kubernetes does"
+        message = f"`{text}` must end with a page size in a unit of Kubernetes, such as Mi or Gi"
         return Broken("page-size", message, "write a name such as hugepages-2Mi", is_shown=False)
     return None
 
@@ -142,9 +142,11 @@ def validate_resource_quantity_value(name: Name, text: str) -> Broken | None:
     if not amounts.is_small(amount):
         return None
     if name.is_extended and not amount.is_whole():
-        return Broken("whole-number", "must be a whole number because a device is given whole", f"set {amount.value()}")
+        return Broken(
+            "whole-number", "must be a whole number because a device cannot be divided", f"set {amount.value()}"
+        )
     if name.page and name.page < amounts.LARGEST and amount.value() % name.page:
-        message = "must be a multiple of the page size because pages are given whole"
+        message = "must be a multiple of the page size because a page cannot be divided"
         return Broken("whole-pages", message, f"set a multiple of {name.text.removeprefix(HUGE)}")
     return None
 
@@ -158,7 +160,7 @@ def _broken_by_limit(place: Place, name: str, value: JSON) -> Broken | None:
         if known.is_overcommitted:
             return None
         message = "must have a limit because an extended resource cannot be overcommitted"
-        return Broken("limit-required", message, f"set limits to `{text}` too", is_shown=False)
+        return Broken("limit-required", message, f"set the limit to `{text}` too", is_shown=False)
     shown = amounts.text_of(place.limits[name])
     request, limit = amounts.read(text), amounts.read(shown)
     if request is None or limit is None:
@@ -166,7 +168,7 @@ def _broken_by_limit(place: Place, name: str, value: JSON) -> Broken | None:
     difference = request.milli_value() - limit.milli_value()
     if difference and not known.is_overcommitted:
         message = f"must equal the limit `{shown}` because an extended resource cannot be overcommitted"
-        return Broken("request-equals-limit", message, "set the limit alone")
+        return Broken("request-equals-limit", message, "set only the limit, or both to the same number")
     if difference > 0:
         message = f"must not be above the limit `{shown}`"
         return Broken("request-above-limit", message, "lower the request or raise the limit")
@@ -178,12 +180,12 @@ def validate_hugepages_are_not_alone(place: Place, subject: Subject) -> Iterator
     if any(name in place.limits or name in place.requests for name in ("cpu", "memory")):
         return
     if any(name.startswith(HUGE) for name in subject.deadline.each({*place.limits, *place.requests})):
-        message = "must have cpu or memory because hugepages are not given alone"
-        yield problem("hugepages-alone", place.path, message, "set a limit of memory")
+        message = "must have cpu or memory because Kubernetes refuses hugepages without either of them"
+        yield problem("hugepages-alone", place.path, message, "set a memory limit too")
 
 
 def validate_ephemeral_container(place: Place) -> Iterator[Problem]:
     """As validateEphemeralContainers: resources are none of the fields that it allows."""
     if place.limits or place.requests:
-        message = "must not be set because an ephemeral container uses what the pod has"
-        yield problem("ephemeral-container", place.path, message, "remove them")
+        message = "must not be set because an ephemeral container uses the resources that its pod already has"
+        yield problem("ephemeral-container", place.path, message, "remove resources")

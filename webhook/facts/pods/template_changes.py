@@ -28,7 +28,7 @@ def validate_template_update(subject: Subject) -> Iterator[Problem]:
         return
     for podset in subject.deadline.paced(subject.fact("podSets")):
         if podset["changed"] and podset["change"] == "later":
-            message = "is changed, but pods that run keep the old template"
+            message = "is changed, but running pods keep the old template"
             yield problem("template-kept", podset["path"], message, _fix(*subject.group_kind))
 
 
@@ -44,11 +44,11 @@ def _is_recreated(subject: Subject) -> bool:
 def _fix(group: str, kind: str) -> str:
     """How pods with the new template are made."""
     if kind == "RayCluster":
-        return "set spec.upgradeStrategy.type to Recreate, or suspend the cluster (spec.suspend) and resume it"
+        return "set spec.upgradeStrategy.type to Recreate, or suspend the cluster (spec.suspend) and resume the cluster"
     if kind == "RayJob":
-        return "suspend the job (spec.suspend) and resume it, or create a new one"
+        return "suspend the job (spec.suspend) and then resume the job, or create a new job"
     if kind in _ANEW:
-        return "create a new one"
+        return "create a new object"
     if group == "kubeflow.org":
-        return "suspend the job (spec.runPolicy.suspend) and resume it, or create a new one"
+        return "suspend the job (spec.runPolicy.suspend) and then resume the job, or create a new job"
     return "delete the pods that should have the new template"

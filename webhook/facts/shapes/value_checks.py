@@ -79,34 +79,35 @@ def _kind(breach: Breach) -> tuple[str, str, str]:
 def _problem(breach: Breach) -> Problem:
     match breach.what:
         case "missing":
-            return problem("required", breach.at, "must be set", f"name {breach.expected}")
+            return problem("required", breach.at, "must be set", f"set {breach.expected}")
         case "duplicate":
-            message = f"must differ from entry {breach.expected}, which has the same name"
-            return problem("duplicate", breach.at, message, "join them, or correct the name", breach.given)
+            message = f"is already the name of entry {breach.expected}"
+            return problem("duplicate", breach.at, message, "join the two entries, or correct the name", breach.given)
         case "tooMany":
             given = f"{breach.given} entries"
-            return problem("length", breach.at, f"must not be more than {breach.expected}", "shorten it", shown=given)
+            message = f"are more than the {breach.expected} that are allowed"
+            return problem("length", breach.at, message, "remove entries", shown=given)
         case "tooLong":
             given = f"{len(breach.given.encode())} bytes"
-            message = f"must not be more than {breach.expected}"
-            return problem("length", breach.at, message, "shorten it", shown=given)
+            message = f"are more than the {breach.expected} that are allowed"
+            return problem("length", breach.at, message, "shorten the text", shown=given)
         case "tooFew":
             least = counted(int(breach.expected), "entry", "entries")
-            return problem("length", breach.at, f"must have at least {least}", "add one", shown="an empty list")
+            return problem("length", breach.at, f"must have at least {least}", "add an entry", shown="an empty list")
         case "notOneOf":
             fix = did_you_mean(breach.nearest, "use one of them")
             return problem("unsupported-value", breach.at, f"must be one of {breach.expected}", fix, breach.given)
         case "badName":
-            return problem("format", breach.at, f"must be {breach.expected}", "correct it", breach.given)
+            return problem("format", breach.at, f"must be {breach.expected}", "correct the value", breach.given)
         case "unknownField":
-            message = "is not a field of the schema, so the API server drops it or refuses the object"
-            fix = did_you_mean(breach.nearest, "remove it")
+            message = "is not a field of this kind, so the API server drops the field or refuses the object"
+            fix = did_you_mean(breach.nearest, "remove the field")
             return problem("unknown-field", breach.at, message, fix)
         case "notQuantity":
-            return problem("out-of-range", breach.at, f"must be {breach.expected}", "correct it", breach.given)
+            return problem("out-of-range", breach.at, f"must be {breach.expected}", "correct the value", breach.given)
         case "wrongType":
             message = f"should be {breach.expected}, not {described(breach.given)}, which the API server refuses"
-            return problem("fraction", breach.at, message, "write it as a string")
+            return problem("fraction", breach.at, message, "write the number as a string")
         case _:
             message = f"must be {breach.expected}"
             return problem("out-of-range", breach.at, message, "correct the number", shown(breach.given))
