@@ -42,12 +42,12 @@ def test_the_groups_claim_and_others_are_no_problem(claim: object) -> None:
     [
         (
             {"name": "gpu", "resourceClaimName": "big"},
-            "claim `gpu` is of ResourceClaim `big`, but in PodGroup `g` of ResourceClaimTemplate `big`",
+            "claim `gpu` names ResourceClaim `big`, but in PodGroup `g` it names ResourceClaimTemplate `big`",
         ),
-        ({"name": "gpu"}, "claim `gpu` is of no source, but in PodGroup `g` of ResourceClaimTemplate `big`"),
+        ({"name": "gpu"}, "claim `gpu` names no source, but in PodGroup `g` it names ResourceClaimTemplate `big`"),
         (
             {"name": "mine", "resourceClaimTemplateName": "big"},
-            "claim `mine` of ResourceClaimTemplate `big` is called `gpu` in PodGroup `g`",
+            "claim `mine`, which names ResourceClaimTemplate `big`, is called `gpu` in PodGroup `g`",
         ),
     ],
 )

@@ -34,11 +34,11 @@ def validate_api_version(subject: Subject, group: str) -> Iterator[Problem]:
     first, end = served
     rule = "served-version"
     if target < first:
-        message = f"is served from Kubernetes 1.{first} on, and the target is 1.{target}"
+        message = f"is served from Kubernetes 1.{first} on, but Kubernetes 1.{target} is assumed here"
     elif target >= end:
-        message = f"has not been served since Kubernetes 1.{end}, and the target is 1.{target}"
+        message = f"is not served since Kubernetes 1.{end}, and Kubernetes 1.{target} is assumed here"
     elif target >= _DEPRECATED.get(version, end):
-        rule, message = "deprecated-version", f"is deprecated and not served from Kubernetes 1.{end} on"
+        rule, message = "deprecated-version", f"is deprecated, and Kubernetes 1.{end} and later do not serve it"
     else:
         return
     newest = next((name for name, (since, until) in _SERVED.items() if since <= target < until), "")

@@ -43,7 +43,7 @@ def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
     yield from _admin_access(asked, subject)
     yield from _two_attributes(constraints(spec, at))
     if not asked:
-        message = "is empty, so whoever uses the claim gets no device"
+        message = "is empty, so pods that use the claim get no device"
         yield _problem("no-requests", render((*at, "devices", "requests")), message, "add a request")
 
 
@@ -64,7 +64,7 @@ def _immutable(subject: Subject, kind: str) -> Iterator[Problem]:
     """As ValidateResourceClaimUpdate and ValidateResourceClaimTemplateUpdate."""
     if subject.object.get("spec") != get(subject.old_object, ("spec",)):
         fix = "delete the object and create it again, or create one with another name"
-        yield _problem("immutable", "spec", f"must not change because the spec of a {kind} is immutable", fix)
+        yield _problem("immutable", "spec", f"cannot change because the spec of a {kind} is immutable", fix)
 
 
 def _validate_request(request: JSON, subject: Subject, *, is_flat: bool) -> Iterator[Problem]:
@@ -100,7 +100,7 @@ def _allocation(asked: JSON) -> Iterator[Problem]:
             path = f"{asked['path']}.allocationMode"
             yield _problem("unsupported-value", path, "must be one of ExactCount, All", found=f"`{mode}`")
     elif mode == "All" and count != 0:
-        message = "must not be set with allocation mode All because that asks for every device"
+        message = "must not be set with allocation mode All because that mode asks for every device"
         yield _problem("count", f"{asked['path']}.count", message, "remove the count, or the mode", found=f"`{count}`")
     elif mode == "ExactCount" and count <= 0:
         message = "must be at least 1 with allocation mode ExactCount"
@@ -115,8 +115,12 @@ def _selectors(listed: Sequence[JSON], group: str) -> Iterator[Problem]:
             yield _problem("selector", each["path"], message, "correct the expression", group=group)
         elif each["gated"]:
             gated = each["gated"].partition("\n")[0]
-            message = f"needs the feature gate DRAListTypeAttributes, which is off by default, because it {gated}"
-            yield _problem("selector-feature-gate", each["path"], message, group=group)
+            message = (
+                "needs the feature gate DRAListTypeAttributes, which is off by default; without the gate, the "
+                f"expression {gated}"
+            )
+            fix = "turn the gate on, or correct the expression"
+            yield _problem("selector-feature-gate", each["path"], message, fix, group=group)
 
 
 def _admin_access(asked: Sequence[JSON], subject: Subject) -> Iterator[Problem]:
@@ -133,7 +137,9 @@ def _admin_access(asked: Sequence[JSON], subject: Subject) -> Iterator[Problem]:
         else:
             label = 'the label resource.kubernetes.io/admin-access: "true"'
             message = f"must not be set because the namespace lacks {label}"
-            yield _problem("admin-access", path, message, "use a namespace that has it, or leave adminAccess out")
+            yield _problem(
+                "admin-access", path, message, "use a namespace that has the label, or leave adminAccess out"
+            )
 
 
 def _two_attributes(listed: Sequence[JSON]) -> Iterator[Problem]:
@@ -141,7 +147,10 @@ def _two_attributes(listed: Sequence[JSON]) -> Iterator[Problem]:
         if each["matchAttribute"] and each["distinctAttribute"]:
             both = f"matchAttribute `{each['matchAttribute']}` and distinctAttribute `{each['distinctAttribute']}`"
             yield _problem(
-                "two-attributes", each["path"], f"has {both}, of which one is ignored", "make two constraints"
+                "two-attributes",
+                each["path"],
+                f"has {both}, but Kubernetes ignores one of them",
+                "make two constraints",
             )
 
 
@@ -168,7 +177,7 @@ def validate_device_taint_rule(subject: Subject) -> Iterator[Problem]:
     selector = get(subject.object, ("spec", "deviceSelector"))
     is_open = all(get(selector, (part,)) is None for part in ("driver", "pool", "device"))
     if is_open and effect not in ("", "None"):
-        evicts = " and evicts every pod that has one" if effect == "NoExecute" else ""
-        message = f"selects nothing in particular, so the taint is put on every device of the cluster{evicts}"
-        fix = "give a driver, a pool or a device, or try effect None first"
+        evicts = " and evicts every pod that uses one" if effect == "NoExecute" else ""
+        message = f"does not restrict the devices, so the taint is put on every device of the cluster{evicts}"
+        fix = "name a driver, a pool or a device, or try effect None first"
         yield _problem("every-device", "spec.deviceSelector", message, fix, group=CLASSES)

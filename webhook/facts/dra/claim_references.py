@@ -51,12 +51,12 @@ def _missing(subject: Subject, gvk: GroupVersionKind, name: str) -> tuple[Missin
 
 
 def _absent_claim(claim: JSON) -> Problem:
-    where, fix = "does not exist in this namespace", "create it, or correct the name"
+    where, fix = "does not exist in this namespace", f"create the {claim['kind']}, or correct the name"
     if claim["nearest"]:
-        fix = f"write `{claim['nearest']}` if that is meant, or create it"
+        fix = f"write `{claim['nearest']}` if that is meant, or create the {claim['kind']}"
     elif claim["elsewhere"]:
         where = f"exists only in {', '.join(f'`{name}`' for name in claim['elsewhere'])} and not in this namespace"
-        fix = "create it in this namespace"
+        fix = f"create the {claim['kind']} in this namespace"
     message = f"{claim['kind']} `{claim['reference']}` {where}, so the pods stay Pending"
     return problem("claim-exists", claim["path"], message, fix)
 
@@ -90,7 +90,10 @@ def _admin_access(claim: JSON, subject: Subject) -> Iterator[Problem]:
     elif not allowed:
         label = 'the label resource.kubernetes.io/admin-access: "true"'
         asks = f"ResourceClaimTemplate `{claim['reference']}` asks for admin access"
-        message = f"{asks}, but this namespace lacks {label}, so no claim is made from it and the pods stay Pending"
+        message = (
+            f"{asks}, but this namespace lacks {label}, so Kubernetes makes no claim from the template, and the pods "
+            "stay Pending"
+        )
         yield problem("admin-access", claim["path"], message, "use a namespace with that label")
 
 
@@ -100,7 +103,7 @@ def validate_requests(references: Sequence[JSON], claims: Sequence[JSON], subjec
     for each in subject.deadline.each(references):
         path = f"{each['path']}.request"
         if each["resolved"] and not each["requestFound"]:
-            message = f"must be a request of claim `{each['name']}` because another name gives the container no device"
+            message = f"is not a request of claim `{each['name']}`, so the container gets no device"
             near = each["nearestRequest"]
             fix = f"write `{near}` if that is meant" if near else "name a request of the claim"
             yield problem("request-exists", path, message, fix, each["request"])
@@ -131,8 +134,13 @@ def validate_gpu_is_asked_for_once(
                 deadline.spend(len(asked))
                 same[key] = [each for each in asked if each in resources or _vendor(each) in vendors]
             for resource in deadline.paced(same[key]):
-                message = f"takes claim `{name}` and requests `{resource}`, the same kind of GPU, so it is given both"
-                yield problem("gpu-asked-twice", render(container.path), message, "keep one of the two")
+                message = (
+                    f"uses claim `{name}` and requests `{resource}`, which are the same kind of GPU, so the container "
+                    "gets both"
+                )
+                yield problem(
+                    "gpu-asked-twice", render(container.path), message, "keep either the claim or the request"
+                )
 
 
 def _given(claim: JSON) -> tuple[frozenset[str], frozenset[str]]:
@@ -163,7 +171,10 @@ def _class_amount(name: str, each: Amounts, subject: Subject) -> Iterator[Proble
     state = {"deviceClass": device_class, **subject.once(_known_classes).state(device_class)}
     yield from _class(state, "asks for DeviceClass", path, subject)
     if not state["classAbsent"] and not _is_whole(limits.get(name), requests.get(name)):
-        message = "must be a whole number, which Kubernetes does not check of a device class in resources"
+        message = (
+            "must be a whole number because a device cannot be divided, although Kubernetes does not check it for a "
+            "class"
+        )
         fix = "set the limit to a whole number, and the request, if any, to the same"
         yield problem("class-amount", path, message, fix, shown=amounts.shown(limits.get(name, "")))
 

@@ -29,7 +29,9 @@ def validate_node_name(subject: Subject) -> Iterator[Problem]:
     """A new pod with claims that is bound by hand: the scheduler alone allocates claims."""
     node = text(get(subject.object, ("spec", "nodeName")))
     if node and subject.attributes.operation is Operation.CREATE:
-        message = "must not be set next to claims because only the scheduler allocates them, so the pod never starts"
+        message = (
+            "must not be set on a pod with claims because only the scheduler allocates claims, so the pod never starts"
+        )
         fix = "use the node selector kubernetes.io/hostname instead"
         yield problem("node-name", ("spec", "nodeName"), message, fix, node)
 
@@ -39,7 +41,12 @@ def validate_use(claims: Sequence[JSON], subject: Subject) -> Iterator[Problem]:
     for claim in subject.deadline.each(claims):
         if not claim["users"] and may_stay_idle(claim) and (claim["found"] or not subject.once(requests_devices)):
             message = f"no container uses claim `{claim['name']}`{idle(claim)}"
-            yield problem("unused", claim["path"], message, "name it in resources.claims of a container, or remove it")
+            yield problem(
+                "unused",
+                claim["path"],
+                message,
+                "name the claim in resources.claims of a container, or remove the claim",
+            )
         if subject.template_of is not None and (subject.pods or 1) > 1 and _is_shared(claim):
             yield _shared(claim, subject.pods or 1)
 
@@ -57,7 +64,7 @@ def idle(claim: JSON) -> str:
     if claim["absent"] or claim["promised"] or not claim["reference"]:
         return ""
     source = f"{claim['kind']} `{claim['reference']}`"
-    return f", so GPUs stay idle if {source}, which was not found, asks for some"
+    return f", so GPUs stay idle if {source}, which was not found, asks for GPUs"
 
 
 def _is_shared(claim: JSON) -> bool:

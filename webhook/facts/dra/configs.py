@@ -25,6 +25,7 @@ from webhook.paths import FieldPath, get, render
 from webhook.problem import Problem
 from webhook.schema.values import declared, values
 from webhook.similar_names import nearest
+from webhook.wording import either
 
 FILE = Path(__file__).with_name("nvidia.yaml")
 
@@ -60,7 +61,7 @@ def _problem(written: JSON, kind: str) -> Iterator[Problem]:
 
 
 def _refused(message: str) -> str:
-    reason = "or NVIDIA's driver refuses the configuration, and the pods stay in ContainerCreating"
+    reason = "because NVIDIA's driver otherwise refuses the configuration, and the pods stay in ContainerCreating"
     return message if " because " in message else f"{message} {reason}"
 
 
@@ -101,9 +102,7 @@ def _driven(
     if version != table["apiVersion"]:
         yield note("unknownKind", (*at, "apiVersion"), version, table["apiVersion"])
     elif kind not in table["kinds"]:
-        yield note(
-            "unknownKind", (*at, "kind"), kind, ", ".join(table["drivers"][driver]), nearest(kind, table["kinds"])
-        )
+        yield note("unknownKind", (*at, "kind"), kind, either(table["drivers"][driver]), nearest(kind, table["kinds"]))
     else:
         if kind not in table["drivers"][driver]:
             other = next(each for each, kinds in table["drivers"].items() if kind in kinds)

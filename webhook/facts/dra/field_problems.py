@@ -30,11 +30,14 @@ def _meant(note: JSON, otherwise: str = "") -> str:
 
 
 def _type(note: JSON) -> _Words:
-    return f"must be {note['expected']}", ""
+    return f"must be {note['expected']}", "correct the value"
 
 
 def _at_most(note: JSON, what: str) -> _Words:
-    return f"has {note['found']} {what}, but at most {note['expected']} are allowed", ""
+    return (
+        f"has {note['found']} {what}, but at most {note['expected']} are allowed",
+        "remove entries" if what == "entries" else "shorten the parameters",
+    )
 
 
 def _missing(note: JSON) -> _Words:
@@ -43,18 +46,18 @@ def _missing(note: JSON) -> _Words:
 
 def _unknown_field(note: JSON) -> _Words:
     place = note["expected"]  # a field, or what to do about one that has no place
-    move = place if " " in place else f"move it to {place}" if place else "remove it, or correct its name"
+    move = place if " " in place else f"move the field to {place}" if place else "remove the field, or correct its name"
     return "is ignored because there is no such field", _meant(note, move)
 
 
 def _request(note: JSON) -> _Words:
-    return "must be a request of this claim", _meant(note, "give the name of a request, or request/alternative")
+    return "is not a request of this claim", _meant(note, "name a request, or an alternative as request/alternative")
 
 
 _RULES: Final[Mapping[str, tuple[str, Callable[[JSON], _Words], bool]]] = {
     "wrongType": ("type", _type, True),
     "notQuantity": ("quantity", _type, True),
-    "parameters": ("parameters", lambda _: ("must be an object", ""), True),
+    "parameters": ("parameters", lambda _: ("must be an object", "write the parameters as an object"), True),
     "missing": ("required", _missing, False),
     "tooMany": ("too-large", lambda note: _at_most(note, "entries"), False),
     "tooLong": ("too-large", lambda note: _at_most(note, "bytes of JSON"), False),
@@ -63,13 +66,17 @@ _RULES: Final[Mapping[str, tuple[str, Callable[[JSON], _Words], bool]]] = {
         lambda note: (f"must not repeat the entry at index {note['expected']}", "give every entry its own name"),
         True,
     ),
-    "badName": ("name-format", lambda note: (f"must be {note['expected']}", ""), True),
-    "notOneOf": ("unsupported-value", lambda note: (f"must be one of {note['expected']}", _meant(note)), True),
-    "outOfRange": ("out-of-range", lambda note: (f"must be {note['expected']}", ""), True),
-    "forbidden": ("forbidden", lambda note: (f"must not be set because {note['expected']}", "remove it"), False),
+    "badName": ("name-format", lambda note: (f"must be {note['expected']}", "correct the name"), True),
+    "notOneOf": (
+        "unsupported-value",
+        lambda note: (f"must be one of {note['expected']}", _meant(note, "use one of them")),
+        True,
+    ),
+    "outOfRange": ("out-of-range", lambda note: (f"must be {note['expected']}", "correct the number"), True),
+    "forbidden": ("forbidden", lambda note: (f"must not be set because {note['expected']}", "remove the field"), False),
     "excluded": (
         "excluded",
-        lambda note: (f"must not be set with {note['found']}", f"remove it, or set {note['expected']}"),
+        lambda note: (f"must not be set with {note['found']}", f"remove the field, or set {note['expected']}"),
         False,
     ),
     "noSource": (
@@ -91,7 +98,10 @@ _RULES: Final[Mapping[str, tuple[str, Callable[[JSON], _Words], bool]]] = {
     "unknownField": ("unknown-field", _unknown_field, False),
     "noCapacity": (
         "capacity-name",
-        lambda note: (f"must be {note['expected']} because no device has a capacity of another name", ""),
+        lambda note: (
+            f"must be {note['expected']} because no device has a capacity of another name",
+            "correct the name",
+        ),
         False,
     ),
     "unknownKind": (
@@ -101,21 +111,24 @@ _RULES: Final[Mapping[str, tuple[str, Callable[[JSON], _Words], bool]]] = {
     ),
     "otherDriver": (
         "other-driver",
-        lambda note: (f"is ignored because driver `{note['expected']}` applies it", "configure that driver"),
+        lambda note: (
+            f"is ignored because only driver `{note['expected']}` applies this kind",
+            f"set the driver to {note['expected']}",
+        ),
         True,
     ),
     "otherDevice": (
         "other-device",
         lambda note: (
-            f"is for DeviceClass `{note['found']}`, but the driver applies this to `{note['expected']}` alone",
-            "name other requests",
+            f"names a request of class `{note['found']}`, but the driver applies this only to `{note['expected']}`",
+            f"name requests of class {note['expected']}",
         ),
         False,
     ),
     "alternatives": (
         "alternatives",
         lambda note: (
-            f"names request `{note['found']}`, and the driver does not apply the configuration to its alternatives",
+            f"names request `{note['found']}`, but the driver does not apply the configuration to its alternatives",
             f"name each alternative, such as {note['expected']}",
         ),
         False,
@@ -124,7 +137,7 @@ _RULES: Final[Mapping[str, tuple[str, Callable[[JSON], _Words], bool]]] = {
         "feature-gate",
         lambda note: (
             f"needs the driver's feature gate {note['expected']}, which is off by default",
-            "once it is on, name it in featureGates of ConfigMap nvidia-device-configs",
+            "turn the gate on, then name the gate in featureGates of ConfigMap nvidia-device-configs",
         ),
         True,
     ),

@@ -20,8 +20,8 @@ from webhook.problem import Problem
 
 problem: Final = Group("device-claims").problem
 _CLAIMS: Final = ("spec", "resourceClaims")
-_LABEL: Final = "must be at most 63 lower case letters, digits and dashes, starting and ending with a letter or digit"
-_OBJECT: Final = "must be lower case letters, digits, dashes and dots, starting and ending with a letter or digit"
+_LABEL: Final = "must be at most 63 lower-case letters, digits and dashes, starting and ending with a letter or digit"
+_OBJECT: Final = "must be lower-case letters, digits, dashes and dots, starting and ending with a letter or digit"
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
 
@@ -68,7 +68,7 @@ def _static_pod() -> Problem:
 
 def _ephemeral_container(index: int) -> Problem:
     path = ("spec", "ephemeralContainers", index, "resources")
-    message = "must not be set because an ephemeral container uses what the pod has"
+    message = "must not be set because an ephemeral container uses the resources that its pod already has"
     return problem("ephemeral-container", path, message, "remove the claims")
 
 
@@ -103,14 +103,14 @@ def validate_container_resource_claims(claims: Sequence[JSON], path: FieldPath, 
         name, request = claim.get("name", ""), claim.get("request", "")
         before = taken.setdefault(name, set())
         if not name:
-            fix = "set it to the name of an entry of spec.resourceClaims"
+            fix = "set name to the name of an entry of spec.resourceClaims"
             yield problem("container-claim-name", (*path, index), "must have the name of a claim", fix)
         elif not names_variable(request) and request and dns1123_label(request):
-            message = f"{_LABEL}, as every request of a claim"
-            yield problem("request-name", (*path, index, "request"), message, "name a request", request)
+            message = f"{_LABEL}, like the name of every request"
+            yield problem("request-name", (*path, index, "request"), message, "name a request of the claim", request)
         elif before and (not request or not before.isdisjoint((request, ""))):
-            message = f"takes claim `{name}`, which this container already takes whole or with the same request"
-            yield problem("taken-twice", (*path, index), message, "take each claim, or each of its requests, once")
+            message = f"uses claim `{name}`, but this container already uses the whole claim or the same request"
+            yield problem("taken-twice", (*path, index), message, "list each claim, or each of its requests, only once")
         before.add(request)
 
 
@@ -121,6 +121,10 @@ def validate_declared(
     for index, name in enumerate(subject.deadline.each(names(claims))):
         if name and name not in declared and not names_variable(name):
             near = subject.view().nearest(name, declared)
-            fix = f"write `{near}` if that is meant, or declare it" if near else "declare it, or correct the name"
-            message = "must be declared in spec.resourceClaims because a container uses claims of its pod alone"
+            fix = (
+                f"write `{near}` if that is meant, or declare the claim there"
+                if near
+                else "declare the claim there, or correct the name"
+            )
+            message = "is not declared in spec.resourceClaims, but a container can use only the claims of its pod"
             yield problem("undeclared", (*path, index, "name"), message, fix, name)

@@ -48,11 +48,13 @@ def validate_pod_group_claims(subject: Subject) -> Iterator[Problem]:
 def _of_its_own(claim: JSON, nearly: JSON, group: str, path: str) -> Problem:
     own, shared = text(claim.get("name")), text(nearly.get("name"))
     if own == shared:
-        differs = f"claim `{own}` is of {_source(claim)}, but in PodGroup `{group}` of {_source(nearly)}"
+        differs = f"claim `{own}` names {_source(claim)}, but in PodGroup `{group}` it names {_source(nearly)}"
     else:
-        differs = f"claim `{own}` of {_source(claim)} is called `{shared}` in PodGroup `{group}`"
+        differs = f"claim `{own}`, which names {_source(claim)}, is called `{shared}` in PodGroup `{group}`"
     message = f"{differs}, so the pod gets a claim of its own and not the group's"
-    return problem("pod-group", path, message, "write name and source as in the PodGroup, or give it another name")
+    return problem(
+        "pod-group", path, message, "write name and source as in the PodGroup, or give the claim another name"
+    )
 
 
 def _first(claims: Sequence[JSON], *fields: str) -> dict[tuple[str, ...], JSON]:

@@ -79,11 +79,11 @@ def _problem(rule: str, asked: JSON, message: str, fix: str) -> Problem:
 def _none(asked: JSON, devices: int) -> Problem:
     of_class = f"DeviceClass `{asked['deviceClass']}`"
     if not asked["deviceClass"]:
-        message = f"the selectors take none of the {devices} devices that the cluster has now"
+        message = f"the selectors match none of the {devices} devices that the cluster has now"
     elif asked["classed"] == 0:
         message = f"none of the {devices} devices that the cluster has now is of {of_class}, so the pods stay Pending"
     else:
-        taken = f"the selectors take none of the {asked['classed']} devices of {of_class} that the cluster has now"
+        taken = f"the selectors match none of the {asked['classed']} devices of {of_class} that the cluster has now"
         message = f"{taken}, so the pods stay Pending"
     return _problem("no-device", asked, message, "correct the selectors, or add such devices")
 
@@ -115,13 +115,16 @@ def _reasons(given: Allocatable) -> str:
 
 def _fix(given: Allocatable) -> str:
     if given.tainted:
-        return "wait until the taint is removed, or tolerate it"
+        return "wait until the taint is removed, or tolerate the taint"
     return "ask for less of each device" if given.small and not given.most else "ask for fewer devices"
 
 
 def _failing(asked: JSON) -> Problem:
     first = asked["failures"][0]
-    message = f"a selector fails on device {first['device']} ({first['text']}), so the scheduler gives up on its node"
+    message = (
+        f"a selector fails on device {first['device']} ({first['text']}), so the scheduler gives up on the node of "
+        "this device"
+    )
     return _problem(
-        "selector-fails", asked, message, "ask for device.driver first, or with `in` whether the device has it"
+        "selector-fails", asked, message, "check device.driver first, or check with `in` whether the device has the key"
     )
