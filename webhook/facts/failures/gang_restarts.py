@@ -61,8 +61,11 @@ def _volcano(at: FieldPath, training: list[DevicePods], subject: Subject) -> Ite
         wanted = ["PodEvicted", *(["PodFailed"] if pods.spec.get("restartPolicy") == "Never" else [])]
         missing = [] if "*" in events else [each for each in wanted if each not in events]
         if missing:
-            message = f"have none about {' and '.join(missing)}, so the other pods keep their devices and wait"
-            fix = f"add a policy with {', '.join(missing)} and action RestartJob"
+            message = (
+                f"have no policy for {' and '.join(missing)}, so when a pod is lost, the others keep their devices "
+                "and wait"
+            )
+            fix = f"add a policy for {' and '.join(missing)} with action RestartJob"
             yield problem("gang-policy", (*at, "policies"), message, fix)
             return
 
@@ -107,5 +110,5 @@ def _ray_job(subject: Subject) -> Iterator[Problem]:
     if _devices(subject) >= _SEVERAL:
         is_set = "is not set" if spec.get("backoffLimit") is None else "is 0"
         message = f"{is_set}, so a head pod that is lost, or a program that fails once, ends the RayJob"
-        fix = "set how often KubeRay may start another cluster for it"
+        fix = "set how often KubeRay may start another cluster for the job"
         yield problem("ray-job-retries", ("spec", "backoffLimit"), message, fix)

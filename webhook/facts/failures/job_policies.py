@@ -71,7 +71,7 @@ def _no_policy(path: FieldPath, spec: JSON, pods: DevicePods, subject: Subject) 
     often = f"the job allows {counted(allowed, 'failure')}" if allowed else "the first one ends the job"
     message = f"is not set, so an eviction counts as a failure, and {often}"
     never = " and set restartPolicy: Never" if pods.spec.get("restartPolicy") == "OnFailure" else ""
-    fix = f"add a rule that ignores DisruptionTarget{never}"
+    fix = f"add a rule with action Ignore for the condition DisruptionTarget{never}"
     yield problem("pod-failure-policy", (*path, "podFailurePolicy"), message, fix)
 
 
@@ -80,7 +80,7 @@ def _restart_policy(path: FieldPath, pods: DevicePods, subject: Subject) -> Iter
     policy = written or ("OnFailure" if subject.group_kind == _JOB_SET else "")
     if policy == "OnFailure":
         at = (*path, "template", "spec", "restartPolicy")
-        message = "must be Never because the API server refuses a Job that has a podFailurePolicy otherwise"
+        message = "must be Never because the API server otherwise refuses a Job with a podFailurePolicy"
         yield problem("restart-policy", at, message, "set Never", written or None)
 
 

@@ -70,9 +70,11 @@ def _topology_file(pods: DevicePods, container: Container, subject: Subject) -> 
         return
     targets = (text(mapping(each).get("mountPath")) for each in items(container.value.get("volumeMounts")))
     if not any(target and PurePosixPath(value).is_relative_to(target) for target in targets):
-        message = f"is passed over by NCCL unless the image has `{value}`, because no volume is mounted there"
+        message = f"is ignored by NCCL unless the image has `{value}`, because no volume is mounted there"
         at = _at(pods, container, "NCCL_TOPO_FILE", subject)
-        yield problem("nccl-topology-file", at, message, "mount its folder, or remove the variable", "NCCL_TOPO_FILE")
+        yield problem(
+            "nccl-topology-file", at, message, "mount a volume with this file, or remove the variable", "NCCL_TOPO_FILE"
+        )
 
 
 def _starts_nccl(container: Container, subject: Subject) -> bool:
@@ -90,8 +92,8 @@ def _interface(pods: DevicePods, container: Container, subject: Subject) -> Iter
         return
     if not any(_CONFIGURATION in each for each in mounted):
         message = (
-            "is not set on the network of the host, where NCCL may choose an interface that other nodes cannot reach"
+            "is not set although the pod uses the network of its node, so NCCL may choose an interface that other "
+            "nodes cannot reach"
         )
-        yield problem(
-            "nccl-socket-ifname", path_of(pods, container, "env"), message, f"set {_INTERFACE}", shown=_INTERFACE
-        )
+        fix = f"set {_INTERFACE}, such as to eth0"
+        yield problem("nccl-socket-ifname", path_of(pods, container, "env"), message, fix, shown=_INTERFACE)

@@ -35,8 +35,8 @@ def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
     """A Pod that trains, and that nothing replaces."""
     for pods in subject.once(workload).device_pods if subject.group_kind == _POD else ():
         if any(trains(each, subject) for each in pods.containers):
-            message = "trains without a controller, so nothing replaces the pod when its node or device fails"
-            yield problem("bare-pod", "spec", message, "make it a Job or a training job")
+            message = "the pod trains without a controller, so nothing replaces the pod when its node or device fails"
+            yield problem("bare-pod", "spec", message, "create a Job or a training job instead")
 
 
 def advise_shared_claims(subject: Subject) -> Iterator[Problem]:
@@ -50,7 +50,10 @@ def advise_shared_claims(subject: Subject) -> Iterator[Problem]:
         if claim["podSet"] in names and claim["source"] == "claim" and claim["users"] and kinds - _SHARED_ON_PURPOSE:
             message = f"a pod that replaces this one gets the devices of ResourceClaim `{claim['reference']}` again"
             yield problem(
-                "shared-claim", claim["path"], f"{message}, also when they have failed", "use resourceClaimTemplateName"
+                "shared-claim",
+                claim["path"],
+                f"{message}, even if the devices have failed",
+                "use resourceClaimTemplateName",
             )
 
 
@@ -69,7 +72,7 @@ def advise_serving(subject: Subject) -> Iterator[Problem]:
         servers = [each for each in pods.containers if not each.init and _answers(each)]
         for container in servers:
             if not any(container.value.get(probe) for probe in _UNTIL_THEN_NOT_READY):
-                message = "has a port but no readinessProbe, so requests reach it while its model is still loading"
+                message = "has a port but no readinessProbe, so requests reach the container while its model loads"
                 yield problem("readiness-probe", path_of(pods, container), message, "add a readinessProbe")
         if servers:
             yield from _disruption_budget(pods, subject)
@@ -92,9 +95,9 @@ def _disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     ]
     more = subject.group_kind in SERVICES
     if not any(_selects(each, labels, has_more=more) for each in subject.deadline.paced(selectors)):
-        message = f"no PodDisruptionBudget selects the {count} pods, so node drains may stop all at once"
+        message = f"no PodDisruptionBudget selects the {count} pods, so node drains may stop all of them at once"
         at = render(pods.podset.path) if more else "spec.replicas"
-        yield problem("disruption-budget", at, message, "create one with maxUnavailable: 1")
+        yield problem("disruption-budget", at, message, "create a PodDisruptionBudget with maxUnavailable: 1")
 
 
 def _selects(selector: JSON, labels: dict[str, JSON], *, has_more: bool) -> bool:

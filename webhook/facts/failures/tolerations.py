@@ -33,7 +33,7 @@ def advise_tolerations(subject: Subject) -> Iterator[Problem]:
                 message = "tolerates every taint, so the pods stay on nodes that are gone or whose devices have failed"
                 yield problem("tolerates-everything", at, message, "name the key of each taint that is meant")
             elif key in _NODE_FAILURES:
-                message = f"has no tolerationSeconds, so a pod on a lost node is never replaced (`{key}`)"
+                message = f"tolerates `{key}` without tolerationSeconds, so a pod on a lost node is never replaced"
                 yield problem("lost-node", at, message, "set tolerationSeconds")
 
 

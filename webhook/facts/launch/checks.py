@@ -79,7 +79,7 @@ def _of_pytorch_job(listed: Sequence[Member], subject: Subject) -> Iterator[Prob
     """The nodes and ranks of a PyTorchJob; too many nodes, and variables that its operator sets, have rules there."""
     has_master = get(subject.object, ("spec", "pytorchReplicaSpecs", "Master")) is not None
     for member in subject.deadline.each(listed):
-        yield from variables.validate_fixed(member, variables.PYTORCH if has_master else (), "the index of each pod")
+        yield from variables.validate_fixed(member, variables.PYTORCH if has_master else (), "the index of the pod")
     if get(subject.object, ("spec", "elasticPolicy")) is not None:
         return
     counts = [member.pods for member in listed if member.path[-1:] == (0,)]

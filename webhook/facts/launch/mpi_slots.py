@@ -44,8 +44,8 @@ def lacking_slots(launch: Launch, deadline: Deadline) -> str:
     slots, ranks = named_slots(launch, deadline), launch.ranks or 0
     if slots is None or ranks <= slots or not launch.whole or launch.oversubscribed:
         return ""
-    there = f"the hosts that it names have {counted(slots, 'slot')}"
-    return f"mpirun asks for {counted(ranks, 'rank')}, but {there}, and fails"
+    there = f"the hosts in the command have only {counted(slots, 'slot')}"
+    return f"mpirun asks for {counted(ranks, 'rank')}, but {there}, so mpirun fails"
 
 
 MORE_SLOTS: Final = "lower -np, or name more hosts or slots, as in host:4"
@@ -63,7 +63,10 @@ def validate_slots(members: Sequence[Member], hosts: Mapping[str, str], deadline
         slots = pods.get(hosts.get(name, ""))
         if slots and not launch.oversubscribed and name not in member.env and (launch.ranks or 0) > slots:
             have = f"{counted(slots, 'slot')} of {name}, one for each pod of task `{hosts[name]}`"
-            message = f"mpirun asks for {counted(launch.ranks or 0, 'rank')}, but Open MPI has the {have}, and fails"
+            message = (
+                f"mpirun asks for {counted(launch.ranks or 0, 'rank')}, but Open MPI has only the {have}, so mpirun "
+                "fails"
+            )
             fix = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
             yield problem("ranks-and-slots", member.path, message, fix)
 
@@ -75,5 +78,8 @@ def validate_hostfile(launch: Launch, path: FieldPath, hosts: int, slots: int, d
     is_bound = launch.by in ("mpirun", "horovodrun") and launch.whole and not launch.hosts and not launch.oversubscribed
     if is_bound and (launch.ranks or 0) > hosts * slots:
         there = f"{counted(slots, 'slot')} on each of {counted(hosts, 'node')}"
-        message = f"{launch.by} asks for {counted(launch.ranks or 0, 'rank')}, but there is room for {there}, and fails"
+        message = (
+            f"{launch.by} asks for {counted(launch.ranks or 0, 'rank')}, but there are only {there}, so the launcher "
+            "fails"
+        )
         yield problem("ranks-and-slots", path, message, "lower -np, or raise numProcPerNode or numNodes")

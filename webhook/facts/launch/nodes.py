@@ -79,9 +79,9 @@ def _count(member: Member, limits: tuple[int, int], group: int, together: Togeth
         message = f"{launch.by} waits for {launch.nodes} nodes, but there {_are(pods)}"
         yield problem("more-nodes-than-pods", member.path, message, f"set {option} to {pods}, or make more pods")
     elif limits[1] < group and (limits[1] > 1 or together.is_one):
-        alone = "each of them trains alone" if limits[1] == 1 else "the others are left out or replace one another"
+        alone = "each pod trains on its own" if limits[1] == 1 else "the other pods are left out or replace one another"
         nodes = counted(limits[1], "node")
-        message = f"{launch.by} is told of {nodes}, but {counted(group, 'pod')} start it, so {alone}"
+        message = f"{launch.by} expects {nodes}, but {counted(group, 'pod')} start {launch.by}, so {alone}"
         yield problem("fewer-nodes-than-pods", member.path, message, f"set {option} to {group}")
 
 
@@ -93,9 +93,11 @@ def _address(member: Member) -> Iterator[Problem]:
     if member.has_other_env or not _ADDRESSES.isdisjoint(member.env):
         return
     if not launch.address or _LOCAL.fullmatch(launch.address):
-        said = f"is told to meet at {launch.address}" if launch.address else "is told no address and meets at 127.0.0.1"
-        message = f"torchrun waits for {launch.nodes} nodes, but {said}, where each pod finds itself alone"
-        yield problem("no-address", member.path, message, "set --master_addr, or --rdzv_endpoint, to the first pod")
+        said = f"uses the address {launch.address}" if launch.address else "has no address and uses 127.0.0.1"
+        message = f"torchrun waits for {launch.nodes} nodes, but {said}, where each pod finds only itself"
+        yield problem(
+            "no-address", member.path, message, "set --master_addr, or --rdzv_endpoint, to the address of the first pod"
+        )
 
 
 def _are(pods: int) -> str:
@@ -114,8 +116,8 @@ def _ranks(members: Sequence[Member], together: Together, deadline: Deadline) ->
         pods = holders[member.launch.by, rank]
         if pods > 1:
             option = _OPTIONS[member.launch.by][1]
-            message = f"{option} gives all {pods} pods the node rank {rank}, so they never meet as one training"
-            fix = f"remove {option}" if together.is_ranked else f"take it from {together.index}"
+            message = f"{option} gives all {pods} pods the node rank {rank}, so these pods cannot train together"
+            fix = f"remove {option}" if together.is_ranked else f"set the node rank from {together.index}"
             yield problem("same-node-rank", member.path, message, fix)
 
 

@@ -34,8 +34,8 @@ def validate_owned(member: Member, owned: Collection[str], owner: str) -> Iterat
     """Variables of a container that its controller overwrites."""
     for name in owned:
         if name in member.env:
-            message = f"sets variable {name}, which is ignored because {owner} sets it too"
-            yield problem("operator-variable", member.path, message, "remove it")
+            message = f"sets variable {name}, but this value is ignored because {owner} sets the variable too"
+            yield problem("operator-variable", member.path, message, f"remove {name}")
 
 
 def validate_fixed(member: Member, owned: Collection[str], index: str) -> Iterator[Problem]:
@@ -45,11 +45,11 @@ def validate_fixed(member: Member, owned: Collection[str], index: str) -> Iterat
     for name, launchers in _RANKS.items():
         value = member.env.get(name) or ""
         if name not in owned and member.launch.by in launchers and _FIXED.fullmatch(value) and _meets(member):
-            message = f"sets {name} to {value} in all {member.pods} pods, so they never meet as one training"
-            yield problem("same-rank", member.path, message, f"take it from {index}")
+            message = f"sets {name} to {value} in all {member.pods} pods, so these pods cannot train together"
+            yield problem("same-rank", member.path, message, f"set {name} from {index}")
     if "TF_CONFIG" not in owned and _TASK.search(member.env.get("TF_CONFIG") or ""):
-        message = f"sets one TF_CONFIG in all {member.pods} pods, so that all of them are the same task"
-        yield problem("same-rank", member.path, message, "set it in each pod with the task of that pod")
+        message = f"sets the same TF_CONFIG in all {member.pods} pods, so all of them are the same task"
+        yield problem("same-rank", member.path, message, "give each pod a TF_CONFIG with its own task")
 
 
 def _meets(member: Member) -> bool:

@@ -35,9 +35,10 @@ def sidecar(subject: Subject) -> Iterator[Problem]:
     is_train_job, is_ray_job = subject.group_kind == _TRAIN_JOB, subject.group_kind == _RAY_JOB
     if is_ray_job and _has_default_submitter(subject.object):
         message = (
-            "must be set because the default pod gets the sidecar of Istio, which keeps running, so it never completes"
+            "must be set because the default submitter pod gets the sidecar of Istio, which keeps running, so that "
+            "pod never completes"
         )
-        fix = f'set one with the label {_INJECT}: "false"'
+        fix = f'set a template with the label {_INJECT}: "false"'
         yield problem("default-submitter", "spec.submitterPodTemplate", message, fix)
     pod_sets = subject.result("podSets")
     if missing := pod_sets.lacks():

@@ -38,7 +38,11 @@ def validate_priority_classes(subject: Subject) -> Iterator[Problem]:
         if each["absent"]:
             near = each["nearest"]
             message = f"PriorityClass `{each['name']}` does not exist, so the API server refuses the pods"
-            fix = f"write `{near}` if that is meant, or create it" if near else "create it, or correct the name"
+            fix = (
+                f"write `{near}` if that is meant, or create the class"
+                if near
+                else "create the class, or correct the name"
+            )
             yield problem("priority-class", each["path"], message, fix)
         elif not each["found"]:
             missing = MissingObject(kind=PRIORITY_CLASS.kind, name=each["name"])
@@ -60,6 +64,13 @@ def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
     if any(preemption.get(each) not in (None, "", "Never") for each in _PREEMPTS):
         at = made.device_pods[0].at("priorityClassName")
         message = (
-            f"never preempts by its preemptionPolicy, which Kueue does not read: ClusterQueue `{of}` still preempts"
+            f"is a class with preemptionPolicy Never, but Kueue ignores this policy, so ClusterQueue `{of}` may still "
+            "preempt other jobs"
         )
-        yield problem("never-preempts", at, message, "use a WorkloadPriorityClass of low value", names[0])
+        yield problem(
+            "never-preempts",
+            at,
+            message,
+            f"set the label {_PRIORITY} to a WorkloadPriorityClass with a low value",
+            names[0],
+        )

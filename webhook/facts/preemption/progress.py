@@ -32,7 +32,9 @@ def advise_progress(subject: Subject) -> Iterator[Problem]:
     using = [each for each in subject.once(workload).device_pods if selected(each)]
     for pods in using:
         if not _keeps_files(pods, subject):
-            message = "runs on spot nodes, but no volume outlives the pods, so a preemption loses what was computed"
+            message = (
+                "runs on spot nodes, but no volume outlives the pods, so a preemption loses the progress of the job"
+            )
             at = render(pods.podset.path)
             yield problem("spot-checkpoint", at, message, "mount a PersistentVolumeClaim for checkpoints")
     if using:
@@ -70,12 +72,18 @@ def _restarts(subject: Subject) -> Iterator[Problem]:
     for field, roles in spec.items():
         for name, role in mapping(roles).items() if field.endswith("ReplicaSpecs") else ():
             if mapping(role).get("restartPolicy") == "Never" and name != "Launcher":
-                message = "ends the job when a pod is preempted, on the spot nodes that it is bound to"
+                message = "ends the job when one pod is preempted, and the pods run only on spot nodes"
                 at = ("spec", field, name, "restartPolicy")
-                yield problem("restart", at, message, "set ExitCode, which restarts what a signal ended", "Never")
+                yield problem("restart", at, message, "set ExitCode, which restarts pods that a signal ended", "Never")
     if whole(get(spec, ("runPolicy", "backoffLimit"))) == 0:
-        message = "ends the job when the first pod is preempted, on the spot nodes that it is bound to"
-        yield problem("restart", ("spec", "runPolicy", "backoffLimit"), message, "allow some failures", 0)
+        message = "ends the job when the first pod is preempted, and the pods run only on spot nodes"
+        yield problem(
+            "restart",
+            ("spec", "runPolicy", "backoffLimit"),
+            message,
+            "set a number of failures that the job may have",
+            0,
+        )
 
 
 def _elastic(subject: Subject) -> Iterator[Problem]:
@@ -85,7 +93,7 @@ def _elastic(subject: Subject) -> Iterator[Problem]:
     )
     if least is not None and least == most:
         message = "equals maxReplicas, so the job cannot go on with fewer workers when a spot node is taken back"
-        yield problem("elastic-limits", ("spec", "elasticPolicy", "minReplicas"), message, "lower it", least)
+        yield problem("elastic-limits", ("spec", "elasticPolicy", "minReplicas"), message, "lower minReplicas", least)
 
 
 def advise_grace_periods(subject: Subject) -> Iterator[Problem]:
@@ -95,8 +103,10 @@ def advise_grace_periods(subject: Subject) -> Iterator[Problem]:
         grace = _DEFAULT_GRACE_S if given is None else given
         at = pods.at("terminationGracePeriodSeconds")
         if given == 0 and subject.group_kind in BATCH:
-            message = "kills processes without a signal, so a preempted job writes no last checkpoint"
-            yield problem("grace-period", at, message, "leave it out, or give the time that a checkpoint takes", 0)
+            message = "ends the processes without a signal first, so a preempted job writes no last checkpoint"
+            yield problem(
+                "grace-period", at, message, "remove the field, or set the seconds that a checkpoint takes", 0
+            )
             continue
         for container in _running(pods.podset):
             seconds = _pre_stop(container.value)

@@ -74,7 +74,10 @@ def advise_spot(subject: Subject) -> Iterator[Problem]:
             yield from _unselected(pods, tolerations)
         elif not _tolerates(tolerations, bound[0], subject.deadline) and _is_tainted(bound[0], subject):
             nodes, path = bound
-            message = f"selects spot nodes of {nodes.cloud}, but the pods do not tolerate their taint and stay Pending"
+            message = (
+                f"selects spot nodes of {nodes.cloud}, but the pods do not tolerate the taint of these nodes and stay "
+                "Pending"
+            )
             yield problem("spot-toleration", path, message, f"tolerate `{nodes.key}={nodes.value}:NoSchedule`")
 
 
@@ -115,6 +118,9 @@ def _unselected(pods: DevicePods, tolerations: list[dict[str, JSON]]) -> Iterato
     for index, each in enumerate(tolerations):
         nodes = named.get(text(each.get("key")))
         if nodes and not get(pods.spec, _REQUIRED) and text(each.get("value")) in ("", nodes.value):
-            message = f"tolerates spot nodes of {nodes.cloud} but does not select them, so other nodes are used as well"
-            fix = f"select `{nodes.key}={nodes.value}`, or prefer it by affinity, if spot nodes are meant"
+            message = (
+                f"tolerates spot nodes of {nodes.cloud} but does not select them, so the pods may run on other nodes "
+                "as well"
+            )
+            fix = f"select `{nodes.key}={nodes.value}`, or prefer these nodes by affinity, if spot nodes are meant"
             yield problem("spot-selector", pods.at("tolerations", index), message, fix)

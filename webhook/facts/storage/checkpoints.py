@@ -59,11 +59,11 @@ def _volume(listed: list[Mount]) -> Iterator[Problem]:
         message = f"checkpoints in `{mount.target}` are on an emptyDir, which is deleted with the pod"
         yield problem("checkpoint-lost", mount.path, message, _VOLUME)
     elif volume.source == "hostPath" and pods_of(listed) > 1 and not mount.is_read_only:
-        message = f"checkpoints in `{mount.target}` are on a hostPath, which is another folder on each node"
+        message = f"checkpoints in `{mount.target}` are on a hostPath, which is a different folder on each node"
         fix = "use a volume that every node can mount, unless the path is on a shared file system"
         yield problem("node-local", mount.path, message, fix)
     elif volume.is_read_only and not mount.is_read_only:
-        message = f"checkpoints cannot be written to `{mount.target}` because its volume is read-only"
+        message = f"checkpoints cannot be written to `{mount.target}` because the volume is read-only"
         yield problem("read-only", mount.path, message, "remove readOnly from the volume")
 
 

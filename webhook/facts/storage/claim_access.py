@@ -51,7 +51,7 @@ def validate_claims(subject: Subject) -> Iterator[Problem]:
 
 def _absent(name: str, listed: list[Mount], subject: Subject) -> Problem:
     near = subject.view().nearest(name, subject.once(_claims_of_the_namespace))
-    fix = f"write `{near}` if that is meant, or create it" if near else "create it, or correct the name"
+    fix = f"write `{near}` if that is meant, or create the claim" if near else "create the claim, or correct the name"
     message = f"PersistentVolumeClaim `{name}` does not exist in this namespace, so the pods stay Pending"
     return problem("claim-exists", listed[0].volume.path, message, fix)
 
@@ -65,14 +65,19 @@ def _class_of(claim: JSON, name: str, listed: list[Mount], view: View) -> Iterat
     """A claim that waits for a class which is not there; one that is bound needs none any more."""
     wanted = text(get(claim, ("spec", "storageClassName")))
     if get(claim, ("status", "phase")) == "Pending" and _is_absent(wanted, view):
-        yield class_absent(f"PersistentVolumeClaim `{name}`", wanted, listed[0].volume.path, view)
+        who = f"PersistentVolumeClaim `{name}`"
+        yield class_absent(who, wanted, listed[0].volume.path, view, is_created=True)
 
 
-def class_absent(who: str, wanted: str, path: tuple[str | int, ...], view: View) -> Problem:
-    """The problem of a StorageClass that is not there."""
+def class_absent(
+    who: str, wanted: str, path: tuple[str | int, ...], view: View, *, is_created: bool = False
+) -> Problem:
+    """The problem of a StorageClass that is not there; the class of a claim that is created already cannot change."""
     near = view.nearest(wanted, (text(get(each, ("metadata", "name"))) for each in view.objects(CLASS)))
-    message = f"{who} asks for StorageClass `{wanted}`, which does not exist, so no volume is made for it"
-    fix = f"write `{near}` if that is meant" if near else "name a class of the cluster"
+    message = f"{who} asks for StorageClass `{wanted}`, which does not exist, so no volume is created for it"
+    fix = f"write `{near}` if that is meant" if near else "name a StorageClass that exists"
+    if is_created:
+        fix = f"create the claim again with {f'StorageClass `{near}`' if near else 'a StorageClass that exists'}"
     return problem("class-exists", path, message, fix)
 
 
@@ -109,7 +114,7 @@ def _access(claim: JSON, who: str, listed: list[Mount], view: View) -> Iterator[
     is_read = all(each.volume.is_read_only or each.is_read_only for each in listed)
     if modes == {"ReadOnlyMany"} and not is_read:
         written = next(each for each in listed if not (each.volume.is_read_only or each.is_read_only))
-        message = f"mounts {who} for writing, but it is ReadOnlyMany, so the mount or every write fails"
+        message = f"mounts {who} for writing, but the claim is ReadOnlyMany, so the mount or every write fails"
         yield problem("read-only", written.path, message, "set readOnly: true on the volume and its mounts")
     if pods < 2:
         return
@@ -118,10 +123,13 @@ def _access(claim: JSON, who: str, listed: list[Mount], view: View) -> Iterator[
         message = f"{who} is ReadWriteOncePod, so only 1 of {counted(pods, 'pod')} starts"
         yield problem("read-write-once-pod", path, message, "use a ReadWriteMany claim, or one claim for each pod")
     elif node and "ReadWriteMany" not in modes:
-        message = f"{who} of class `{node}` is on the disk of one node, so all {pods} pods have to run there"
+        message = (
+            f"{who} of class `{node}` is on the disk of one node, so the {pods} pods that use it can run only on that "
+            "node"
+        )
         yield problem("node-local", path, message, "use storage that every node can mount")
     elif modes and modes <= {"ReadWriteOnce", "ReadOnlyMany"} and not (is_read and "ReadOnlyMany" in modes):
-        message = f"{who} is ReadWriteOnce, so pods on a second node cannot mount it, and {pods} pods use it"
+        message = f"{who} is ReadWriteOnce, so the {pods} pods that use it must all run on one node"
         yield problem("read-write-once", path, message, "use a ReadWriteMany claim, or keep all pods on one node")
 
 

@@ -60,7 +60,7 @@ def _size(pods: DevicePods, container: Container, gpus: int, limits: Limits, sub
     if _is_small(limit, gpus):
         at = pods.at("volumes", index, "emptyDir", "sizeLimit")
         message = f"is too little shared memory for {gpus} GPUs because NCCL and data loaders use /dev/shm"
-        yield problem("shared-memory", at, message, "raise it to some GiB", limit)
+        yield problem("shared-memory", at, message, "raise sizeLimit to several GiB", limit)
 
 
 def _is_shared(mount: dict[str, object]) -> bool:

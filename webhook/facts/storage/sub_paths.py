@@ -37,10 +37,13 @@ def _sub_path(mount: Mount) -> Iterator[Problem]:
     written = text(mount.value.get("subPath"))
     pods = mount.volume.podset.pods or 0
     if _VARIABLE.search(written):
-        message = "is the name of the folder as it stands, the same for every pod, because subPath has no variables"
+        message = (
+            "is not expanded because subPath does not support variables, so all pods use one folder with exactly this "
+            "name"
+        )
         yield problem("sub-path", (*mount.path, "subPath"), message, "use subPathExpr", written)
     elif pods > 1 and _RANK.search(written) and not mount.is_read_only:
-        message = f"is the folder of one rank, but all {pods} pods of the template write to it"
+        message = f"is the folder of one rank, but all {pods} pods of the template write to this folder"
         fix = "use subPathExpr with a variable that differs in each pod"
         yield problem("sub-path", (*mount.path, "subPath"), message, fix, written)
 
@@ -52,5 +55,5 @@ def _variable(mount: Mount) -> Iterator[Problem]:
         return
     unset = sorted(wanted.difference(names(container.get("env"))))
     if unset:
-        message = f"needs the variable {unset[0]}, which the container does not set, so it does not start"
-        yield problem("sub-path", (*mount.path, "subPathExpr"), message, "set it in env with fieldRef")
+        message = f"needs the variable {unset[0]}, which the container does not set, so the container does not start"
+        yield problem("sub-path", (*mount.path, "subPathExpr"), message, "set the variable in env with fieldRef")
