@@ -154,7 +154,7 @@ def test_containers_merge_by_name_and_mounts_by_path(version: tuple) -> None:
 def test_an_unknown_job_is_told_in_every_shape(version: tuple) -> None:
     fact = of(job(**laid(version, "nod", nodeSelector={"a": "b"})), runtime(), version=version)
     appended = version >= (2, 3)
-    assert [text.split(" must")[0] for _, text in fact.told("patched-job")] == ["`nod`"]
+    assert [text.split(" is")[0] for _, text in fact.told("patched-job")] == ["`nod`"]
     assert [each["name"] for each in fact.job.jobs] == (["nod", "node"] if appended else ["node"])
 
 

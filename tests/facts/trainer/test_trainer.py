@@ -164,11 +164,11 @@ def test_unknown_names_are_appended_since_2_3_and_refused_before() -> None:
     ]
     (path, text), _ = fact.told("patched-container")
     assert path.endswith("replicatedJobs[1].template.spec.template.spec.containers[0].name")
-    assert text.startswith("`nod` must be a container of replicated job `node`")
+    assert text.startswith("`nod` is not a container of replicated job `node`")
     assert sorted(each["name"] for each in fact.job.jobs) == ["launcher", "nod", "node"]
     before = of(own, runtime(), version=(2, 2))
     assert [each["name"] for each in before.job.jobs] == ["node"]
-    assert [text.split(" must")[0] for _, text in before.told("patched-job")] == ["`nod`", "`launcher`"]
+    assert [text.split(" is")[0] for _, text in before.told("patched-job")] == ["`nod`", "`launcher`"]
     assert all("refuses" in text for _, text in before.told("patched-job"))
 
 

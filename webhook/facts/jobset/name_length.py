@@ -21,11 +21,11 @@ MOST: Final = 63
 Limit: TypeAlias = tuple[int, str, str]
 """The most characters, what is named after the JobSet (a key of _NAMED), and of which part of it."""
 _NAMED: Final = {
-    "coordinator": "the label of coordinator `{}` holds it",
-    "claim": "the claim of template `{}` is named after it",
-    "volume": "a volume `…{}` of the flux plugin is named after it",
-    "pod": "the pods of replicated job `{}` are named after it",
-    "job": "the jobs of replicated job `{}` are named after it",
+    "coordinator": "the label of coordinator `{}` contains the name",
+    "claim": "the claim of template `{}` is named after the JobSet",
+    "volume": "a volume `…{}` of the flux plugin is named after the JobSet",
+    "pod": "the pods of replicated job `{}` are named after the JobSet",
+    "job": "the jobs of replicated job `{}` are named after the JobSet",
 }
 
 
@@ -36,14 +36,14 @@ def validate_name(obj: JSON, limits: Iterable[Limit]) -> Iterator[Problem]:
     field = "name" if metadata.get("name") is not None else "generateName"
     given = metadata.get(field, "")
     if of and size > most and not is_placeholder(given):
-        message = f"comes to {size} characters, but {_NAMED[of].format(name)} and may have 63"
+        message = f"is too long because {_NAMED[of].format(name)}, with at most {MOST} characters in all"
         yield problem("name-length", f"metadata.{field}", message, f"use at most {most} characters", given)
 
 
 def limit(spec: JSON) -> Limit:
     """The most characters, and whose names make it so: `pod` or `job` and a replicated job, `claim` and a template.
 
-    (63, "", "") where nothing is named after it.
+    (63, "", "") where nothing is named after the JobSet.
     """
     return min(_limits(spec), key=lambda each: each[0], default=(MOST, "", ""))
 

@@ -43,7 +43,7 @@ def validate_startup_policy(job_set: JobSet) -> Iterator[Problem]:
     """An order of starting excludes dependencies."""
     in_order = get(job_set.spec, ("startupPolicy", "startupPolicyOrder")) == "InOrder"
     if in_order and any(job.get("dependsOn") for job in job_set.deadline.paced(job_set.jobs)):
-        message = "must not be InOrder because a replicated job has dependsOn, which excludes it"
+        message = "must not be InOrder because a replicated job has dependsOn, and JobSet refuses both together"
         yield problem(
             "startup-order", (*job_set.at, "startupPolicy"), message, "remove startupPolicyOrder, or every dependsOn"
         )
@@ -68,7 +68,7 @@ def validate_failure_policy(job_set: JobSet) -> Iterator[Problem]:
 def _validate_rule_name(name: str, called: Collection[str], path: FieldPath) -> Iterator[Problem]:
     if not _RULE.fullmatch(name) and not is_placeholder(name):
         message = "must be a name of at most 128 letters, digits, underscores, commas and colons"
-        yield problem("failure-rule-name", path, message, "begin it with a letter", name)
+        yield problem("failure-rule-name", path, message, "begin the name with a letter", name)
     if name in called:
         message = "is the name of two rules"
         yield problem("failure-rule-twice", path, message, "rename one of the two rules", name)
@@ -129,9 +129,10 @@ def _validate_coordinator_pod(coordinator: JSON, job: JSON, at: FieldPath) -> It
         fix = f"set completions, and completionMode Indexed, in the Job template of `{name}`"
         yield problem("coordinator-indexed", (*at, "replicatedJob"), message, fix, name)
         return
-    for field, most in (("jobIndex", 1 if replicas is None else replicas), ("podIndex", completions)):
+    indexes = ("jobIndex", 1 if replicas is None else replicas, "jobs"), ("podIndex", completions, "pods")
+    for field, most, counts in indexes:
         index = coordinator.get(field) or 0
         if not 0 <= index < most:
-            message = f"must be below {most}, the number in replicated job `{name}`"
+            message = f"must be below {most}, the number of {counts} of replicated job `{name}`"
             fix = f"use 0 to {most - 1}" if most > 1 else "use 0"
             yield problem("coordinator-index", (*at, field), message, fix, index)

@@ -27,7 +27,7 @@ def validate_network(job_set: JobSet) -> Iterator[Problem]:
     """The subdomain is the name of a Service."""
     name = get(job_set.spec, ("network", "subdomain"), "")
     if name and dns1035_label(name) and not is_placeholder(name):
-        message = "must be a DNS label of RFC 1035 because a Service is named after it"
+        message = "must be a DNS label of RFC 1035 because a Service gets this name"
         path = (*job_set.at, "network", "subdomain")
         yield problem("dns-label", path, message, f"{LETTERS}, and begin with a letter", name)
 
@@ -52,7 +52,7 @@ def _validate_names(job: JSON, at: FieldPath) -> Iterator[Problem]:
     """The name is a part of `<name>-<job>-0`, so it may begin with a digit."""
     name, group = job.get("name", ""), job.get("groupName", "")
     if name and dns1123_label(name) and not is_placeholder(name):
-        message = "must be a DNS label because jobs and pods are named after it"
+        message = "must be a DNS label because the names of jobs and pods contain this name"
         yield problem("dns-label", (*at, "name"), message, LETTERS, name)
     if group and dns1035_label(group) and not is_placeholder(group):
         fix = f"{LETTERS}, and begin with a letter"
@@ -62,8 +62,8 @@ def _validate_names(job: JSON, at: FieldPath) -> Iterator[Problem]:
 def _validate_pods(job: JSON, at: FieldPath) -> Iterator[Problem]:
     replicas, pods = job.get("replicas"), get(job, ("template", "spec", "parallelism"))
     if replicas is not None and pods is not None and replicas * pods > _MOST_PODS:
-        message = f"must not make more than {_MOST_PODS} pods together with the parallelism of {pods}"
-        yield problem("most-pods", (*at, "replicas"), message, "ask for fewer pods", replicas)
+        message = f"makes more than {_MOST_PODS} pods together with the parallelism of {pods}"
+        yield problem("most-pods", (*at, "replicas"), message, "lower replicas or parallelism", replicas)
 
 
 def validate_job(job: JSON, at: FieldPath, job_set: JobSet) -> Iterator[Problem]:
@@ -71,12 +71,12 @@ def validate_job(job: JSON, at: FieldPath, job_set: JobSet) -> Iterator[Problem]
     spec = get(job, ("template", "spec"), {})
     policy, path = get(spec, ("template", "spec", "restartPolicy")), (*at, *_POD, "restartPolicy")
     if policy == "Always":
-        message = "must be OnFailure or Never because pods of a Job end"
+        message = "must be OnFailure or Never because the pods of a Job must end"
         yield problem("restart-policy", path, message, "set OnFailure", policy)
     pods = spec.get("parallelism")
     is_indexed = spec.get("completionMode") in (None, "Indexed")
     if job_set.is_counted and is_indexed and pods is not None and pods > _MOST_INDEXED:
-        message = f"must not be more than {_MOST_INDEXED} because an Indexed Job can have no more pods"
+        message = f"must not be more than {_MOST_INDEXED} because an Indexed Job can have only so many pods"
         yield problem(
             "indexed-pods", (*at, "template", "spec", "parallelism"), message, "set a lower parallelism", pods
         )
@@ -91,12 +91,14 @@ def _dependency(wanted: str, index: int, *, is_there: bool, is_itself: bool, pat
     """Only earlier jobs may be waited for; upstream lets a job wait for itself, which it then does."""
     if index == 0:
         message = "must not be set because the first replicated job cannot depend on another"
-        return problem("dependency-order", path, message, "remove the entry, or move the job behind the other", wanted)
+        return problem(
+            "dependency-order", path, message, "remove the entry, or move the job behind the other job", wanted
+        )
     if is_itself:
         message = "is the replicated job itself, which waits for itself and never starts"
         return problem("self-dependency", path, message, "remove the entry", wanted)
     if is_there:
-        message = "must be a replicated job that stands before the one that depends on it"
-        return problem("dependency-order", path, message, f"move `{wanted}` to the front", wanted)
+        message = "must stand in the list before the replicated job that depends on it"
+        return problem("dependency-order", path, message, f"move `{wanted}` up in the list", wanted)
     message = "is not the name of a replicated job of this JobSet"
     return problem("dependency-exists", path, message, "correct the name", wanted)

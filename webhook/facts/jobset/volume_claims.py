@@ -45,7 +45,7 @@ def validate_volume_claim_policies(job_set: JobSet) -> Iterator[Problem]:
 
 def _validate_namespace(template: JSON, path: FieldPath) -> Iterator[Problem]:
     if get(template, ("metadata", "namespace"), ""):
-        message = "must not be set because the claims are made in the namespace of the JobSet"
+        message = "must not be set because the claims are created in the namespace of the JobSet"
         yield problem("claim-namespace", path, message, "remove the namespace")
 
 
@@ -54,14 +54,14 @@ def _validate_name(name: str, seen: set[str], pods: _Pods, path: FieldPath) -> I
         message = "is the name of two templates"
         yield problem("claim-template-twice", path, message, "rename one of the two templates", name)
     elif dns1123_subdomain(name):
-        message = "must be a DNS name because the claim is named after it"
+        message = "must be a DNS name because the names of claims contain this name"
         yield problem("claim-template-name", path, message, "use lower-case letters, digits and dashes", name)
     else:
         for job in pods.volumes.get(name, ()):
             message = f"is also the name of a volume of replicated job `{job}`"
             yield problem("volume-conflict", path, message, "rename the volume or the template", name)
         if name not in pods.mounted:
-            message = "is mounted by no container"
+            message = "is not mounted by any container"
             yield problem(
                 "unmounted-claim",
                 path,

@@ -124,7 +124,7 @@ def validate_suspended(subject: Subject) -> Iterator[Problem]:
         return
     path = f"spec.{name}"
     if now.get("suspend") is not True and not (release >= PATCHES and before.get("suspend") is True):
-        message = f"cannot change while the job runs because Trainer {shown(release)} refuses it"
+        message = f"cannot change while the job runs because Trainer {shown(release)} refuses such a change"
         yield problem("running", path, message, "suspend the job with spec.suspend first, then change the patches")
         return
     yield from _validate_active_pods(subject, path)
@@ -157,9 +157,7 @@ def validate_job_set_update(subject: Subject) -> Iterator[Problem]:
         return
     old = train_job(subject.about(subject.old_object))
     if _fixed_in_job_set(subject.once(train_job), now) != _fixed_in_job_set(old, before):
-        message = (
-            "changes fields of the pods that JobSet lets nobody change in a job that exists, so it refuses the update"
-        )
+        message = "changes pod fields that JobSet keeps as they are in a job that exists, so JobSet refuses the update"
         fix = "create a new TrainJob, or change only nodeSelector, tolerations, schedulingGates, labels and annotations"
         yield problem("job-set-immutable", f"spec.{changed[0]}", message, fix)
 

@@ -36,8 +36,10 @@ def validate_resource_claims_per_node(job: TrainJob) -> Iterator[Problem]:
     for index, claim in enumerate(job.deadline.paced(claims)):
         yield from _validate_claim(claim, called, f"{_PER_NODE}[{index}]")
     if len(claims) > _MOST:
-        message = f"must not have more than {_MOST} claims"
-        yield problem("claim-count", _PER_NODE, message, "ask for several devices in one claim", shown=str(len(claims)))
+        message = f"are more than the {_MOST} that are allowed"
+        yield problem(
+            "claim-count", _PER_NODE, message, "ask for several devices in one claim", shown=f"{len(claims)} claims"
+        )
     if not job.takes_claims:
         yield from _validate_gate(job, claims)
 
@@ -45,7 +47,7 @@ def validate_resource_claims_per_node(job: TrainJob) -> Iterator[Problem]:
 def _validate_claim(claim: JSON, called: Counter[str], at: str) -> Iterator[Problem]:
     name = name_of(claim)
     if not claim.get("resourceClaimTemplateName", ""):
-        message = f"must name a template for claim `{name}` because Trainer takes no other source here"
+        message = f"must name a ResourceClaimTemplate for claim `{name}` because Trainer accepts no other source here"
         yield problem("claim-template", at, message, "set resourceClaimTemplateName")
     if dns1123_label(name) and not is_placeholder(name):
         fix = "use at most 63 lower-case letters, digits and dashes"
@@ -66,7 +68,10 @@ def _validate_gate(job: TrainJob, claims: list[JSON]) -> Iterator[Problem]:
             f"must not be set because Trainer {shown(job.release)} takes claims only with its feature gate for dynamic "
             "resource allocation, which is off"
         )
-        fix = "turn it on and say so in the ConfigMap `trainer`, or declare claims in the pod template of the runtime"
+        fix = (
+            "turn the gate on and set dynamicResourceAllocation to true in ConfigMap `trainer`, or declare claims in "
+            "the pod template of the runtime"
+        )
         yield problem("claim-feature-gate", place, message, fix)
 
 

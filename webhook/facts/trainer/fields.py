@@ -214,6 +214,8 @@ class _Reader:
             yield self.problem("other-release-field", path, message, f"use {changed.instead}")
         elif changed is None and shape.lacks(name, self.release):
             message = f"is ignored because Trainer {shown(self.release)} does not know this field"
-            yield self.problem("unknown-field", path, message, "correct its name or place, or remove it")
+            yield self.problem(
+                "unknown-field", path, message, "correct the name or the place of the field, or remove the field"
+            )
         elif name in shape.inner:
             yield from self.object(held, shape.inner[name], path)

@@ -33,7 +33,7 @@ def validate_name(job: TrainJob) -> Iterator[Problem]:
     """trainjob_webhook.go ValidateCreate."""
     name = get(job.object, ("metadata", "name"), "")
     if name and dns1035_label(name) and not is_placeholder(name):
-        message = "must be a DNS label of RFC 1035 because the JobSet and its pods are named after it"
+        message = "must be a DNS label of RFC 1035 because the JobSet and its pods are named after the job"
         fix = "use at most 63 lower-case letters, digits and dashes, and begin with a letter"
         yield problem("name", "metadata.name", message, fix, name)
 
@@ -51,7 +51,7 @@ def validate_managed_by(job: TrainJob) -> Iterator[Problem]:
     """Only two controllers are known."""
     manager = job.spec.get("managedBy")
     if manager is not None and manager not in _MANAGERS and not is_placeholder(manager):
-        fix = f"set {' or '.join(_MANAGERS)}, or remove it for the first"
+        fix = f"set {' or '.join(_MANAGERS)}, or remove managedBy for the first of them"
         yield problem("managed-by", "spec.managedBy", "must be one of the two controllers of TrainJobs", fix, manager)
 
 
@@ -62,7 +62,7 @@ def validate_resource_claims(job: TrainJob) -> Iterator[Problem]:
         return
     names = ", ".join(f"`{name_of(claim)}`" for claim in job.deadline.paced(claims))
     if job.release >= CLAIMS:
-        message = f"must not be set because Trainer {shown(job.release)} refuses it"
+        message = f"must not be set because Trainer {shown(job.release)} refuses claims here"
         fix = "name the claim's template in spec.trainer.resourceClaimsPerNode"
         yield problem("resources-claims", path, message, fix, shown=names)
     else:
@@ -78,11 +78,15 @@ def validate_num_proc_per_node(job: TrainJob) -> Iterator[Problem]:
         return
     if isinstance(asked, str) and not is_placeholder(asked):
         message = f"must be a whole number because Trainer {shown(job.release)} does not take a string"
-        fix = f"write the number {asked}" if asked.isdecimal() else "set a number, or remove it for one process per GPU"
+        fix = (
+            f"write the number {asked}"
+            if asked.isdecimal()
+            else "set a number, or remove numProcPerNode for one process per GPU"
+        )
         yield problem("processes", path, message, fix, shown=f"the text `{asked}`")
     elif (number := whole(asked)) is not None and number < 1 and job.release >= REFUSES_ZERO:
         message = f"must be at least 1 because Trainer {shown(job.release)} refuses less"
-        fix = "set a number of at least 1, or remove it for one process per GPU"
+        fix = "set a number of at least 1, or remove numProcPerNode for one process per GPU"
         yield problem("processes", path, message, fix, number)
 
 
@@ -91,8 +95,8 @@ def validate_sources(job: TrainJob) -> Iterator[Problem]:
     for role in ("dataset", "model") if job.release >= INITIALIZER_MOUNT else ():
         uri = get(job.spec, ("initializer", role, "storageUri"), "")
         if uri and not _SOURCE.fullmatch(uri) and not is_placeholder(uri):
-            message = "must begin with a scheme because the initializer chooses by it where to load from"
-            fix = "write it such as hf://organisation/name or s3://bucket/path"
+            message = "must begin with a scheme because the scheme tells the initializer where to load from"
+            fix = "write a URI such as hf://organisation/name or s3://bucket/path"
             yield problem("source-scheme", f"spec.initializer.{role}.storageUri", message, fix, uri)
 
 

@@ -88,8 +88,8 @@ def advise_launcher(job: TrainJob, gpus: int, own: Launched) -> Iterator[Problem
         yield problem("launcher-processes", own.at, message, _fix(own, gpus, job))
     elif asked is not None and job.plugin == "torch" and str(asked) not in (str(own.processes), "auto", "gpu"):
         message = (
-            f"does not decide because {own.by} starts {counted(own.processes, 'process', 'processes')} per node, as "
-            f"its own {own.option} says"
+            f"has no effect because {own.by} starts {counted(own.processes, 'process', 'processes')} per node, as its "
+            f"own option {own.option} says"
         )
         fix = f"set {own.processes}, or remove {own.option}"
         yield problem("launcher-and-field", "spec.trainer.numProcPerNode", message, fix, asked)

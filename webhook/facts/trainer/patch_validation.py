@@ -41,11 +41,11 @@ def validate_managers(job: TrainJob) -> Iterator[Problem]:
         if is_placeholder(manager):
             continue
         if not _PREFIXED.fullmatch(manager):
-            fix = f"write it such as example.org/{manager if _PLAIN.fullmatch(manager) else 'team'}"
+            fix = f"write a name such as example.org/{manager if _PLAIN.fullmatch(manager) else 'team'}"
             yield problem("patch-manager", path, "must begin with a domain and a slash", fix, manager)
         if manager and counted[manager] > 1:
             message = "is the manager of several patches"
-            yield problem("patch-manager-twice", path, message, "join them", manager)
+            yield problem("patch-manager-twice", path, message, "join these patches into one", manager)
 
 
 def validate_overlays(job: TrainJob) -> Iterator[Problem]:
@@ -55,7 +55,9 @@ def validate_overlays(job: TrainJob) -> Iterator[Problem]:
         for overlay in job.deadline.paced(layer.overlays):
             if job.release < TEMPLATES and overlay.name in targets:
                 message = "is the target of several overrides"
-                yield problem("override-twice", f"{overlay.at}.name", message, "join them", overlay.name)
+                yield problem(
+                    "override-twice", f"{overlay.at}.name", message, "join these overrides into one", overlay.name
+                )
             targets.add(overlay.name)
             yield from _validate_env(overlay)
 
@@ -66,4 +68,4 @@ def _validate_env(overlay: Overlay) -> Iterator[Problem]:
         if name in _STEPS and container.get("env"):
             message = f"must not be set because Trainer refuses variables of container `{name}` in a patch"
             path = f"{overlay.spec_at}.containers[{index}].env"
-            yield problem("patched-env", path, message, f"set them in {_STEPS[name]}")
+            yield problem("patched-env", path, message, f"set the variables in {_STEPS[name]}")

@@ -43,7 +43,7 @@ def validate_reserved_env(job: TrainJob) -> Iterator[Problem]:
     if not reserved.isdisjoint(variables):
         for index, name in enumerate(job.deadline.paced(variables)):
             if name in reserved:
-                message = f"must not be set because the {job.plugin} plugin sets it"
+                message = f"must not be set because the {job.plugin} plugin sets this variable"
                 yield problem("reserved-env", f"spec.trainer.env[{index}].name", message, "remove the variable", name)
 
 
@@ -56,7 +56,7 @@ def validate_processes(job: TrainJob) -> Iterator[Problem]:
     if job.release < NUMBERS_ONLY and number is None:
         yield from _validate_word(job, asked)
     elif number is not None and number < 1 and job.release < REFUSES_ZERO:
-        fix = "set a whole number of at least 1, or remove it"
+        fix = "set a whole number of at least 1, or remove numProcPerNode"
         if job.plugin == "flux" and job.release >= INJECTION:
             message = f"must be at least 1 because the flux plugin of Trainer {shown(job.release)} refuses less"
             yield problem("processes", _PROCESSES, message, fix, number)
@@ -70,13 +70,15 @@ def _validate_word(job: TrainJob, asked: str) -> Iterator[Problem]:
     if asked not in known:
         allowed = "a whole number, auto, cpu or gpu" if known else "a whole number"
         message = f"must be {allowed} for the {job.plugin} plugin of Trainer {shown(job.release)}"
-        yield problem("processes", _PROCESSES, message, "set that, or remove it", shown=f"the text `{asked}`")
+        yield problem(
+            "processes", _PROCESSES, message, "set such a value, or remove numProcPerNode", shown=f"the text `{asked}`"
+        )
 
 
 def validate_flux(job: TrainJob) -> Iterator[Problem]:
     """kubeflow/trainer#3667."""
     if job.plugin == "flux" and job.release < FLUX_NODES and job.trainer.get("numNodes") is None:
-        message = f"must be set because the flux plugin of Trainer {shown(job.release)} crashes without it"
+        message = f"must be set because the flux plugin of Trainer {shown(job.release)} crashes without numNodes"
         yield problem("flux-nodes", _NODES, message, f"set numNodes, such as to {job.nodes}")
 
 
@@ -92,7 +94,7 @@ def validate_launcher_as_node(job: TrainJob) -> Iterator[Problem]:
             yield problem("launcher-as-node", _NODES, message, "set 1, or use another runtime", nodes)
     if nodes == 1 and worker is not None and trainer_step(job) is not worker:
         message = f"makes 2 nodes because {job.runtime} runs the launcher as a node and at least one worker"
-        yield problem("extra-node", _NODES, message, "request devices for both", 1)
+        yield problem("extra-node", _NODES, message, "request devices for both nodes", 1)
 
 
 def validate_workers(job: TrainJob) -> Iterator[Problem]:
@@ -116,8 +118,8 @@ def validate_workers(job: TrainJob) -> Iterator[Problem]:
         yield problem("launcher-resources", "spec.trainer.resourcesPerNode", message, fix)
     image = get(container_of(worker, "node"), ("image",), "")
     if job.trainer.get("image") not in (None, "", image) and job.release < IMAGE_EVERYWHERE:
-        message = f"reaches only the launcher of {job.runtime}, so the workers keep `{image}`"
-        yield problem("worker-image", "spec.trainer.image", message, "use a runtime with the image for both")
+        message = f"reaches only the launcher of {job.runtime}, so the workers keep image `{image}`"
+        yield problem("worker-image", "spec.trainer.image", message, "use a runtime that has the image in both")
 
 
 def validate_rendezvous(job: TrainJob) -> Iterator[Problem]:

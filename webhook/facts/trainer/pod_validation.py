@@ -89,26 +89,29 @@ class _Pod:
                 yield _found("claim-source", message, "set resourceClaimName or resourceClaimTemplateName")
             if len(sources) > 1:
                 message = (
-                    f"{what} `{name_of(each)}` of {self.where} gets several sources in merging ({', '.join(sources)})"
+                    f"{what} `{name_of(each)}` of {self.where} has several sources after the merge "
+                    f"({', '.join(sources)})"
                 )
-                yield _found(f"{what}-source", message, "use the source that the runtime uses, or another name")
+                yield _found(
+                    f"{what}-source", message, f"use the source that the runtime uses, or another name for the {what}"
+                )
 
     def _claims(self, container: Container, names: list[str], declared: Collection[str]) -> Iterator[Problem]:
         for name in self.deadline.each(names):
             if name not in declared and not is_placeholder(name):
                 refers = f"container `{container.name}` of {self.where} refers to claim `{name}`"
-                fix = "declare it in resourceClaims, or correct the name"
+                fix = "declare the claim in resourceClaims, or correct the name"
                 yield _found("claim-declared", f"{refers}, which the pod does not declare", fix)
 
     def _container(self, container: Container, volumes: Collection[str]) -> Iterator[Problem]:
         if not container.value.get("image"):
-            fix = "set spec.trainer.image" if container.name == "node" else "set it in the runtime"
+            fix = "set spec.trainer.image" if container.name == "node" else "set the image in the runtime"
             yield _found("image-required", f"container `{container.name}` of {self.where} has no image", fix)
         for mount in self.deadline.each(container.value.get("volumeMounts", [])):
             name = mount.get("name", "")
             mounts = f"container `{container.name}` of {self.where} mounts volume `{name}`, which"
             if name == _STATUS and name not in volumes:
-                message = f"{mounts} only pods of the trainer have, with the feature TrainJobStatus"
+                message = f"{mounts} only pods of the trainer step have, and only with the feature TrainJobStatus"
                 yield _found("status-volume", message, "remove the mount")
             elif name not in volumes and not is_placeholder(name):
                 yield _found("volume-exists", f"{mounts} the pod does not have", "add the volume, or correct the name")
@@ -123,7 +126,9 @@ class _Pod:
         for name in sorted({name_of(each) for each in self.deadline.each(claims)} - used):
             if (claim := kept.get((self.job, name))) is not None:
                 message = f"no container of {self.where} uses claim `{name}`{idle(claim)}"
-                yield _found("unused-claim", message, "name it in resources.claims of a container, or remove it")
+                yield _found(
+                    "unused-claim", message, "name the claim in resources.claims of a container, or remove the claim"
+                )
 
 
 def _kept_claims(subject: Subject) -> Mapping[tuple[str, str], JSON]:

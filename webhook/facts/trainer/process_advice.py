@@ -55,12 +55,12 @@ def lost_gpus(job: TrainJob, own: Launched) -> Iterator[Problem]:
         return
     lacks = f"has no GPU although {job.runtime} has {job.runtime_gpus} per node"
     if job.pod_gpus == 0:
-        message = f"{lacks}, and Trainer {shown(job.release)} replaces them all, so the job runs without a GPU"
-        yield problem("lost-gpus", _PER_NODE, message, "repeat the GPUs here")
+        message = f"{lacks}, and Trainer {shown(job.release)} replaces all resources, so the job runs without a GPU"
+        yield problem("lost-gpus", _PER_NODE, message, "request the GPUs here too")
     elif own.processes is None and not _is_count_right(job):
-        message = f"{lacks}: the pods keep them, but processes per node will be {_predicted(job)}"
+        message = f"{lacks}: the pods keep these GPUs, but the processes per node will be {_predicted(job)}"
         number = "" if job.plugin == "xgboost" else f", or set numProcPerNode to {job.pod_gpus}"
-        yield problem("lost-gpus", _PER_NODE, message, f"repeat the GPUs here{number}")
+        yield problem("lost-gpus", _PER_NODE, message, f"request the GPUs here too{number}")
 
 
 def _says_none(resources: JSON) -> bool:
@@ -93,7 +93,9 @@ def ambiguous_gpus(job: TrainJob) -> Iterator[Problem]:
     """Several resources with `gpu` in their names."""
     explicit = job.trainer.get("numProcPerNode") is not None
     if job.counted[1] and not explicit and job.plugin in ("mpi", "xgboost", "flux"):
-        message = "has several resources with `gpu` in their names, of which Trainer counts one at random"
+        message = (
+            "has several resources with `gpu` in their names, but Trainer counts only one of them, chosen at random"
+        )
         fix = "keep one of them" if job.plugin == "xgboost" else "set numProcPerNode"
         yield problem("ambiguous-gpus", _PER_NODE, message, fix)
 
@@ -133,6 +135,6 @@ def shared_claims(job: TrainJob, claims: Sequence[NodeClaim]) -> Iterator[Proble
     shared = [claim.reference for claim in claims if claim.kind == "ResourceClaim"]
     if job.nodes > 1 and shared:
         listed = ", ".join(f"`{name}`" for name in shared)
-        message = f"makes nodes that share ResourceClaim {listed}, which is allocated once for all of them"
-        fix = "use a ResourceClaimTemplate, which gives every node its own"
+        message = f"nodes share ResourceClaim {listed}, which is allocated only once for all of them"
+        fix = "use a ResourceClaimTemplate, which gives every node its own claim"
         yield problem("shared-claim", "spec.trainer.numNodes", message, fix, job.nodes)

@@ -24,6 +24,7 @@ from webhook.patch import strategic
 from webhook.paths import get
 from webhook.problem import Problem
 from webhook.releases import Release, shown
+from webhook.wording import either
 
 problem: Final = Group("train-job").problem
 _STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")
@@ -88,9 +89,9 @@ def _unknown_job(overlay: Overlay, known: Mapping[str, JSON], runtime: Runtime, 
     """kubeflow/trainer#3948: the webhook of 2.3 looks at the merged job, which has the unknown one by then."""
     does = "refuses a patch of an unknown job"
     if release >= WHOLE_JOBSET:
-        does = "appends another one without containers, which JobSet refuses"
-    message = f"must be a replicated job of {runtime} because Trainer {shown(release)} {does}"
-    fix = f"name one of {', '.join(f'`{name}`' for name in known)}" if known else "remove the patch"
+        does = "adds a job of this name without containers, which JobSet refuses"
+    message = f"is not a replicated job of {runtime}, and Trainer {shown(release)} {does}"
+    fix = f"name {either(f'`{name}`' for name in known)}" if known else "remove the patch"
     return problem("patched-job", f"{overlay.at}.name", message, fix, overlay.name)
 
 
@@ -104,7 +105,7 @@ def _unknown_containers(merged: Merged, overlay: Overlay, before: JSON, runtime:
                 where = f"{overlay.spec_at}.{kind}[{index}].name"
                 what = "a container" if kind == "containers" else "an init container"
                 message = (
-                    f"must be {what} of replicated job `{overlay.name}` of {runtime} because another one is appended "
+                    f"is not {what} of replicated job `{overlay.name}` of {runtime}, so Trainer adds a new container "
                 )
                 yield problem("patched-container", where, f"{message}without an image", "correct the name", name)
 

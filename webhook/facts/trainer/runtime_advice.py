@@ -25,14 +25,14 @@ def deprecated(obj: JSON) -> Iterator[Problem]:
     """A runtime whose label says so."""
     if get(obj, ("metadata", "labels", SUPPORT)) == "deprecated":
         message = "says that the runtime is deprecated, so a later release of Trainer removes it"
-        yield problem("deprecated", ("metadata", "labels", SUPPORT), message, "use another one for new TrainJobs")
+        yield problem("deprecated", ("metadata", "labels", SUPPORT), message, "use another runtime for new TrainJobs")
 
 
 def no_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
     """A runtime whose TrainJobs cannot say what runs."""
     if runtime.jobs and runtime.trainer is None:
         message = f"has no template with the label {STEP_LABEL}: trainer, so spec.trainer of TrainJobs has no effect"
-        yield problem("trainer-step", JOBS, message, "add it to template.metadata.labels of the job that trains")
+        yield problem("trainer-step", JOBS, message, "add the label to template.metadata.labels of the job that trains")
 
 
 def overlooked_steps(runtime: RuntimeSpec) -> Iterator[Problem]:
@@ -41,17 +41,17 @@ def overlooked_steps(runtime: RuntimeSpec) -> Iterator[Problem]:
         container = CONTAINERS.get(step(job) or "")
         if container and (job.get("replicas", 1) != 1 or container_of(job, container) is None):
             message = (
-                f"must have a container `{container}` and one replica because Trainer refuses others in a new runtime, "
-                "though it overlooks them in a change"
+                f"must have a container `{container}` and one replica because Trainer refuses a new runtime without "
+                "them, though it does not check a change"
             )
-            yield problem("overlooked-step", (*JOBS, index), message, "correct it")
+            yield problem("overlooked-step", (*JOBS, index), message, "set both")
 
 
 def no_ml_policy(runtime: RuntimeSpec) -> Iterator[Problem]:
     """Since 2.3 resourcesPerNode needs a policy."""
     if runtime.release >= WHOLE_JOBSET and runtime.spec.get("mlPolicy") is None:
         message = f"is not set, so Trainer {shown(runtime.release)} ignores resourcesPerNode of TrainJobs"
-        fix = "set one, such as torch: {}, or {numNodes: 1} for a plain command"
+        fix = "set an mlPolicy, such as torch: {}, or {numNodes: 1} for a plain command"
         yield problem("ml-policy", "spec.mlPolicy", message, fix)
 
 
@@ -77,7 +77,7 @@ def unmounted_initializers(runtime: RuntimeSpec) -> Iterator[Problem]:
                 release = shown(runtime.release)
                 message = f"has no mount `initializer`, so Trainer {release} refuses TrainJobs that use this step"
                 yield problem(
-                    "initializer-mount", (*JOBS, index, *POD, *container.path, "volumeMounts"), message, "add it"
+                    "initializer-mount", (*JOBS, index, *POD, *container.path, "volumeMounts"), message, "add the mount"
                 )
 
 
@@ -86,8 +86,12 @@ def gangs(runtime: RuntimeSpec) -> Iterator[Problem]:
     policy = runtime.spec.get("podGroupPolicy", {})
     by = [name for name in ("volcano", "coscheduling") if policy.get(name) is not None]
     if len(by) > 1:
-        message = "has `coscheduling` and `volcano`, which both make a group of the same pods"
-        yield problem("one-scheduler", "spec.podGroupPolicy", message, "keep the one of the cluster's scheduler")
+        message = "has `coscheduling` and `volcano`, which both group the same pods"
+        yield problem(
+            "one-scheduler", "spec.podGroupPolicy", message, "keep the one that the scheduler of the cluster supports"
+        )
     if by and any(job.get("dependsOn", []) for job in runtime.deadline.paced(runtime.jobs)):
-        message = "waits for the pods of all replicated jobs, but those with dependsOn are made later, so none starts"
+        message = (
+            "waits for the pods of all replicated jobs, but jobs with dependsOn are created later, so no pod starts"
+        )
         yield problem("gang-dependency", f"spec.podGroupPolicy.{by[0]}", message, "remove dependsOn or podGroupPolicy")

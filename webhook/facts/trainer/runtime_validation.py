@@ -69,7 +69,7 @@ def _validate_step_containers(runtime: RuntimeSpec) -> Iterator[Problem]:
             message = (
                 f"must have a container `{CONTAINERS[name]}` for step `{name}`, but has {', '.join(there) or 'none'}"
             )
-            yield problem("step-container", path, message, "rename its main container")
+            yield problem("step-container", path, message, f"rename the main container to `{CONTAINERS[name]}`")
 
 
 def validate_ml_policy(runtime: RuntimeSpec) -> Iterator[Problem]:
@@ -90,7 +90,7 @@ def _validate_processes(policy: JSON, runtime: RuntimeSpec) -> Iterator[Problem]
         number = get(policy, (name, "numProcPerNode"))
         if runtime.release >= since and number is not None and number < 1:
             path = f"spec.mlPolicy.{name}.numProcPerNode"
-            yield problem("processes", path, "must be at least 1", "set a whole number", number)
+            yield problem("processes", path, "must be at least 1", "set 1 or more", number)
 
 
 def _validate_injected_node(runtime: RuntimeSpec) -> Iterator[Problem]:
@@ -105,7 +105,7 @@ def _validate_injected_node(runtime: RuntimeSpec) -> Iterator[Problem]:
 def _validate_first_torch(policy: JSON) -> Iterator[Problem]:
     """Rules of 2.0 and 2.1."""
     if policy.get("numNodes") is not None and get(policy, ("torch", "elasticPolicy")) is not None:
-        message = "must not be set because torch.elasticPolicy excludes it"
+        message = "must not be set together with torch.elasticPolicy"
         yield problem("elastic-nodes", "spec.mlPolicy.numNodes", message, "remove one of the two")
     asked = get(policy, ("torch", "numProcPerNode"))
     is_word = isinstance(asked, str) and asked not in _WORDS and not is_placeholder(asked)
@@ -121,7 +121,7 @@ def validate_job_names(runtime: RuntimeSpec) -> Iterator[Problem]:
         if len(name) > _LONGEST_NAME:
             release = shown(runtime.release)
             message = f"has {len(name)} characters, but Trainer {release} takes at most {_LONGEST_NAME}"
-            yield problem("job-name-length", (*JOBS, index, "name"), message, "shorten it", name)
+            yield problem("job-name-length", (*JOBS, index, "name"), message, "use a shorter name", name)
 
 
 def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:

@@ -32,7 +32,9 @@ def scheduler(job: TrainJob) -> str:
 def validate_queue(job: TrainJob) -> Iterator[Problem]:
     """volcano.go, since 2.1."""
     if scheduler(job) == "volcano" and job.release >= QUEUES and job.merged.annotations.get(_QUEUE) == "":
-        message = f"must not set the annotation {_QUEUE} to an empty text because Trainer refuses it for {job.runtime}"
+        message = (
+            f"must not set the annotation {_QUEUE} to an empty string because Trainer refuses it for {job.runtime}"
+        )
         yield problem(
             "volcano-queue", job.merged.annotated[_QUEUE], message, "name a queue of Volcano, or remove the annotation"
         )
@@ -51,15 +53,17 @@ def validate_gang(job: TrainJob) -> Iterator[Problem]:
         yield problem("gang-resources", "spec.trainer.resourcesPerNode", message, "set the resources in the runtime")
     pods = [parallelism(each) for each in job.jobs]
     if sum(pods) < 1 and job.jobs:
-        message = f"makes no pod for the PodGroup of {by}, which must have one, so the job is never started"
+        message = f"makes no pod for the PodGroup of {by}, which needs at least one pod, so the job is never started"
         yield problem("gang-size", "spec.trainer.numNodes", message, "set at least 1", sum(pods))
     first = sum(count for each, count in zip(job.jobs, pods, strict=True) if not each.get("dependsOn", []))
     if first != sum(pods):
         message = (
-            f"names {job.runtime}, which schedules {sum(pods)} pods together by {by}, but only {first} exist before a "
-            "dependency (dependsOn) is done, so none starts"
+            f"names {job.runtime}, which schedules {sum(pods)} pods together by {by}, but only {first} of them can "
+            "start before a dependency (dependsOn) is done, so no pod starts"
         )
-        yield problem("gang-dependency", "spec.runtimeRef", message, "use a runtime without one of the two")
+        yield problem(
+            "gang-dependency", "spec.runtimeRef", message, "use a runtime without a gang or without dependsOn"
+        )
 
 
 def validate_priority_classes(job: TrainJob, subject: Subject) -> Iterator[Problem]:

@@ -59,7 +59,7 @@ def validate_initializers(job: TrainJob) -> Iterator[Problem]:
             message = f"needs {lacking}, which {job.runtime} does not have"
             fix = "use a runtime with that step, or remove the initializer"
             if lacking.startswith("a volumeMount"):
-                fix = "add it to the runtime, or remove the initializer"
+                fix = "add the volumeMount to the runtime, or remove the initializer"
             yield problem("initializer-step", f"spec.initializer.{role}", message, fix)
 
 
@@ -91,10 +91,10 @@ def validate_trainer(job: TrainJob) -> Iterator[Problem]:
 
 def _no_effect(names: Sequence[str], reason: str) -> Problem:
     if len(names) == 1:
-        path, message, fix = f"spec.trainer.{names[0]}", "has no effect", "remove it"
+        path, message, fix = f"spec.trainer.{names[0]}", "has no effect", "remove the field"
     else:
         *most, last = [f"`{name}`" for name in names]
-        path, message, fix = "spec.trainer", f"{', '.join(most)} and {last} have no effect", "remove them"
+        path, message, fix = "spec.trainer", f"{', '.join(most)} and {last} have no effect", "remove these fields"
     return problem("trainer-step", path, f"{message} because {reason}", f"use a runtime with a trainer step, or {fix}")
 
 

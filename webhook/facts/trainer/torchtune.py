@@ -75,7 +75,7 @@ def _validate_args(args: Sequence[str], nodes: int, job: TrainJob) -> Iterator[P
     adapted = any("model.lora_attn_modules" in each for each in args) or is_quantized(args, job.release)
     if nodes > 1 and adapted:
         message = "must be 1 because adapters (LoRA, QLoRA) train on one node only"
-        yield problem("tune-adapters", _NODES, message, "set 1, or remove their arguments", nodes)
+        yield problem("tune-adapters", _NODES, message, "set 1, or remove the arguments for adapters", nodes)
     for index, each in enumerate(job.deadline.paced(args)):
         if (key := each.split("=")[0]) in MANAGED:
             message = "must not be set because the runtime of a torchtune job manages it"

@@ -39,7 +39,7 @@ def _of_dropped(job: TrainJob, gpus: Sequence[NodeClaim]) -> str:
     if job.plugin == "xgboost":
         return f", {start}, {outcome}: request the GPUs as an extended resource"
     number = _devices(gpus) or "the number of devices of one node"
-    return f", {start}, {outcome}: set it to {number}, and give the pods of the runtime {claims}"
+    return f", {start}, {outcome}: set the field to {number}, and give the pods of the runtime {claims}"
 
 
 def _of_kept(job: TrainJob, gpus: Sequence[NodeClaim], own: Launched) -> str:
@@ -48,7 +48,7 @@ def _of_kept(job: TrainJob, gpus: Sequence[NodeClaim], own: Launched) -> str:
     if job.plugin in NOT_READ:
         return f" and not read by this runtime: {_single(own, devices, named)}"
     if not is_unused and _fits(job, own, devices):
-        fix = f"set it to {devices} to keep it so"
+        fix = f"set the field to {devices} to keep that number"
         return f", but the processes per node fit the devices of claim {named}: {fix}"
     of = f"claim {named}{', which no container uses' if is_unused else ''}"
     uncounted = f"and Trainer does not count the devices of {of}"
@@ -89,12 +89,12 @@ def _outcome(job: TrainJob, own: Launched) -> str:
         return "so the processes per node will be 1 or the CPUs"
     if own.processes is None:
         return f"so the processes per node will be {_passed(job)}"
-    why = f"because its own {own.option} wins over PET_NPROC_PER_NODE"
-    return f"so it passes on {_passed(job)}, while {own.by} starts {own.processes} per node {why}"
+    why = f"because its own option {own.option} wins over PET_NPROC_PER_NODE"
+    return f"so Trainer passes on {_passed(job)}, while {own.by} starts {own.processes} per node {why}"
 
 
 def _fix(job: TrainJob, devices: int, *, is_unused: bool) -> str:
     first = "name the claim in resources.claims of container `node`, and " if is_unused else ""
     if job.plugin == "xgboost":
         return f"{first}request the GPUs as an extended resource"
-    return f"{first}set it to {devices or 'the number of devices of one node'}"
+    return f"{first}set the field to {devices or 'the number of devices of one node'}"

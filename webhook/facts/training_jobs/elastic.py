@@ -21,14 +21,17 @@ def validate_elastic_policy(job: Job) -> Iterator[Problem]:
     if job.kind not in ("PyTorchJob", "PaddleJob"):
         return
     if job.given("elasticPolicy") is not None and not job.is_open and "Worker" not in job.roles and _needs_workers(job):
-        message = "must be set because elasticPolicy is about workers"
-        yield problem("elastic-workers", (*job.roles_at, "Worker"), message, "add it, or remove elasticPolicy")
+        message = "must be set because elasticPolicy scales the workers"
+        yield problem("elastic-workers", (*job.roles_at, "Worker"), message, "add Worker, or remove elasticPolicy")
     if job.kind == "PyTorchJob":
         yield from _validate_processes(job)
         yield from _validate_limits(job)
         yield from _validate_workers(job)
         if job.given("elasticPolicy", "rdzvConf") == []:  # generateEnvRDZVConf cuts the last comma off an empty text
-            message, fix = "must not be empty because the operator crashes on it", "remove it, or add a key and a value"
+            message, fix = (
+                "must not be empty because the operator crashes on an empty list",
+                "remove rdzvConf, or add an entry",
+            )
             yield problem("rendezvous-settings", (*_POLICY, "rdzvConf"), message, fix)
 
 
@@ -44,7 +47,7 @@ def _validate_processes(job: Job) -> Iterator[Problem]:
     path = (*_POLICY, "nProcPerNode")
     if job.given("elasticPolicy", "nProcPerNode") is not None and job.given("nprocPerNode") is not None:
         message = "must not be set together with spec.nprocPerNode, which replaces it"
-        yield problem("processes-twice", path, message, "remove it")
+        yield problem("processes-twice", path, message, "remove elasticPolicy.nProcPerNode")
     if job.given("elasticPolicy", "nProcPerNode") is not None or job.is_unfilled("elasticPolicy", "nProcPerNode"):
         yield problem("deprecated-field", path, "is deprecated", "use spec.nprocPerNode")
 
@@ -53,14 +56,22 @@ def _validate_limits(job: Job) -> Iterator[Problem]:
     """PET_NNODES, which is made of both limits; the limits of a PaddleJob reach no pod."""
     least, most = (job.number("elasticPolicy", name) for name in _LIMITS)
     if least is not None and most is not None and least > most:
-        message = f"must not be more than maxReplicas, which is `{most}`, because no number of workers is within both"
-        yield problem("elastic-limits", (*_POLICY, "minReplicas"), message, "lower it, or raise maxReplicas", least)
+        message = f"must not be more than maxReplicas, which is `{most}`, because no number of workers is then allowed"
+        yield problem(
+            "elastic-limits", (*_POLICY, "minReplicas"), message, "lower minReplicas, or raise maxReplicas", least
+        )
     if job.given("elasticPolicy", "metrics") is not None:  # hpa.go; autoscaling/v2 wants at least 1 and not less than 0
         if most is not None and most < 1:
-            message = "must be at least 1 because the HorizontalPodAutoscaler that metrics ask for takes no less"
+            message = (
+                "must be at least 1 because elasticPolicy.metrics is set and the HorizontalPodAutoscaler needs 1 or "
+                "more"
+            )
             yield problem("autoscaler-limits", (*_POLICY, "maxReplicas"), message, "set 1 or more", most)
         elif least is not None and least < 0:
-            message = "must not be negative because the HorizontalPodAutoscaler that metrics ask for refuses it"
+            message = (
+                "must not be negative because elasticPolicy.metrics is set and the HorizontalPodAutoscaler refuses "
+                "less than 0"
+            )
             yield problem("autoscaler-limits", (*_POLICY, "minReplicas"), message, "set 1 or more", least)
 
 
@@ -75,10 +86,10 @@ def _validate_workers(job: Job) -> Iterator[Problem]:
         low, high = limits[0], limits[-1]
         if not low <= worker.replicas <= high:
             wanted = f"{low}" if low == high else f"between {low} and {high}"
-            message = f"must be {wanted} as in elasticPolicy because the workers are scaled to that or waited for"
+            message = f"must be {wanted} because elasticPolicy allows no other number of workers"
             fix = f"set {low}" if low == high else "set a number in that range"
             yield problem("elastic-replicas", (*worker.path, "replicas"), message, fix, worker.replicas)
     small = next((name for name, value in given.items() if value < 1), None)
     if small is not None:
-        message = "must be at least 1 because torchrun needs a node"
+        message = "must be at least 1 because torchrun needs at least one node"
         yield problem("elastic-nodes", (*_POLICY, small), message, "set 1 or more", given[small])

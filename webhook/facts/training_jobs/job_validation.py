@@ -13,7 +13,7 @@ from webhook.facts.training_jobs.job import Job, problem
 from webhook.names import DNS_1035_LABEL
 from webhook.paths import FieldPath, get
 from webhook.problem import Problem
-from webhook.wording import counted, either
+from webhook.wording import change, counted, either
 
 _LONGEST: Final = 63
 """Characters of a label and of a host (k8s.io/apimachinery v0.36 pkg/util/validation DNS1035LabelMaxLength)."""
@@ -31,13 +31,16 @@ def validate_name(job: Job) -> Iterator[Problem]:
     """A service per pod is named after a job; a host of the MPI Operator; a label of an MPIJob v1."""
     is_label = job.kind == "MPIJob" and not job.is_beta
     if job.name and not is_label and not DNS_1035_LABEL.fullmatch(job.name):
-        message = "must be a DNS label (RFC 1035) because services and pods are named after it"
+        message = "must be a DNS label (RFC 1035) because services and pods are named after the job"
         fix = "use lower-case letters, digits and dashes, and begin with a letter"
         yield problem("name-format", ("metadata", "name"), message, fix, job.name)
     longest = max(_suffixes(job), key=len, default="")
     if len(job.name) + len(longest) > _LONGEST:
-        of = "a label" if is_label else "a host" if job.is_beta else "a service"
-        message = f"must have at most {_LONGEST - len(longest)} characters because `{job.name}{longest}` names {of}"
+        of = "the value of a label" if is_label else "the name of a host" if job.is_beta else "the name of a service"
+        message = (
+            f"must have at most {_LONGEST - len(longest)} characters because `{job.name}{longest}` is {of}, with at "
+            f"most {_LONGEST} characters"
+        )
         fix = f"remove {counted(len(job.name) + len(longest) - _LONGEST, 'character')}"
         yield problem("name-length", ("metadata", "name"), message, fix, job.name)
 
@@ -59,37 +62,46 @@ def validate_managed_by(job: Job) -> Iterator[Problem]:
     if job.kind == "JAXJob":
         if given not in (None, _OPERATOR):
             message = "is ignored because the Training Operator runs every JAXJob"
-            yield problem("managed-by-ignored", path, message, "remove it", given)
+            yield problem("managed-by-ignored", path, message, "remove managedBy", given)
     elif job.kind == "MPIJob":
         if given not in (None, _MULTIKUEUE, _MPI_OPERATOR if job.is_beta else _OPERATOR):
-            message = "names another controller, so the operator leaves the job alone"
+            operator = "MPI Operator" if job.is_beta else "Training Operator"
+            message = f"names another controller, so the {operator} does not run the job"
             yield problem(
-                "managed-by-other", path, message, "remove it, or make sure that the controller exists", given
+                "managed-by-other", path, message, "remove managedBy, or make sure that this controller exists", given
             )
     elif given not in (None, _OPERATOR, _MULTIKUEUE):
         message = f"must be {_OPERATOR} or {_MULTIKUEUE} because no other controller runs such jobs"
-        yield problem("managed-by", path, message, "set one of them, or remove it", given)
+        yield problem("managed-by", path, message, "set one of them, or remove managedBy", given)
     if job.old_spec is not None and job.kind != "JAXJob" and not job.is_unfilled("runPolicy", "managedBy"):
         before = get(job.old_spec, ("runPolicy", "managedBy"))
         if before != given:
-            yield _changed_controller(job, path, before)
+            yield _changed_controller(job, path, before, given)
 
 
-def _changed_controller(job: Job, path: FieldPath, before: object) -> Problem:
-    stay = "must stay unset" if before is None else f"must stay `{before}`"
+def _changed_controller(job: Job, path: FieldPath, before: object, given: object) -> Problem:
+    changed = change(before, given)
+    fix = (
+        "remove managedBy again, or create a new job"
+        if before is None
+        else f"set `{before}` again, or create a new job"
+    )
     if job.kind in ("PyTorchJob", "MPIJob"):
-        message = f"{stay} because the pods that run would stay, and another controller would start its own beside them"
-        return problem("managed-by-change", path, message, "create a new job")
-    message = f"{stay} because the controller of a job cannot change"
-    return problem("managed-by-immutable", path, message, "set it as it was, or create a new job")
+        message = (
+            f"{changed} because running pods would stay, and another controller would start more pods next to them"
+        )
+        return problem("managed-by-change", path, message, fix)
+    message = f"{changed} because a job keeps its controller"
+    return problem("managed-by-immutable", path, message, fix)
 
 
 def validate_queue(job: Job) -> Iterator[Problem]:
     """x-kubernetes-validations of every CRD of v1: a queue stays once it is set; the MPI Operator's has none."""
     now, before = job.given(*_QUEUE), get(job.old_spec, _QUEUE)
     if not job.is_beta and now is not None and before is not None and now != before:
-        message = f"must stay `{before}` because the queue of a job cannot change"
-        yield problem("queue-immutable", ("spec", *_QUEUE), message, "set it as it was, or create a new job")
+        message = f"{change(before, now)} because a job keeps its queue"
+        fix = f"set `{before}` again, or create a new job"
+        yield problem("queue-immutable", ("spec", *_QUEUE), message, fix)
 
 
 def validate_run_policy(job: Job) -> Iterator[Problem]:
@@ -100,9 +112,9 @@ def validate_run_policy(job: Job) -> Iterator[Problem]:
         value = job.number("runPolicy", name)
         if value is not None and value < 0:
             message = "must not be negative because the job then fails at once"
-            yield problem("not-negative", (*_POLICY, name), message, "set 0 or more, or remove it", value)
+            yield problem("not-negative", (*_POLICY, name), message, f"set 0 or more, or remove {name}", value)
     if job.number("runPolicy", "activeDeadlineSeconds") == 0:
-        fix = "set the seconds that the job may take, or remove it"
+        fix = "set the seconds that the job may take, or remove activeDeadlineSeconds"
         yield problem("no-time", (*_POLICY, "activeDeadlineSeconds"), "ends the job as soon as it starts", fix, 0)
 
 
@@ -111,10 +123,11 @@ def validate_min_available(job: Job) -> Iterator[Problem]:
     pods, least = job.pods(), job.number("runPolicy", "schedulingPolicy", "minAvailable")
     if least is not None and pods is not None and least > pods and job.given("elasticPolicy") is None:
         message = (
-            f"must not be more than the {counted(pods, 'pod')} of the job because none starts before all of them can"
+            f"must not be more than the {counted(pods, 'pod')} of the job because no pod starts until so many pods "
+            "can start"
         )
         path: FieldPath = (*_POLICY, "schedulingPolicy", "minAvailable")
-        yield problem("min-available", path, message, "lower it, or remove it", least)
+        yield problem("min-available", path, message, "lower minAvailable, or remove the field", least)
 
 
 def validate_clean_pod_policy(job: Job) -> Iterator[Problem]:
@@ -126,6 +139,8 @@ def validate_clean_pod_policy(job: Job) -> Iterator[Problem]:
         return
     for path in (("cleanPodPolicy",), ("runPolicy", "cleanPodPolicy")):
         if (value := job.given(*path)) not in (None, *_CLEANING) and (job.kind == "MPIJob" or len(path) > 1):
-            message = "is treated as All because it is not known, so pods are deleted with their logs"
+            message = (
+                "is treated as All because the operator does not know this value, so pods are deleted with their logs"
+            )
             fix = f"set {either(_CLEANING)}, in this spelling"
             yield problem("clean-pod-policy-unknown", ("spec", *path), message, fix, value)

@@ -29,16 +29,21 @@ def validate_mpi_replicas(job: Job) -> Iterator[Problem]:
         return
     launcher, worker = job.roles.get("Launcher"), job.roles.get("Worker")
     if launcher is None and job.roles:
-        yield problem("launcher-required", (*job.roles_at, "Launcher"), "must be set because it runs mpirun", "add it")
+        yield problem(
+            "launcher-required",
+            (*job.roles_at, "Launcher"),
+            "must be set because the launcher runs mpirun",
+            "add a Launcher",
+        )
     if launcher is not None and launcher.replicas not in (None, 1):
         message = "must be 1 because an MPIJob has one launcher"
         yield problem("one-launcher", (*launcher.path, "replicas"), message, "set 1", launcher.replicas)
     if job.is_beta and worker is not None and worker.replicas is not None and worker.replicas < 1:
-        reason = "the MPI Operator refuses a role of workers without any"
+        reason = "the MPI Operator refuses a Worker role without replicas"
         message = (
             f"must be at least 1 because {reason}"
             if worker.is_given
-            else f"must be set because it is 0 by default and {reason}"
+            else f"must be set because the default is 0 and {reason}"
         )
         replicas = worker.replicas if worker.is_given else None
         yield problem("mpi-workers", (*worker.path, "replicas"), message, "set 1 or more", replicas)
@@ -58,16 +63,19 @@ def validate_mpi_settings(job: Job) -> Iterator[Problem]:
         yield problem("mpi-implementation", ("spec", "mpiImplementation"), message, "set one of them", implementation)
     creation = job.given("launcherCreationPolicy")
     if job.is_beta and creation not in (None, *_CREATIONS):
-        message, fix = "is treated as WaitForWorkersReady because it is not known", f"set {either(_CREATIONS)}"
+        message, fix = (
+            "is treated as WaitForWorkersReady because the operator does not know this value",
+            f"set {either(_CREATIONS)}",
+        )
         yield problem("launcher-creation-policy", ("spec", "launcherCreationPolicy"), message, fix, creation)
     yield from _validate_version(job)
 
 
 def _validate_version(job: Job) -> Iterator[Problem]:
     version = "v2beta1" if job.is_beta else "v1"
-    fix = "set it under spec.runPolicy, or use kubeflow.org/v1"
+    fix = "set the field under spec.runPolicy, or use kubeflow.org/v1"
     if not job.is_beta:
-        fix = "remove it, or use kubeflow.org/v2beta1 and the MPI Operator"
+        fix = "remove the field, or use kubeflow.org/v2beta1 and the MPI Operator"
     for name in _V1_ONLY if job.is_beta else _BETA_ONLY:
         if job.given(name) is not None or job.is_unfilled(name):
             message = f"is ignored because an MPIJob of kubeflow.org/{version} has no such field"
@@ -82,16 +90,16 @@ def validate_slots(job: Job) -> Iterator[Problem]:
     by, ranks, each = told.by, told.ranks, told.processes
     there = f"{counted(slots, 'slot')} on each of {counted(hosts, 'node')}"
     if ranks is not None and ranks > hosts * slots:
-        message = f"gives {there}, but {by} in the launcher asks for {counted(ranks, 'rank')} and fails"
+        message = f"gives {there}, but {by} in the launcher asks for {counted(ranks, 'rank')}, so {by} fails"
         fix = "lower -np, or raise slotsPerWorker or the number of workers"
         yield problem("slots-for-ranks", ("spec", "slotsPerWorker"), message, fix)
     if each is not None and each > slots:
-        message = f"gives {there}, but {by} in the launcher starts {counted(each, 'rank')} on each node and fails"
-        yield problem("slots-per-node", ("spec", "slotsPerWorker"), message, "raise it")
+        message = f"gives {there}, but {by} in the launcher starts {counted(each, 'rank')} on each node, so {by} fails"
+        yield problem("slots-per-node", ("spec", "slotsPerWorker"), message, "raise slotsPerWorker")
     if by == "mpirun" and each is not None and ranks is not None and ranks > each * hosts:
         message = (
             f"gives {counted(hosts, 'node')}, but mpirun in the launcher asks for {counted(ranks, 'rank')} with "
-            f"at most {each} on each, so it fails"
+            f"at most {each} on each node, so mpirun fails"
         )
         fix = f"set -np to at most {each * hosts}, or raise the number of workers"
         yield problem("nodes-for-ranks", (*job.roles_at, "Worker", "replicas"), message, fix)
@@ -139,11 +147,12 @@ def advise_mpi(job: Job) -> Iterator[Problem]:
     if is_known and worker is not None and worker.gpus >= 1 and worker.gpus != slots:
         what = "some GPUs stay idle" if slots < worker.gpus else "ranks share GPUs"
         both = f"{counted(slots, 'slot')} to workers with {counted(worker.gpus, 'GPU')}"
-        message = f"gives {both}, so {what} unless each process uses several"
+        message = f"gives {both}, so {what} unless each process uses several GPUs"
         yield problem("slots-and-gpus", ("spec", "slotsPerWorker"), message, f"set {worker.gpus}")
     is_worker = job.given("runLauncherAsWorker") is True or job.is_unfilled("runLauncherAsWorker")
     if job.is_beta and launcher is not None and not is_worker and (launcher.gpus or launcher.claims):
         message = (
-            "has GPUs that it cannot see because the operator sets NVIDIA_VISIBLE_DEVICES to nothing for a launcher"
+            "requests GPUs that its processes cannot see because the operator empties NVIDIA_VISIBLE_DEVICES of a "
+            "launcher"
         )
-        yield problem("launcher-gpus", launcher.template, message, "remove them, or set runLauncherAsWorker")
+        yield problem("launcher-gpus", launcher.template, message, "remove the GPUs, or set runLauncherAsWorker: true")

@@ -22,8 +22,8 @@ _OF_PADDLE: Final = ("PADDLE_MASTER", "PADDLE_NNODES", "PADDLE_JOB_ID")
 _OF_JAX: Final = ("COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID")
 _OF_LIGHT_GBM: Final = ("WORKER_PORT", "WORKER_ADDRS")
 _VARIABLES: Final[Mapping[str, str]] = {
-    "PET_NPROC_PER_NODE": "set spec.nprocPerNode",
-    "PET_NNODES": "set elasticPolicy or the replicas",
+    "PET_NPROC_PER_NODE": "set spec.nprocPerNode instead",
+    "PET_NNODES": "set elasticPolicy or the replicas instead",
 }
 
 
@@ -39,17 +39,17 @@ def validate_overwritten(job: Job) -> Iterator[Problem]:
             yield problem("pod-restart-policy", path, message, fix, role.pod_restart_policy)
         for name, fix in owned.items():
             if name in role.env:
-                message = f"sets variable {name}, which is ignored because the operator sets it too"
+                message = f"sets variable {name}, but this value is ignored because the operator sets the variable too"
                 yield problem("operator-variable", role.template, message, fix)
         if role.null_gpus and role.gpus == 0:
-            message = f"requests no GPU because `{role.null_gpus[0]}` has no amount and is ignored"
-            yield problem("null-amount", role.template, message, "set a number")
+            message = f"requests no GPU because `{role.null_gpus[0]}` has no amount and so is ignored"
+            yield problem("null-amount", role.template, message, "set a number of GPUs")
 
 
 def _owned(job: Job) -> Mapping[str, str]:
     """The variables that the operator appends to every container, each with what to do instead."""
     own = _VARIABLES if job.kind == "PyTorchJob" else {}
-    return {**own, **dict.fromkeys(_appended(job), "remove it")}
+    return {**own, **dict.fromkeys(_appended(job), "remove the variable")}
 
 
 def _appended(job: Job) -> Sequence[str]:

@@ -52,15 +52,16 @@ def _world_size(job: Job) -> Iterator[Problem]:
     passed = [role for role in job.each_role() if role.launch.nodes in _WORLD_SIZE]
     if re.fullmatch("[0-9]+", said) and said not in ("0", "1") and has_master and passed:
         message = (
-            "makes WORLD_SIZE a number of processes, but the command passes it to torchrun as --nnodes, so torchrun "
-            "waits for nodes that never come"
+            "makes WORLD_SIZE count processes, but the command uses WORLD_SIZE as the number of nodes (--nnodes) of "
+            "torchrun, which then waits for nodes that never come"
         )
         fix = "use --nnodes=$(PET_NNODES), or remove nprocPerNode"
         yield problem("world-size-as-nodes", _AT, message, fix, said)
     for role in passed if not has_master and not job.is_open else ():
         if role.launch.nodes == _WORLD_SIZE[0] and role.env.isdisjoint(("WORLD_SIZE", "*")):
             message = (
-                "passes $(WORLD_SIZE) to torchrun as --nnodes, but only jobs with a `Master` set it, so torchrun fails"
+                "passes $(WORLD_SIZE) to torchrun as --nnodes, but only a job with a `Master` gets this variable, so "
+                "torchrun fails"
             )
             fix = "use --nnodes=$(PET_NNODES), or remove --nnodes"
             yield problem("world-size-unset", role.template, message, fix)
@@ -77,10 +78,12 @@ def _of_command(job: Job) -> Iterator[Problem]:
             fix = f"set --nproc_per_node={role.gpus}" if by == "torchrun" else f"start {role.gpus} in each pod"
             yield problem("processes-and-gpus", role.template, message, fix)
         if by == "python" and role.gpus > 1 and not has_number:
-            message = f"runs a single Python process for {role.gpus} GPUs unless the script starts more itself"
+            message = f"runs a single Python process for {role.gpus} GPUs unless the script itself starts more"
             yield problem("one-process", role.template, message, "start the script with torchrun")
         if _has_no_gpu(role) and _asks(role, job) == "gpu":
-            message = "requests no GPU, but torchrun starts one process for each GPU, so it starts none and fails"
+            message = (
+                "requests no GPU, but torchrun starts one process for each GPU, so torchrun starts no process and fails"
+            )
             yield problem(
                 "gpu-for-torchrun", role.template, message, "request GPUs, or set --nproc_per_node to a number"
             )
@@ -113,7 +116,7 @@ def _of_setting(job: Job) -> Iterator[Problem]:
     hosts = [role for role in roles if _has_no_gpu(role) and role.cpus and _asks(role, job) == "auto"]
     if hosts:
         who = f"{_named(hosts)} {'has' if len(hosts) == 1 else 'have'} no GPU"
-        message = f"must be a number because {who}, so torchrun starts a process for every CPU of the host"
+        message = f"must be a number because {who}, so torchrun starts a process for every CPU of its host"
         yield problem("processes-of-the-host", _AT, message, f"set {hosts[0].cpus}, the CPUs of a pod")
     if number is not None:
         yield from _of_number(job, number, roles)
@@ -124,16 +127,16 @@ def _of_number(job: Job, number: int, roles: tuple[Role, ...]) -> Iterator[Probl
     if unequal:
         gpus = " and ".join(f"{counted(role.gpus, 'GPU')} of `{role.name}`" for role in unequal)
         message = f"starts {counted(number, 'process', 'processes')} on {gpus}, so {_outcome(number, unequal[0].gpus)}"
-        yield problem("nproc-and-gpus", _AT, message, "set the number of GPUs of one pod, or remove it")
+        yield problem("nproc-and-gpus", _AT, message, "set the number of GPUs of one pod, or remove nprocPerNode")
     elif len({role.gpus for role in roles}) > 1 and not any(role.has_open_gpus for role in roles):
         gpus = " and ".join(f"`{role.name}` has {counted(role.gpus, 'GPU')}" for role in roles)
         message = f"{gpus}, but nprocPerNode is the same for all roles"
         yield problem("unequal-gpus", job.roles_at, message, "request the same number in every role")
     alone = [role for role in roles if role.launch.by == "python"]
     if number > 1 and "Master" in job.roles and alone:
-        start = "start one each and wait" if len(alone) > 1 else "starts one and waits"
+        start = "start one process each and wait" if len(alone) > 1 else "starts one process and waits"
         message = f"makes WORLD_SIZE count {number} processes for each pod, but {_named(alone)} {start} for the others"
-        yield problem("processes-awaited", _AT, message, "start them with torchrun, or remove it")
+        yield problem("processes-awaited", _AT, message, "start the processes with torchrun, or remove nprocPerNode")
 
 
 def _named(roles: list[Role]) -> str:

@@ -26,7 +26,10 @@ def validate_replica_specs(job: Job) -> Iterator[Problem]:
     if not job.roles and not job.is_open:
         names = " and ".join(f"`{name}`" for name in KINDS[job.kind].roles or ("Worker",))
         yield problem(
-            "roles-required", job.roles_at, "must have a role, without which there is nothing to run", f"add {names}"
+            "roles-required",
+            job.roles_at,
+            "must have a role because the job has nothing to run otherwise",
+            f"add {names}",
         )
     for role in job.each_role():
         if job.is_beta and role.name not in KINDS[job.kind].roles:
@@ -47,7 +50,7 @@ def _is_unknown(role: Role, job: Job) -> bool:
 def _unknown(role: Role, job: Job) -> Problem:
     names = either(f"`{name}`" for name in KINDS[job.kind].roles)
     message = f"must be {names} because {job.a_kind} has no other roles"
-    return problem("role-name", role.path, message, "rename it", role.name)
+    return problem("role-name", role.path, message, "rename the role", role.name)
 
 
 def _validate_containers(role: Role, job: Job) -> Iterator[Problem]:
@@ -56,12 +59,12 @@ def _validate_containers(role: Role, job: Job) -> Iterator[Problem]:
         return
     if not role.containers:
         wanted = f"a container named `{main}`, which the operator prepares" if main else "a container"
-        yield problem("containers-required", role.containers_at, f"must have {wanted}", "add it")
+        yield problem("containers-required", role.containers_at, f"must have {wanted}", "add such a container")
     elif not role.has_main:
         shown = [f"`{each.get('name', '')}`" for each in role.containers[:_MOST_NAMES]]
         there = ", ".join((*shown, *(["…"] if len(role.containers) > _MOST_NAMES else [])))
-        message = f"must have a container named `{main}` because the operator sets up only that one for training"
-        yield problem("main-container", role.containers_at, message, f"rename the one that trains ({there})")
+        message = f"must have a container named `{main}` because the operator sets up only that container for training"
+        yield problem("main-container", role.containers_at, message, f"rename the container that trains ({there})")
 
 
 def _validate_each_container(role: Role, job: Job) -> Iterator[Problem]:
@@ -92,11 +95,11 @@ def validate_replicas(job: Job) -> Iterator[Problem]:
         message = f"must be 1 because {job.a_kind} has one master"
         yield problem("one-master", (*master.path, "replicas"), message, "set 1", master.replicas)
     elif job.kind in ("PyTorchJob", "XGBoostJob") and master is not None and not master.is_given:
-        message = "must be set because the webhook of the operator looks before the default is filled in"
+        message = "must be set because the webhook of the operator reads the field before the default is filled in"
         yield problem("one-master", (*master.path, "replicas"), message, "set 1")
     if job.kind == "XGBoostJob" and master is None and job.roles:
         message = "must be set because the master coordinates the workers"
-        yield problem("master-required", (*job.roles_at, "Master"), message, "add it with 1 replica")
+        yield problem("master-required", (*job.roles_at, "Master"), message, "add Master with 1 replica")
     if job.kind == "PyTorchJob":
         for role in job.each_role():
             if role.name != "Master" and role.replicas is not None and role.replicas < 1:
@@ -115,12 +118,12 @@ def validate_tensorflow_roles(job: Job) -> Iterator[Problem]:
         yield problem("one-chief", leaders[0].path, message, "remove one of the two")
     for role in leaders:
         if role.replicas is not None and role.replicas > 1:
-            message = "must be 1 because TensorFlow takes one chief"
+            message = "must be 1 because TensorFlow allows only one chief"
             yield problem("chief-replicas", (*role.path, "replicas"), message, "set 1, and add workers", role.replicas)
     servers = job.roles.get("PS")
     if servers is not None and servers.gpus:
-        message = "requests GPUs, which parameter servers do not compute on"
-        yield problem("parameter-server-gpus", servers.template, message, "request them for the workers alone")
+        message = "requests GPUs, but parameter servers do not use them"
+        yield problem("parameter-server-gpus", servers.template, message, "request GPUs only for the workers")
 
 
 def validate_ignored_roles(job: Job) -> Iterator[Problem]:
