@@ -42,7 +42,7 @@ Cohort org
         can admit at most 16 nvidia.com/gpu of spot
         can admit at most 96 cpu, 512Gi memory of old
 ClusterQueue ghost
-  ! is inactive because its ResourceFlavor h100 does not exist (FlavorNotFound)
+  ! is inactive because its ResourceFlavor `h100` does not exist (FlavorNotFound)
   h100  nvidia.com/gpu  8 nominal      8 potential
 LocalQueue team-b/lost
   ! its ClusterQueue nowhere does not exist

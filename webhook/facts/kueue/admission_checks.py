@@ -40,10 +40,10 @@ def inactive_checks(queue: Declared, view: View) -> Iterator[str]:
         check = view.get(ADMISSION_CHECK, name, namespaced=False)
         if check is None:
             if is_absent(view, ADMISSION_CHECK):
-                yield f"its AdmissionCheck {name} does not exist (AdmissionCheckNotFound)"
+                yield f"its AdmissionCheck `{name}` does not exist (AdmissionCheckNotFound)"
             continue
         if condition(check.get("status"), "Active").get("status") == "False":
-            yield f"its AdmissionCheck {name} is inactive (AdmissionCheckInactive)"
+            yield f"its AdmissionCheck `{name}` is inactive (AdmissionCheckInactive)"
         controller = get(check, ("spec", "controllerName"))
         remote += [name] * (controller == _MULTI_KUEUE)
         per_flavor += [name] * (controller == _MULTI_KUEUE and bool(of) and of != flavors)

@@ -41,7 +41,7 @@ NEVER: Final = Group("kueue-never").problem
 NOT_NOW: Final = Group("kueue-not-now").problem
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _WITHOUT: Final = "Kueue creates no Workload without"
-_WAIT: Final = "wait, ask its owner, or use another queue"
+_WAIT: Final = "wait, ask the owner of the queue, or use another queue"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +89,8 @@ def queue_required(subject: Subject) -> Iterator[Problem]:
     if is_owned(subject) or not says_namespace(subject):
         return
     queues = [name_of(each) for each in subject.view().all(LOCAL_QUEUE, subject.namespace)]
-    message = "does not name a queue and waits suspended because manageJobsWithoutQueueName is on"
-    fix = f"set the label {QUEUE_NAME}" + (f", for example to {min(queues)}" if queues else "")
+    message = "the object names no queue, so it stays suspended because Kueue runs with manageJobsWithoutQueueName"
+    fix = f"set the label {QUEUE_NAME}" + (f", for example to `{min(queues)}`" if queues else "")
     yield NOT_NOW("queue-required", "", message, fix)
 
 
@@ -98,12 +98,12 @@ def priority_classes(subject: Subject, how: Managed, place: Place) -> Iterator[P
     """Classes without which Kueue creates no Workload."""
     name = text(get(subject.object, ("metadata", "labels", PRIORITY)))
     if name and not is_placeholder(name) and lacks(subject.view(), WORKLOAD_PRIORITY_CLASS, name):
-        message = f"is a WorkloadPriorityClass that does not exist, but {_WITHOUT} it, and only an event says so"
+        message = f"is a WorkloadPriorityClass that does not exist, but {_WITHOUT} the class, and only an event says so"
         path, fix = ("metadata", "labels", PRIORITY), "create the class, or correct the name"
         yield NOT_NOW("priority-class", path, message, fix, name)
     for each in subject.deadline.paced(subject.fact("priorities")["classes"]):
         if each["absent"] and not name:
-            message = f"is a PriorityClass that does not exist, but {_WITHOUT} it, and nothing says so"
+            message = f"is a PriorityClass that does not exist, but {_WITHOUT} the class, and nothing says so"
             fix = did_you_mean(each["nearest"], "create the class, or correct the name")
             yield NOT_NOW("priority-class", each["path"], message, fix, each["name"])
             return
@@ -115,14 +115,14 @@ def local_queue(subject: Subject, how: Managed, place: Place) -> Iterator[Proble
         if says_namespace(subject) and is_absent(subject.view(), LOCAL_QUEUE, subject.namespace):
             others = [name_of(each) for each in subject.view().all(LOCAL_QUEUE, subject.namespace)]
             near = place.view.nearest(how.queue, others)
-            message = f"is not a LocalQueue of namespace {subject.namespace}, so the job waits"
-            fix = did_you_mean(near, "create the LocalQueue, or name another")
+            message = f"is not a LocalQueue of namespace `{subject.namespace}`, so the job waits"
+            fix = did_you_mean(near, "create the LocalQueue, or name another LocalQueue")
             reason = f"Kueue: LocalQueue {how.queue} doesn't exist"
             yield NOT_NOW("local-queue-missing", place.at, f"{message} ({reason})", fix, how.queue)
         return
     policy = text(get(place.local_queue, ("spec", "stopPolicy")))
     if policy not in ("", "None"):
-        message = f"leads to LocalQueue {how.queue}, which is stopped because its stopPolicy is {policy}"
+        message = f"leads to LocalQueue `{how.queue}`, which is stopped because its stopPolicy is {policy}"
         reason = f"Kueue: LocalQueue {how.queue} is inactive"
         yield NOT_NOW("stopped", place.at, f"{message} ({reason})", _WAIT)
 
@@ -134,7 +134,7 @@ def cluster_queue(subject: Subject, how: Managed, place: Place) -> Iterator[Prob
     target = text(get(place.local_queue, ("spec", "clusterQueue")))
     if place.queue is None:
         if is_absent(subject.view(), CLUSTER_QUEUE):
-            message = f"leads to LocalQueue {how.queue}, whose ClusterQueue {target} does not exist"
+            message = f"leads to LocalQueue `{how.queue}`, whose ClusterQueue `{target}` does not exist"
             reason = f"Kueue: ClusterQueue {target} doesn't exist"
             yield NOT_NOW(
                 "cluster-queue-missing",
@@ -149,15 +149,13 @@ def cluster_queue(subject: Subject, how: Managed, place: Place) -> Iterator[Prob
     elif cause := next(causes(place.queue, place.view), ""):
         yield _inactive("inactive", f"is inactive because {cause}", place)
     elif place.tree is None:
-        message = (
-            f"leads to ClusterQueue {target}, above which Cohorts are parents of each other, so Kueue admits nothing"
-        )
+        message = f"leads to ClusterQueue `{target}`, whose Cohorts are parents of each other, so Kueue admits nothing"
         yield NOT_NOW("cohort-cycle", place.at, message, "correct spec.parentName of one of the Cohorts")
 
 
 def _inactive(rule: str, cause: str, place: Place) -> Problem:
     name = place.queue.name if place.queue else ""
-    message = f"leads to ClusterQueue {name}, which {cause} (Kueue: ClusterQueue {name} is inactive)"
+    message = f"leads to ClusterQueue `{name}`, which {cause} (Kueue: ClusterQueue {name} is inactive)"
     return NOT_NOW(rule, place.at, message, _WAIT)
 
 
@@ -175,7 +173,7 @@ def _absent_flavors(queue: Declared, view: View) -> Iterator[str]:
     for group in queue.groups:
         for name in view.deadline.paced(group.flavors):
             if lacks(view, RESOURCE_FLAVOR, name):
-                yield f"its ResourceFlavor {name} does not exist (FlavorNotFound)"
+                yield f"its ResourceFlavor `{name}` does not exist (FlavorNotFound)"
 
 
 def _absent_topologies(queue: Declared, view: View) -> Iterator[str]:
@@ -184,4 +182,4 @@ def _absent_topologies(queue: Declared, view: View) -> Iterator[str]:
         for name in view.deadline.paced(group.flavors):
             topology = text(get(looking.get(RESOURCE_FLAVOR, name, namespaced=False), ("spec", "topologyName")))
             if topology and not is_remote(queue, view) and lacks(view, TOPOLOGY, topology):
-                yield f"Topology {topology} of its flavor {name} does not exist (TopologyNotFound)"
+                yield f"Topology `{topology}` of its flavor `{name}` does not exist (TopologyNotFound)"

@@ -47,7 +47,10 @@ def _validate_policy(spec: Mapping[str, JSON]) -> Iterator[Problem]:
         message = f"are given, but {_POLICY} needs exactly one"
         yield _broken(("spec", "resourceGroups"), message, "set one group", f"{len(groups)} groups")
     elif len(flavors := groups[0].get("flavors", [])) > _MOST_FLAVORS:
-        message = f"must not be more than {_MOST_FLAVORS} because {_POLICY} is set, and each Workload tries all of them"
+        message = (
+            f"are more than the {_MOST_FLAVORS} that are allowed because {_POLICY} is set, and each Workload tries "
+            "all flavors"
+        )
         yield _broken(("spec", "resourceGroups", 0, "flavors"), message, "use fewer flavors", f"{len(flavors)} flavors")
     yield from _validate_constraints(spec)
     if spec.get("queueingStrategy") == "StrictFIFO":

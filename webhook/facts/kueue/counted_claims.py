@@ -39,9 +39,11 @@ def claims(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  
             if missing.name in subject.once(_promised):
                 continue  # the controller of its ComputeDomain makes it, and Kueue tries again
             if is_absent(subject.view(), TEMPLATE):
-                message = f"leads to ResourceClaimTemplate {missing.name}, which does not exist, so that Kueue cannot"
+                message = f"leads to ResourceClaimTemplate `{missing.name}`, which does not exist, so Kueue cannot"
                 message = f"{message} count its devices"
-                yield NOT_NOW("claim-template-missing", pod_set.at(path), message, "create it in this namespace")
+                yield NOT_NOW(
+                    "claim-template-missing", pod_set.at(path), message, "create the template in this namespace"
+                )
             else:
                 place.view.note(missing)
 

@@ -82,7 +82,14 @@ def without_claims(template: JSON, deadline: Deadline) -> Devices:
     made = Devices()
     for index, _ in enumerate(deadline.paced(items(get(template, _CLAIMS)))):
         message = "claims devices, which Kueue refuses because its feature gate KueueDRAIntegration is off"
-        made.refused.append(Refused("claims-off", (*_CLAIMS, index), message, "ask for the gate, or remove the claim"))
+        made.refused.append(
+            Refused(
+                "claims-off",
+                (*_CLAIMS, index),
+                message,
+                "ask the administrator of Kueue for the gate, or remove the claim",
+            )
+        )
     return made
 
 
@@ -131,7 +138,7 @@ class _Counting:
         free = [each.id for each in known if each.id not in taken]
         taken.update(free[: asked.count])
         if len(free) < asked.count:
-            has = f"ResourceSlices have only {len(free)} that it selects"
+            has = f"ResourceSlices have only {len(free)} that match the request"
             self._wait(f"leads to {of}, which asks for {counted(asked.count, 'device')}, but {has}")
 
     def _wait(self, message: str) -> None:
@@ -147,7 +154,7 @@ class _Counting:
         if made.waits:
             self._wait(told)
         elif made.never:
-            self.made.refused.append(Refused("claim-capacity", self.path, told, "ask for less"))
+            self.made.refused.append(Refused("claim-capacity", self.path, told, "ask for less of this capacity"))
         else:
             self.made.add(source.resource, made.amount)
 
@@ -163,7 +170,7 @@ def _asked(request: JSON, written: Mapping[str, JSON]) -> Asked:
 
 def _refused(request: JSON, of: str, path: FieldPath, configuration: Configuration) -> Refused | None:
     if request["kind"] == "firstAvailable":
-        message = f"leads to {of}, which chooses by firstAvailable, and Kueue cannot count that"
+        message = f"leads to {of}, which uses firstAvailable, and Kueue cannot count such a choice"
         return Refused("claim-choice", path, message, "ask for exactly one device class")
     if request["allocationMode"] not in ("", "ExactCount"):
         message = f"leads to {of}, whose allocationMode is {request['allocationMode']}, which Kueue cannot count"
@@ -173,7 +180,9 @@ def _refused(request: JSON, of: str, path: FieldPath, configuration: Configurati
             f"leads to {of}, whose DeviceClass `{request['deviceClass']}` is not in deviceClassMappings of Kueue's"
             " Configuration"
         )
-        return Refused("unmapped-class", path, message, "add the class there and restart Kueue, or use a mapped one")
+        return Refused(
+            "unmapped-class", path, message, "add the class there and restart Kueue, or use a class that is there"
+        )
     return None
 
 
@@ -200,7 +209,9 @@ def extended(
 
 
 def _of_sources(name: str, device_class: str) -> Refused:
-    message = f"asks for {name} of DeviceClass `{device_class}`, of which quota counts counters or capacities"
+    message = (
+        f"asks for {name} of DeviceClass `{device_class}`, but the quota of this class counts counters or capacities"
+    )
     fix = "claim the devices by a ResourceClaimTemplate instead"
     return Refused("extended-sources", ("spec",), f"{message}, and not the number of devices", fix)
 

@@ -59,9 +59,12 @@ class Fitting:
             return None
         for name, value in self._requests(pod_set).items():
             if self.queue.group_of(name) is None:
-                message = f"asks for {of_resource(name, value)}, which ClusterQueue {self.queue.name} does not cover"
+                message = f"asks for {of_resource(name, value)}, which ClusterQueue `{self.queue.name}` does not cover"
                 reason = f"Kueue: resource {name} unavailable in ClusterQueue"
-                fix = f"remove it, use a queue with {name}, or add it to coveredResources"
+                fix = (
+                    f"remove the request, use a queue with {name}, or add {name} to coveredResources of the "
+                    "ClusterQueue"
+                )
                 return NEVER("resource-uncovered", pod_set.at(("spec",)), f"{message} ({reason})", fix)
         return None
 
@@ -115,13 +118,17 @@ class Fitting:
             told = f"{told}; and {counted(left, 'other flavor')}"
         at = wanted.pod_set.at(("spec",))
         if is_quota:
-            message = f"{self.asks(wanted, reasons)}; {told} (Kueue: ExceedsMaxQuota)"
+            message = f"{self.asks(wanted, reasons)}, but {told} (Kueue: ExceedsMaxQuota)"
             return NEVER("exceeds-max-quota", at, message, self._fix(reasons))
-        message = f"fits no flavor of ClusterQueue {self.queue.name}: {told} (Kueue: NoMatchingFlavor)"
+        message = f"fits no flavor of ClusterQueue `{self.queue.name}`: {told} (Kueue: NoMatchingFlavor)"
         fix = "change the selector, the tolerations or the queue"
         if all(each.is_topology for each in reasons):
             is_asked = topology.wish(wanted.pod_set.template).is_explicit
-            fix = "use a queue with such a topology, or ask for none" if is_asked else "use a queue without a topology"
+            fix = (
+                "use a queue with such a topology, or do not ask for a topology"
+                if is_asked
+                else "use a queue without a topology"
+            )
         return NEVER("no-matching-flavor", at, message, fix)
 
     def asks(self, wanted: Wanted, reasons: Sequence[Rejected]) -> str:
@@ -137,9 +144,9 @@ class Fitting:
 
     def _told(self, rejected: Rejected) -> str:
         if not rejected.resource:
-            return f"flavor {rejected.flavor} does not fit because {rejected.reason}"
+            return f"flavor `{rejected.flavor}` does not fit because {rejected.reason}"
         pair = (rejected.flavor, rejected.resource)
-        return f"flavor {rejected.flavor} can give at most {self.explained(pair, rejected.most)}"
+        return f"flavor `{rejected.flavor}` can give at most {self.explained(pair, rejected.most)}"
 
     def explained(self, pair: FlavorResource, most: int) -> str:
         """`16 (8 nominal + 8 borrowed from cohort research)`."""
@@ -147,7 +154,7 @@ class Fitting:
         amount = of_resource(name, most)
         if self.node.parent is None or most <= own:
             return amount
-        borrowed = f"{amount_text(name, most - own)} borrowed from cohort {self.node.parent.name}"
+        borrowed = f"{amount_text(name, most - own)} borrowed from cohort `{self.node.parent.name}`"
         return f"{amount} ({amount_text(name, own)} nominal + {borrowed})"
 
     def _fix(self, reasons: Sequence[Rejected]) -> str:
@@ -172,7 +179,9 @@ class Fitting:
         told = []
         for flavor in [*flavors][:MOST_TOLD]:
             amounts = [self.explained((flavor, name), ever((flavor, name))) for name in totals]
-            told.append(f"flavor {flavor} can give at most {' and '.join(amounts)}")
+            told.append(f"flavor `{flavor}` can give at most {' and '.join(amounts)}")
         given = "; ".join(told)
-        message = f"asks for {asked} in pod sets {names}, which are admitted together; {given} (Kueue: ExceedsMaxQuota)"
+        message = (
+            f"asks for {asked} in pod sets {names}, which Kueue admits together, but {given} (Kueue: ExceedsMaxQuota)"
+        )
         return NEVER("exceeds-max-quota", "spec", message, "ask for less, use another queue, or raise the quota")

@@ -43,7 +43,7 @@ def without_nodes(flavors: Sequence[Flavor], queue: Declared, view: View) -> str
     view.deadline.spend(len(nodes))
     if any(not each.labels or _has_nodes(Same(each), Same(nodes)) for each in view.deadline.paced(flavors)):
         return ""
-    return either([f"{_shown(each)} (flavor {each.name})" for each in flavors])
+    return either([f"{_shown(each)} (flavor `{each.name}`)" for each in flavors])
 
 
 def _shown(flavor: Flavor) -> str:

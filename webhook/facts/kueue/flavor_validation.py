@@ -50,7 +50,9 @@ def validate_resource_flavor(subject: Subject) -> Iterator[Problem]:
     yield from _validate_tolerations(spec.get("tolerations", []), subject)
     topology = spec.get("topologyName")
     if topology and not labels:
-        message = "must have a label because topologyName is set, and Kueue finds the nodes of the topology by it"
+        message = (
+            "must have a label because topologyName is set, and Kueue finds the nodes of the topology by this label"
+        )
         yield problem("topology-label", "spec.nodeLabels", message, "add a label that the nodes of the topology have")
     before = get(subject.old_object, ("spec", "topologyName"))
     if before and topology != before:

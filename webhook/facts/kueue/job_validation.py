@@ -134,7 +134,7 @@ def validate_update(subject: Subject, how: Managed) -> Iterator[Problem]:
     if not is_waiting and text(before.get(QUEUE_NAME)) != text(after.get(QUEUE_NAME)):
         yield fixed(QUEUE_NAME, subject)
     elif before.get(QUEUE_NAME) and how.is_default:
-        message = f"cannot be removed because the namespace has a LocalQueue {DEFAULT_QUEUE} for jobs without a name"
+        message = f"cannot be removed because the namespace has a LocalQueue `{DEFAULT_QUEUE}` for jobs without a name"
         yield problem("immutable", (*_LABELS, QUEUE_NAME), message, f"set the label, for example to {DEFAULT_QUEUE}")
     was_elastic = is_elastic(subject.old_object, subject)
     if not is_waiting and not was_elastic and before.get(PREBUILT) != after.get(PREBUILT):

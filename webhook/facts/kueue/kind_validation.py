@@ -45,11 +45,11 @@ def validate_partial_admission(subject: Subject, how: Managed) -> Iterator[Probl
     if isinstance(given, str) and not is_placeholder(given):
         path = (*_NOTES, MIN_PARALLELISM)
         if not _NUMBER.fullmatch(given) or not 0 < int(given) < count:
-            message = f"must be a whole number above 0 and below {count}, the pods that the Job asks for"
-            yield problem("min-parallelism", path, message, "correct it, or remove the annotation", given)
+            message = f"must be a whole number above 0 and below {count}, the number of pods of the Job"
+            yield problem("min-parallelism", path, message, "correct the number, or remove the annotation", given)
         elif notes.get(ELASTIC) == "true":
             message = "must not be set on an elastic job, which changes its size by itself"
-            yield problem("min-parallelism", path, message, "keep one of both", given)
+            yield problem("min-parallelism", path, message, "remove one of the two annotations", given)
     yield from _validate_equal_completions(subject)
 
 
@@ -66,16 +66,16 @@ def _validate_equal_completions(subject: Subject) -> Iterator[Problem]:
         return
     path = (*_NOTES, EQUAL_COMPLETIONS)
     if given not in BOOLEANS:
-        yield problem("equal-completions", path, "must be true or false", "correct it", given)
+        yield problem("equal-completions", path, "must be true or false", "set true or false", given)
     elif BOOLEANS[given]:
         parallelism = spec.get("parallelism", 1)
         if spec.get("completionMode") != "Indexed":
-            message = "must not be true on a Job whose completionMode is not Indexed"
-            yield problem("equal-completions", path, message, "set spec.completionMode: Indexed", given)
+            message = "is not allowed on a Job whose completionMode is not Indexed"
+            yield problem("equal-completions", path, message, "set spec.completionMode to Indexed", given)
         elif spec.get("completions") != parallelism:
             message = f"must be {parallelism}, as spec.parallelism, because the annotation {EQUAL_COMPLETIONS} is true"
             given = spec.get("completions")
-            yield problem("equal-completions", "spec.completions", message, "set both to the same", given)
+            yield problem("equal-completions", "spec.completions", message, "set both to the same number", given)
 
 
 def validate_pod(subject: Subject, how: Managed) -> Iterator[Problem]:
@@ -84,13 +84,13 @@ def validate_pod(subject: Subject, how: Managed) -> Iterator[Problem]:
         return
     own, notes = labels_of(subject.object), annotations_of(subject.object)
     if own.get(MANAGED) not in (None, "true") and not how.queue:
-        message = "must be true, or not set, because Kueue sets it itself"
-        yield problem("managed-label", ("metadata", "labels", MANAGED), message, "remove it", own.get(MANAGED))
+        message = "must be true, or not set, because Kueue sets this label itself"
+        yield problem("managed-label", ("metadata", "labels", MANAGED), message, "remove the label", own.get(MANAGED))
     group, count = text(own.get(POD_GROUP)), notes.get(POD_GROUP_COUNT)
     if not (how.queue or own.get(MANAGED)):
         return
     if group and count is None:
-        message = f"must be set because the label {POD_GROUP} makes the pod one of a group"
+        message = f"must be set because the label {POD_GROUP} makes the pod a member of a group"
         yield problem("pod-group", (*_NOTES, POD_GROUP_COUNT), message, "set the number of pods of the group")
     elif count is not None and not group:
         message = f"must be set because the annotation {POD_GROUP_COUNT} counts the pods of a group"
@@ -120,29 +120,36 @@ def validate_ray(subject: Subject, how: Managed) -> Iterator[Problem]:
 
 def _validate_ray_job(spec: JSON) -> Iterator[Problem]:
     if spec.get("clusterSelector") and spec.get("rayClusterSpec"):
-        message = "must not be set with rayClusterSpec because a job that Kueue manages has a cluster of its own"
-        yield problem("ray-cluster", "spec.clusterSelector", message, "remove it")
+        message = "must not be set with rayClusterSpec because a job that Kueue manages has its own cluster"
+        yield problem("ray-cluster", "spec.clusterSelector", message, "remove clusterSelector")
     if not spec.get("clusterSelector") and not spec.get("rayClusterSpec"):
-        yield problem("ray-cluster", "spec.rayClusterSpec", "must be set because Kueue counts its pods", "add it")
+        yield problem(
+            "ray-cluster",
+            "spec.rayClusterSpec",
+            "must be set because Kueue counts the pods of the cluster",
+            "describe the cluster",
+        )
     if spec.get("shutdownAfterJobFinishes") is not True:
-        message = "must be true because a cluster that stays keeps its quota"
+        message = "must be true because a cluster that keeps running keeps its quota"
         yield problem("ray-shutdown", "spec.shutdownAfterJobFinishes", message, "set true")
 
 
 def _validate_ray_cluster(cluster: JSON, at: FieldPath, subject: Subject) -> Iterator[Problem]:
     is_elastic = annotations_of(subject.object).get(ELASTIC) == "true"
     if cluster.get("enableInTreeAutoscaling") is True and not is_elastic:
-        message = f"must not be true without the annotation {ELASTIC}: Kueue counts pods once"
-        fix = "remove it, or make the job elastic"
+        message = f"must not be true without the annotation {ELASTIC} because Kueue counts the pods only once"
+        fix = f"remove the field, or set {ELASTIC} to true"
         yield problem("ray-autoscaling", (*at, "enableInTreeAutoscaling"), message, fix)
     groups, most = items(cluster.get("workerGroupSpecs")), most_pod_sets(subject.assumptions.kueue)
     if len(groups) + 1 > most:
-        message = f"must not have more than {most - 1} groups because a Workload has at most {most} pod sets"
-        yield problem("ray-groups", (*at, "workerGroupSpecs"), message, "join some", shown=f"{len(groups)} groups")
+        message = f"are more than the {most - 1} that are allowed because a Workload has at most {most} pod sets"
+        yield problem(
+            "ray-groups", (*at, "workerGroupSpecs"), message, "join some groups", shown=f"{len(groups)} groups"
+        )
     for index, group in enumerate(subject.deadline.paced(groups)):
         if mapping(group).get("groupName") == "head":
             path = (*at, "workerGroupSpecs", index, "groupName")
-            yield problem("ray-groups", path, "must not be head, which is the group of the head", "rename it", "head")
+            yield problem("ray-groups", path, "is the name of the head group", "rename the worker group", "head")
 
 
 def validate_spark(subject: Subject, how: Managed) -> Iterator[Problem]:
@@ -151,8 +158,8 @@ def validate_spark(subject: Subject, how: Managed) -> Iterator[Problem]:
         return
     mode = get(subject.object, ("spec", "mode"))
     if mode not in (None, "cluster"):
-        message = "must be cluster because Kueue manages applications of this mode alone"
+        message = "must be cluster because Kueue manages only applications of this mode"
         yield problem("spark-mode", "spec.mode", message, "set cluster", mode)
     if get(subject.object, ("spec", "dynamicAllocation", "enabled")) is True:
-        message = "must not be enabled because Kueue counts executors once"
-        yield problem("spark-mode", "spec.dynamicAllocation.enabled", message, "disable it")
+        message = "must not be enabled because Kueue counts the executors only once"
+        yield problem("spark-mode", "spec.dynamicAllocation.enabled", message, "set false")

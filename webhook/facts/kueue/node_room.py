@@ -35,10 +35,10 @@ def unplaced(fitting: Fitting, wanted: Wanted, ever: Capacity) -> Problem | None
         if most is None or most >= pod_set.least:
             return None
         level = placed.wish.required
-        where = f"one domain of level {level}" if level else "all nodes"
-        told.append(f"in topology {flavor.topology} of flavor {name}, {where} can hold {most}")
-    message = f"asks for {counted(pod_set.least, 'pod')} to be placed by topology; {'; '.join(told)}"
-    fix = "ask for a higher level, for fewer or smaller pods, or add nodes"
+        where = f"one domain of level `{level}`" if level else "all nodes"
+        told.append(f"in topology `{flavor.topology}` of flavor `{name}`, {where} can hold only {counted(most, 'pod')}")
+    message = f"asks for {counted(pod_set.least, 'pod')} to be placed by topology, but {'; '.join(told)}"
+    fix = "ask for a higher level of the topology, or for fewer or smaller pods, or add nodes"
     return NEVER("topology-placement", pod_set.at(("spec",)), f"{message} (Kueue: TopologyPlacementFailed)", fix)
 
 
@@ -70,9 +70,9 @@ def _short_of_nodes(fitting: Fitting, placed: Mapping[str, Placement]) -> Iterat
 def _unplaceable(members: Mapping[str, Placement], level: str, short: Shortage) -> Problem:
     flavor = next(iter(members.values())).flavor
     asked, most = (_of_nodes(short.resource, value) for value in (short.asked, short.most))
-    where = f"one domain of level {level} has" if level else "all nodes have"
-    message = f"asks for {asked} in pod sets {', '.join(members)}, which are placed together; in topology"
-    message = f"{message} {flavor.topology} of flavor {flavor.name}, {where} at most {most}"
+    where = f"one domain of level `{level}` has" if level else "all nodes have"
+    message = f"asks for {asked} in pod sets {', '.join(members)}, which are placed together, but in topology"
+    message = f"{message} `{flavor.topology}` of flavor `{flavor.name}`, {where} at most {most}"
     fix = "ask for fewer or smaller pods, or add nodes"
     return NEVER("topology-placement", "spec", f"{message} (Kueue: TopologyPlacementFailed)", fix)
 

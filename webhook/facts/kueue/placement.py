@@ -30,7 +30,9 @@ def pod_set_count(subject: Subject, how: Managed, place: Place) -> Iterator[Prob
     count, release = len(subject.once(workload).pod_sets), subject.assumptions.kueue
     if count > most_pod_sets(release):
         message = f"has {count} pod sets, but a Workload of Kueue {shown(release)} has at most {most_pod_sets(release)}"
-        yield NEVER("pod-set-count", "spec", f"{message}, so that none is created and the job waits", "join some")
+        yield NEVER(
+            "pod-set-count", "spec", f"{message}, so Kueue creates no Workload and the job waits", "join some pod sets"
+        )
 
 
 def namespace(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
@@ -39,18 +41,21 @@ def namespace(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]
         return
     selector, labels = place.queue.spec.get("namespaceSelector"), namespace_labels(subject)
     if selector is None:
-        message = "has no namespaceSelector, which means that it takes jobs of no namespace"
-        fix = "set spec.namespaceSelector: {} there, which means every namespace, or use another queue"
+        message = "has no namespaceSelector, so it takes jobs of no namespace"
+        fix = "set spec.namespaceSelector of the ClusterQueue to {}, which means every namespace, or use another queue"
     elif labels is None:
         place.view.note(MissingObject(kind="Namespace", name=subject.namespace))
         return
     elif not selects(selector, labels, subject.deadline):
-        message = f"does not take jobs of namespace {subject.namespace} because its namespaceSelector selects others"
+        message = (
+            f"takes no jobs of namespace `{subject.namespace}` because its namespaceSelector does not match the "
+            "namespace"
+        )
         fix = "use another queue, or ask the owner of the ClusterQueue to add the namespace"
     else:
         return
     reason = "Kueue: workload namespace doesn't match ClusterQueue selector"
-    yield NEVER("namespace", place.at, f"leads to ClusterQueue {place.queue.name}, which {message} ({reason})", fix)
+    yield NEVER("namespace", place.at, f"leads to ClusterQueue `{place.queue.name}`, which {message} ({reason})", fix)
 
 
 def limit_ranges(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
@@ -63,8 +68,10 @@ def limit_ranges(subject: Subject, how: Managed, place: Place) -> Iterator[Probl
 def _outside(pod_set: PodSetRequests, each: OutOfRange) -> Problem:
     value, bound = (of_resource(each.resource, units(each.resource, milli)) for milli in (each.value, each.bound))
     side = f"more than the {bound} that" if each.is_above else f"less than the {bound} that"
-    message = f"asks for {value}, {side} a LimitRange of the namespace allows, so that Kueue never admits the job"
-    return NEVER("limit-range", pod_set.at(each.path), message, "change the request")
+    message = f"asks for {value}, {side} a LimitRange of the namespace allows, so Kueue never admits the job"
+    return NEVER(
+        "limit-range", pod_set.at(each.path), message, f"request at {'most' if each.is_above else 'least'} {bound}"
+    )
 
 
 def flavors_and_quota(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
@@ -78,8 +85,8 @@ def _problems(fitting: Fitting) -> Iterator[Problem]:
     """What is in the way, the first kind of it alone."""
     pod_sets = [each for each in fitting.subject.once(workload).pod_sets if each.least > 0]
     if not fitting.queue.groups and pod_sets:
-        message = f"leads to ClusterQueue {fitting.queue.name}, which has no resource group and admits nothing"
-        yield NEVER("no-matching-flavor", fitting.place.at, message, "add a resource group to it")
+        message = f"leads to ClusterQueue `{fitting.queue.name}`, which has no resource group and admits nothing"
+        yield NEVER("no-matching-flavor", fitting.place.at, message, "add a resource group to the ClusterQueue")
         return
     wanted: list[Wanted] = []
     for each in fitting.subject.deadline.paced(pod_sets):

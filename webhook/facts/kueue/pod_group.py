@@ -56,8 +56,11 @@ def same_group(subject: Subject, how: Managed, place: Place) -> Iterator[Problem
         (_COUNT, count, first.count, "number of pods"),
     ):
         if given != wanted and not is_placeholder(given + wanted):
-            message = f"must be `{wanted}`, the {what} that pod {first.name} names, because Kueue never admits a group"
-            yield NEVER("pod-group-differs", path, f"{message} whose pods differ in it", f"set {wanted}", given)
+            message = (
+                f"must be `{wanted}`, the {what} that pod `{first.name}` of the same group names, because Kueue never "
+                "admits a group"
+            )
+            yield NEVER("pod-group-differs", path, f"{message} whose pods differ in this", f"set {wanted}", given)
 
 
 def whole_group(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001

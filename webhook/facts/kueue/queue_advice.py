@@ -38,7 +38,7 @@ def advise_cohorts(subject: Subject) -> Iterator[Problem]:
         subject.deadline.spend(1)
         above = known.cohorts[above].above if above in known.cohorts else ""
     if above:
-        message = f"makes a cycle of cohorts through {above}: Kueue takes it, and then admits nothing in any of them"
+        message = f"makes a cycle through cohort `{above}`, so Kueue admits no job in any cohort of the cycle"
         yield problem("cohort-cycle", "spec.parentName", message, "name another parent", parent)
 
 
@@ -46,10 +46,10 @@ def advise_cluster_queue(subject: Subject) -> Iterator[Problem]:
     """A ClusterQueue that admits nothing, or says what has no effect."""
     spec = spec_of(subject)
     if spec.get("namespaceSelector") is None:
-        message = "is not set, which means that no namespace may use the ClusterQueue"
+        message = "is not set, so no namespace may use the ClusterQueue"
         yield problem("no-namespace", "spec.namespaceSelector", message, "set {} for every namespace, or a selector")
     if not groups_of(spec):
-        yield problem("no-resources", "spec.resourceGroups", "is empty, so that nothing is admitted", "add a group")
+        yield problem("no-resources", "spec.resourceGroups", "is empty, so no job is admitted", "add a group")
     for index, group in enumerate(subject.deadline.paced(groups_of(spec))):
         path = ("spec", "resourceGroups", index, "coveredResources")
         if _RAW in group.get("coveredResources", []):
@@ -67,7 +67,7 @@ def _absent_flavors(subject: Subject) -> Iterator[Problem]:
             if lacks(view, RESOURCE_FLAVOR, name):
                 path = ("spec", "resourceGroups", index, "flavors", place, "name")
                 near = view.nearest(name, (name_of(each) for each in view.all(RESOURCE_FLAVOR)))
-                message = "does not exist, so that the whole ClusterQueue is inactive"
+                message = "does not exist, so the whole ClusterQueue is inactive"
                 yield problem("flavor-missing", path, message, did_you_mean(near, "create the flavor"), name)
 
 
@@ -83,7 +83,7 @@ def _nothing_to_borrow(subject: Subject) -> Iterator[Problem]:
     for pair, quota in subject.deadline.paced(own.quotas.items()):
         if quota.borrowing_limit and pair not in lent:
             limit = of_resource(pair[1], quota.borrowing_limit)
-            message = f"lets flavor {pair[0]} borrow {limit}, but nobody else in cohort {cohort} has any"
+            message = f"lets flavor `{pair[0]}` borrow {limit}, but nothing else in cohort `{cohort}` has quota for it"
             yield problem("nothing-to-borrow", "spec.resourceGroups", message, "remove the borrowingLimit")
 
 
@@ -91,7 +91,7 @@ def advise_fair_sharing(subject: Subject) -> Iterator[Problem]:
     """A weight of 0."""
     weight = quantity.read(get(spec_of(subject), ("fairSharing", "weight")))
     if weight is not None and weight.sign() == 0:
-        message = "is 0, which means that with fair sharing everybody else borrows first"
+        message = "is 0, which means that with fair sharing all other queues borrow first"
         yield problem("fair-sharing-zero", "spec.fairSharing.weight", message, "set 1, which is the default")
 
 
@@ -113,10 +113,10 @@ def _closed(queue: Declared, subject: Subject) -> Iterator[Problem]:
     labels, selector = namespace_labels(subject), queue.spec.get("namespaceSelector")
     if labels is not None and (selector is None or not selects(selector, labels, subject.deadline)):
         message = (
-            f"takes no jobs from namespace {subject.namespace} because the namespaceSelector of the ClusterQueue does "
-            "not match the namespace"
+            f"takes no jobs from namespace `{subject.namespace}` because the namespaceSelector of the ClusterQueue "
+            "does not match the namespace"
         )
-        fix = "ask its administrator to admit the namespace, or name another ClusterQueue"
+        fix = "ask the administrator of the ClusterQueue to admit the namespace, or name another ClusterQueue"
         yield problem("namespace-not-selected", "spec.clusterQueue", message, fix, queue.name)
 
 
@@ -128,5 +128,5 @@ def advise_flavor(subject: Subject) -> Iterator[Problem]:
     known = queues(view)
     everybody = (*known.cluster_queues.values(), *known.cohorts.values())
     if everybody and not any(name in group.flavors for each in everybody for group in each.groups):
-        message = "is used by no ClusterQueue and no Cohort, so that no pods ever get it"
-        yield problem("flavor-unused", "", message, "add the flavor to a resource group, or delete it")
+        message = "the flavor is used by no ClusterQueue and no Cohort, so no pods ever get it"
+        yield problem("flavor-unused", "", message, "add the flavor to a resource group, or delete the flavor")

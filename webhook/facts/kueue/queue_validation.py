@@ -65,7 +65,13 @@ def validate_resource_groups(subject: Subject) -> Iterator[Problem]:
     flavors: set[str] = set()
     if len(groups) > _MOST_GROUPS:
         count_shown = counted(len(groups), "group")
-        yield problem("too-many", _GROUPS, f"must not be more than {_MOST_GROUPS}", "join some", shown=count_shown)
+        yield problem(
+            "too-many",
+            _GROUPS,
+            f"are more than the {_MOST_GROUPS} that are allowed",
+            "join some groups",
+            shown=count_shown,
+        )
     for index, group in enumerate(subject.deadline.paced(groups)):
         at = (*_GROUPS, index)
         resources, listed = group.get("coveredResources", []), group.get("flavors", [])
@@ -77,8 +83,8 @@ def validate_resource_groups(subject: Subject) -> Iterator[Problem]:
         yield from _validate_size(resources, listed, at)
     for count, what in ((len(flavors), "flavors"), (len(covered), "resources")):
         if count > _MOST:
-            message = f"must not have more than {_MOST} {what} in all groups"
-            yield problem("too-many", _GROUPS, message, "use fewer", shown=f"{count} {what}")
+            message = f"in all groups are more than the {_MOST} that are allowed"
+            yield problem("too-many", _GROUPS, message, f"use fewer {what}", shown=f"{count} {what}")
 
 
 def _validate_size(resources: Sequence[str], flavors: Sequence[JSON], at: FieldPath) -> Iterator[Problem]:
@@ -86,7 +92,7 @@ def _validate_size(resources: Sequence[str], flavors: Sequence[JSON], at: FieldP
     yield from count_errors("too-many", (*at, "flavors"), len(flavors), _MOST_IN_GROUP, "flavor")
     pairs = len(resources) * len(flavors)
     if pairs > _MOST_PAIRS:
-        message = f"must not combine more than {_MOST_PAIRS} flavors and resources"
+        message = f"of flavors and resources are more than the {_MOST_PAIRS} that are allowed"
         yield problem("too-many", at, message, "split the group", shown=f"{pairs} combinations")
 
 
@@ -123,16 +129,15 @@ def _validate_order(
 ) -> Iterator[Problem]:
     """Resources of a flavor stand as in coveredResources, one for one."""
     if len(quotas) != len(covered):
-        message = f"must have {len(covered)} entries, one for each of coveredResources"
-        yield problem(
-            "flavor-resources", at, message, "add or remove some", shown=counted(len(quotas), "entry", "entries")
-        )
+        given = counted(len(quotas), "entry", "entries")
+        message = f"has {given}, but needs {len(covered)}, one for each of coveredResources"
+        yield problem("flavor-resources", at, message, "add or remove entries")
         return
     for index, (quota, name) in enumerate(zip(subject.deadline.each(quotas), covered, strict=True)):
         given = quota.get("name", "")
         if given != name:
-            message = f"must be {name}, as at this place of coveredResources"
-            yield problem("flavor-resources", (*at, index, "name"), message, "use the same order", given)
+            message = f"must be {name} because coveredResources has {name} at this place"
+            yield problem("flavor-resources", (*at, index, "name"), message, "use the order of coveredResources", given)
 
 
 def validate_quotas(subject: Subject) -> Iterator[Problem]:
@@ -168,7 +173,7 @@ def _validate_limits(quota: JSON, at: FieldPath, kind: str, cohort: str) -> Iter
     verbs = {"borrowingLimit": "borrow from", "lendingLimit": "lend to"}
     for name, verb in verbs.items():
         if quota.get(name) is not None and not cohort:
-            message = f"must not be set without {field} because there is nobody to {verb}"
+            message = f"must not be set without {field} because there is no cohort to {verb}"
             yield problem(
                 "limit-without-cohort", (*at, name), message, f"set spec.{field}, or remove the limit", quota[name]
             )

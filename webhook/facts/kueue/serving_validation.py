@@ -33,7 +33,7 @@ _DEPLOYMENT, _STATEFUL_SET, _LEADER_WORKER_SET = SERVING
 _GROUP: Final[FieldPath] = ("spec", "leaderWorkerTemplate")
 _REPLICAS: Final[FieldPath] = ("spec", "replicas")
 _MOST_REPLICAS: Final = 1_000_000
-_STOP: Final = "scale it to 0 first"
+_STOP: Final = "scale the object to 0 first"
 _SHAPE: Final = (
     *("nodeSelector", "affinity", "tolerations", "runtimeClassName", "priority", "topologySpreadConstraints"),
     "resourceClaims",

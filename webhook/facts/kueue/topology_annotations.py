@@ -30,7 +30,7 @@ from webhook.names import qualified_name
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.wording import counted
+from webhook.wording import counted, either
 from webhook.workloads.podsets import PodSet
 
 problem: Final = Group("kueue-job").problem
@@ -47,15 +47,15 @@ def validate_topology_request(pod_set: PodSet, subject: Subject) -> Iterator[Pro
         return
     given = [key for key in _TOPOLOGIES if key in notes]
     if len(given) > 1:
-        message = "must not have more than one of the annotations for a required, a preferred and no certain topology"
-        yield problem("topology-one", pod_set.locate(_AT), message, f"keep one of {', '.join(given)}")
+        message = "must not have several annotations that choose a topology"
+        yield problem("topology-one", pod_set.locate(_AT), message, f"keep {either(given)}")
     for key in (REQUIRED, PREFERRED, SLICE_REQUIRED):
         if key in notes and qualified_name(notes[key]):
-            message = "must be the key of a node label, which a level of a Topology names"
+            message = "must be the key of a node label because the levels of a Topology are node labels"
             yield problem("topology-level", pod_set.locate((*_AT, key)), message, "correct the name", notes[key])
     if UNCONSTRAINED in notes and notes[UNCONSTRAINED] not in BOOLEANS:
         path = pod_set.locate((*_AT, UNCONSTRAINED))
-        yield problem("topology-boolean", path, "must be true or false", "correct it", notes[UNCONSTRAINED])
+        yield problem("topology-boolean", path, "must be true or false", "set one of these", notes[UNCONSTRAINED])
     yield from _validate_slices(notes, pod_set)
     yield from _validate_group(notes, pod_set)
     if LAYERS in notes and is_on(feature_gates.LAYERS, subject):
@@ -71,14 +71,14 @@ def _validate_slices(notes: Mapping[str, str], pod_set: PodSet) -> Iterator[Prob
     elif SLICE_SIZE in notes:
         if SLICE_REQUIRED not in notes:
             message = f"must not be set without {SLICE_REQUIRED}"
-            yield problem("topology-slice", at, message, "set both or none", notes[SLICE_SIZE])
+            yield problem("topology-slice", at, message, "set both annotations or none", notes[SLICE_SIZE])
         size = _whole(notes[SLICE_SIZE])
         if size is None or size < 1:
             message = "must be a whole number of pods, at least 1"
             yield problem("topology-slice", at, message, "set 1 or more", notes[SLICE_SIZE])
         elif pod_set.count is not None and size > pod_set.count:
-            message = f"must not be above {pod_set.count}, the pods of the pod set"
-            yield problem("topology-slice", at, message, "set fewer", notes[SLICE_SIZE])
+            message = f"must not be above {pod_set.count}, the number of pods of the pod set"
+            yield problem("topology-slice", at, message, f"set at most {pod_set.count}", notes[SLICE_SIZE])
 
 
 def _validate_group(notes: Mapping[str, str], pod_set: PodSet) -> Iterator[Problem]:
@@ -89,7 +89,9 @@ def _validate_group(notes: Mapping[str, str], pod_set: PodSet) -> Iterator[Probl
     if _whole(notes[POD_SET_GROUP]) is not None:
         yield problem("topology-group", at, "must not be a number", "use a name", notes[POD_SET_GROUP])
     if any(key in notes for key in (SLICE_REQUIRED, SLICE_SIZE)):
-        yield problem("topology-group", at, "must not be set with annotations for slices", "keep one of both")
+        yield problem(
+            "topology-group", at, "must not be set with annotations for slices", "remove one of the two annotations"
+        )
     if REQUIRED not in notes and PREFERRED not in notes:
         message = "must not be set without a required or a preferred topology, which the group has in common"
         yield problem("topology-group", at, message, f"set {REQUIRED} or {PREFERRED}")
@@ -126,9 +128,9 @@ def validate_pod_set_groups(pod_sets: Sequence[PodSet], subject: Subject) -> Ite
     for name, members in groups.items():
         path = members[0].locate((*_AT, POD_SET_GROUP))
         if len(members) != 2:
-            verb = "has" if len(members) == 1 else "have"
-            message = f"must be the name of a group of 2 pod sets, but {counted(len(members), 'pod set')} {verb} it"
-            yield problem("topology-group", path, message, "give it to a leader and its workers", name)
+            verb = "names" if len(members) == 1 else "name"
+            message = f"must be a group of 2 pod sets, but {counted(len(members), 'pod set')} {verb} this group"
+            yield problem("topology-group", path, message, "set the annotation on a leader and on its workers", name)
         elif None not in (counts := [each.count for each in members]) and 1 not in counts:
             message = "must be the name of a group in which one pod set has a single pod"
             yield problem("topology-group", path, message, "group a leader with its workers", name)

@@ -52,13 +52,13 @@ def _labelled(subject: Subject, how: Managed) -> Iterator[Problem]:
         message = f"has no effect because Kueue does not manage objects of kind {kind}"
         yield problem("kind-not-integrated", _AT, message, fix, how.queue)
     elif how.why_not == "framework":
-        fix = "ask for the integration, or use an integrated kind"
+        fix = "ask the administrator of Kueue for the integration, or use a kind that Kueue manages"
         yield problem(
-            "integration-off", _AT, f"{_off(subject, how)}: the pods start at once, without quota", fix, how.queue
+            "integration-off", _AT, f"{_off(subject, how)}, so the pods start at once, without quota", fix, how.queue
         )
     elif how.why_not == "namespace":
-        message = f"has no effect because Kueue does not manage namespace {subject.namespace}"
-        yield problem("namespace-excluded", _AT, message, "use a managed namespace", how.queue)
+        message = f"has no effect because Kueue does not manage namespace `{subject.namespace}`"
+        yield problem("namespace-excluded", _AT, message, "use a namespace that Kueue manages", how.queue)
     elif how.why_not == "cluster-selector":
         message = (
             "has no effect because Kueue does not manage a RayJob that clusterSelector runs on an existing cluster"
@@ -72,9 +72,9 @@ def _off(subject: Subject, how: Managed) -> str:
     """Who does not integrate a kind: the Configuration, or the release where nobody has seen a Configuration."""
     where = "integrations.frameworks of Kueue's Configuration"
     if subject.once(configuration).is_known:
-        return f"has no effect because {where} does not have {how.framework}"
-    release = f"as it does not by default in Kueue {shown(subject.assumptions.kueue)}"
-    return f"has no effect unless {where} has {how.framework}, {release}"
+        return f"has no effect because {where} does not list {how.framework}"
+    release = f"which is not the default in Kueue {shown(subject.assumptions.kueue)}"
+    return f"has no effect unless {where} lists {how.framework}, {release}"
 
 
 def _elsewhere(subject: Subject, how: Managed) -> Iterator[Problem]:
@@ -108,5 +108,5 @@ def _unqueued(subject: Subject, how: Managed) -> Iterator[Problem]:
     queues = [name_of(each) for each in subject.view().all(LOCAL_QUEUE, subject.namespace)]
     if queues and not subject.once(configuration).manages_all:
         message = f"does not name a queue, but its namespace has {named(queues[:3], 'LocalQueue')}"
-        message = f"the object {message}, so it starts at once, without quota"
+        message = f"the object {message}, so the object starts at once, without quota"
         yield problem("no-queue-name", "", message, f"set the label {QUEUE_NAME}: {min(queues)}")

@@ -24,9 +24,9 @@ def waiting(fitting: Fitting, wanted: Sequence[Wanted]) -> Iterator[Problem]:
     before = _before(fitting) if fitting.queue.spec.get("queueingStrategy") == "StrictFIFO" else 0
     if before > 0:
         waiting = counted(before, "workload")
-        message = f"leads to ClusterQueue {fitting.queue.name}, whose StrictFIFO order puts it behind {waiting}"
+        message = f"leads to ClusterQueue `{fitting.queue.name}`, whose StrictFIFO order puts the job behind {waiting}"
         fix = "wait, use a higher priority, or use a queue with BestEffortFIFO"
-        yield NOT_NOW("queue-order", fitting.place.at, f"{message}, unless its priority is higher", fix)
+        yield NOT_NOW("queue-order", fitting.place.at, f"{message}, unless the job has a higher priority", fix)
         return
     now = partial(fitting.tree.available, fitting.node)
     if all(each.fitting(now) for each in wanted) and not together(wanted, now, fitting.subject.deadline):
@@ -36,7 +36,7 @@ def waiting(fitting: Fitting, wanted: Sequence[Wanted]) -> Iterator[Problem]:
     short = [each for each in wanted if not each.fitting(now)] or [*wanted]
     reasons = [each for one in short for each in one.reasons(now) if each.resource]
     told = "; ".join(_left(fitting, each) for each in reasons[:MOST_TOLD])
-    message = f"{fitting.asks(short[0], reasons)}; {told}" if told else "fits only one pod set at a time"
+    message = f"{fitting.asks(short[0], reasons)}, but {told}" if told else "fits only one pod set at a time"
     message = f"{message} ({_source(fitting)}), and the preemption settings of the queue cannot free more"
     at = short[0].pod_set.at(("spec",))
     yield NOT_NOW("waiting-for-quota", at, f"{message} (Kueue: WaitingForQuota)", "wait, or use another queue")
@@ -63,7 +63,7 @@ def _left(fitting: Fitting, rejected: Rejected) -> str:
     pair = (rejected.flavor, rejected.resource)
     ever = fitting.explained(pair, fitting.tree.potential(fitting.node, pair))
     free = amount_text(rejected.resource, max(0, rejected.most))
-    return f"flavor {rejected.flavor} has {free} of {ever} free now"
+    return f"flavor `{rejected.flavor}` has {free} of {ever} free now"
 
 
 def _may_preempt(fitting: Fitting, wanted: Sequence[Wanted]) -> bool:

@@ -31,7 +31,7 @@ _BOOST: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _BOOSTS: Final = range(-(2**31), 2**31)
 _AMOUNTS: Final = frozenset(("requests", "limits", "overhead"))
 """Fields whose values are quantities, which are the same however they are written."""
-_FIX: Final = "create another Workload, or end this one first"
+_FIX: Final = "create another Workload, or end this Workload first"
 _OF_PODS: Final = ("scheduling.k8s.io", "PriorityClass")
 _OF_WORKLOADS: Final = f"{GROUP}/workloadpriorityclass"
 
@@ -43,7 +43,7 @@ def validate_workload(subject: Subject) -> Iterator[Problem]:
     partial = sum(each.get("minCount") is not None for each in pod_sets)
     if partial > 1:
         message = "must have at most one pod set with minCount"
-        yield problem("workload-pod-sets", "spec.podSets", message, "keep one")
+        yield problem("workload-pod-sets", "spec.podSets", message, "keep one minCount")
     if partial and is_elastic(subject.object, subject):
         message = "must have no pod set with minCount because the Workload is of an elastic job"
         yield problem("workload-pod-sets", "spec.podSets", message, "remove minCount")
@@ -121,7 +121,7 @@ def _validate_pod_sets(before: Mapping[str, JSON], after: Mapping[str, JSON], su
     old, new = before.get("podSets", []), after.get("podSets", [])
     if len(old) != len(new):
         count = counted(len(new), "entry", "entries")
-        message = f"cannot change from {len(old)} to {count} because quota is reserved for them"
+        message = f"cannot change from {len(old)} to {count} because quota is reserved for these pods"
         yield problem("workload-immutable", "spec.podSets", message, _FIX)
         return
     for index, (one, other) in enumerate(zip(old, new, strict=True)):
