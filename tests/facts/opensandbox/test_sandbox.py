@@ -49,7 +49,7 @@ def codes(obj: JSON, *known: JSON) -> list[tuple[str, str, list[str]]]:
     ("known", "fix", "missing"),
     [
         ([], "", ["Pool python not found"]),
-        ([WHOLE], "create it, or correct the name", []),
+        ([WHOLE], "create the Pool, or correct the name", []),
         ([pool("pyhton")], "did you mean `pyhton`?", []),
         ([pool("python", "other")], "", ["Pool python not found"]),
     ],

@@ -24,7 +24,7 @@ def told(
 def test_a_gang_restarts_as_a_whole() -> None:
     both, failed = "PodEvicted and PodFailed, so", {"event": "PodFailed", "action": "RestartJob"}
     rows = {
-        "no policy": (told(), "about PodEvicted, so"),
+        "no policy": (told(), "for PodEvicted, so"),
         "no policy, and no restarts": (told(restart="Never"), both),
         "of the job": (told(EVICTED), ""),
         "of the task": (told(own=(EVICTED,)), ""),

@@ -26,7 +26,8 @@ def validate_claim_names(sandbox: Sandbox) -> Iterator[Problem]:
                 if name and first.setdefault(name, place) != place:
                     path = ("spec", *at, index, "resources", "claims", place, "name")
                     message = (
-                        f"must not repeat the name at index {first[name]} because this kind identifies claims by name"
+                        f"is already listed at index {first[name]}, but a container of this kind can list a claim "
+                        "only once"
                     )
-                    fix = "remove one of the two, or declare the claim twice in spec.resourceClaims"
+                    fix = "remove one of the two, or declare the claim under two names in spec.resourceClaims"
                     yield problem("claim-named-once", path, message, fix, name)

@@ -28,7 +28,7 @@ def replicas(batch: Sandbox) -> int:
 def validate_pods(batch: Sandbox) -> Iterator[Problem]:
     """Pods come from a template or from a Pool."""
     if not batch.spec.get("poolRef") and not batch.has("template") and replicas(batch):
-        message = "must be set because no spec.poolRef names a Pool, so there are no pods to create"
+        message = "must be set because spec.poolRef names no Pool, so there are no pods to create"
         yield problem("pods-required", ("spec", "template"), message, "set a template or a poolRef")
 
 
@@ -38,11 +38,11 @@ def advise_ignored_fields(batch: Sandbox) -> Iterator[Problem]:
     for name in () if not pool else ("shardPatches",) if pool == ANY_POOL else ("template", "shardPatches"):
         if batch.has(name) and batch.spec.get(name, True):  # an empty one says nothing
             message = f"is ignored because spec.poolRef `{pool}` uses the pods of a Pool as they are"
-            yield problem("ignored-with-pool", ("spec", name), message, "set it in the Pool, or remove poolRef")
+            yield problem("ignored-with-pool", ("spec", name), message, "change the Pool instead, or remove poolRef")
     count = replicas(batch)
     for name in ("shardTaskPatches",) if pool else ("shardPatches", "shardTaskPatches"):
         if len(batch.spec.get(name, [])) > count:
-            message = f"is ignored because it is for replica {count + 1} and spec.replicas is {count}"
+            message = f"is ignored because the patch is for replica {count + 1}, but spec.replicas is {count}"
             yield problem("unused-patches", ("spec", name, count), message, "raise replicas, or remove the patch")
     if patches and not batch.has("taskTemplate"):
         message = "is ignored because spec.taskTemplate is not set, so no task is started"
@@ -58,5 +58,5 @@ def advise_requests(batch: Sandbox) -> Iterator[Problem]:
         for name in batch.deadline.each(resources.get("limits", {})):
             if "/" in name and name not in resources.get("requests", {}):
                 path = ("spec", *CONTAINERS, index, "resources", "limits", name)
-                message = "does not choose a Pool because spec.poolRef `*` compares requests alone"
+                message = "does not choose a Pool because spec.poolRef `*` compares only requests"
                 yield problem("limits-choose-no-pool", path, message, "set the request too")

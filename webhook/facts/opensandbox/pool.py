@@ -15,7 +15,7 @@ def validate_pool_template(pool: Sandbox) -> Iterator[Problem]:
     """A Pool that may have pods has a template."""
     capacity = pool.spec.get("capacitySpec")
     if not pool.has("template") and capacity is not None and capacity.get("poolMax", 0) != 0:
-        message = "must be set because the Pool creates its pods from it"
+        message = "must be set because the Pool creates its pods from this template"
         yield problem("pool-template", ("spec", "template"), message, "set a pod template")
 
 
@@ -27,14 +27,17 @@ def advise_capacity(pool: Sandbox) -> Iterator[Problem]:
         return
     least, most, smallest, largest = (size or 0 for size in sizes)
     if least > most:
-        message = f"must not be above bufferMax, which is {most}, because the controller then keeps half of their sum"
+        message = (
+            f"must not be above bufferMax, which is {most}, because the controller would then keep half of the sum of "
+            "both"
+        )
         fix = "lower bufferMin, or raise bufferMax"
         yield problem("buffer-range", ("spec", "capacitySpec", "bufferMin"), message, fix, least)
     if smallest > largest:
-        message = f"must not be above poolMax, which is {largest}, because the Pool never grows beyond that"
+        message = f"must not be above poolMax, which is {largest}, because the Pool never grows beyond poolMax"
         fix = "lower poolMin, or raise poolMax"
         yield problem("pool-range", ("spec", "capacitySpec", "poolMin"), message, fix, smallest)
     if least > largest:
-        message = f"must not be above poolMax, which is {largest}, because the Pool never grows beyond that"
+        message = f"must not be above poolMax, which is {largest}, because the Pool never grows beyond poolMax"
         fix = "lower bufferMin, or raise poolMax"
         yield problem("buffer-above-pool", ("spec", "capacitySpec", "bufferMin"), message, fix, least)

@@ -67,7 +67,7 @@ def _validate_reference(
         most = whole(get(referred, ("spec", "capacitySpec", "poolMax")))
         if kind is POOL and most is not None and most < replicas(sandbox):
             message = f"must not be more than the {counted(most, 'pod')} that Pool `{name}` may have"
-            fix = "lower it, or raise poolMax of the Pool"
+            fix = "lower spec.replicas, or raise poolMax of the Pool"
             yield problem("pool-size", ("spec", "replicas"), message, fix, replicas(sandbox))
         return
     # known to be absent from a whole cluster, or from files that have others like it
@@ -79,12 +79,12 @@ def _validate_reference(
     message = (
         f"names a {kind.kind} that does not exist in the namespace, so there are no pods until somebody creates it"
     )
-    fix = did_you_mean(close, "create it, or correct the name")
+    fix = did_you_mean(close, f"create the {kind.kind}, or correct the name")
     yield problem("reference-exists", path, message, fix, name)
 
 
 def _validate_choice(sandbox: Sandbox, view: View) -> Iterator[Problem]:
-    """A Pool that has what the template asks for, by the default profile of the controller."""
+    """A Pool that fits the template, by the default profile of the controller."""
     if not view.is_whole():
         missing = MissingObject(kind=POOL.kind, namespace=view.namespace, name="", why="not listed")
         yield problem("pool-choice", "spec.poolRef", missing=(missing,))
@@ -95,9 +95,9 @@ def _validate_choice(sandbox: Sandbox, view: View) -> Iterator[Problem]:
         lacks = ", ".join(_lacks(asked, each))
         if not lacks:
             return
-        lacking.append(f"`{text(get(each, ('metadata', 'name')))}` lacks {lacks}")
-    why = f" that has what the template asks for ({'; '.join(lacking[:_MOST_POOLS])})" if lacking else ""
-    message, fix = f"finds no Pool in the namespace{why}", "create one, or name a Pool"
+        lacking.append(f"Pool `{text(get(each, ('metadata', 'name')))}` lacks {lacks}")
+    why = f" that fits the template ({'; '.join(lacking[:_MOST_POOLS])})" if lacking else ""
+    message, fix = f"finds no Pool in the namespace{why}", "create a Pool that fits, or name a Pool"
     yield problem("pool-choice", ("spec", "poolRef"), message, fix, ANY_POOL)
 
 

@@ -13,6 +13,7 @@ from webhook.facts.pods.containers import items, text
 from webhook.facts.subject import Subject
 from webhook.paths import get
 from webhook.problem import Problem
+from webhook.wording import either
 
 _PARTS: Final = ("containers", "initContainers")
 _MOST_NAMES: Final = 3
@@ -44,25 +45,32 @@ def _problem(note: Note, known: Sequence[str]) -> Problem:
     match note.what:
         case "type":
             message = f"must be {note.text} because no pod can be created otherwise"
-            return problem("patch-type", note.path, message, "correct it")
+            return problem("patch-type", note.path, message, "correct the patch")
         case "key":
-            message = f"must have a {note.text} because the patch is merged by it"
-            return problem("patch-key", note.path, message, f"set the {note.text} of what the patch changes")
+            message = f"must have a {note.text} because a patch finds the entry to change by its {note.text}"
+            return problem(
+                "patch-key",
+                note.path,
+                message,
+                f"set the {note.text} of the entry of the template that the patch changes",
+            )
         case "merge":
-            return problem("patch-merge", note.path, f"cannot be merged into the template: {note.text}")
+            return problem(
+                "patch-merge", note.path, f"cannot be merged into the template: {note.text}", "correct the patch"
+            )
         case "image":
-            others = f", or use {', '.join(known[:_MOST_NAMES])}" if known else ""
+            others = f", or name container {either(known[:_MOST_NAMES])} of the template" if known else ""
             message = "must have an image because the template has no such container"
             return problem("patch-image", (*note.path, "name"), message, f"set an image{others}", note.text)
         case "resources":
-            message = f"must leave limit and request of the device equal, but in the pod {note.text}"
-            return problem("patch-resources", note.path, message, "set limits and requests in the patch")
+            message = f"must leave the limit and the request of the device equal, but in the merged pod {note.text}"
+            return problem("patch-resources", note.path, message, "set both the limit and the request in the patch")
         case "sources":
-            message = f"claim {note.text} once the patch is merged, but must have exactly one"
-            return problem("patch-claim-source", note.path, message, "set the field that the template has")
+            message = f"claim {note.text} once the patch is merged, but a claim must have exactly one"
+            return problem("patch-claim-source", note.path, message, "set the same field as the template")
         case "claim":
-            message = "must be declared in spec.resourceClaims of the template or the patch"
-            return problem("patch-claim", note.path, message, "declare it, or correct the name", note.text)
+            message = "is not declared in spec.resourceClaims of the template or of the patch"
+            return problem("patch-claim", note.path, message, "declare the claim there, or correct the name", note.text)
         case _:
             return _advice(note)
 
@@ -71,19 +79,30 @@ def _advice(note: Note) -> Problem:
     """What can be merged and does not what it says."""
     match note.what:
         case "keeps":
-            message = f"null removes nothing, so the shard keeps `{note.text}`"
-            return problem("patch-null", note.path, message, "add the field in the patches that need it alone")
+            message = f"null does not remove the field, so the shard keeps `{note.text}`"
+            return problem(
+                "patch-null",
+                note.path,
+                message,
+                "take the field out of the template, and set it only in patches that need it",
+            )
         case "directive":
-            message = "removes nothing, so the shard keeps what the template has here"
-            fix = "add these fields in the patches that need them alone"
+            message = "does not remove fields, so the shard keeps what the template has here"
+            fix = "take these fields out of the template, and set them only in patches that need them"
             return problem("patch-directive", note.path, message, fix, note.text or None)
         case "inherits":
-            message = f"{note.text} because it takes that place in the list"
-            return problem("patch-order", note.path, message, "list the containers of the template before new ones")
-        case "added":
-            message = "is not a container of the template, so the shard gets one more"
+            message = f"new container {note.text} because it takes the place of that container in the list"
             return problem(
-                "patch-container", (*note.path, "name"), message, "correct the name if one was to be changed", note.text
+                "patch-order", note.path, message, "list the containers of the template before new containers"
+            )
+        case "added":
+            message = "is not a container of the template, so the shard gets an additional container"
+            return problem(
+                "patch-container",
+                (*note.path, "name"),
+                message,
+                "correct the name if the patch should change a container of the template",
+                note.text,
             )
         case _:
             return problem("patch-field", note.path, "is ignored because a Pod has no such field", "correct the name")
@@ -98,9 +117,12 @@ def _of_second_decoding(note: Note) -> Problem:
         "sources": f"claim {note.text}",
         "claim": f"claim `{note.text}` is not declared",
     }.get(note.what, note.text)
-    message = f"{said} in the pod that the controller creates, so Kubernetes refuses it"
+    message = f"{said} in the pod that the controller creates, so Kubernetes refuses the pod"
     return problem(
-        "patch-decoded-twice", note.path, message, "change the patch so that it names no field of another item"
+        "patch-decoded-twice",
+        note.path,
+        message,
+        "change the patch so that none of its entries takes over fields of another entry",
     )
 
 
@@ -110,5 +132,5 @@ def validate_shard_devices(subject: Subject) -> Iterator[Problem]:
         for each in subject.deadline.each(container["resources"]):
             given: JSON = each["request"] if each["limit"] is None else each["limit"]
             if each["kind"] in _COUNTED and not each["whole"] and (amount := quantity.read(given)) is not None:
-                message = "must be a whole number because a device is given whole"
+                message = "must be a whole number because a device cannot be divided"
                 yield problem("patch-whole-number", each["path"], message, f"set {amount.value()}", given)

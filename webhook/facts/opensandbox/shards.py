@@ -273,7 +273,7 @@ def _inherited(shard: _Shard) -> Iterator[Note]:
             name = text(get(new, ("name",)))
             foreign = sorted(container.keys() - new.keys()) if isinstance(new, dict) else ()
             if foreign and text(old.get("name")) != name:
-                words = f"`{name}` gets {', '.join(foreign)} of `{text(old.get('name'))}`"
+                words = f"`{name}` gets {' and '.join(foreign)} of container `{text(old.get('name'))}`"
                 yield Note("inherits", shard.place(part, name), words)
 
 

@@ -32,8 +32,13 @@ def advise_windows(sandbox: Sandbox) -> Iterator[Problem]:
         path: FieldPath = ("spec", *CONTAINERS, index, "resources", "limits")
         for name in each(get(container, ("resources", "limits"), {})):
             if name == "gpu" or ("/" in name and "kubernetes.io/" not in name):
-                message = "is not visible to Windows, which runs as a guest of QEMU here"
-                yield problem("windows-device", (*path, name), message, "remove it, so that others can use the device")
+                message = "is not visible to Windows, which runs in a virtual machine of QEMU here"
+                yield problem(
+                    "windows-device",
+                    (*path, name),
+                    message,
+                    "remove the resource, so that other pods can use the device",
+                )
     if containers:
         yield from _advise_size(containers[0], sandbox)
     policy = pod.get("restartPolicy")
@@ -57,4 +62,6 @@ def _advise_size(container: Mapping[str, JSON], sandbox: Sandbox) -> Iterator[Pr
 def _compare(path: FieldPath, value: JSON, least: str) -> Iterator[Problem]:
     amount = None if value is None else quantity.read(value)
     if amount is not None and amount < quantity.parse(least):
-        yield problem("windows-size", path, f"must be at least {least} because Windows needs it", f"set {least}", value)
+        yield problem(
+            "windows-size", path, f"must be at least {least} because Windows needs that much", f"set {least}", value
+        )

@@ -73,7 +73,7 @@ def job_template(subject: Subject) -> Iterator[Problem]:
     if not subject.once(read_job).sent:
         return
     for each in _but_unfilled(validate_create(subject.once(read_job), subject), subject):
-        message = f"{each.message} (Volcano takes the template and refuses every Job made from it)"
+        message = f"{each.message} (Volcano accepts the template, but refuses every Job made from it)"
         yield replace(each, code="volcano-job/template-refused", message="" if each.missing else message)
     yield from _but_unfilled(_advice(subject), subject)
 

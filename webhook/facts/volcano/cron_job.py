@@ -32,7 +32,7 @@ def cron_job(subject: Subject) -> Iterator[Problem]:
     if zone is not None and not is_placeholder(zone):
         message = zone_error(zone) if zone else "must not be an empty string"
         if message:
-            fix = "write a name such as Europe/Berlin, or remove it"
+            fix = "write a name such as Europe/Berlin, or remove timeZone"
             yield problem("time-zone", ("spec", "timeZone"), message, fix, zone)
     name = get(subject.object, ("metadata", "name"), "")
     if len(name) > _LONGEST_NAME and not is_placeholder(name):
@@ -41,7 +41,7 @@ def cron_job(subject: Subject) -> Iterator[Problem]:
         yield problem("name-length", "metadata.name", message, fix, name)
     deadline = spec.get("startingDeadlineSeconds")
     if deadline and deadline < _SHORTEST_DEADLINE:
-        message = "is so short that the controller, which looks every 10 seconds, may miss every start"
+        message = "is so short that the controller, which checks every 10 seconds, may miss every start"
         path = ("spec", "startingDeadlineSeconds")
         yield problem("starting-deadline", path, message, f"set {_SHORTEST_DEADLINE} or more", deadline)
 
@@ -51,8 +51,8 @@ def _validate_schedule(schedule: str) -> Iterator[Problem]:
     if not schedule or is_placeholder(schedule):
         return
     if "TZ" in schedule:
-        message = "must not name a time zone, for which there is the field timeZone"
-        yield problem("schedule-zone", path, message, "set spec.timeZone", schedule)
+        message = "must not name a time zone because spec.timeZone sets the time zone"
+        yield problem("schedule-zone", path, message, "move the time zone to spec.timeZone", schedule)
     elif error := schedule_error(schedule):
         yield problem("schedule", path, f"is not a schedule because it {error}", _FIX, schedule)
     elif is_never(schedule):

@@ -27,7 +27,7 @@ def validate_dependencies(job: Job) -> Iterator[Problem]:
                 is_graph = False
                 continue
             message = "is not the name of a task of this job" if name not in places else ""
-            message = "is named twice, which Volcano takes for a cycle" if name in seen else message
+            message = "is named twice, which Volcano treats as a cycle" if name in seen else message
             if message:
                 is_graph = False
                 fix = "correct the name" if name not in places else "remove one of the two"
@@ -56,8 +56,10 @@ def _validate_order(job: Job) -> Iterator[Problem]:
         task = next(task for task in job.tasks if task.name in waiting)
         message = f"leads to a cycle because {named(sorted(waiting), 'task')} wait for each other"
         if len(waiting) == 1:
-            message = "must not be the task itself"
-        yield problem("dependency-cycle", (*task.at, "dependsOn"), message, "let one of them start first")
+            message = "makes the task wait for itself"
+        yield problem(
+            "dependency-cycle", (*task.at, "dependsOn"), message, "remove a dependency so that one task can start first"
+        )
 
 
 def created_first(job: Job) -> Iterator[Task]:
@@ -86,17 +88,18 @@ def advise_start(job: Job) -> Iterator[Problem]:
     path = (*job.at, "minAvailable")
     if job.min_available > pods:
         message = (
-            f"leads to a job that never starts because only {counted(pods, 'pod')} can be created before a task runs; "
-            f"{named([task.name for task in late], 'task')} {'waits' if len(late) == 1 else 'wait'} for others"
+            f"leads to a job that never starts because only {counted(pods, 'pod')} can be created at first, and "
+            f"{named([task.name for task in late], 'task')} {'waits' if len(late) == 1 else 'wait'} until other tasks "
+            "run"
         )
-        fix = f"set {pods}" if pods else "let a task start first"
+        fix = f"set {pods}" if pods else "remove a dependency so that one task can start first"
         yield problem("deadlock", path, message, fix, shown=job.shown_min_available)
         return
     task = next((task for task in late if task.min_available), None)
     if task is not None and job.min_available >= needed:
         message = (
             f"leads to a job that never starts because the gang needs {counted(task.min_available, 'pod')} of task "
-            f"`{task.name}`, which is created once another task runs"
+            f"`{task.name}`, which is created only when another task runs"
         )
         fix = "set minAvailable of the task to 0"
         yield problem("deadlock", (*task.at, "minAvailable"), message, fix, task.min_available)

@@ -45,9 +45,9 @@ def above_capability(
         for resource, amount in needed.items():
             most = capability.get(resource)
             if most is not None and amount > most.milli_value() and _is_limit(resource, most):
-                why = f"its capability is {most}"
+                why = f"the capability of the queue is {most}"
                 if queue.name != name:
-                    where = "which counts where the capacity plugin has a hierarchy"
+                    where = "which counts if the capacity plugin has a hierarchy"
                     why = f"queue `{queue.name}` above it has a capability of {most}, {where}"
                 asked = Quantity(amount, -3, most.format)
                 message = f"can never give the {asked} of {resource} that the gang needs because {why}"

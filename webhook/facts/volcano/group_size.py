@@ -50,7 +50,11 @@ def _too_few(least: int, known: Sequence[Member]) -> Iterator[Problem]:
     others = f" ({counted(elsewhere, 'other')} not placed by Volcano)" if elsewhere else ""
     named = f"{counted(pods, 'pod')} that {'names' if pods == 1 else 'name'} the PodGroup{others}"
     message = f"is more than the {named}, so the gang is never placed"
-    fix = "set schedulerName: volcano in all of them" if least <= pods + elsewhere else f"set {pods}, or make more pods"
+    fix = (
+        "set schedulerName: volcano in all of these pods"
+        if least <= pods + elsewhere
+        else f"set {pods}, or make more pods"
+    )
     yield problem("members", _AT, message, fix, least)
 
 
@@ -76,7 +80,7 @@ def _tasks(least: int, known: Sequence[Member], subject: Subject) -> Iterator[Pr
             have = (
                 f"the {counted(pods[task], 'pod')} of the gang that {'names' if pods[task] == 1 else 'name'} this task"
             )
-            message = f"is more than {have} by {kinds.TASK}, so the gang is never placed"
+            message = f"is more than {have} in the annotation {kinds.TASK}, so the gang is never placed"
             fix = "set the annotation on the pods of the task, or lower the number"
             yield problem("task-pods", ("spec", "minTaskMember", task), message, fix, count)
 

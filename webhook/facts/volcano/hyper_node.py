@@ -31,7 +31,7 @@ def hyper_node(subject: Subject) -> Iterator[Problem]:
             held = " and ".join(given) or "no selector"
             verb = "are" if len(given) > 1 else "is"
             message = f"{verb} given, but a member has exactly one of {', '.join(_SELECTORS)}"
-            yield problem("one-selector", at, message, "keep one of them" if given else "add one", shown=held)
+            yield problem("one-selector", at, message, "keep one of them" if given else "add a selector", shown=held)
         pattern = get(selector, ("regexMatch", "pattern"), "")
         if error := _error(pattern):
             path = (*at, "regexMatch", "pattern")

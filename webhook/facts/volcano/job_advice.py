@@ -26,14 +26,17 @@ def advise_pods(job: Job) -> Iterator[Problem]:
         return
     silent = [task for task in job.tasks if task.value.get("replicas") is None]
     for task in silent:
-        message = "is not set, which Volcano takes for 0, so the task has no pods"
+        message = "is not set, which means 0, so the task has no pods"
         yield problem("replicas", (*task.at, "replicas"), message, "set a number")
     if job.tasks and not job.pods and not silent:
         message = "have no replicas, so the job has nothing to run"
         yield problem("no-pods", (*job.at, "tasks"), message, "set replicas of a task")
     wanted = job.spec.get("minSuccess")
     if wanted is not None and job.pods and wanted > job.pods:
-        message = f"must not be more than the {counted(job.pods, 'pod')} of all tasks, or the job never completes"
+        message = (
+            f"must not be more than the {counted(job.pods, 'pod')} of all tasks because the job otherwise never "
+            "completes"
+        )
         yield problem("min-success", (*job.at, "minSuccess"), message, f"set {job.pods} or less", wanted)
 
 
@@ -44,9 +47,9 @@ def advise_minima(job: Job) -> Iterator[Problem]:
         return
     for task in job.tasks:
         if 0 < task.min_available < task.replicas:
-            message = f"is not looked at because minAvailable of the job, {job.min_available}, is less than the"
+            message = f"has no effect because minAvailable of the job, {job.min_available}, is less than the"
             message = f"{message} {counted(needed, 'pod')} that its tasks need together"
-            fix = f"set minAvailable of the job to {needed}, or remove it"
+            fix = f"set minAvailable of the job to {needed}, or remove that field of the job"
             yield problem("task-minimum", (*task.at, "minAvailable"), message, fix, task.min_available)
             return
 
@@ -57,9 +60,9 @@ def advise_schedulers(job: Job) -> Iterator[Problem]:
     for task in job.deadline.each(job.tasks):
         other = task.pod.get("schedulerName") or own
         if other != own and not is_placeholder(other + own):
-            message = f"takes the pods out of the gang, which scheduler `{own}` of the job places"
+            message = f"takes the pods out of the gang because scheduler `{own}` of the job places the gang"
             path = (*task.at, "template", "spec", "schedulerName")
-            yield problem("other-scheduler", path, message, "remove it", other)
+            yield problem("other-scheduler", path, message, "remove schedulerName", other)
 
 
 def advise_host_names(job: Job) -> Iterator[Problem]:
@@ -70,8 +73,11 @@ def advise_host_names(job: Job) -> Iterator[Problem]:
         fields = [name for name in ("hostname", "subdomain") if not task.pod.get(name)]
         if "." in job.name and fields:
             what = " and ".join(fields)
-            message = f"leads to pods that are refused because svc makes their {what} of it, which must not have dots"
-            yield problem("host-name", "metadata.name", message, "use dashes", job.name)
+            message = (
+                f"leads to pods that are refused because plugin svc uses the name as their {what}, where dots are not "
+                "allowed"
+            )
+            yield problem("host-name", "metadata.name", message, "use dashes instead of dots", job.name)
             return
         yield from _advise_length(task, job)
 
@@ -83,7 +89,7 @@ def _advise_length(task: Task, job: Job) -> Iterator[Problem]:
     if len(f"{job.name}-{task.name}-{task.index}") > _LONGEST_HOST:
         return  # refused
     message = (
-        f"leads to a pod `{last}` that is refused because svc makes its hostname of it, with at most "
+        f"leads to a pod `{last}` that is refused because plugin svc uses this name as hostname, with at most "
         f"{_LONGEST_HOST} characters"
     )
     fix = f"remove {counted(len(last) - _LONGEST_HOST, 'character')}"
@@ -102,4 +108,4 @@ def advise_priority(job: Job, subject: Subject) -> Iterator[Problem]:
         yield problem("priority-class", path, missing=view.missing()[""])
         return
     message = "names a PriorityClass that does not exist, so Kubernetes refuses every pod"
-    yield problem("priority-class", path, message, "create it, or correct the name", name)
+    yield problem("priority-class", path, message, "create the class, or correct the name", name)

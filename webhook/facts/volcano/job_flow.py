@@ -27,7 +27,7 @@ from webhook.wording import counted
 problem: Final = Group("volcano-job-flow").problem
 _LONGEST_LABEL: Final = 63
 _IGNORED: Final[tuple[tuple[FieldPath, str], ...]] = (
-    (("patch",), "the Job is that of its JobTemplate"),
+    (("patch",), "each Job is made only from its JobTemplate"),
     (("dependsOn", "probe"), "the flow waits until the others have completed"),
 )
 
@@ -48,7 +48,7 @@ def job_flow(subject: Subject) -> Iterator[Problem]:
         seen.add(name)
         for field_path, what in _IGNORED:
             if get(flow, field_path):
-                message = f"has no effect because Volcano does not read it: {what}"
+                message = f"has no effect because Volcano does not read the field ({what})"
                 yield problem("ignored-field", (*at, *field_path), message, "remove the field")
 
 
@@ -72,7 +72,12 @@ def _validate_order(flows: Sequence[JSON], deadline: Deadline) -> Iterator[Probl
     cycle = _cyclic(targets, deadline) if known else ""
     if cycle:
         path = ("spec", "flows", places[cycle], "dependsOn", "targets")
-        yield problem("flow-cycle", path, f"makes flow `{cycle}` wait for itself", "let one of the flows start first")
+        yield problem(
+            "flow-cycle",
+            path,
+            f"makes flow `{cycle}` wait for itself",
+            "remove a dependency so that one flow can start first",
+        )
 
 
 def _cyclic(targets: Mapping[str, Sequence[str]], deadline: Deadline) -> str:
@@ -97,7 +102,7 @@ def _advise_label(subject: Subject) -> Iterator[Problem]:
     name = get(subject.object, ("metadata", "name"), "")
     label = f"{subject.namespace}.{name}"
     if len(label) > _LONGEST_LABEL and not is_placeholder(name):
-        message = f"is too long because the label `{label}` of its Jobs has at most {_LONGEST_LABEL} characters"
+        message = f"is too long because the label `{label}` of its Jobs may have at most {_LONGEST_LABEL} characters"
         fix = f"remove {counted(len(label) - _LONGEST_LABEL, 'character')}"
         yield problem("label-length", "metadata.name", message, fix, name)
 

@@ -23,7 +23,10 @@ def validate_tasks(job: Job) -> Iterator[Problem]:
     """There is a task, each has a name of its own, and none needs more pods than it has."""
     if not job.tasks:
         yield problem(
-            "task-required", (*job.at, "tasks"), "must have a task, without which there is nothing to run", "add one"
+            "task-required",
+            (*job.at, "tasks"),
+            "must have a task because the job has nothing to run otherwise",
+            "add a task",
         )
     seen: dict[str, int] = {}
     for task in job.deadline.each(job.tasks):
@@ -32,7 +35,7 @@ def validate_tasks(job: Job) -> Iterator[Problem]:
         seen.setdefault(task.name, task.index)
         if job.is_filled and task.min_available > task.replicas:
             message = f"must not be more than the {counted(task.replicas, 'replica')} of the task"
-            fix = "lower it, or raise replicas"
+            fix = "lower minAvailable, or raise replicas"
             yield problem("task-min-available", (*task.at, "minAvailable"), message, fix, task.min_available)
         yield from validate_partition_policy(task, job)
 
@@ -50,14 +53,14 @@ def validate_job_name(job: Job) -> Iterator[Problem]:
     if not job.name:
         return
     if qualified_name(job.name):
-        message = f"must have at most {_LONGEST} letters, digits, dashes and dots because labels hold it"
-        yield problem("job-name", "metadata.name", message, "shorten it", job.name)
+        message = f"must have at most {_LONGEST} letters, digits, dashes and dots because the name is used in labels"
+        yield problem("job-name", "metadata.name", message, "use a shorter name", job.name)
     for task in job.deadline.each(job.tasks):
         pod = f"{job.name}-{task.name}-{task.index}"
         if len(pod) > _LONGEST and not is_placeholder(task.name):
             message = (
-                f"is too long because the pods of task `{task.name}` are named after it, with at most {_LONGEST} "
-                "characters"
+                f"is too long because the pods of task `{task.name}` are named after the job, with at most {_LONGEST} "
+                "characters in all"
             )
             yield problem(
                 "pod-name", "metadata.name", message, f"remove {counted(len(pod) - _LONGEST, 'character')}", job.name
@@ -82,11 +85,13 @@ def validate_partition_policy(task: Task, job: Job) -> Iterator[Problem]:
     if job.is_filled and total > 0 and size > 0:
         if task.replicas != total * size:
             message = f"must be {total * size}, the product of totalPartitions {total} and partitionSize {size}"
-            yield problem("partition-replicas", (*task.at, "replicas"), message, "make them agree", task.replicas)
+            fix = f"set {total * size}, or change the partitions"
+            yield problem("partition-replicas", (*task.at, "replicas"), message, fix, task.replicas)
         elif least > 0 and least * size != task.min_available:
             message = f"must be {least * size}, the product of minPartitions {least} and partitionSize {size}"
             path = (*task.at, "minAvailable")
-            yield problem("partition-min-available", path, message, "make them agree, or remove it", task.min_available)
+            fix = f"set {least * size}, or remove minAvailable of the task"
+            yield problem("partition-min-available", path, message, fix, task.min_available)
     yield from validate_network_topology(policy, at)
 
 

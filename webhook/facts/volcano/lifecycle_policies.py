@@ -56,7 +56,7 @@ def advise_policies(job: Job) -> Iterator[Problem]:
                 yield problem("exit-code-range", (*at, index, "exitCode"), message, "use 1 to 255", code)
             action = policy.get("action", "")
             if action not in ACTIONS and not is_placeholder(action):
-                message = f"must be one of {', '.join(ACTIONS)} because with another the policy does nothing"
+                message = f"must be one of {', '.join(ACTIONS)} because the policy does nothing with any other action"
                 yield problem("exit-code-action", (*at, index, "action"), message, "name an action", action)
 
 
@@ -81,28 +81,30 @@ def _validate_list(policies: list[Mapping[str, Any]], at: FieldPath, job: Job) -
             yield broken
             break
     if ANY in events and len(events) > 1:
-        message = "must not have another policy about events when one is about `*`, which is every event"
-        yield problem("any-event", at, message, "remove the others, or `*`")
+        message = "must not have policies for other events next to a policy for `*`, which means every event"
+        yield problem("any-event", at, message, "remove the policies for the other events, or the policy for `*`")
 
 
 def _of_event(policy: Mapping[str, Any], seen: set[str], at: FieldPath) -> Problem | None:
     events = events_of(policy)
     if events and policy.get("exitCode") is not None:
         message = "must not be set together with an event"
-        return problem("event-and-exit-code", (*at, "exitCode"), message, "make two policies", policy["exitCode"])
+        return problem(
+            "event-and-exit-code", (*at, "exitCode"), message, "split the policy into two", policy["exitCode"]
+        )
     for event in events:
         path = (*at, "event" if event == policy.get("event") else "events")
         if is_placeholder(event):
             continue
         if event not in EVENTS:
             fix = f"use one of {', '.join(EVENTS)}"
-            return problem("event", path, "must be an event that users may name", fix, event)
+            return problem("event", path, "must be an event that a policy may name", fix, event)
         action = policy.get("action", "")
         if action not in ACTIONS and not is_placeholder(action):
             return problem("action", (*at, "action"), "must be an action", f"use one of {', '.join(ACTIONS)}", action)
         if event in seen:
             message = "is the event of two policies"
-            return problem("event-twice", path, message, "join them", event)
+            return problem("event-twice", path, message, "join the two policies", event)
         seen.add(event)
     return None
 
@@ -112,12 +114,17 @@ def _of_code(policy: Mapping[str, Any], seen: set[int], at: FieldPath) -> Proble
     if code is None:
         if events_of(policy):
             return None
-        return problem("event-or-exit-code", at, "must have an event or an exit code", "add `event: PodFailed`")
+        return problem(
+            "event-or-exit-code",
+            at,
+            "must have an event or an exit code",
+            "add one of them, such as `event: PodFailed`",
+        )
     if code == 0:
-        message = "must not be 0, the exit code of success"
+        message = "must not be 0 because 0 means success"
         return problem("exit-code", (*at, "exitCode"), message, "use 1 to 255", code)
     if code in seen:
         message = "is the exit code of two policies"
-        return problem("exit-code-twice", (*at, "exitCode"), message, "remove one", code)
+        return problem("exit-code-twice", (*at, "exitCode"), message, "remove one of the two", code)
     seen.add(code)
     return None

@@ -141,7 +141,10 @@ def _of_plugin(name: str, command: Command, given: _Given) -> Reason | None:
     if command.task.name in told or wanted["master"] not in given.tasks:
         return None
     where = f"task{'s' * (len(told) > 1)} {' and '.join(f'`{each}`' for each in told)}"
-    return f"the plugin {owner} sets it only in {where}", "read it only there, or set every such variable in env"
+    return (
+        f"the plugin {owner} sets it only in {where}",
+        "read the variable only there, or set every such variable in env",
+    )
 
 
 def _of_task(match: re.Match[str], given: _Given) -> Reason | None:
@@ -188,8 +191,8 @@ def _slots(command: Command, given: _Given) -> Iterator[Problem]:
     if task is None or not given.job.is_filled or not 0 < task.replicas < (launch.ranks or 0):
         return
     if launch.by == "mpirun" and launch.whole and not launch.oversubscribed:
-        have = f"{counted(task.replicas, 'slot')} that the pods of task `{task.name}` are, one each"
-        message = f"mpirun asks for {counted(launch.ranks or 0, 'rank')}, but Open MPI has the {have}, and fails"
+        have = f"{counted(task.replicas, 'slot')}, one for each pod of task `{task.name}`"
+        message = f"mpirun asks for {counted(launch.ranks or 0, 'rank')}, but Open MPI has only {have}, so mpirun fails"
         fix = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
         yield problem("ranks-and-slots", command.path, message, fix)
 
@@ -213,5 +216,5 @@ def _in_part(command: Command, given: _Given) -> Iterator[Problem]:
     job, limits = given.job, limits_of(command.launch)
     if job.is_filled and limits is not None and job.min_available < limits[0] <= given.pods:
         message = partial(job.min_available, command.launch.by, limits[0])
-        fix = f"set {limits[0]}, or leave it out"
+        fix = f"set {limits[0]}, or remove minAvailable"
         yield problem("partial-gang", (*job.at, "minAvailable"), message, fix, job.min_available)

@@ -17,10 +17,10 @@ from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
 _ALONE: Final[Mapping[str, tuple[str, str]]] = {
-    "mpi": ("master", "each of them starts the whole program on all workers"),
-    "pytorch": ("master", "all of them get rank 0"),
-    "ray": ("head", "the workers join the first of them alone"),
-    "tensorflow": ("chief", "TensorFlow takes one chief"),
+    "mpi": ("master", "every pod would start the whole program on all workers"),
+    "pytorch": ("master", "every pod would get rank 0"),
+    "ray": ("head", "the workers join only the first pod"),
+    "tensorflow": ("chief", "TensorFlow allows only one chief"),
 }
 """The role of each plugin that one pod has, and what comes of more."""
 _RAY_IMAGE: Final = re.compile(r"(?:^|[/_-])ray(?:[-_:@]|$|/ray)")
@@ -55,9 +55,9 @@ def _ray(task: Task, name: str, role: str, job: Job) -> Iterator[Problem]:
                 yield problem("ray-container", at, message, fix, each.name)
                 return
     elif chosen.value.get("command") and not _starts_ray(chosen):
-        message = "is never run because the plugin ray puts `ray start` in its place"
+        message = "is never run because the plugin ray replaces it with `ray start`"
         at = (*task.at, "template", *chosen.path, "command")
-        yield problem("ray-command", at, message, "start the program by a Ray job, or in a container of its own")
+        yield problem("ray-command", at, message, "start the program with a Ray job, or in another container")
 
 
 def _starts_ray(container: Container) -> bool:

@@ -95,7 +95,9 @@ def validate_plugins(job: Job) -> Iterator[Problem]:
         wanted = roles(job, "mpi")["master"]
         if wanted not in job.places() and not is_placeholder(wanted):
             message = f"must name the task of the master by --master, but there is no task `{wanted}`"
-            yield problem("mpi-master", (*job.at, "plugins", "mpi"), message, "correct it, or rename the task")
+            yield problem(
+                "mpi-master", (*job.at, "plugins", "mpi"), message, "correct the argument, or rename the task"
+            )
 
 
 def roles(job: Job, plugin: str) -> Mapping[str, str]:
@@ -113,9 +115,9 @@ def advise_plugins(job: Job) -> Iterator[Problem]:
             continue
         flags = known.read(arguments)
         if flags.error and flags.error.split("`")[1] not in _HELP:
-            message = f"cannot be read because {flags.error}; the plugin ignores it and what follows"
+            message = f"cannot be read because {flags.error}, so the plugin ignores this and all later arguments"
             path = (*job.at, "plugins", name, flags.at)
-            yield problem("plugin-argument", path, message, "correct it", arguments[flags.at])
+            yield problem("plugin-argument", path, message, "correct the argument", arguments[flags.at])
         if name == "ssh":
             yield from _advise_keys(flags.values, (*job.at, "plugins", name))
         wanted = {**known.tasks, **flags.values}
@@ -126,11 +128,11 @@ def _advise_keys(given: Mapping[str, str], at: FieldPath) -> Iterator[Problem]:
     """Keys go in pairs, and a port that is none is 22: ssh.go OnJobAdd, withUserProvidedRsaKey and validateSSHPort."""
     private, public = (bool(given.get(f"ssh-{side}-key")) for side in ("private", "public"))
     if private and not public:
-        message = "has --ssh-private-key without --ssh-public-key, so that no pod lets the others log in"
-        yield problem("plugin-keys", at, message, "add the public key, or remove both for a new pair")
+        message = "has --ssh-private-key without --ssh-public-key, so the pods cannot log in to each other"
+        yield problem("plugin-keys", at, message, "add the public key, or remove the private key to get a new pair")
     elif public and not private:
-        message = "has --ssh-public-key without --ssh-private-key, which the plugin ignores: it makes a new pair"
-        yield problem("plugin-keys", at, message, "add the private key, or remove both")
+        message = "has --ssh-public-key without --ssh-private-key, so the plugin ignores the key and makes a new pair"
+        yield problem("plugin-keys", at, message, "add the private key, or remove the public key")
     port = given.get("ssh-port", "22")
     if port.isdecimal() and not 0 < int(port[:_MOST_DIGITS]) <= _LARGEST_PORT:
         message = f"has --ssh-port={port}, but the plugin ignores it and uses 22"
@@ -149,7 +151,7 @@ def _advise_roles(name: str, wanted: Mapping[str, str], places: Mapping[str, obj
             )
             return
     for role, task in named.items() if name != "mpi" or "master" not in named else ():
-        message = f"names task `{task}` by --{role}, which does not exist, so that the plugin leaves the role out"
+        message = f"names task `{task}` by --{role}, which does not exist, so the plugin leaves this role out"
         yield problem("plugin-role", at, message, f"correct the name, or remove --{role}")
         return
     if name == "tensorflow":
@@ -161,9 +163,7 @@ def _advise_roles(name: str, wanted: Mapping[str, str], places: Mapping[str, obj
     elif "worker" in wanted and wanted["worker"] not in places and len(job.tasks) > 1:
         left = [task.name for task in job.tasks if task.name not in wanted.values()]
         if left:
-            message = (
-                f"looks for a task `{wanted['worker']}`, which does not exist, so that task `{left[0]}` is not set up"
-            )
+            message = f"looks for a task `{wanted['worker']}`, which does not exist, so task `{left[0]}` is not set up"
             yield problem("plugin-role", at, message, f"name that task with --worker={left[0]}")
 
 

@@ -44,7 +44,9 @@ def pod(subject: Subject) -> Iterator[Problem]:
         yield from _advise_group(name, scheduler, subject)
     if (other := annotations.get(_OTHER_GROUP)) and not name and _is_as_written(subject):
         message = "is not read by Volcano's scheduler, so the pod is not part of that gang"
-        yield problem("group-annotation", (*_AT, _OTHER_GROUP), message, f"name it {kinds.GROUP_NAME}", other)
+        yield problem(
+            "group-annotation", (*_AT, _OTHER_GROUP), message, f"use the annotation {kinds.GROUP_NAME} instead", other
+        )
 
 
 def _gets_a_group(subject: Subject) -> bool:
@@ -64,7 +66,7 @@ def _validate_budgets(annotations: Mapping[str, str]) -> Iterator[Problem]:
         value = str(annotations[name])
         if not is_placeholder(value) and not _is_budget(value):
             message = "must be a number from 1, or a percentage from 1% to 99%"
-            yield problem("budget", (*_AT, name), message, "correct it", value)
+            yield problem("budget", (*_AT, name), message, "correct the value", value)
     if len(given) > 1:
         message = f"must not be set together with {given[0]}"
         yield problem("budget", (*_AT, given[1]), message, "remove one of the two", annotations[given[1]])
@@ -83,11 +85,13 @@ def _advise_group(name: str, scheduler: str, subject: Subject) -> Iterator[Probl
     view = subject.view()
     group = view.get(kinds.POD_GROUPS, name)
     if group is not None and scheduler == kinds.DEFAULT_SCHEDULER:
-        message = f"places the pod without the gang of PodGroup `{name}`, which Volcano places"
-        yield problem("other-scheduler", ("spec", "schedulerName"), message, "set volcano", scheduler)
+        message = f"places the pod on its own, but Volcano places the other pods of PodGroup `{name}`"
+        yield problem("other-scheduler", ("spec", "schedulerName"), message, "set schedulerName to volcano", scheduler)
     if group is None and scheduler == kinds.SCHEDULER:
         if not (view.is_whole() or subject.once(read_queues).is_whole):
             yield problem("group-exists", (*_AT, kinds.GROUP_NAME), missing=view.missing()[""])
             return
         message = "is a PodGroup that does not exist in the namespace, so the pod waits until somebody creates one"
-        yield problem("group-exists", (*_AT, kinds.GROUP_NAME), message, "create it, or remove the annotation", name)
+        yield problem(
+            "group-exists", (*_AT, kinds.GROUP_NAME), message, "create the PodGroup, or remove the annotation", name
+        )

@@ -51,8 +51,10 @@ def pod_group(subject: Subject) -> Iterator[Problem]:
         at = ("spec", "subGroupPolicy", index)
         yield from advise_part(each, at, spec, subject, problem)
         if (wanted := each.get("minSubGroups") or 0) > 1 and not each.get("matchLabelKeys"):
-            message = "is more than the one subgroup that pods make without matchLabelKeys, so the gang is never placed"
-            yield problem("sub-groups", (*at, "minSubGroups"), message, "set 1, or matchLabelKeys", wanted)
+            message = (
+                "is more than the one subgroup that the pods form without matchLabelKeys, so the gang is never placed"
+            )
+            yield problem("sub-groups", (*at, "minSubGroups"), message, "set 1, or set matchLabelKeys", wanted)
 
 
 def _validate_topology(subject: Subject) -> Iterator[Problem]:
@@ -80,5 +82,7 @@ def _advise_task_members(subject: Subject) -> Iterator[Problem]:
     least = get(subject.object, ("spec", "minMember"), 0)
     total = sum(get(subject.object, ("spec", "minTaskMember"), {}).values())
     if total > least > 0:
-        message = f"is less than the {total} of minTaskMember together, which are not looked at then"
-        yield problem("task-members", ("spec", "minMember"), message, f"set {total}, or lower those", least)
+        message = f"is less than {total}, the sum of minTaskMember, so Volcano ignores minTaskMember"
+        yield problem(
+            "task-members", ("spec", "minMember"), message, f"set {total}, or lower the numbers of minTaskMember", least
+        )

@@ -29,21 +29,23 @@ def validate_queue(job: Job, subject: Subject) -> Iterator[Problem]:
     queues = subject.once(read_queues)
     yield from exists_and_is_open(name, path, queues, subject, problem)
     if name == ROOT:
-        message = "is the root, which holds only other queues"
-        yield problem("queue-leaf", path, message, "name a queue below it", name)
+        message = "is the root queue, but a job must be in a queue without children"
+        yield problem("queue-leaf", path, message, "name a queue below the root", name)
     elif children := queues.children.get(name):
         below = counted(len(children), "child", "children")
         message = f"is a queue with {below}, but a job must be in a queue without children"
-        yield problem("queue-leaf", path, message, f"name a queue below it, such as `{min(children)}`", name)
+        yield problem("queue-leaf", path, message, f"name a queue below `{name}`, such as `{min(children)}`", name)
 
 
 def holds_gangs(name: str, path: FieldPath | str, queues: Queues, problem: Callable[..., Problem]) -> Iterator[Problem]:
     """A queue that a PodGroup names has no queues below it, which Volcano's webhook does not look at."""
     children = queues.children.get(name)
     if name == ROOT or children:
-        below = "the root" if name == ROOT else f"a queue with {counted(len(children or ()), 'child', 'children')}"
+        below = (
+            "the root queue" if name == ROOT else f"a queue with {counted(len(children or ()), 'child', 'children')}"
+        )
         message = (
-            f"is {below}, which no gang is placed in; where the capacity plugin has a hierarchy, Volcano then "
+            f"is {below}, where Volcano places no gang; if the capacity plugin has a hierarchy, Volcano then "
             "schedules nothing at all"
         )
         yield problem("queue-leaf", path, message, "name a queue without children", name)
@@ -79,7 +81,10 @@ def advise_queue(job: Job, subject: Subject) -> Iterator[Problem]:
     if is_placeholder(name):
         return
     if len(name) > _LONGEST_LABEL:
-        message = f"leads to pods that are refused because their label has at most {_LONGEST_LABEL} characters"
+        message = (
+            f"leads to pods that are refused because they carry the name in a label, with at most {_LONGEST_LABEL} "
+            "characters"
+        )
         yield problem("queue-label", path, message, "name a queue with a shorter name", name)
     queues = subject.once(read_queues)
     closed = next((each for each in queues.ancestors(name) if each.state not in ("", OPEN)), None)

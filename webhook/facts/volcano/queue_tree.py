@@ -36,7 +36,7 @@ def validate_place(own: Queue, subject: Subject) -> Iterator[Problem]:
     is_moved = is_new or Queue(name=own.name, value=subject.old_object).parent != own.parent
     changed = is_moved or any(get(subject.old_object, path) != get(subject.object, path) for path in _RESOURCES)
     if own.name == ROOT and not is_new and changed and not is_moved:
-        message = "must not be changed because the root queue has what the cluster has"
+        message = "must not be changed because the root queue stands for the whole cluster"
         yield problem("root", "spec", message, "leave out capability, deserved and guarantee")
     is_lost = False
     if own.parent and is_moved and not is_placeholder(own.parent):
@@ -50,13 +50,14 @@ def validate_place(own: Queue, subject: Subject) -> Iterator[Problem]:
 def _validate_parent(own: Queue, queues: Queues, subject: Subject) -> Iterator[Problem]:
     """As validateHierarchicalQueue and validateQueueDepth."""
     if own.parent == own.name:
-        yield problem("parent-itself", _PARENT, "must not be the queue itself", "name another queue", own.parent)
+        yield problem("parent-itself", _PARENT, "is the queue itself", "name another queue as parent", own.parent)
         return
     above = [own.parent, *(each.parent for each in _upwards(own, queues) if each.parent)]
     parent = queues.all.get(own.parent)
     if own.name in above:
         message = (
-            "makes the queue its own ancestor, which Volcano accepts, but it fails when one of these queues changes"
+            "makes the queue its own ancestor, which Volcano accepts, although it fails when one of these queues "
+            "changes later"
         )
         yield problem("parent-cycle", _PARENT, message, "name a queue that is not below this one", own.parent)
     elif len(above) + 1 > _DEEPEST:
@@ -66,14 +67,16 @@ def _validate_parent(own: Queue, queues: Queues, subject: Subject) -> Iterator[P
         yield problem("parent-exists", _PARENT, missing=queues.missing(own.parent))
     elif parent is None:
         near = subject.view().nearest(own.parent, queues.all)
-        fix = did_you_mean(near, "create that queue first")
+        fix = did_you_mean(near, "create the queue first")
         yield problem("parent-exists", _PARENT, "is a queue that does not exist", fix, own.parent)
     elif not queues.children.get(parent.name) and parent.allocated:
         pods = counted(parent.allocated, "pod")
         message = f"runs {pods} now, but a queue with children must not run pods"
         yield problem("parent-used", _PARENT, message, "wait until these pods end, or name another parent", own.parent)
     elif own.parent == "default":
-        message = "takes the default queue from all jobs that name no queue, which Volcano refuses from now on"
+        message = (
+            "must not be a parent because jobs that name no queue use it, and Volcano would then refuse these jobs"
+        )
         yield problem("parent-default", _PARENT, message, "name another queue", own.parent)
 
 
@@ -127,7 +130,13 @@ def _above_descendants(own: Queue, children: Iterable[Queue], queues: Queues, su
             largest = below.amounts("capability")[name]
             if largest > most:
                 message = f"must not be less than the {largest} of queue `{below.name}` below"
-                yield problem("capability-descendant", ("spec", "capability", name), message, "raise it", str(most))
+                yield problem(
+                    "capability-descendant",
+                    ("spec", "capability", name),
+                    message,
+                    f"raise the amount, or lower the capability of `{below.name}`",
+                    str(most),
+                )
                 break
 
 
@@ -157,13 +166,15 @@ def _within(parent: Queue, children: Iterable[Queue], own: Queue, subject: Subje
         path = ("spec", *(("guarantee", "resource") if kind == "guarantee" else (kind,)))
         if own is parent:
             own_amount = has.get(name, _NONE)
-            message = f"must have the {total[name]} of {name} that the queues below have, but has {own_amount}"
+            message = f"has {own_amount} {name}, but the queues below have {total[name]} {name} together"
+            fix = f"set at least {total[name]}, or lower spec.{kind} of the queues below"
         else:
             message = (
-                f"must leave the queues below `{parent.name}` together within its {has.get(name, _NONE)} of {name}, "
-                f"but they have {total[name]}"
+                f"brings the sum of the queues below `{parent.name}` to {total[name]} {name}, but `{parent.name}` has "
+                f"only {has.get(name, _NONE)} {name}"
             )
-        yield problem(f"{kind}-sum", path, message, "make them fit")
+            fix = f"lower the amount, or raise spec.{kind} of `{parent.name}`"
+        yield problem(f"{kind}-sum", path, message, fix)
 
 
 def _sum(kind: str, queues: Iterable[Queue], subject: Subject) -> Mapping[str, Quantity]:

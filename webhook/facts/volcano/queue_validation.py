@@ -55,18 +55,24 @@ def queue_deletion(subject: Subject) -> Iterator[Problem]:
     queues = subject.once(read_queues)
     if name in ALWAYS_THERE:
         message = "must not be deleted because Volcano needs it"
-        yield problem("deletion", "metadata.name", message, "keep it", name)
+        yield problem("deletion", "metadata.name", message, "keep the queue", name)
     elif children := sorted(queues.children.get(name, ())):
         shown = ", ".join(children[:_SHOWN]) + (", …" if len(children) > _SHOWN else "")
-        message = f"must not be deleted before {counted(len(children), 'queue')} below it ({shown})"
-        yield problem("deletion", "metadata.name", message, "delete those first", name)
+        message = f"must not be deleted while it has {counted(len(children), 'queue')} below ({shown})"
+        yield problem(
+            "deletion",
+            "metadata.name",
+            message,
+            f"delete {'that queue' if len(children) == 1 else 'those queues'} first",
+            name,
+        )
     elif pods := Queue(name=name, value=subject.old_object).allocated:
-        message = f"should not be deleted while {counted(pods, 'pod')} run in it because they lose their queue"
+        message = f"should not be deleted while {counted(pods, 'pod')} run in it because these pods lose their queue"
         yield problem(
             "deletion-of-used",
             "metadata.name",
             message,
-            "close the queue, wait until the pods end, then delete it",
+            "close the queue, wait until the pods end, then delete the queue",
             name,
         )
 
@@ -87,16 +93,18 @@ def _validate_order(own: Queue, subject: Subject) -> Iterator[Problem]:
     for name, least in subject.deadline.each(guarantee.items()):
         path = (*_AMOUNTS["deserved"], name)
         if name not in get(own.spec, ("deserved",), {}):
-            message = f"must be set because the guarantee has {least} of it, which must be deserved"
+            message = f"must be set because the guarantee has {least} of this resource, and deserved must not be less"
             yield problem("guarantee-deserved", path, message, f"set {least} or more")
         elif name in deserved and deserved[name] < least:
             message = f"must not be less than the guarantee of {least}"
-            yield problem("guarantee-deserved", path, message, "raise it, or lower the guarantee", str(deserved[name]))
+            yield problem(
+                "guarantee-deserved", path, message, "raise the amount, or lower the guarantee", str(deserved[name])
+            )
     for name, share in subject.deadline.each(deserved.items()):
         if name in capability and share > capability[name]:
             message = f"must not be more than the capability of {capability[name]}"
             path = (*_AMOUNTS["deserved"], name)
-            yield problem("deserved-capability", path, message, "lower it, or raise the capability", str(share))
+            yield problem("deserved-capability", path, message, "lower the amount, or raise the capability", str(share))
 
 
 def _validate_hierarchy(own: Queue, subject: Subject) -> Iterator[Problem]:
@@ -108,17 +116,17 @@ def _validate_hierarchy(own: Queue, subject: Subject) -> Iterator[Problem]:
     at = (*_ANNOTATIONS, HIERARCHY_WEIGHTS)
     steps, numbers = path.split("/"), weights.split("/")
     if len(steps) != len(numbers):
-        message = f"must have as many steps as {HIERARCHY}, {len(steps)}"
+        message = f"must have {counted(len(steps), 'weight')}, one for each step of {HIERARCHY}"
         yield problem("hierarchy-weights", at, message, "write a weight for each step", weights)
         return
     for text in subject.deadline.each(numbers):
         weight = _weight(text)
         if weight is None or weight <= 0:
             message = f"must be numbers above 0, but one is `{text}`"
-            yield problem("hierarchy-weights", at, message, "correct it", weights)
+            yield problem("hierarchy-weights", at, message, "correct the weight", weights)
             return
         if not math.isfinite(weight):
-            message = f"has the weight `{text}`, which Volcano takes and by which no share can be computed"
+            message = f"has the weight `{text}`, which Volcano accepts, although it cannot compute shares with it"
             yield problem("hierarchy-weight-finite", at, message, "write a number", weights)
     yield from _validate_sub_path(own, path, subject)
 
@@ -135,8 +143,11 @@ def _validate_sub_path(own: Queue, path: str, subject: Subject) -> Iterator[Prob
     for other in subject.deadline.each(subject.once(read_queues).all.values()):
         theirs = str(get(other.value, (*_ANNOTATIONS, HIERARCHY), ""))
         if other.name != own.name and theirs.startswith(f"{path}/"):
-            message = f"must not lead to a step of the path {theirs} of queue `{other.name}`"
-            yield problem("hierarchy-path", (*_ANNOTATIONS, HIERARCHY), message, "add a step", path)
+            message = (
+                f"is the beginning of the path `{theirs}` of queue `{other.name}`, but no queue can be above another "
+                "queue in this hierarchy"
+            )
+            yield problem("hierarchy-path", (*_ANNOTATIONS, HIERARCHY), message, "add a step to the path", path)
             return
 
 

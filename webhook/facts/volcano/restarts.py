@@ -35,7 +35,7 @@ def advise_restarts(job: Job) -> Iterator[Problem]:
             message = "restarts containers that have succeeded, so the job never completes by itself"
             yield problem("restart-policy", at, message, _FIX, policy)
         elif not policy and not ends and _trains(task, job):
-            why = "so the training is started again when it has ended, and the job never completes"
+            why = "so the training starts again when it has ended, and the job never completes"
             yield problem("restart-policy", at, f"is not set, which is Always, {why}", _FIX)
 
 

@@ -127,11 +127,11 @@ def _validate(written: str, at: FieldPath, subject: Subject) -> Iterator[Problem
         documents = yamlfile.load(written)
     except InputError as error:
         message = f"cannot be read as YAML: {error.problems[0].message}"
-        yield problem("unreadable", at, message, "correct it")
+        yield problem("unreadable", at, message, "correct the configuration")
         return
     conf = documents[0].value if documents else None
     if not isinstance(conf, dict):
-        yield problem("unreadable", at, "must be an object with actions and tiers", "correct it")
+        yield problem("unreadable", at, "must be an object with actions and tiers", "correct the configuration")
         return
     plugins = [*_plugins(conf)]
     yield from _validate_keys(conf, _KEYS, "", at)
@@ -151,8 +151,8 @@ def _validate_keys(value: Mapping[str, Any], known: Sequence[str], place: str, a
         if name not in known:
             where = f"{place}.{name}" if place else str(name)
             near = _same(str(name), known) or nearest(str(name), known)
-            message = f"has the key `{where}`, which the scheduler drops without a word"
-            yield problem("key", at, message, did_you_mean(near, "remove it"))
+            message = f"has the key `{where}`, which the scheduler ignores without a message"
+            yield problem("key", at, message, did_you_mean(near, "remove the key"))
 
 
 def _same(name: str, known: Sequence[str]) -> str:
@@ -167,7 +167,7 @@ def _validate_plugins(plugins: Sequence[tuple[FieldPath, Mapping[str, Any]]], at
         if name not in PLUGINS:
             near = nearest(name, PLUGINS)
             fix = did_you_mean(near, f"use one of {', '.join(PLUGINS)}")
-            message = f"has the plugin `{name}`, which does not exist: the scheduler says so in its log alone"
+            message = f"has the plugin `{name}`, which does not exist, but the scheduler says so only in its log"
             yield problem("plugin", at, message, fix)
         yield from _validate_keys(option, _OPTION_KEYS, render(place), at)
         for key, value in option.items():
@@ -184,23 +184,21 @@ def _validate_tiers(conf: Mapping[str, Any], at: FieldPath) -> Iterator[Problem]
         every.update(options)
         if "proportion" in options and options.get("drf", {}).get("enableHierarchy") is True:
             message = "must not have proportion and drf with enableHierarchy in one tier, which the scheduler refuses"
-            yield problem("plugins-conflict", at, message, "remove one of the two")
+            yield problem("plugins-conflict", at, message, "remove one of the two plugins")
     if {"proportion", "capacity"} <= every:
         message = "has both proportion and capacity, which divide the cluster among the queues in different ways"
         yield problem("plugins-together", at, message, "keep one of them")
     if "gang" not in every:
-        message = "does not have the plugin gang, without which minAvailable of jobs is not looked at"
-        yield problem("plugin-missing", at, message, "add it")
+        message = "does not have the plugin gang, so minAvailable of jobs has no effect"
+        yield problem("plugin-missing", at, message, "add the plugin")
     if "predicates" not in every:
-        message = (
-            "does not have the plugin predicates, without which node selectors, taints and ports are not looked at"
-        )
-        yield problem("plugin-missing", at, message, "add it")
+        message = "does not have the plugin predicates, so node selectors, taints and ports have no effect"
+        yield problem("plugin-missing", at, message, "add the plugin")
 
 
 def _validate_actions(written: JSON, plugins: set[str], at: FieldPath) -> Iterator[Problem]:
     if not isinstance(written, str):
-        message = "must have actions as one string with commas, or the scheduler cannot read it"
+        message = "must have actions as one string with commas because the scheduler cannot read anything else"
         yield problem("unreadable", at, message, 'write actions: "enqueue, allocate, backfill"')
         return
     actions = [name.strip() for name in written.split(",")]
@@ -208,15 +206,22 @@ def _validate_actions(written: JSON, plugins: set[str], at: FieldPath) -> Iterat
         if name not in ACTIONS:
             near = nearest(name, ACTIONS)
             fix = did_you_mean(near, f"use one of {', '.join(ACTIONS)}")
-            message = f"has the action `{name}`, which does not exist, so the scheduler keeps the configuration before"
+            message = (
+                f"has the action `{name}`, which does not exist, so the scheduler keeps its previous configuration"
+            )
             yield problem("action", at, message, fix)
         elif name in _VICTIMS and plugins.isdisjoint(_VICTIMS[name]):
             wanted = " or ".join(_VICTIMS[name])
             message = f"has the action {name} but none of the plugins that choose the pods to evict for it"
             yield problem("action-plugin", at, message, f"add {wanted}, or remove the action")
     if "allocate" not in actions:
-        yield problem("action-missing", at, "does not have the action allocate, so nothing is scheduled", "add it")
+        yield problem(
+            "action-missing", at, "does not have the action allocate, so nothing is scheduled", "add the action"
+        )
     for first, second in _FIRST:
         if first in actions and second in actions and actions.index(first) > actions.index(second):
-            message = f"has the action {second} before {first}, which then works with what the cycle before left"
+            message = (
+                f"has the action {second} before {first}, so allocate works only with jobs that enqueue admitted in "
+                "the cycle before"
+            )
             yield problem("action-order", at, message, f"put {first} first")

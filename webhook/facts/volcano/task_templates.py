@@ -50,7 +50,7 @@ Broken = tuple[FieldPath, str, str, JSON]
 def _problems(template: Mapping[str, Any], job: Job) -> Iterator[Broken]:
     pod: Mapping[str, Any] = template.get("spec") or {}
     if not pod.get("containers"):
-        yield ("spec", "containers"), "must have a container", "add one", None
+        yield ("spec", "containers"), "must have a container", "add a container", None
     for name, choices in _CHOICES.items():
         value = pod.get(name) or choices[0]
         if value not in choices and not is_placeholder(value):
@@ -105,10 +105,10 @@ def _restarts(container: Container) -> Iterator[Broken]:
     """Options AllowContainerRestartPolicyRules is off: only an init container may restart by itself."""
     if container.value.get("restartPolicyRules"):
         message = "must not be set because Volcano's webhook refuses rules about restarts of containers"
-        yield (*container.path, "restartPolicyRules"), message, "remove them, or use policies of the task", None
+        yield (*container.path, "restartPolicyRules"), message, "remove the rules, or use policies of the task", None
     policy = container.value.get("restartPolicy")
     if policy and (not container.init or policy != "Always") and not is_placeholder(policy):
-        message = "must not be set because for Volcano's webhook only an init container has one, and it is Always"
+        message = "must not be set because Volcano's webhook allows it only for an init container, and only Always"
         yield (*container.path, "restartPolicy"), message, "set the restartPolicy of the pod", policy
 
 
@@ -126,7 +126,7 @@ def _host_ports(ports: Sequence[JSON], at: FieldPath, job: Job) -> Iterator[Brok
         number, host = each.get("containerPort"), each.get("hostPort") or 0
         if host and host != number:
             message = f"must be the containerPort {number} because the pod uses the network of its node"
-            yield (*at, index, "hostPort"), message, "make them equal", host
+            yield (*at, index, "hostPort"), message, "set both to the same number", host
 
 
 def _validate_topology_policy(task: Task, template: JSON, job: Job) -> Iterator[Problem]:

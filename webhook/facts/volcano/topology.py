@@ -64,7 +64,7 @@ def advise_tier(
         yield problem("tier", (*path, "highestTierAllowed"), message, f"set {tiers.lowest} or more", most)
     elif most is None and name and not is_placeholder(name) and tiers.lowest is not None and name not in tiers.names:
         near = subject.view().nearest(name, tiers.names)
-        message = "is the tier of no HyperNode, so Volcano places the gang as if nothing were said"
+        message = "is the tier of no HyperNode, so Volcano places the gang without regard to the topology"
         fix = did_you_mean(near, "name the tier of a HyperNode")
         yield problem("tier-name", (*path, "highestTierName"), message, fix, name)
 
@@ -78,7 +78,9 @@ def advise_part(
     if bound is not None and most is not None and most > bound:
         message = f"has no effect because the whole gang is kept within tier {bound}"
         path = (*at, "networkTopology", "highestTierAllowed")
-        yield problem("tier-order", path, message, f"set less than {bound}, or raise that of the gang", most)
+        yield problem(
+            "tier-order", path, message, f"set less than {bound}, or raise highestTierAllowed of the gang", most
+        )
 
 
 def _bound(holder: Mapping[str, Any]) -> int | None:

@@ -30,10 +30,10 @@ def validate_volumes(job: Job) -> Iterator[Problem]:
             )
         seen.add(mounted)
         if claim is None and not name:
-            message = "must have volumeClaimName or volumeClaim, which say what is mounted"
+            message = "must have volumeClaimName or volumeClaim because one of them says what is mounted"
             yield problem("volume-source", at, message, "set one of them")
         elif claim is not None and name:
-            message = "must not be set together with volumeClaim, which makes a claim of its own"
+            message = "must not be set together with volumeClaim, which creates another claim"
             yield problem("volume-source", (*at, "volumeClaimName"), message, "remove one of the two", name)
         elif name and dns1123_subdomain(name) and not is_placeholder(name):
             message = "cannot be the name of a PersistentVolumeClaim"
@@ -53,7 +53,7 @@ def advise_volumes(job: Job) -> Iterator[Problem]:
                 message = f"makes a claim that Kubernetes refuses because it has no {' and no '.join(lacking)}"
                 yield problem("volume-claim", (*at, "volumeClaim"), message, f"set {' and '.join(lacking)}")
         elif name in claims and name and not is_placeholder(name):
-            message = "is mounted only at the first of its paths because Volcano leaves out the others"
+            message = "is mounted only at the first of its paths because Volcano ignores the other paths"
             yield problem(
                 "claim-twice", (*at, "volumeClaimName"), message, "mount the claim in the pod templates", name
             )
