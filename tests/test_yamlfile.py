@@ -98,7 +98,7 @@ def test_texts_become_objects(text, values):
 @all_rows(
     "text, message",
     [
-        ("a: 1\na: 2", "f:2:1: key `a` appears twice in one mapping; expected it once"),
+        ("a: 1\na: 2", "f:2:1: key `a` appears twice in one mapping, and kubectl takes the last; expected it once"),
         ("a: {b: [1, {c: 1, c: 2}]}", "f:1:19: a.b[1]: key `c` appears twice"),
         ('{"a":1,\n "b":{"a":1, "a":2}}', "f:2:14: key `a` appears twice in one object"),
         ('{"a": NaN}', "f:1:1: `NaN` is not a number that JSON can hold"),
@@ -122,6 +122,24 @@ def test_unreadable_text_is_reported_with_its_place(text, message):
     with pytest.raises(InputError) as raised:
         load(text, "f")
     assert message in str(raised.value)
+
+
+@all_rows(
+    "text, value, line, told",
+    [
+        ("a: 1\nb: {c: 1}\na: {d: 2}", {"a": {"d": 2}, "b": {"c": 1}}, 3, ["f:3:1: key `a` appears twice"]),
+        ("b:\n- a: 1\n  a: 2\n  a: {d: 3}", {"b": [{"a": {"d": 3}}]}, 4, ["f:3:3: b[0]: ", "f:4:3: b[0]: "]),
+        ('{"a": {"d": 1},\n "a": {\n"d": 2}}', {"a": {"d": 2}}, 3, ["f:2:2: key `a` appears twice in one object"]),
+        ("x: [\n---\na: {d: 1}\na: {d: 2}", {"a": {"d": 2}}, 4, ["f:4:1: key `a` appears twice"]),
+    ],
+)
+def test_of_a_key_that_stands_twice_the_last_counts_and_is_told(text, value, line, told):
+    read = yamlfile.parts(text, "f")
+    assert [document.value for document in read.documents] == [value]
+    found = "b[0].a.d" if "b" in value and text.startswith("b") else "a.d"
+    assert read.documents[0].position(paths.parse(found))[0] == line
+    assert len(read.repeated) == len(told)
+    assert all(str(each).startswith(said) for each, said in zip(read.repeated, told, strict=True))
 
 
 def test_a_file_named_json_must_be_json():

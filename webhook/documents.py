@@ -51,7 +51,8 @@ class Inputs:
     """Everything that could be read, in order, and everything that could not.
 
     templates: files that are no manifests before they are rendered; what can be read of them is read all the same,
-    unless a chart holds them. excluded: how many files were left out.
+    unless a chart holds them. excluded: how many files were left out. repeated: keys that stand twice in one mapping,
+    which a person should know of; what was read has the last one, as what kubectl sends has.
     """
 
     documents: tuple[Input, ...]
@@ -59,6 +60,7 @@ class Inputs:
     problems: tuple[Problem, ...]
     templates: tuple[charts.Template, ...] = ()
     excluded: int = 0
+    repeated: tuple[Problem, ...] = ()
 
 
 def read(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> Inputs:
@@ -70,6 +72,7 @@ def read(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> Inputs:
     """
     inputs: list[Input] = []
     problems: list[Problem] = []
+    repeated: list[Problem] = []
     templates: list[charts.Template] = []
     every = list(_sources(named, problems))
     sources = [source for source in every if not _is_excluded(source, exclude)]
@@ -78,6 +81,7 @@ def read(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> Inputs:
         is_rendered = not chart or not charts.has_actions(Path(source))
         read = yamlfile.read_parts(source) if is_rendered else yamlfile.Parts()
         inputs.extend(_split(source, read.documents))
+        repeated.extend(read.repeated)
         if not is_rendered or (read.problems and charts.has_actions(Path(source))):
             templates.append(charts.Template(source, chart))
         else:
@@ -88,6 +92,7 @@ def read(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> Inputs:
         problems=tuple(problems),
         templates=tuple(templates),
         excluded=len(every) - len(sources),
+        repeated=tuple(repeated),
     )
 
 

@@ -1,7 +1,8 @@
 """JSON text with places: one value, several in a row, or one a line.
 
-Knows no files. Stricter than the standard library's reader where Kubernetes is: a key may stand only once in an object,
-NaN and Infinity are refused, numbers outside int64 become doubles (k8s.io/apimachinery v0.36.1 pkg/util/json).
+Knows no files. Stricter than the standard library's reader where Kubernetes is: NaN and Infinity are refused, numbers
+outside int64 become doubles (k8s.io/apimachinery v0.36.1 pkg/util/json). Of a key that stands twice in an object the
+last counts, and it is told.
 """
 
 from __future__ import annotations
@@ -28,39 +29,49 @@ class JsonError(ValueError):
         self.offset = offset
 
 
-def values(text: str) -> Iterator[tuple[JSON, int]]:
+def values(text: str, repeated: list[JsonError]) -> Iterator[tuple[JSON, int]]:
     """Every value of the text with its offset.
+
+    Args:
+        text: one value, or several in a row.
+        repeated: gets what to say of the first key of a value that stands twice in one object.
 
     Raises:
         json.JSONDecodeError: not JSON.
-        JsonError: a key appears twice in one object, NaN or Infinity, or nesting beyond the decoder's limit.
+        JsonError: NaN or Infinity, or nesting beyond the decoder's limit.
     """
-    decoder = json.JSONDecoder(object_pairs_hook=_object, parse_int=_int, parse_constant=_refuse)
+    objects = _Objects()
+    decoder = json.JSONDecoder(object_pairs_hook=objects.made, parse_int=_int, parse_constant=_refuse)
     offset = _skip(text, 0)
     while offset < len(text):
         try:
             value, end = decoder.raw_decode(text, offset)
         except JsonError as error:
-            raise JsonError(str(error), _second(text, offset)) from None
+            raise JsonError(str(error), offset) from None
         except RecursionError:
             raise JsonError("nested too many levels deep", offset) from None
+        if objects.have_repeated:
+            repeated.append(_repeated(text, offset))
+            objects.have_repeated = False
         yield (_without_surrogates(value) if "\\u" in text[offset:end] else value), offset
         offset = _skip(text, end)
+
+
+class _Objects:
+    """The objects of a text, and whether one of them has a key twice."""
+
+    have_repeated = False
+
+    def made(self, pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+        result = dict(pairs)
+        self.have_repeated |= len(result) < len(pairs)
+        return result
 
 
 def _skip(text: str, offset: int) -> int:
     match = _SPACE.match(text, offset)
     assert match is not None
     return match.end()
-
-
-def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise JsonError(f"key `{twice}` appears twice in one object; expected it once")
-    return result
 
 
 def _int(text: str) -> int | float:
@@ -83,26 +94,31 @@ def _without_surrogates(value: JSON) -> JSON:
     return value
 
 
-def locate(text: str, offset: int, path: FieldPath) -> int:
-    """The offset of the key or item at a path inside the value at `offset`, or of its nearest existing ancestor."""
+def locate(text: str, offset: int, path: FieldPath, *, has_repeated: bool = False) -> int:
+    """The offset of the key or item at a path inside the value at `offset`, or of its nearest existing ancestor.
+
+    With `has_repeated` the text is read to its end, since of a key that stands twice the last one counts.
+    """
     best, matched = offset, 0
     for steps, place in _places(text, offset):
-        if matched == len(path):
+        if matched == len(path) and not has_repeated:
             break
-        if len(steps) > matched and tuple(steps) == path[: len(steps)]:
-            best, matched = place, len(steps)
+        depth = len(steps)
+        if depth <= matched + 1 and tuple(steps) == path[:depth]:
+            best, matched = place, depth
     return best
 
 
-def _second(text: str, offset: int) -> int:
-    """The offset where a path comes for the second time, or that of the value."""
-    seen = set()
+def _repeated(text: str, offset: int) -> JsonError:
+    """What to say of the first key that comes twice in one object of the value."""
+    seen: set[tuple[str | int, ...]] = set()
     for steps, place in _places(text, offset):
         path = tuple(steps)
         if path in seen:
-            return place
+            message = f"key `{path[-1]}` appears twice in one object, and kubectl takes the last; expected it once"
+            return JsonError(message, place)
         seen.add(path)
-    return offset
+    raise AssertionError("a value that was read has no key twice")  # pragma: no cover - it was read with one
 
 
 def _places(text: str, offset: int) -> Iterator[tuple[list[str | int], int]]:

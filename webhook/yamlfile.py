@@ -67,17 +67,21 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What could be read of a file, in order, and what could not."""
+    """What could be read of a file, in order, and what could not.
+
+    repeated: keys that stand twice in one mapping, of which kubectl, too, takes the last one.
+    """
 
     documents: tuple[Document, ...] = ()
     problems: tuple[Problem, ...] = ()
+    repeated: tuple[Problem, ...] = ()
 
 
 def load(text: str, file: str = "") -> tuple[Document, ...]:
     """The objects of a text: YAML, JSON, or JSON values in a row.
 
     Raises:
-        InputError: the text cannot be read; with file, line and column.
+        InputError: the text cannot be read, or a mapping has a key twice; with file, line and column.
     """
     return _all(parts(text, file))
 
@@ -86,7 +90,7 @@ def parts(text: str, file: str = "") -> Parts:
     """The objects of a text, and where one piece of it cannot be read, those of the others."""
     text = text.removeprefix("\ufeff")
     try:
-        return Parts(_whole(text, file))
+        return _whole(text, file)
     except InputError as error:
         pieces = _pieces(text, file)
         return _mended(pieces, file) if len(pieces) > 1 else Parts(problems=error.problems)
@@ -96,7 +100,7 @@ def read(path: str | Path) -> tuple[Document, ...]:
     """The objects of a file; `-` is standard input.
 
     Raises:
-        InputError: the file cannot be read, is not UTF-8, or not YAML or JSON.
+        InputError: the file cannot be read, is not UTF-8, or not YAML or JSON, or a mapping has a key twice.
     """
     return _all(read_parts(path))
 
@@ -144,8 +148,8 @@ def _bytes(path: str | Path) -> bytes:
 
 
 def _all(parts: Parts) -> tuple[Document, ...]:
-    if parts.problems:
-        raise InputError(*parts.problems)
+    if problems := (*parts.problems, *parts.repeated):
+        raise InputError(*problems)
     return parts.documents
 
 
@@ -211,50 +215,61 @@ class _Source(Protocol):
     def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]: ...
 
 
-def _whole(text: str, file: str) -> tuple[Document, ...]:
+def _whole(text: str, file: str) -> Parts:
     if file.endswith(_JSON) or text.lstrip()[:1] in ("{", "["):
-        documents = _json(text, file, is_sure=file.endswith(_JSON))
-        if documents is not None:
-            return documents
+        read = _json(text, file, is_sure=file.endswith(_JSON))
+        if read is not None:
+            return read
     source = yamltext.Places(text)
+    repeated: list[yamltext.YamlError] = []
     try:
-        values = [item for item in yamltext.values(text) if item[1] is not None]
+        values = [item for item in yamltext.values(text, repeated) if item[1] is not None]
     except yamltext.YamlError as error:
-        raise _problem(file, str(error), error.line, error.column, error.path) from None
-    return tuple(Document(value, file, index, source, at) for index, (at, value) in enumerate(values))
+        raise InputError(_of_yaml(file, error)) from None
+    documents = tuple(Document(value, file, index, source, at) for index, (at, value) in enumerate(values))
+    return Parts(documents, repeated=tuple(_of_yaml(file, each) for each in repeated))
 
 
-def _json(text: str, file: str, *, is_sure: bool) -> tuple[Document, ...] | None:
+def _of_yaml(file: str, error: yamltext.YamlError) -> Problem:
+    return Problem(message=str(error), file=file, line=error.line, column=error.column, path=error.path)
+
+
+def _json(text: str, file: str, *, is_sure: bool) -> Parts | None:
     """The JSON values of a text; None when it turns out not to be JSON and nobody is sure that it is."""
     source = _JsonPlaces(text)
     documents: list[Document] = []
+    repeated: list[jsontext.JsonError] = []
     try:
-        for value, offset in jsontext.values(text):
+        for value, offset in jsontext.values(text, repeated):
             documents.append(Document(value, file, len(documents), source, offset))
     except json.JSONDecodeError as error:
         if not is_sure and (not documents or text.startswith("---", error.pos)):
             return None
-        raise _problem(file, f"not JSON: {error.msg.lower()}", error.lineno, error.colno) from None
+        problem = Problem(message=f"not JSON: {error.msg.lower()}", file=file, line=error.lineno, column=error.colno)
+        raise InputError(problem) from None
     except jsontext.JsonError as error:
-        raise _problem(file, str(error), *source.position(error.offset)) from None
-    return tuple(documents)
+        raise InputError(_of_json(file, error, source)) from None
+    source.has_repeated = bool(repeated)
+    return Parts(tuple(documents), repeated=tuple(_of_json(file, each, source) for each in repeated))
+
+
+def _of_json(file: str, error: jsontext.JsonError, source: _JsonPlaces) -> Problem:
+    line, column = source.position(error.offset)
+    return Problem(message=str(error), file=file, line=line, column=column)
 
 
 @dataclass(slots=True)
 class _JsonPlaces:
     text: str
     lines: list[int] | None = None
+    has_repeated: bool = False
 
     def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]:
         if self.lines is None:
             self.lines = [0, *(index + 1 for index, character in enumerate(self.text) if character == "\n")]
-        offset = jsontext.locate(self.text, at, path)
+        offset = jsontext.locate(self.text, at, path, has_repeated=self.has_repeated)
         line = bisect_right(self.lines, offset)
         return line, offset - self.lines[line - 1] + 1
-
-
-def _problem(file: str, message: str, line: int, column: int, path: str = "") -> InputError:
-    return InputError(Problem(message=message, file=file, line=line, column=column, path=path))
 
 
 # --- pieces ---
@@ -311,13 +326,20 @@ def _is_object(line: str) -> bool:
 def _mended(pieces: Sequence[_Piece], file: str) -> Parts:
     documents: list[Document] = []
     problems: list[Problem] = []
+    repeated: list[Problem] = []
     for piece in pieces:
         try:
             read = _json(piece.text, file, is_sure=True) if piece.is_line else _whole(piece.text, file)
         except InputError as error:
-            problems += [replace(each, line=each.line and each.line + piece.above) for each in error.problems]
+            problems += _below(error.problems, piece.above)
             continue
-        for each in read or ():
+        for each in read.documents if read else ():
             source = _Shifted(each._source, piece.above) if each._source else None  # noqa: SLF001
             documents.append(replace(each, index=len(documents), _source=source))
-    return Parts(tuple(documents), tuple(problems))
+        repeated += _below(read.repeated if read else (), piece.above)
+    return Parts(tuple(documents), tuple(problems), tuple(repeated))
+
+
+def _below(problems: Iterable[Problem], above: int) -> Iterator[Problem]:
+    """Problems of a piece, with their lines in the whole text."""
+    return (replace(each, line=each.line and each.line + above) for each in problems)

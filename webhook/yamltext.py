@@ -1,8 +1,8 @@
 """YAML text: its values, the places of their paths, and values as YAML.
 
-The only module that knows the YAML library. Values mean what kubectl takes them for (yamlscalar); a key may stand only
-once in a mapping. Values are built from the parser's events without recursion, so that no text can exhaust the stack;
-places are looked up only when asked for, from the node tree of the text. Knows no files.
+The only module that knows the YAML library. Values mean what kubectl takes them for (yamlscalar); of a key that stands
+twice in a mapping the last counts, and it is told. Values are built from the parser's events without recursion, so that
+no text can exhaust the stack; places are looked up only when asked for, from the node tree of the text. Knows no files.
 """
 
 from __future__ import annotations
@@ -91,14 +91,14 @@ def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
         return node.value[step].start_mark, node.value[step]
     if not isinstance(node, yaml.MappingNode) or isinstance(step, int):
         return None
-    merged = None
+    own = merged = None
     for key, value in node.value:
         if _is_merge(key):
             sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
             merged = merged or next(filter(None, (_child(source, step) for source in sources)), None)
         elif (key.value if key.style else yamlscalar.key(yamlscalar.resolve(key.value))) == step:
-            return key.start_mark, value
-    return merged
+            own = key.start_mark, value  # the last one counts
+    return own or merged
 
 
 def _is_merge(scalar: Any) -> bool:
@@ -117,8 +117,12 @@ class _Frame:
     merged: list[JSON] = field(default_factory=list)
 
 
-def values(text: str) -> Iterator[tuple[int, JSON]]:
+def values(text: str, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
     """Every document of a text with its number in the stream, empty ones included.
+
+    Args:
+        text: the YAML.
+        repeated: gets what to say of keys that stand twice in one mapping; kubectl v1.36 takes the last one, too.
 
     Raises:
         YamlError: the text cannot be read.
@@ -127,7 +131,7 @@ def values(text: str) -> Iterator[tuple[int, JSON]]:
     try:
         for event in yaml.parse(text, Loader=_LOADER):
             if isinstance(event, yaml.DocumentStartEvent):
-                number, reader = number + 1, _Reader()
+                number, reader = number + 1, _Reader(repeated)
             elif isinstance(event, yaml.DocumentEndEvent):
                 yield number, reader.result
             elif not isinstance(event, yaml.StreamStartEvent | yaml.StreamEndEvent):
@@ -144,7 +148,8 @@ def values(text: str) -> Iterator[tuple[int, JSON]]:
 class _Reader:
     """Builds one document from the parser's events."""
 
-    def __init__(self) -> None:
+    def __init__(self, repeated: list[YamlError]) -> None:
+        self.repeated = repeated
         self.frames: list[_Frame] = []
         self.anchors: dict[str, tuple[JSON, int] | None] = {}
         self.size = 0
@@ -224,7 +229,8 @@ class _Reader:
             raise self._fail(event, str(error)) from None
         frame.is_merge = key == "<<" and isinstance(event, yaml.ScalarEvent) and not event.style
         if key in frame.container and not frame.is_merge:
-            raise self._fail(event, f"key `{key}` appears twice in one mapping; expected it once")
+            message = f"key `{key}` appears twice in one mapping, and kubectl takes the last; expected it once"
+            self.repeated.append(self._fail(event, message))
         frame.key = key
 
     def _merge(self, frame: _Frame, value: JSON, event: Any) -> None:

@@ -55,3 +55,19 @@ def test_a_template_that_a_compute_domain_promises_is_no_finding(tmp_path: Path,
     file.write_text(f"{POD.replace(', request: main', '')}---\n{DOMAIN}")
     assert run(["audit", str(file)]) == 0
     assert "not found" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["audit", "replay"])
+def test_a_key_that_stands_twice_is_told_and_the_last_is_reviewed(command: str, tmp_path: Path, capsys):
+    file = tmp_path / "pod.yaml"
+    limits = [f"resources: {{limits: {{nvidia.com/gpu: {amount}}}}}" for amount in (1, "half")]
+    head = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: a\n    image: x\n    "
+    file.write_text(head + "\n    ".join(limits))
+    assert run([command, str(file)]) == 1
+    out, err = capsys.readouterr()
+    assert err.count("\n") == 1
+    assert f"warning: {file}:9:5: spec.containers[0]: key `resources` appears twice in one mapping" in err
+    assert "`half` must be a quantity" in out
+    file.write_text(head + "\n    ".join(reversed(limits)))
+    assert run([command, str(file)]) == 0
+    assert "must be a quantity" not in capsys.readouterr().out

@@ -156,6 +156,15 @@ def test_mistakes_are_told(arguments: list[str], told: str, capsys: pytest.Captu
     assert told in capsys.readouterr().err
 
 
+def test_a_key_that_stands_twice_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "queues.yaml"
+    file.write_text("apiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort\nmetadata: {name: a, name: b}\nspec: {}\n")
+    assert run(["queues", str(file)]) == 0
+    out, err = capsys.readouterr()
+    assert err.startswith(f"warning: {file}:3:21: metadata: key `name` appears twice in one mapping")
+    assert "Cohort b" in out
+
+
 def test_no_queues_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "q.yaml"
     file.write_text("{apiVersion: v1, kind: Namespace, metadata: {name: n}}")

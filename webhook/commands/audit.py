@@ -80,8 +80,9 @@ def command(
 
 
 def _told(inputs: documents.Inputs, assembled: assembly.Assembly, problems: Sequence[Problem]) -> Iterator[str]:
-    """What is said of files, and of objects whose kinds nobody has."""
+    """What is said of files, of keys that stand twice, and of objects whose kinds nobody has."""
     yield from (f"error: {problem}" for problem in problems)
+    yield from (f"warning: {problem}" for problem in inputs.repeated)
     if template := charts.summary(inputs.templates):
         yield f"note: {template}"
     notes = {note: each.place() for each in reversed(inputs.documents) if (note := fixtures.note(each.value))}

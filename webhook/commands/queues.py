@@ -89,4 +89,5 @@ def _objects(named: list[str]) -> Iterator[JSON]:
     problems = (*inputs.problems, *documents.nothing(named, inputs, "object"))
     if problems:
         raise InputError(*problems)
+    sys.stderr.write(terminal.lines(f"warning: {each}" for each in inputs.repeated))
     return (each.value for each in inputs.documents)

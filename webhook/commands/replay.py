@@ -148,6 +148,7 @@ class _Replay:
 
     def notes(self) -> Iterator[str]:
         """What somebody who reads the answers should know, each once, with the first review that it is about."""
+        yield from (f"warning: {each}" for each in self._inputs.repeated)
         yield from self._notes.values()
 
     def totals(self) -> Totals:
