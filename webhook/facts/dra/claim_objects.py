@@ -98,7 +98,7 @@ def _allocation(asked: JSON) -> Iterator[Problem]:
     if mode not in ("ExactCount", "All"):
         if not is_placeholder(mode):
             path = f"{asked['path']}.allocationMode"
-            yield _problem("unsupported-value", path, "must be one of ExactCount, All", found=f"`{mode}`")
+            yield _problem("unsupported-value", path, "must be ExactCount or All", "set one of them", found=f"`{mode}`")
     elif mode == "All" and count != 0:
         message = "must not be set with allocation mode All because that mode asks for every device"
         yield _problem("count", f"{asked['path']}.count", message, "remove the count, or the mode", found=f"`{count}`")

@@ -106,7 +106,10 @@ _RULES: Final[Mapping[str, tuple[str, Callable[[JSON], _Words], bool]]] = {
     ),
     "unknownKind": (
         "unknown-kind",
-        lambda note: (f"must be {note['expected']} because the driver, as of 0.5, takes nothing else", _meant(note)),
+        lambda note: (
+            f"must be {note['expected']} because the driver, as of 0.5, takes nothing else",
+            _meant(note, "correct the value"),
+        ),
         True,
     ),
     "otherDriver": (
