@@ -78,6 +78,17 @@ def test_a_namespace_that_nobody_knows_is_an_error_each_time():
         assert denied(loaded, labelled(""), view) == ([] if known else ["v"])
 
 
+def test_a_namespace_that_nobody_knows_has_its_name():
+    by_name = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}
+    loaded = policies(
+        validating(LABEL, binding={"matchResources": {"namespaceSelector": {"matchExpressions": [by_name]}}})
+    )
+    for name in ("team", "kube-system", "team"):
+        made = labelled("x")
+        made["metadata"]["namespace"] = name
+        assert denied(loaded, made) == (["v"] if name == "team" else [])
+
+
 def test_conditions_about_who_asks_are_asked_of_everybody():
     who = [{"name": "not-alice", "expression": "request.userInfo.username != 'alice'"}]
     loaded = policies(validating("false", matchConditions=who), mutating(CHANGE, matchConditions=who))
@@ -142,7 +153,7 @@ def test_what_is_kept_is_bounded(asked, monkeypatch):
 def test_labels_that_are_not_texts_select_nothing_for_certain():
     loaded = policies(validating("true", binding=ONLY_GOLD))
     candidates = loaded.validating_for(request(pod()), Phase.VALIDATE)
-    assert SelectedBindings(candidates)._by_labels({"tier": ["gold"]}) is None  # type: ignore[dict-item]
+    assert SelectedBindings(candidates)._by_labels({"tier": ["gold"]}, is_known=True) == (None,)  # type: ignore[dict-item]
 
 
 def test_the_long_way_gives_the_same():

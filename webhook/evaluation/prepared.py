@@ -68,8 +68,7 @@ def steps(candidates: tuple[Candidate, ...], own: Target, context: RequestContex
     Raises:
         InlineBudgetSpent: the review takes too long for the event loop.
     """
-    plan = _plan(candidates, context)
-    return candidates if plan is None else plan.steps(own, context)
+    return _plan(candidates, context).steps(own, context)
 
 
 def _step(candidate: Candidate, row: _Row, own: Target, context: RequestContext) -> Step:
@@ -85,8 +84,8 @@ def _is_quiet(assumed: Assumptions, groups: _Groups, own: Target, context: Reque
         return False  # whoever asks in full says it
 
 
-def _plan(candidates: tuple[Candidate, ...], context: RequestContext) -> Plan | None:
-    """The plan for the namespace of a request; None where nobody can say which bindings select it."""
+def _plan(candidates: tuple[Candidate, ...], context: RequestContext) -> Plan:
+    """The plan for the namespace of a request."""
     kept = context.standing.prepared
     known: SelectedBindings[Plan] | None = kept.get(id(candidates))
     if known is None or known.candidates is not candidates:

@@ -5,22 +5,24 @@ A namespaceSelector is asked about the labels of a namespace: of each set of lab
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from webhook.errors import LookupFailed
 from webhook.evaluation.request_context import RequestContext
-from webhook.manifests.label_selectors import Labels
+from webhook.manifests.label_selectors import EVERYTHING, Labels, Selector
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Binding
+from webhook.policy.matching import NAME_LABEL
 
 _T = TypeVar("_T")
 _MOST_NAMESPACES: Final = 1000
 """Sets of labels whose bindings are remembered: asking a few selectors again costs little."""
 _MOST_PLANS: Final = 64
 
-_Selected: TypeAlias = tuple[bool, ...]
+_Selected: TypeAlias = tuple[bool | None, ...]
+"""Whether each selector takes a namespace; None where nobody can say."""
 
 
 class SelectedBindings(Generic[_T]):
@@ -33,19 +35,15 @@ class SelectedBindings(Generic[_T]):
         listed = (binding for candidate in candidates for binding, _ in candidate.bindings)
         selectors = (each.criteria.namespaces for each in listed if each.criteria is not None)
         self._selectors = tuple(dict.fromkeys(each for each in selectors if each.requirements))
-        self._of_labels: dict[tuple[tuple[str, str], ...], _Selected] = {}
+        self._of_labels: dict[tuple[object, ...], _Selected] = {}
         self._made: dict[_Selected, _T] = {}
 
-    def made_once(
-        self, context: RequestContext, make: Callable[[Sequence[Candidate], RequestContext], _T]
-    ) -> _T | None:
+    def made_once(self, context: RequestContext, make: Callable[[Sequence[Candidate], RequestContext], _T]) -> _T:
         """What `make` gives for the candidates without bindings that do not select the namespace of a request.
 
-        None where nobody can say which these are.
+        A binding of which nobody can say whether it does is not certain.
         """
         selected = self._selected(context)
-        if selected is None:
-            return None
         known = self._made.get(selected)
         if known is None:
             if len(self._made) >= _MOST_PLANS:
@@ -53,37 +51,45 @@ class SelectedBindings(Generic[_T]):
             known = self._made[selected] = make(self._left(selected), context)
         return known
 
-    def _selected(self, context: RequestContext) -> _Selected | None:
+    def _selected(self, context: RequestContext) -> _Selected:
         if not self._selectors:
             return ()
+        name = context.attributes.namespace
         try:
-            labels = context.namespace_labels() if context.attributes.namespace else None
+            labels = context.namespace_labels() if name else None
         except LookupFailed:
-            return None
-        return None if labels is None else self._by_labels(labels)
+            labels = None
+        is_known = labels is not None
+        return self._by_labels(labels if labels is not None else {NAME_LABEL: name} if name else {}, is_known=is_known)
 
-    def _by_labels(self, labels: Labels) -> _Selected | None:
-        key = tuple(labels.items())
+    def _by_labels(self, labels: Labels, *, is_known: bool) -> _Selected:
+        """Which selectors take a namespace with these labels, or with these and others that nobody knows."""
+        key = is_known, *labels.items()
         try:
             known = self._of_labels.get(key)
         except TypeError:  # a file may hold labels that are not texts
-            return None
+            return (None,) * len(self._selectors)
         if known is None:
             if len(self._of_labels) >= _MOST_NAMESPACES:
                 self._of_labels.clear()
-            known = self._of_labels[key] = tuple(each.matches(labels) for each in self._selectors)
+            known = tuple(
+                each.matches(labels) if is_known or each.keys <= labels.keys() else None for each in self._selectors
+            )
+            self._of_labels[key] = known
         return known
 
     def _left(self, selected: _Selected) -> Sequence[Candidate]:
-        chosen = {each for each, is_selected in zip(self._selectors, selected, strict=True) if is_selected}
-
-        def is_left(binding: Binding) -> bool:
-            criteria = binding.criteria
-            return criteria is None or not criteria.namespaces.requirements or criteria.namespaces in chosen
-
+        takes = dict(zip(self._selectors, selected, strict=True))
         left = []
         for candidate in self.candidates:
-            bindings = tuple(each for each in candidate.bindings if is_left(each[0]))
+            asked = [(binding, is_certain, _takes(binding, takes)) for binding, is_certain in candidate.bindings]
+            bindings = tuple((each, certain and taken is True) for each, certain, taken in asked if taken is not False)
             if bindings or not candidate.is_certain:
                 left.append(replace(candidate, bindings=bindings))
         return left
+
+
+def _takes(binding: Binding, takes: Mapping[Selector, bool | None]) -> bool | None:
+    """Whether a binding selects the namespace, as far as its namespaceSelector says."""
+    selector = binding.criteria.namespaces if binding.criteria is not None else EVERYTHING
+    return takes[selector] if selector.requirements else True

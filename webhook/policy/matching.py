@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import BindingError
@@ -19,6 +19,8 @@ from webhook.manifests.models import GROUP, MatchResources, NamedRule
 from webhook.policy.equivalent_resources import Equivalents
 
 NAMESPACES = GroupVersionResource("", "v1", "namespaces")
+NAME_LABEL: Final = "kubernetes.io/metadata.name"
+"""Every Namespace has this label, so no look-up is needed to know it."""
 
 _EXEMPT = frozenset(
     f"{phase}{kind}"
@@ -181,9 +183,9 @@ def matches_namespace(selector: Selector, attributes: Attributes, labels: Namesp
     known = labels()
     if known is not None:
         return selector.matches(known)
-    guaranteed = {"kubernetes.io/metadata.name": attributes.namespace}
+    guaranteed = {NAME_LABEL: attributes.namespace}
     if selector.keys <= guaranteed.keys():
-        return selector.matches(guaranteed)  # every Namespace has this label, so no look-up is needed to know it
+        return selector.matches(guaranteed)
     raise BindingError(f'namespaces "{attributes.namespace}" not found')
 
 
