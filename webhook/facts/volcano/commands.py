@@ -63,18 +63,27 @@ def _command(task: Task, container: Container, job: Job, subject: Subject) -> Co
     words = [text(each) for side in ("command", "args") for each in items(value.get(side))]
     script = "\n".join(words)
     job.deadline.spend_text(script)
-    is_known = not value.get("envFrom") and not _SCRIPT.search(script)
     return Command(
         task=task,
         container=container,
         script=script,
         launch=launched(container.value, subject),
-        reads=tuple(_reads(script, {*names(value.get("env"))})) if is_known else (),
-        host_files=() if _mounts_own(value) else tuple(dict.fromkeys(_HOST_FILE.findall(script))),
+        reads=_reads(script, value) if "$" in script else (),
+        host_files=_host_files(script, value) if _FOLDER in script else (),
     )
 
 
-def _reads(script: str, known: set[str]) -> Iterator[str]:
+def _host_files(script: str, container: JSON) -> tuple[str, ...]:
+    return () if _mounts_own(container) else tuple(dict.fromkeys(_HOST_FILE.findall(script)))
+
+
+def _reads(script: str, container: JSON) -> tuple[str, ...]:
+    if container.get("envFrom") or _SCRIPT.search(script):
+        return ()
+    return tuple(_unset(script, {*names(container.get("env"))}))
+
+
+def _unset(script: str, known: set[str]) -> Iterator[str]:
     known.update(name for either in _SET.findall(script) for name in either)
     for bracket, name, otherwise in dict.fromkeys(_READ.findall(script)):
         if name not in known and not (bracket == "{" and otherwise):

@@ -186,11 +186,12 @@ def _keys(command: Command, given: _Given) -> Iterator[Problem]:
 
 def _slots(command: Command, given: _Given) -> Iterator[Problem]:
     """Ranks of mpirun on the hosts of a file of the plugin svc, each of which is one slot for it."""
-    launch, files = command.launch, {*_listed_files(command.script)}
-    task = given.files.get(files.pop()) if len(files) == 1 and "svc" in given.job.plugins else None
-    if task is None or not given.job.is_filled or not 0 < task.replicas < (launch.ranks or 0):
+    launch = command.launch
+    if launch.by != "mpirun" or not launch.whole or launch.oversubscribed or "svc" not in given.job.plugins:
         return
-    if launch.by == "mpirun" and launch.whole and not launch.oversubscribed:
+    files = {*_listed_files(command.script)}
+    task = given.files.get(files.pop()) if len(files) == 1 else None
+    if task is not None and given.job.is_filled and 0 < task.replicas < (launch.ranks or 0):
         have = f"{counted(task.replicas, 'slot')}, one for each pod of task `{task.name}`"
         message = f"mpirun asks for {counted(launch.ranks or 0, 'rank')}, but Open MPI has only {have}, so mpirun fails"
         fix = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
