@@ -8,7 +8,7 @@ https://kubernetes.io/docs/concepts/storage/volumes/#emptydir
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Final
@@ -18,11 +18,14 @@ from webhook.facts.gpu.device_pods import BATCH, DevicePods, path_of, workload
 from webhook.facts.pods.containers import Container, items, text
 from webhook.facts.storage.mounts import Mount, mounts, pods_of
 from webhook.facts.subject import Subject
+from webhook.paths import FieldPath
 from webhook.problem import Problem
 
 problem: Final = Group("storage").problem
 _NAMED: Final = re.compile(r"(?i)checkpoint|(?<![a-z])ckpts?(?![a-z])")
 _OPTION: Final = re.compile(r"--(?:checkpoint|ckpt|save)[-_](?:dir|directory|path|folder)(?:[= ]['\"]?(/[\w./-]+))?")
+_IN_ALL_NAMES: Final = "ckp"
+"""What every name of a checkpoint contains."""
 _VOLUME: Final = "use a PersistentVolumeClaim"
 
 
@@ -36,18 +39,35 @@ def advise_checkpoints(subject: Subject) -> Iterator[Problem]:
     made = subject.once(workload)
     if not made.device_pods or subject.group_kind not in BATCH:
         return
-    known = subject.once(mounts).all
-    by_volume: dict[tuple[object, ...], list[Mount]] = {}
-    by_container: dict[tuple[object, ...], list[Mount]] = {}
-    for each in subject.deadline.paced(known):
-        by_volume.setdefault(each.volume.path, []).append(each)
-        by_container.setdefault((each.volume.podset.path, each.container.path), []).append(each)
-    for listed in by_volume.values():
-        yield from _volume(listed)
+    if _IN_ALL_NAMES in _names(subject):
+        for listed in _by_volume(subject).values():
+            yield from _volume(listed)
     for pods in made.device_pods:
         for container in pods.containers:
-            own = by_container.get((pods.podset.path, container.path), [])
-            yield from _option(pods, container, own, subject)
+            yield from _option(pods, container, subject)
+
+
+def _names(subject: Subject) -> str:
+    """The paths of all mounts and the names of all volumes, in small letters: mostly one look tells of all of them."""
+    known, deadline = subject.once(mounts), subject.deadline
+    targets = [each.target for each in deadline.each(known.all)]
+    return "\n".join([*targets, *(each.name for each in deadline.each(known.volumes))]).lower()
+
+
+def _by_volume(subject: Subject) -> Mapping[FieldPath, list[Mount]]:
+    """The mounts of each volume, by where it stands."""
+    made: dict[FieldPath, list[Mount]] = {}
+    for each in subject.deadline.each(subject.once(mounts).all):
+        made.setdefault(each.volume.path, []).append(each)
+    return made
+
+
+def _by_container(subject: Subject) -> Mapping[tuple[FieldPath, FieldPath], list[Mount]]:
+    """The mounts of each container, by where its template and then the container in it stand."""
+    made: dict[tuple[FieldPath, FieldPath], list[Mount]] = {}
+    for each in subject.deadline.each(subject.once(mounts).all):
+        made.setdefault((each.volume.podset.path, each.container.path), []).append(each)
+    return made
 
 
 def _volume(listed: list[Mount]) -> Iterator[Problem]:
@@ -67,10 +87,13 @@ def _volume(listed: list[Mount]) -> Iterator[Problem]:
         yield problem("read-only", mount.path, message, "remove readOnly from the volume")
 
 
-def _option(pods: DevicePods, container: Container, known: list[Mount], subject: Subject) -> Iterator[Problem]:
+def _option(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:
     """A folder that the command names, in which nothing is mounted."""
     folder = _folder(container, subject)
-    if not folder or any(PurePosixPath(folder).is_relative_to(each.target) for each in known):
+    if not folder:
+        return
+    known = subject.once(_by_container).get((pods.podset.path, container.path), ())
+    if any(PurePosixPath(folder).is_relative_to(each.target) for each in known):
         return
     message = f"what the command writes to `{folder}` is lost with the container because no volume is mounted there"
     yield problem("checkpoint-lost", path_of(pods, container), message, f"mount a {_VOLUME.removeprefix('use a ')}")
@@ -81,7 +104,7 @@ def _folder(container: Container, subject: Subject) -> str:
     words = [text(each) for side in ("command", "args") for each in items(container.value.get(side))]
     for word, following in pairwise((*words, "")):
         subject.deadline.spend_text(word)
-        if (option := _OPTION.search(word)) is not None:
+        if "--" in word and (option := _OPTION.search(word)) is not None:
             folder = option[1] or (following if option[0] == word else "")
             return folder if folder.startswith("/") and "$" not in folder else ""
     return ""

@@ -91,6 +91,8 @@ def validate_ephemeral_classes(subject: Subject) -> Iterator[Problem]:
     """StorageClasses of claims that are made for each pod."""
     view = subject.view()
     for volume in subject.once(mounts).volumes:
+        if "ephemeral" not in volume.value:
+            continue
         wanted = text(get(volume.value, ("ephemeral", "volumeClaimTemplate", "spec", "storageClassName")))
         if _is_absent(wanted, view):
             yield class_absent(f"volume `{volume.name}`", wanted, volume.path, view)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from webhook.attributes import JSON
 from webhook.facts.gpu.device_pods import workload
@@ -15,13 +16,17 @@ from webhook.placeholders import is_placeholder
 from webhook.workloads.podsets import PodSet
 
 
-@dataclass(frozen=True, slots=True)
-class Volume:
-    """A volume of a template, and where it stands in the object; `made` is the spec of a claim that it leads to."""
+class Volume(NamedTuple):
+    """A volume of a template, and where it stands in the object; an object may have hundreds.
+
+    `claim` is the PersistentVolumeClaim that it names, "" for none or one whose name is still to be filled in; `made`
+    is the spec of a claim that it leads to.
+    """
 
     podset: PodSet
     value: JSON
     path: FieldPath
+    claim: str
     made: JSON = None
 
     @property
@@ -35,29 +40,29 @@ class Volume:
         return next((key for key, value in self.value.items() if key != "name" and value is not None), "")
 
     @property
-    def claim(self) -> str:
-        """The PersistentVolumeClaim that it names, "" for none or one whose name is still to be filled in."""
-        name = text(mapping(self.value.get("persistentVolumeClaim")).get("claimName"))
-        return "" if is_placeholder(name) else name
-
-    @property
     def is_read_only(self) -> bool:
         """Whether the volume of a claim is mounted read-only whatever the containers say."""
         return mapping(self.value.get("persistentVolumeClaim")).get("readOnly") is True
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
-    """One mount of a volume; its path in the container has no slash at its end."""
+class Mount(NamedTuple):
+    """One mount of a volume, and which of the container it is; None where the volume itself says that it is mounted."""
 
     volume: Volume
     container: Container
     value: JSON
-    path: FieldPath
+    number: int | None
+
+    @property
+    def path(self) -> FieldPath:
+        """Where it stands in the object."""
+        if self.number is None:
+            return self.volume.path
+        return self.volume.podset.locate((*self.container.path, "volumeMounts", self.number))
 
     @property
     def target(self) -> str:
-        """Where the container sees it: `/data`."""
+        """Where the container sees it, without a slash at its end: `/data`."""
         return text(self.value.get("mountPath")).rstrip("/") or "/"
 
     @property
@@ -76,7 +81,7 @@ class Mounts:
     def of_made_claims(self) -> dict[FieldPath, list[Mount]]:
         """The mounts of each claim that a controller makes for all pods, by where it stands."""
         made: dict[FieldPath, list[Mount]] = {}
-        for mount in self.all:
+        for mount in self.all if any(volume.made for volume in self.volumes) else ():
             if mount.volume.made:
                 made.setdefault(mount.volume.path, []).append(mount)
         return made
@@ -85,8 +90,8 @@ class Mounts:
         """The mounts of each PersistentVolumeClaim, by its name."""
         named: dict[str, list[Mount]] = {}
         for mount in self.all:
-            if mount.volume.claim:
-                named.setdefault(mount.volume.claim, []).append(mount)
+            if claim := mount.volume.claim:
+                named.setdefault(claim, []).append(mount)
         return named
 
 
@@ -115,29 +120,36 @@ def _of_volcano(podset: PodSet, subject: Subject) -> Iterator[tuple[Volume, str]
         if made or (name and name not in seen):
             seen.add(name)
             held = {"name": name, "persistentVolumeClaim": {"claimName": name}}
-            yield Volume(podset, held, (*(at or ()), "volumes", index), made), text(value.get("mountPath"))
+            path = (*(at or ()), "volumes", index)
+            yield Volume(podset, held, path, _claim(held), made), text(value.get("mountPath"))
 
 
 def _everywhere(volume: Volume, path: str) -> Iterator[Mount]:
     """A mount in each container, init containers left out."""
     for container in containers(volume.podset.template):
         if not container.init:
-            yield Mount(volume, container, {"mountPath": path}, volume.path)
+            yield Mount(volume, container, {"mountPath": path}, None)
 
 
 def _volumes(podset: PodSet, subject: Subject) -> Iterator[Volume]:
     spec = mapping(mapping(podset.template).get("spec"))
     for index, value in enumerate(subject.deadline.paced(items(spec.get("volumes")))):
         if isinstance(value, dict):
-            yield Volume(podset, value, podset.locate(("spec", "volumes", index)))
+            yield Volume(podset, value, podset.locate(("spec", "volumes", index)), _claim(value))
+
+
+def _claim(volume: dict[str, JSON]) -> str:
+    name = text(mapping(volume.get("persistentVolumeClaim")).get("claimName"))
+    return "" if is_placeholder(name) else name
 
 
 def _mounts(podset: PodSet, volumes: dict[str, Volume], subject: Subject) -> Iterator[Mount]:
     for container in containers(podset.template):
         for index, value in enumerate(subject.deadline.paced(items(container.value.get("volumeMounts")))):
-            volume = volumes.get(text(mapping(value).get("name")))
+            name = value.get("name") if isinstance(value, dict) else None
+            volume = volumes.get(name if isinstance(name, str) else "")
             if volume is not None:
-                yield Mount(volume, container, value, podset.locate((*container.path, "volumeMounts", index)))
+                yield Mount(volume, container, value, index)
 
 
 def pods_of(listed: list[Mount]) -> int:

@@ -34,12 +34,17 @@ _TORCH: Final = re.compile(r"torch|vllm|sglang|megatron|nemo|deepspeed")
 def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
     """Containers with several GPUs and no more shared memory than any other container has."""
     for pods in subject.once(workload).device_pods:
-        volumes = enumerate(subject.deadline.paced(items(pods.spec.get("volumes"))))
-        limits = {mapping(each).get("name"): (index, get(each, ("emptyDir", "sizeLimit"))) for index, each in volumes}
+        limits: Limits | None = None
         for container in pods.containers if pods.spec.get("hostIPC") is not True else ():
             gpus = devices_of(mapping(container.value.get("resources")))
             if gpus > 1 and _uses_torch(container, subject):
+                limits = _limits(pods, subject) if limits is None else limits
                 yield from _size(pods, container, gpus, limits, subject)
+
+
+def _limits(pods: DevicePods, subject: Subject) -> Limits:
+    volumes = enumerate(subject.deadline.each(items(pods.spec.get("volumes"))))
+    return {mapping(each).get("name"): (index, get(each, ("emptyDir", "sizeLimit"))) for index, each in volumes}
 
 
 def _uses_torch(container: Container, subject: Subject) -> bool:
