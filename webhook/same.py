@@ -5,15 +5,16 @@ A view gives the same object, or sequence of objects, until it changes. Knows no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
 class Same:
-    """A key that is equal to another one only if both hold the very same thing."""
+    """A key that is equal to another one only if both hold the very same thing. Made hundreds of times a request."""
 
-    held: Any
+    __slots__ = ("held",)
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Same) and self.held is other.held

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster import Cluster
@@ -137,10 +137,11 @@ class View:
 
     def once(self, key: object, make: Callable[[], T]) -> T:
         """What is made under a key when it is first asked for in this request; the key holds what it is made of."""
-        known = self._seen.results.get(key, _UNKNOWN)
+        known: Any = self._seen.results.get(key, _UNKNOWN)
         if known is _UNKNOWN:
             known = self._seen.results[key] = make()
-        return cast("T", known)
+        result: T = known
+        return result
 
     def remembered(self, key: object) -> JSON | None:
         """What a fact of this request has worked out under a key, None where none has."""

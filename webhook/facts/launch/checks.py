@@ -7,6 +7,7 @@ are asked what those leave open.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from webhook.attributes import JSON
@@ -22,9 +23,9 @@ from webhook.facts.trainer.changes import changes_more_than_suspend
 from webhook.facts.trainer.launched import command_path
 from webhook.facts.trainer.lookups import RUNTIMES
 from webhook.facts.trainer.nodes import launcher_is_node, name_of, parallelism
-from webhook.facts.trainer.train_job import train_job
+from webhook.facts.trainer.train_job import TrainJob, train_job
 from webhook.facts.volcano import kinds
-from webhook.paths import get, parse
+from webhook.paths import get
 from webhook.problem import Problem
 
 _KUBEFLOW: Final = "kubeflow.org"
@@ -95,15 +96,21 @@ def launch_of_train_job(subject: Subject) -> Iterator[Problem]:
     job = subject.once(train_job)
     if not job.runtime.is_found or job.node is None or not changes_more_than_suspend(subject):
         return
-    started, path = job.launch, parse(command_path(job))
+    for each in _launch_of(job):
+        yield replace(each, path=command_path(job))
+
+
+def _launch_of(job: TrainJob) -> Iterator[Problem]:
+    """What is wrong with the command of a TrainJob, wherever that stands."""
+    started = job.launch
     if job.plugin == "torch":
-        member = Member(pod_set="", path=path, launch=started, pods=job.nodes)
+        member = Member(pod_set="", path=(), launch=started, pods=job.nodes)
         together = Together(pods=job.nodes, is_one=True, is_alone=False, is_ranked=True, index="PET_NODE_RANK")
         yield from nodes.validate_nodes((member,), together, job.deadline)
     elif job.plugin == "mpi" and job.processes.count:
         counts = (parallelism(each) for each in job.deadline.each(job.jobs) if name_of(each) == "node")
         hosts = sum(counts) + launcher_is_node(job.runtime.spec.get("mlPolicy"))
-        yield from mpi_slots.validate_hostfile(started, path, hosts, job.processes.count, job.deadline)
+        yield from mpi_slots.validate_hostfile(started, (), hosts, job.processes.count, job.deadline)
 
 
 def _together(listed: Sequence[Member], plugins: Mapping[str, JSON], subject: Subject) -> Together:

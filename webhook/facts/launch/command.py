@@ -96,12 +96,14 @@ def launch(container: JSON, deadline: Deadline | None = None) -> Launch:
 
 def launched(container: JSON, subject: Subject) -> Launch:
     """The same, found out once a request: many checks ask."""
+    if not (container.get("command") or container.get("args")):
+        return _NOTHING
+    return subject.cluster.once((launch, Same(container)), lambda: _launched(container, subject))
 
-    def made() -> Launch:
-        argv = _argv(container, subject.deadline)
-        return _launch(_Asked(argv, environment(container, subject), subject.deadline)) if argv else _NOTHING
 
-    return subject.cluster.once((launch, Same(container)), made)
+def _launched(container: JSON, subject: Subject) -> Launch:
+    argv = _argv(container, subject.deadline)
+    return _launch(_Asked(argv, environment(container, subject), subject.deadline)) if argv else _NOTHING
 
 
 def _argv(container: JSON, until: Deadline) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ def validate_owned(member: Member, owned: Collection[str], owner: str) -> Iterat
 
 def validate_fixed(member: Member, owned: Collection[str], index: str) -> Iterator[Problem]:
     """One rank or one task for all pods of a template."""
-    if (member.pods or 0) < 2:
+    if (member.pods or 0) < 2 or not member.env:
         return
     for name, launchers in _RANKS.items():
         value = member.env.get(name) or ""

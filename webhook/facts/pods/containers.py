@@ -42,7 +42,8 @@ class Container(NamedTuple):
 
     def claims(self) -> list[JSON]:
         """Its `resources.claims`."""
-        return items(get(self.value, ("resources", "claims")))
+        resources = self.value.get("resources")
+        return items(resources.get("claims")) if isinstance(resources, dict) else []
 
 
 def containers(template: JSON, each: Callable[[list[JSON]], Iterable[JSON]] = iter) -> Iterator[Container]:
@@ -111,11 +112,15 @@ def variables_of(container: JSON, deadline: Deadline) -> tuple[tuple[str, str | 
 
 def environment(container: JSON, subject: Subject) -> tuple[tuple[str, str | None], ...]:
     """The same, listed once a request: many checks ask."""
+    if not container.get("env"):
+        return ()
     return subject.cluster.once((environment, Same(container)), lambda: variables_of(container, subject.deadline))
 
 
 def variables(container: JSON, subject: Subject) -> Mapping[str, str | None]:
     """The same by name, of which the last counts."""
+    if not container.get("env"):
+        return {}
     return subject.cluster.once((variables, Same(container)), lambda: dict(environment(container, subject)))
 
 

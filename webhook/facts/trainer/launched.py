@@ -66,11 +66,10 @@ def _option(started: Launch) -> str:
 
 def command_path(job: TrainJob) -> str:
     """Where the launcher and its options stand: in the command or the arguments, of the TrainJob or of the runtime."""
-    node = job.node or {}
-    by_command = launch({**node, "args": []}, job.deadline)
-    said = "command" if by_command.by and by_command == job.launch else "args"
-    if said == "args" and not node.get("args"):
-        said = "command"
+    node, said = job.node or {}, "command"
+    if node.get("args"):
+        by_command = launch({**node, "args": []}, job.deadline)
+        said = "command" if by_command.by and by_command == job.launch else "args"
     return f"spec.trainer.{said}" if job.trainer.get(said) else job.origin(is_own=False)
 
 
