@@ -29,8 +29,11 @@ USE_VALUE: Final = "use at most 63 letters, digits, dashes, dots and underscores
 
 def dns1123_label(text: str, unit: str = "bytes") -> list[str]:
     """A lowercase RFC 1123 label: the name of a namespace, a container."""
+    is_label = DNS_LABEL.fullmatch(text) is not None
+    if is_label and len(text) <= _LONGEST_LABEL:
+        return []
     complaints = _too_long(text, _LONGEST_LABEL, unit)
-    if not DNS_LABEL.fullmatch(text):
+    if not is_label:
         rule = (
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
             "end with an alphanumeric character"
@@ -66,8 +69,9 @@ def dns1035_label(text: str, unit: str = "bytes") -> list[str]:
 
 def qualified_name(text: str) -> list[str]:
     """A qualified name, which is also a label's key: `name` or `prefix/name`."""
-    rule = _rule(_KEY_TEXT, _KEY, "MyName", "my.name", "123-abc")
     *prefixes, name = text.split("/")
+    is_key = _KEY.fullmatch(name) is not None
+    rule = "" if is_key and len(prefixes) <= 1 else _rule(_KEY_TEXT, _KEY, "MyName", "my.name", "123-abc")
     if len(prefixes) > 1:
         return [f"a valid label key {rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
     complaints = []
@@ -76,7 +80,7 @@ def qualified_name(text: str) -> list[str]:
         complaints += [f"prefix part {complaint}" for complaint in of_prefix]
     of_name = _too_long(name, _LONGEST_LABEL) if name else ["must be non-empty"]
     complaints += [f"name part {complaint}" for complaint in of_name]
-    if not _KEY.fullmatch(name):
+    if not is_key:
         complaints.append(f"name part {rule}")
     return complaints
 
@@ -98,7 +102,8 @@ def path_segment(text: str) -> list[str]:
 
 
 def _too_long(text: str, limit: int, unit: str = "bytes") -> list[str]:
-    return [f"must be no more than {limit} {unit}"] if len(text.encode("utf-8", "replace")) > limit else []
+    length = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    return [f"must be no more than {limit} {unit}"] if length > limit else []
 
 
 def _rule(text: str, pattern: re.Pattern[str], *examples: str) -> str:

@@ -153,11 +153,16 @@ def _below(side: str, name: str) -> str:
 
 def devices_of(resources: JSON) -> int:
     """GPUs and parts of them that the resources of one container ask for, by any vendor's name."""
+    if not isinstance(resources, dict):
+        return 0
     asked: dict[str, JSON] = {}
     for side in ("requests", "limits"):
-        amounts = paths.get(resources, (side,))
+        amounts = resources.get(side)
         asked |= amounts if isinstance(amounts, dict) else {}
-    known = ((devices.resource(name), amount) for name, amount in asked.items())
-    counted = (amount for device, amount in known if device.gpu and device.kind in devices.COUNTED)
-    amounts = [amount for each in counted if (amount := quantity.read(each)) is not None]
-    return sum(amount.value() for amount in amounts if amount.is_whole() and amount.sign() > 0)
+    total = 0
+    for name, written in asked.items():
+        device = devices.resource(name)
+        if device.gpu and device.kind in devices.COUNTED:
+            amount = quantity.read(written)
+            total += amount.value() if amount is not None and amount.is_whole() and amount.sign() > 0 else 0
+    return total

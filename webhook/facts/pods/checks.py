@@ -59,16 +59,18 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
     pod, metadata, deadline = subject.object.get("spec") or {}, subject.object.get("metadata") or {}, subject.deadline
     yield from container_validation.validate_containers(subject)
     yield from container_validation.validate_volumes(subject)
-    yield from container_validation.validate_user(pod.get("securityContext"), ("spec", "securityContext"))
+    if context := pod.get("securityContext"):
+        yield from container_validation.validate_user(context, ("spec", "securityContext"))
     yield from validate_service_account(pod)
     yield from placement_validation.validate_affinity(pod, deadline)
     yield from placement_validation.validate_tolerations(pod, deadline)
     yield from placement_validation.validate_scheduling_gates(pod, deadline)
-    selector = ("spec", "nodeSelector")
-    yield from placement_validation.validate_labels(pod.get("nodeSelector"), selector, deadline, "node-selector")
-    yield from placement_validation.validate_labels(metadata.get("labels"), ("metadata", "labels"), deadline)
-    annotations = ("metadata", "annotations")
-    yield from placement_validation.validate_annotations(metadata.get("annotations"), annotations, deadline)
+    if selector := pod.get("nodeSelector"):
+        yield from placement_validation.validate_labels(selector, ("spec", "nodeSelector"), deadline, "node-selector")
+    if labels := metadata.get("labels"):
+        yield from placement_validation.validate_labels(labels, ("metadata", "labels"), deadline)
+    if annotations := metadata.get("annotations"):
+        yield from placement_validation.validate_annotations(annotations, ("metadata", "annotations"), deadline)
 
 
 CHECKS: Final = (

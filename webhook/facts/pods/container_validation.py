@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import Container, containers, names
+from webhook.facts.pods.containers import Container, containers_of, names
 from webhook.facts.subject import Subject
 from webhook.names import dns1123_label, dns1123_subdomain
 from webhook.paths import FieldPath, get
@@ -28,35 +28,37 @@ _LABEL: Final = "use at most 63 lower-case letters, digits and dashes"
 def validate_containers(subject: Subject) -> Iterator[Problem]:
     """As validateContainers and validateInitContainers."""
     seen: set[str] = set()
-    for container in subject.deadline.each([*containers(subject.object)]):
+    for container in subject.once(containers_of):
+        value = container.value
         yield from _validate_name(container.name, container.path, "containers", seen)
-        yield from _validate_image(container)
-        yield from validate_env(container, subject)
-        yield from validate_volume_mounts(container, subject)
-        yield from validate_container_ports(container, subject)
-        yield from validate_user(get(container.value, ("securityContext",)), (*container.path, "securityContext"))
+        if image := value.get("image"):
+            yield from _validate_image(image, container)
+        if value.get("env"):
+            yield from validate_env(container, subject)
+        if value.get("volumeMounts"):
+            yield from validate_volume_mounts(container, subject)
+        if value.get("ports"):
+            yield from validate_container_ports(container, subject)
+        if context := value.get("securityContext"):
+            yield from validate_user(context, (*container.path, "securityContext"))
 
 
-def _validate_name(name: str, at: FieldPath, what: str, seen: set[str]) -> Iterator[Problem]:
+def _validate_name(name: str, at: FieldPath, what: str, seen: set[str]) -> Sequence[Problem]:
     """The name of a container or volume at a path; `seen` has those before it, and then this one too."""
-    if name and not is_placeholder(name):
-        path = (*at, "name")
-        if dns1123_label(name):
-            yield problem("name", path, "must be a DNS label", _LABEL, name)
-        elif name in seen:
-            yield problem(
-                "name",
-                path,
-                f"must not repeat the name of another entry of the {what} of the pod",
-                "give each entry its own name",
-                name,
-            )
+    is_known = name in seen
     seen.add(name)
+    if not name or is_placeholder(name):
+        return ()
+    if dns1123_label(name):
+        return (problem("name", (*at, "name"), "must be a DNS label", _LABEL, name),)
+    if is_known:
+        message = f"must not repeat the name of another entry of the {what} of the pod"
+        return (problem("name", (*at, "name"), message, "give each entry its own name", name),)
+    return ()
 
 
-def _validate_image(container: Container) -> Iterator[Problem]:
+def _validate_image(image: str, container: Container) -> Iterator[Problem]:
     """As validateContainerOnlyForPod; one that is absent may come from a controller."""
-    image = container.value.get("image") or ""
     if image != image.strip():
         path = (*container.path, "image")
         yield problem("image", path, "must not begin or end with a space", "remove the spaces", image)
@@ -81,9 +83,13 @@ def _is_env_name(name: str) -> bool:
 
 def validate_volume_mounts(container: Container, subject: Subject) -> Iterator[Problem]:
     """As ValidateVolumeMounts."""
+    listed: Sequence[JSON] = container.value.get("volumeMounts") or ()
+    targets = [each.get("mountPath") or "" for each in subject.deadline.each(listed)]
+    if len({*targets}) == len(targets) and "" not in targets:  # as nearly always
+        return
     seen: set[str] = set()
-    for index, each in enumerate(subject.deadline.paced(container.value.get("volumeMounts") or ())):
-        mounted, path = each.get("mountPath") or "", (*container.path, "volumeMounts", index, "mountPath")
+    for index, mounted in enumerate(subject.deadline.each(targets)):
+        path = (*container.path, "volumeMounts", index, "mountPath")
         if not mounted:
             yield problem("mount-path", path, "must be set", "name the directory where the volume appears")
         elif mounted in seen:
@@ -125,7 +131,7 @@ def validate_volumes(subject: Subject) -> Iterator[Problem]:
     for index, each in enumerate(subject.deadline.paced(volumes)):
         at = ("spec", "volumes", index)
         yield from _validate_name(each.get("name") or "", at, "volumes", seen)
-        host = get(each, ("hostPath", "path"), "")
+        host = get(each, ("hostPath", "path"), "") if "hostPath" in each else ""
         if ".." in host.split("/"):
             message = "must not contain `..`"
             yield problem("host-path", (*at, "hostPath", "path"), message, "write the path out", host)

@@ -25,7 +25,9 @@ _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 def validate_affinity(pod: JSON, deadline: Deadline) -> Iterator[Problem]:
     """As validateAffinity."""
     at: FieldPath = ("spec", "affinity")
-    affinity = pod.get("affinity") or {}
+    affinity = pod.get("affinity")
+    if not affinity:
+        return
     nodes = affinity.get("nodeAffinity") or {}
     if (required := nodes.get(_REQUIRED)) is not None:
         yield from validate_node_selector(required, (*at, "nodeAffinity", _REQUIRED), deadline)
@@ -86,9 +88,10 @@ def _validate_weight(term: JSON, at: FieldPath) -> Iterator[Problem]:
         yield problem("affinity", (*at, "weight"), "must be from 1 to 100", "correct the weight", weight)
 
 
-def _validate_key(key: str, at: FieldPath, rule: str) -> Iterator[Problem]:
+def _validate_key(key: str, at: FieldPath, rule: str) -> Sequence[Problem]:
     if qualified_name(key) and not is_placeholder(key):
-        yield problem(rule, at, "must be the key of a label", USE_KEY, key)
+        return (problem(rule, at, "must be the key of a label", USE_KEY, key),)
+    return ()
 
 
 def validate_tolerations(pod: JSON, deadline: Deadline) -> Iterator[Problem]:
@@ -104,25 +107,21 @@ def validate_tolerations(pod: JSON, deadline: Deadline) -> Iterator[Problem]:
         elif operator not in ("", "Equal", "Exists", "Lt", "Gt") and not is_placeholder(operator):
             yield problem("toleration", (*at, "operator"), "must be Equal or Exists", "set one of these", operator)
         elif operator == "Exists" and value:
-            yield problem(
-                "toleration", (*at, "value"), "must not be set for operator Exists", "remove the value", value
-            )
-        elif label_value(value) and not is_placeholder(value):
+            message, fix = "must not be set for operator Exists", "remove the value"
+            yield problem("toleration", (*at, "value"), message, fix, value)
+        elif value and label_value(value) and not is_placeholder(value):
             yield problem("toleration", (*at, "value"), "must be the value of a label", USE_VALUE, value)
         yield from _validate_effect(each, at)
 
 
-def _validate_effect(toleration: JSON, at: FieldPath) -> Iterator[Problem]:
-    effect = toleration.get("effect") or ""
+def _validate_effect(toleration: JSON, at: FieldPath) -> Sequence[Problem]:
+    effect, path = toleration.get("effect") or "", (*at, "effect")
     if effect and effect not in _EFFECTS and not is_placeholder(effect):
-        yield problem(
-            "toleration", (*at, "effect"), f"must be one of {', '.join(_EFFECTS)}", "set one of these", effect
-        )
-    elif toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
-        message = "must be NoExecute because tolerationSeconds is set"
-        yield problem(
-            "toleration", (*at, "effect"), message, "set NoExecute, or remove tolerationSeconds", effect or None
-        )
+        return (problem("toleration", path, f"must be one of {', '.join(_EFFECTS)}", "set one of these", effect),)
+    if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+        message, fix = "must be NoExecute because tolerationSeconds is set", "set NoExecute, or remove tolerationSeconds"
+        return (problem("toleration", path, message, fix, effect or None),)
+    return ()
 
 
 def validate_scheduling_gates(pod: JSON, deadline: Deadline) -> Iterator[Problem]:

@@ -109,7 +109,7 @@ def advise_grace_periods(subject: Subject) -> Iterator[Problem]:
             )
             continue
         for container in _running(pods.podset):
-            seconds = _pre_stop(container.value)
+            seconds = _pre_stop(container.value) if "lifecycle" in container.value else 0
             if seconds >= grace > 0:
                 lasts = f"sleeps {seconds} s, but the pod is killed {grace} s after its deletion"
                 path = path_of(pods, container, "lifecycle", "preStop")
