@@ -75,32 +75,32 @@ def runtime() -> JSON:
 
 
 def trainjob() -> JSON:
-    """A TrainJob of 60 KB: variables in the trainer, and a patch of the node by two managers."""
-    env: list[JSON] = []
-    trainer = {"numNodes": 4, "resourcesPerNode": {"limits": {"cpu": "32"}}, "env": env}
+    """A TrainJob of 60 KB that breaks no rule, as Kubeflow's SDK writes one: its program is part of the command.
+
+    It has as many variables as a trainer may have, and a patch of the node by two managers.
+    """
+    env = [{"name": f"VARIABLE_{i}", "value": f"some value of {i * 7919}"} for i in range(128)]
     patches = []
     for manager in ("kueue.x-k8s.io/manager", "example.org/site"):
-        added = [{"name": f"{manager[0].upper()}_{i}", "value": f"some value of {i * 7919}"} for i in range(20)]
         pod = {
             "nodeSelector": {f"example.org/{manager[:5]}": "gpu"},
             "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
-            "containers": [{"name": "node", "env": added}],
         }
         job = {"name": "node", "template": {"spec": {"template": {"spec": pod}}}}
         patches.append({"manager": manager, "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}}})
-    obj = {
+    obj: JSON = {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",
         "metadata": {"name": "llm", "namespace": "team"},
         "spec": {
             "runtimeRef": {"apiGroup": "trainer.kubeflow.org", "kind": "ClusterTrainingRuntime", "name": "torch-dra"},
-            "trainer": trainer,
+            "trainer": {"numNodes": 4, "numProcPerNode": 8, "env": env},
             "runtimePatches": patches,
         },
     }
-    while len(json.dumps(obj)) < TRAINJOB_SIZE:
-        number = len(env)
-        env += [{"name": f"VARIABLE_{number + i}", "value": f"value {i} of {number}"} for i in range(25)]
+    line = "    layers.append(build(size=1024, heads=16, dropout=0.1))\n"
+    program = f"def train():\n{line * ((TRAINJOB_SIZE - len(json.dumps(obj))) // (len(json.dumps(line)) - 2))}"
+    obj["spec"]["trainer"]["command"] = ["bash", "-c", f"cat > train.py <<'EOF'\n{program}EOF\ntorchrun train.py\n"]
     return obj
 
 
@@ -189,6 +189,9 @@ def jobs(policies: PolicySet) -> float:
     body = json.dumps(admission_review(trainjob(), "trainer.kubeflow.org", "v1alpha1", "trainjobs"))
     sent = admission.decode(body.encode())
     cluster = AssumedNamespaces(FilesCluster([runtime(), claim_template("team", "eight-gpus", 8), CLASS]))
+    said = review(replace(sent), policies, cluster, phase=Phase.VALIDATE)
+    if not said.allowed or said.warnings:
+        raise SystemExit(f"the TrainJob breaks a rule: {said.status} {said.warnings}")
     none = replace(policies, validating=(), mutating=())
     named = [(name, one) for name, one in alone(policies) if any(_asked(one, sent))]
     sets = [none, policies, *(one for _, one in named)]
