@@ -265,9 +265,11 @@ def product(element: JSON, factors: Sequence[Factor]) -> int:
 
 def _factor(element: JSON, factor: Factor) -> int:
     first, *others = factor.fields
-    numbers = [_number(_field(element, first), factor.default)]
-    numbers += [_number(value, factor.default) for path in others if (value := _field(element, path)) is not None]
-    number = min(numbers) - factor.less
+    number = _number(_field(element, first), factor.default)
+    for path in others:
+        if (value := _field(element, path)) is not None:
+            number = min(number, _number(value, factor.default))
+    number -= factor.less
     if factor.atMost:
         number = min(number, _number(_field(element, factor.atMost), number))
     if factor.atLeast:

@@ -170,11 +170,20 @@ class _Pruner:
         if isinstance(value, list):
             items = [self.value(each, shape) for each in value]
             return value if all(map(is_, items, value)) else items
-        if not isinstance(value, dict):
-            return value
-        kept = {name: held for name, held in value.items() if held is not None and shape.keeps(name, self.release)}
-        made = {name: self.value(held, shape.inner.get(name)) for name, held in kept.items()}
-        return value if len(made) == len(value) and all(map(is_, made.values(), value.values())) else made
+        return self._object(value, shape) if isinstance(value, dict) else value
+
+    def _object(self, value: dict[str, JSON], shape: Shape) -> JSON:
+        """One object; nothing is made of one that is kept whole, as nearly all are."""
+        made: dict[str, JSON] = {}
+        is_whole = True
+        for name, held in value.items():
+            if held is None or not shape.keeps(name, self.release):
+                is_whole = False
+                continue
+            inner = shape.inner.get(name)
+            made[name] = kept = held if inner is None and self.is_bare else self.value(held, inner)
+            is_whole = is_whole and kept is held
+        return value if is_whole else made
 
 
 def _stripped(value: JSON, deadline: Deadline) -> JSON:

@@ -6,7 +6,7 @@ runtime have by themselves where the TrainJob names it, and another one where it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from webhook.attributes import JSON
@@ -30,16 +30,22 @@ def generated_problems(
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
     scripts = f"`{entrypoint(name_of(job.object.get('metadata')))}`"
-    own = {name_of(each): each for each in get(job.runtime.spec, ("template", "spec", "replicatedJobs"), [])}
     for each, pod in job.deadline.paced(subject.once(_pods)):
         problems = [problem for problem in run(pod) if problem.found != scripts]
         if problems and (name_of(each), "") not in job.merged.unknown:
-            before = own.get(name_of(each))
+            before = subject.once(_jobs_of_runtime).get(name_of(each))
             known = {problem.without_path for problem in run(_pod(before, subject))} if before is not None else set()
             for problem in job.deadline.paced(problems):
                 env = subject.once(_env_of_trainer)
                 origin = job.origin(is_own=problem.without_path in known)
                 yield _located(problem, each, job, env) or _told(problem, each, job, origin, refuses=refuses)
+
+
+def _jobs_of_runtime(subject: Subject) -> Mapping[str, JSON]:
+    """The replicated jobs as the runtime has them, by their names."""
+    job = subject.once(train_job)
+    listed: Sequence[JSON] = get(job.runtime.spec, ("template", "spec", "replicatedJobs"), [])
+    return {name_of(each): each for each in job.deadline.each(listed)}
 
 
 def _pods(subject: Subject) -> tuple[tuple[JSON, Subject], ...]:
