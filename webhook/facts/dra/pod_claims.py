@@ -43,12 +43,15 @@ def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
     claims: list[JSON] = []
     references: list[JSON] = []
     for podset in view.deadline.paced(podsets):
+        entries = items(paths.get(podset.template, _CLAIMS))
+        listed = [each for each in containers(podset.template, view.deadline.each) if each.claims()]
+        if not entries and not listed:  # as most
+            continue
         own = [
             _claim(entry, (*_CLAIMS, index), podset, known)
-            for index, entry in enumerate(view.deadline.paced(items(paths.get(podset.template, _CLAIMS))))
+            for index, entry in enumerate(view.deadline.each(entries))
             if isinstance(entry, dict)
         ]
-        listed = tuple(view.deadline.paced(containers(podset.template)))
         first = _mark_duplicates(own)
         used = [reference for each in listed for reference in _references(each, podset, first, view)]
         _note_users(own, used)

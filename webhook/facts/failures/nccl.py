@@ -32,8 +32,11 @@ def advise_nccl(subject: Subject) -> Iterator[Problem]:
     made = subject.once(workload)
     for pods in made.device_pods:
         for container in pods.containers:
-            yield from _no_infiniband(pods, container, subject)
-            yield from _topology_file(pods, container, subject)
+            known = variables(container.value, subject)
+            if known.get("NCCL_IB_DISABLE") == "1":
+                yield from _no_infiniband(pods, container, subject)
+            if value := known.get("NCCL_TOPO_FILE"):
+                yield from _topology_file(pods, container, value, subject)
             if pods.spec.get("hostNetwork") is True and made.count > 1 and _starts_nccl(container, subject):
                 yield from _interface(pods, container, subject)
 
@@ -45,8 +48,7 @@ def _at(pods: DevicePods, container: Container, name: str, subject: Subject) -> 
 
 
 def _no_infiniband(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:
-    value = variables(container.value, subject).get("NCCL_IB_DISABLE")
-    requested = next((name for name in container.amounts("limits") if _is_rdma(name)), "") if value == "1" else ""
+    requested = next((name for name in container.amounts("limits") if _is_rdma(name)), "")
     if requested:
         message = f"turns InfiniBand and RoCE off, but the container requests `{requested}`, which then stays unused"
         at = _at(pods, container, "NCCL_IB_DISABLE", subject)
@@ -64,8 +66,7 @@ def _is_rdma(name: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in _rdma())
 
 
-def _topology_file(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:
-    value = variables(container.value, subject).get("NCCL_TOPO_FILE") or ""
+def _topology_file(pods: DevicePods, container: Container, value: str, subject: Subject) -> Iterator[Problem]:
     if not value.startswith("/") or is_placeholder(value):
         return
     targets = (text(mapping(each).get("mountPath")) for each in items(container.value.get("volumeMounts")))

@@ -100,9 +100,9 @@ def _in_runtime(podset: PodSet) -> PodSet:
 
 def _using(podset: PodSet, subject: Subject) -> DevicePods:
     spec = mapping(mapping(podset.template).get("spec"))
-    running = [each for each in containers(podset.template) if not each.init or each.restarts]
+    running = [each for each in containers(podset.template, subject.deadline.each) if not each.init or each.restarts]
     using, amounts = [], dict[str, int]()
-    for container in subject.deadline.paced(running):
+    for container in running:
         own = devices_of(container)
         if own or container.claims():
             using.append(container)
@@ -114,7 +114,8 @@ def _using(podset: PodSet, subject: Subject) -> DevicePods:
 def devices_of(container: Container) -> dict[str, int]:
     """The devices that a container requests by the names of their resources, those of which it has at least one."""
     made = {}
-    for name, amount in (container.amounts("requests") | container.amounts("limits")).items():
+    requests, limits = container.amounts("requests"), container.amounts("limits")
+    for name, amount in ({**requests, **limits} if requests != limits else requests).items():
         if devices.resource(name).kind in devices.COUNTED:
             read = quantity.read(amount)
             if read is not None and read.is_whole() and read.sign() > 0:

@@ -97,7 +97,7 @@ def _driver(listed: Sequence[Member], subject: Subject) -> Member:
 def _members(sets: Sequence[PodSet], subject: Subject) -> Iterator[Member]:
     claims: Mapping[tuple[str, str], JSON] | None = None
     for podset in subject.deadline.paced(sets):
-        for container in subject.deadline.paced(containers(podset.template)):
+        for container in containers(podset.template, subject.deadline.each):
             if container.init:
                 continue
             named = container.claims()
@@ -120,7 +120,7 @@ def _gpus(container: Container, podset: PodSet, claims: Mapping[tuple[str, str],
     wanted: dict[str, set[str]] = {}
     for entry in map(mapping, container.claims()):
         wanted.setdefault(text(entry.get("name")), set()).add(text(entry.get("request")))
-    count = devices_of(get(container.value, ("resources",)))
+    count = devices_of(container.value.get("resources"))
     for name, requests in wanted.items():
         claim = claims.get((podset.name, name))
         taken = selected(claim, requests) if claim is not None and claim["found"] else None

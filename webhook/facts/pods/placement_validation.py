@@ -119,7 +119,10 @@ def _validate_effect(toleration: JSON, at: FieldPath) -> Sequence[Problem]:
     if effect and effect not in _EFFECTS and not is_placeholder(effect):
         return (problem("toleration", path, f"must be one of {', '.join(_EFFECTS)}", "set one of these", effect),)
     if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
-        message, fix = "must be NoExecute because tolerationSeconds is set", "set NoExecute, or remove tolerationSeconds"
+        message, fix = (
+            "must be NoExecute because tolerationSeconds is set",
+            "set NoExecute, or remove tolerationSeconds",
+        )
         return (problem("toleration", path, message, fix, effect or None),)
     return ()
 

@@ -101,12 +101,11 @@ def advise_grace_periods(subject: Subject) -> Iterator[Problem]:
     for pods in subject.once(workload).device_pods:
         given = whole(pods.spec.get("terminationGracePeriodSeconds"))
         grace = _DEFAULT_GRACE_S if given is None else given
-        at = pods.at("terminationGracePeriodSeconds")
         if given == 0 and subject.group_kind in BATCH:
+            at = pods.at("terminationGracePeriodSeconds")
             message = "ends the processes without a signal first, so a preempted job writes no last checkpoint"
-            yield problem(
-                "grace-period", at, message, "remove the field, or set the seconds that a checkpoint takes", 0
-            )
+            fix = "remove the field, or set the seconds that a checkpoint takes"
+            yield problem("grace-period", at, message, fix, 0)
             continue
         for container in _running(pods.podset):
             seconds = _pre_stop(container.value) if "lifecycle" in container.value else 0

@@ -38,6 +38,12 @@ class SpotNodes:
 
 
 @cache
+def _keys() -> frozenset[str]:
+    """The labels of spot nodes: most selectors have none of them."""
+    return frozenset(each.key for each in spot_nodes())
+
+
+@cache
 def spot_nodes() -> tuple[SpotNodes, ...]:
     """The shipped rows; read on first use."""
     (document,) = yamlfile.read(FILE)
@@ -47,7 +53,9 @@ def spot_nodes() -> tuple[SpotNodes, ...]:
 def selected(pods: DevicePods) -> tuple[SpotNodes, FieldPath] | None:
     """The spot nodes that pods are bound to, and where they say so; None for pods that may run elsewhere too."""
     selector = mapping(pods.spec.get("nodeSelector"))
-    terms = items(get(pods.spec, _REQUIRED))
+    terms = items(get(pods.spec, _REQUIRED)) if pods.spec.get("affinity") else []
+    if not terms and _keys().isdisjoint(selector):
+        return None
     for each in spot_nodes():
         if selector.get(each.key) == each.value:
             return each, pods.at("nodeSelector", each.key)
