@@ -34,7 +34,7 @@ def fault(error: Exception) -> dict[str, object]:
 
 def line(attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float) -> dict[str, object]:
     """The one line a review leaves: who asked for what, what was decided, which policies spoke, how long it took."""
-    spoke = dict.fromkeys(decision.policy for decision in verdict.decisions if _spoke(decision))
+    spoke = dict.fromkeys([decision.policy for decision in verdict.decisions if _spoke(decision)])
     fields: dict[str, object] = {
         "uid": attributes.uid,
         "phase": phase.value,
@@ -60,4 +60,4 @@ def line(attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: floa
 
 
 def _spoke(decision: Decision) -> bool:
-    return decision.action == "deny" or decision.evaluation != "admit" or decision.kind == "mutating"
+    return decision.evaluation != "admit" or decision.action == "deny" or decision.kind == "mutating"

@@ -1,0 +1,50 @@
+"""What each policy said is counted, whether its decision was made for this review or is given again and again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.literals import pod, request
+from webhook.attributes import Phase
+from webhook.decisions import Decision, Verdict
+from webhook.server import counters as module
+from webhook.server.counters import Counters
+
+HOLDS = Decision(policy="p", binding="b", action="admit", evaluation="admit")
+FAILS = Decision(policy="p", binding="b", action="deny", evaluation="deny", elapsed_s=0.5)
+ALLOWED, DENIED = ("p", "b", "no_error", "allow"), ("p", "b", "no_error", "deny")
+
+
+def reviewed(counters: Counters, *decisions: Decision) -> None:
+    counters.reviewed(request(pod()), Phase.VALIDATE, Verdict(allowed=True, decisions=decisions), 0.001)
+
+
+def counted(counters: Counters) -> dict[tuple[str, ...], list[int]]:
+    return {labels: each.counts for labels, each in counters.validating.items()}
+
+
+def test_decisions_that_are_given_again_count_each_time():
+    counters = Counters()
+    for _ in range(3):
+        reviewed(counters, HOLDS, HOLDS, FAILS)
+    assert counted(counters) == {ALLOWED: [6, 0, 0, 0, 0, 0], DENIED: [0, 0, 0, 0, 3, 0]}
+    assert counters.validating[DENIED].total == 1.5
+    assert len(counters.standing) == 1
+
+
+def test_decisions_that_are_made_anew_are_not_recognized():
+    counters = Counters()
+    reviewed(counters, replace(HOLDS, elapsed_s=0.002), replace(HOLDS, audit_annotations=(("k", "v"),)))
+    assert counted(counters) == {ALLOWED: [1, 0, 1, 0, 0, 0]}
+    assert not counters.standing
+
+
+def test_what_is_recognized_is_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "MOST_STANDING", 3)
+    counters, given = Counters(), [replace(HOLDS, rule=str(number)) for number in range(10)]
+    for _ in range(2):
+        reviewed(counters, *given)
+    assert counted(counters) == {ALLOWED: [20, 0, 0, 0, 0, 0]}
+    assert len(counters.standing) <= 3
