@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 import pytest
 
-from tests.literals import mutating, namespace, pod, policies, request, validating
+from tests.literals import mutating, namespace, pod, policies, request, shipped_policies, validating
+from webhook.admission.review import review
 from webhook.attributes import JSON, GroupVersionKind, Phase, UserInfo
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.evaluation import kept_answers
@@ -174,3 +177,18 @@ def test_the_long_way_gives_the_same():
             for is_decoded in (True, False)
         )
         assert short == long
+
+
+def test_a_review_leaves_nothing_to_the_garbage_collector():
+    loaded, view = shipped_policies(), AssumedNamespaces(FilesCluster())
+    sent = request(pod(containers=[{"name": "a", "image": "x"}]), is_decoded=True)
+    for _ in range(3):  # the first ones put together what is kept
+        verdicts = [review(sent, loaded, view, phase=phase) for phase in Phase]
+    gc.collect()
+    gc.disable()
+    try:
+        verdicts = [review(sent, loaded, view, phase=phase) for phase in Phase]
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+    assert all(verdict.allowed for verdict in verdicts)

@@ -29,7 +29,7 @@ class Activation(dict[str, Any]):
     """
 
     facts: Collection[str] = ()
-    of: tuple[Policy | None, Target, JSON, RequestContext]
+    of: tuple[Policy, Target, JSON, RequestContext]
 
     def __contains__(self, name: object) -> bool:
         """Say whether there is such a name, computed or not."""
@@ -83,13 +83,6 @@ def for_conditions(
     return seen
 
 
-def of_facts(target: Target, param: JSON, context: RequestContext) -> Activation:
-    """The names that expressions of all policies with a parameter see alike: the objects and every fact."""
-    seen = Activation({"object": target.object, "oldObject": target.old_object})
-    seen.facts, seen.of = context.registry.fact_names, (None, target, param, context)
-    return seen
-
-
 def _named(policy: Policy, target: Target, param: JSON, context: RequestContext) -> Activation:
     """What all expressions of a policy see alike."""
     seen = Activation({"object": target.object, "oldObject": target.old_object, "namespaceObject": None})
@@ -105,7 +98,7 @@ def _authorize(seen: Activation, needs: Collection[str], context: RequestContext
         seen.update(context.authorizer_values())
 
 
-def _value(name: str, policy: Policy | None, target: Target, param: JSON, context: RequestContext) -> JSON:
-    if policy is not None and name == PROBLEMS:
+def _value(name: str, policy: Policy, target: Target, param: JSON, context: RequestContext) -> JSON:
+    if name == PROBLEMS:
         return problem_values.shown(policy, target, param, context)
     return context.fact(name, target.object, target.attributes, param, target.podset).value

@@ -9,15 +9,16 @@ need no look: what is kept is kept for one kind of request, and until the view o
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from webhook.attributes import JSON, Attributes
 from webhook.cel.check.reads import Path
 from webhook.decisions import Decision
-from webhook.evaluation.activation import of_facts
+from webhook.errors import EvaluationError, LookupFailed, PatchError
 from webhook.evaluation.match_conditions import conditions
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
+from webhook.facts.subject import Subject
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Policy
 from webhook.policy.memo import MOST_KEPT, MOST_PATHS, Key, Memo, paths_read
@@ -25,6 +26,24 @@ from webhook.policy.memo import MOST_KEPT, MOST_PATHS, Key, Memo, paths_read
 _SAME_FOR_ALL: Final = frozenset(("operation", "kind", "resource", "requestResource", "subResource"))
 """Fields of `request` by which the policy set finds its candidates: policy_set.py."""
 _OBJECTS: Final = frozenset(("object", "oldObject"))
+
+
+class _Shown(dict[str, Any]):
+    """What policies with one parameter see alike: the objects, and facts, each computed when it is first read.
+
+    Knows the subject and not the context that keeps it: a circle would wait for the garbage collector.
+    """
+
+    def __init__(self, own: Target, subject: Subject) -> None:
+        super().__init__(object=own.object, oldObject=own.old_object)
+        self._subject = subject
+
+    def __missing__(self, name: str) -> Any:
+        try:
+            value = self[name] = self._subject.fact(name)
+        except PatchError as error:
+            raise EvaluationError(str(error)) from error  # whoever asks in full says it
+        return value
 
 
 class KeptAnswers:
@@ -42,7 +61,11 @@ class KeptAnswers:
         """What the policy reads of a Pod; None where that is too much to be a key, or cannot be computed."""
         seen = context.shown.get(id(self._param))
         if seen is None:
-            seen = context.shown[id(self._param)] = of_facts(own, self._param, context)
+            try:
+                subject = context.subject(own.object, own.attributes, self._param)
+            except LookupFailed:  # of what the parameter says of the cluster
+                return None
+            seen = context.shown[id(self._param)] = _Shown(own, subject)
         return self._memo.key(seen)
 
     def answer(self, key: Key | None) -> Sequence[Decision] | None:
