@@ -18,14 +18,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, TextIO, TypeAlias, get_args
 
+import msgspec
+
 from webhook.log_writer import LogWriter
 from webhook.terminal import exact_json
 
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 _RANK: Final = {level: rank for rank, level in enumerate(LEVELS)}
-_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
-"""Made once: json.dumps with options makes an encoder for every line."""
+_ENCODE: Final = msgspec.json.Encoder(enc_hook=str).encode
+_ENCODE_ANYTHING: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
+"""For what no UTF-8 and no 64 bits hold, at ten times the cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +79,21 @@ class Log:
             return
         head = {"time": _timestamp(self.clock()), "level": level, "message": message}
         known = {name: value for name, value in fields.items() if value is not None}
-        text = f"{exact_json(_ENCODE({**head, **known, **head}))}\n"
+        text = f"{exact_json(_json({**head, **known, **head}))}\n"
         if self.writer is not None:
             self.writer.write(text)
             return
         stream = self.stream or sys.stderr
         stream.write(text)
         stream.flush()
+
+
+def _json(fields: dict[str, Any]) -> str:
+    """The fields on one line, with a blank after each colon and comma."""
+    try:
+        return msgspec.json.format(_ENCODE(fields), indent=0).decode()
+    except (UnicodeEncodeError, OverflowError, TypeError):
+        return _ENCODE_ANYTHING(fields)
 
 
 def _timestamp(seconds: float) -> str:

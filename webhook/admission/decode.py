@@ -7,6 +7,7 @@ kube-apiserver 1.36 sends.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import accumulate
 from typing import Final
 
@@ -52,15 +53,13 @@ def decode(body: bytes) -> Attributes:
 _DIGITS: Final = bytes(ord("0") if byte in b"0123456789" else ord(" ") for byte in range(256))
 _LONG_NUMBER: Final = b"0" * 19
 """The digits that an integer outside int64 has at least."""
-_STRIDE: Final = 3
 _INT64: Final = range(-(2**63), 2**63)
 
 
 def _has_long_number(body: bytes) -> bool:
     """Whether there is a number of so many digits; looked for block by block, without a copy of a large body."""
     if len(body) <= _BLOCK:
-        few = body[::_STRIDE].translate(_DIGITS)  # a long number leaves a row of digits here: seldom is there one
-        return _LONG_NUMBER[: len(_LONG_NUMBER) // _STRIDE] in few and _LONG_NUMBER in body.translate(_DIGITS)
+        return _LONG_NUMBER in body.translate(_DIGITS)
     overlap = len(_LONG_NUMBER) - 1
     blocks = (body[max(0, start - overlap) : start + _BLOCK] for start in range(0, len(body), _BLOCK))
     return any(_LONG_NUMBER in block.translate(_DIGITS) for block in blocks)
@@ -133,14 +132,16 @@ def decode_request(request: JSON) -> Attributes:
 def bound_depth(body: bytes) -> None:
     """Refuse JSON nested deeper than MAX_DEPTH before anything recurses into it.
 
-    Bodies with few brackets, nearly all of them, are settled by counting. Of the others only the brackets are kept, as
+    Bodies with few brackets, nearly all of them, are settled by counting: an object that follows another one in a list
+    is no deeper, and those in strings are counted on both sides. Of the others only the brackets are kept, as
     steps down and up, and those are added up: stretch by stretch, one by one only where a stretch comes near the bound.
     A bracket that closes nothing is the decoder's to refuse, which reads no further.
 
     Raises:
         CallError: 400 when it is nested too deeply, or when its brackets do not match.
     """
-    if body.count(b"{") + body.count(b"[") <= MAX_DEPTH:
+    opening = len(body.translate(None, _NO_OPENING_BRACKET))
+    if opening <= MAX_DEPTH or opening - body.count(b"},{") <= MAX_DEPTH:
         return
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     # the quotes between two strings, or of an empty one, say nothing: without them, no text makes many pieces below
@@ -156,6 +157,7 @@ def bound_depth(body: bytes) -> None:
 
 _STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
 """An opening bracket is one level more, a closing one is one less: -1 as a signed byte."""
+_NO_OPENING_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b"{[")
 _NO_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b'{}[]"')
 _BLOCK: Final = 1 << 16
 _STRETCH: Final = 32
@@ -244,13 +246,18 @@ def _name(request: wire.Request, operation: Operation) -> str:
 def _kind(kind: wire.Kind | None, path: str) -> GroupVersionKind:
     if kind is None or not kind.kind or not kind.version:
         raise _refuse(f"{path}: expected group, version and kind, found none or empty ones")
-    return GroupVersionKind(kind.group or "", kind.version, kind.kind)
+    return _group_version_kind(kind.group or "", kind.version, kind.kind)
 
 
 def _resource(resource: wire.Resource | None, path: str) -> GroupVersionResource:
     if resource is None or not resource.resource or not resource.version:
         raise _refuse(f"{path}: expected group, version and resource, found none or empty ones")
-    return GroupVersionResource(resource.group or "", resource.version, resource.resource)
+    return _group_version_resource(resource.group or "", resource.version, resource.resource)
+
+
+_group_version_kind = lru_cache(maxsize=256)(GroupVersionKind)
+"""The same few in nearly every request."""
+_group_version_resource = lru_cache(maxsize=256)(GroupVersionResource)
 
 
 def _user(user: wire.User | None) -> UserInfo:

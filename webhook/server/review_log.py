@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Final
 
 from webhook.attributes import Attributes, Phase
-from webhook.decisions import Decision, Verdict
+from webhook.decisions import Verdict
 
 FAULTS: Final = "faults"
 """Faults of our own in policies: each is a line of its own, with what else is known of the review."""
@@ -34,7 +34,13 @@ def fault(error: Exception) -> dict[str, object]:
 
 def line(attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float) -> dict[str, object]:
     """The one line a review leaves: who asked for what, what was decided, which policies spoke, how long it took."""
-    spoke = dict.fromkeys([decision.policy for decision in verdict.decisions if _spoke(decision)])
+    spoke = dict.fromkeys(
+        [
+            decision.policy
+            for decision in verdict.decisions
+            if decision.evaluation != "admit" or decision.action == "deny" or decision.kind == "mutating"
+        ]
+    )
     fields: dict[str, object] = {
         "uid": attributes.uid,
         "phase": phase.value,
@@ -57,7 +63,3 @@ def line(attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: floa
     if verdict.faults:
         fields[FAULTS] = [asdict(each) for each in verdict.faults]
     return fields
-
-
-def _spoke(decision: Decision) -> bool:
-    return decision.evaluation != "admit" or decision.action == "deny" or decision.kind == "mutating"
