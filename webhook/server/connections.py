@@ -156,10 +156,14 @@ class BoundedConnection(HttpToolsProtocol):
         self._wait("headers_s")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Refuse more headers than anybody needs."""
-        if len(self.headers) >= MAX_HEADERS:
+        """Refuse more headers than anybody needs. Called for each of them: what uvicorn's own does is done here."""
+        headers = self.headers
+        if len(headers) >= MAX_HEADERS:
             raise ValueError("too many headers")  # uvicorn answers 400 and closes
-        super().on_header(name, value)
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Start waiting for the end of the body, unless the request has to wait for the one before it."""
@@ -187,7 +191,8 @@ class BoundedConnection(HttpToolsProtocol):
         """Wait for the next request, or for the rest of one that was answered early or stood in line."""
         super().on_response_complete()
         self._is_undrained = True
-        self.resume_clock()
+        if self._paused_at is not None:
+            self.resume_clock()
         if not self.waits_for and self.cycle.response_complete:
             self._wait("idle_s")
         if not self.is_proven:

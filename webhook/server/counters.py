@@ -31,7 +31,10 @@ Labels: TypeAlias = tuple[str, ...]
 
 
 class Distribution:
-    """How many observations fell into each bucket, and their sum; the last bucket has no upper bound."""
+    """How many observations fell into each bucket, and their sum; the last bucket has no upper bound.
+
+    `counts` is the same list for as long as it lives.
+    """
 
     __slots__ = ("buckets", "counts", "total")
 
@@ -47,7 +50,7 @@ class Distribution:
 
     def add(self, counts: Sequence[int], total: float) -> None:
         """Count observations that another process made in the same buckets."""
-        self.counts = [mine + more for mine, more in zip(self.counts, counts, strict=True)]
+        self.counts[:] = [mine + more for mine, more in zip(self.counts, counts, strict=True)]
         self.total += total
 
 
@@ -95,7 +98,7 @@ class Counters:
     connections: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     connections_aborted: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     handshakes_failed: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
-    standing: dict[int, tuple[Decision, Distribution]] = field(default_factory=dict)
+    standing: dict[int, tuple[Decision, list[int]]] = field(default_factory=dict)
 
     def reviewed(self, attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float) -> None:
         """Count one answered review and what each policy said of it."""
@@ -106,7 +109,7 @@ class Counters:
         for decision in verdict.decisions:
             known = self.standing.get(id(decision))
             if known is not None and known[0] is decision:
-                known[1].counts[0] += 1
+                known[1][0] += 1
             else:
                 self._decided(decision)
 
@@ -120,7 +123,7 @@ class Counters:
         if decision.evaluation == "admit" and not (decision.elapsed_s or decision.audit_annotations):
             if len(self.standing) >= MOST_STANDING:  # those of policies that were replaced stay until then
                 self.standing.clear()
-            self.standing[id(decision)] = decision, distribution
+            self.standing[id(decision)] = decision, distribution.counts
 
     def refused(self, phase: Phase, code: int) -> None:
         """Count one call that was answered with an HTTP error; its operation is not known."""
