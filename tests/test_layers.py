@@ -56,7 +56,7 @@ FOLDERS = {
     "urllib3": {"cluster", "certs"},
     "yaml": {"yamltext"},
     "cryptography": {"certs"},
-    "msgspec": {"admission", "commands", "schema"},
+    "msgspec": {"admission", "commands", "logs", "schema"},
     "typer": {"cli", "commands", "report"},
     "rich": {"cli", "commands", "report"},
     "pydantic": {"manifests", "workloads", "facts", "suites"},

@@ -49,16 +49,22 @@ class _Shown(dict[str, Any]):
 class KeptAnswers:
     """The answers of one candidate with one parameter about Pods that are shown to policies as they were sent."""
 
-    __slots__ = ("_kept", "_memo", "_param", "candidate")
+    __slots__ = ("_kept", "_memo", "_param", "_reads", "candidate")
 
-    def __init__(self, candidate: Candidate, param: JSON, read: Iterable[Path]) -> None:
+    def __init__(self, candidate: Candidate, param: JSON, read: frozenset[Path]) -> None:
         self.candidate = candidate
         self._param = param
+        names = {path[0] for path in read}
+        self._reads = "nothing" if not names else "objects" if names <= _OBJECTS else "facts"
         self._memo = Memo(read)
         self._kept: dict[Key, Sequence[Decision]] = {}
 
     def key(self, own: Target, context: RequestContext) -> Key | None:
         """What the policy reads of a Pod; None where that is too much to be a key, or cannot be computed."""
+        if self._reads == "nothing":
+            return ()
+        if self._reads == "objects":
+            return self._memo.key({"object": own.object, "oldObject": own.old_object})
         seen = context.shown.get(id(self._param))
         if seen is None:
             try:

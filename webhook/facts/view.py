@@ -101,6 +101,22 @@ class View:
             self.note(MissingObject(kind=gvk.kind, name="", namespace=namespace or "", why=f"not looked up: {failure}"))
             return ()
 
+    def peek(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
+        """The object, or None where it is not there or nobody can say; nothing is noted."""
+        self.deadline.spend(1)
+        try:
+            return self._object(gvk, namespace, name)
+        except LookupFailed:
+            return None
+
+    def has_any(self, gvk: GroupVersionKind, namespace: str) -> bool:
+        """Whether a namespace is known to have an object of a kind; nothing is noted."""
+        self.deadline.spend(1)
+        try:
+            return bool(self.cluster.list(gvk, namespace))
+        except LookupFailed:
+            return False
+
     def objects(self, gvk: GroupVersionKind) -> Sequence[JSON]:
         """All objects of a kind in every namespace, none where nobody can say: for what is near, or elsewhere."""
         listed = self._seen.lists.get(gvk)

@@ -114,8 +114,7 @@ def configuration(subject: Subject) -> Configuration:
     assumed = subject.assumptions
     written = assumed.kueue_configuration
     if not written:
-        place = subject.view()
-        held = place.get(CONFIG_MAP, CONFIGURATION.name, namespace=CONFIGURATION.namespace)
+        held = subject.cluster.peek(CONFIG_MAP, CONFIGURATION.namespace, CONFIGURATION.name)
         written = text(get(held, ("data", FILE)))
     return _read(written, assumed.kueue)
 

@@ -53,7 +53,7 @@ def concerns_kueue(subject: Subject) -> bool:
     Its metadata, or that of its pods, has a label or an annotation of Kueue, its namespace has queues, or
     Kueue manages every job.
     """
-    if _names_kueue(subject.object) or subject.view().all(LOCAL_QUEUE, subject.namespace):
+    if _names_kueue(subject.object) or subject.cluster.has_any(LOCAL_QUEUE, subject.namespace):
         return True
     if subject.once(configuration).manages_all:
         return True
