@@ -122,8 +122,8 @@ def test_an_item_given_twice_is_merged_twice():
         ({"$retainKeys": ["a"], "b": 1}, "that names every field of its patch"),
         ({"$setElementOrder/containers": []}, "`\\$setElementOrder/containers` is not supported"),
         ({"$deleteFromPrimitiveList/finalizers": []}, "is not supported; write the list in full"),
-        ({"containers": [{"image": "i"}]}, "an item of containers has no `name`, by which it is merged"),
-        ({"containers": ["a"]}, "an item of containers has no `name`, by which it is merged"),
+        ({"containers": [{"image": "i"}]}, r"containers\[0\] has no `name`, which tells the items of the list apart"),
+        ({"containers": ["a"]}, r"containers\[0\] has no `name`, which tells the items of the list apart"),
         ({"containers": [{"name": "a", "$patch": "merge"}]}, "an item of containers has .* must be replace or delete"),
     ],
 )

@@ -35,6 +35,14 @@ _GAP: Final = 1 << 1024
 _REFUSED: Final = ("$deleteFromPrimitiveList/", "$setElementOrder/")
 
 
+class MissingKey(PatchError):
+    """An item of a list lacks the field `key` by which the items are merged."""
+
+    def __init__(self, message: str, key: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
 @dataclass(frozen=True, slots=True)
 class _Index:
     """Where the items of a list stand: by numbers that grow from place to place, with gaps for others between them.
@@ -335,7 +343,7 @@ def _keys(listed: list[JSON], key: str, name: str) -> list[Any]:
     try:
         keys = [item[key] for item in listed]
     except (KeyError, TypeError):
-        keys = [_key(item, key, name) for item in listed]
+        keys = [_key(item, key, f"{name}[{index}]") for index, item in enumerate(listed)]
     if not {dict, list}.isdisjoint(map(type, keys)):  # in C: each of n patches asks the whole list again
         raise PatchError(f"{name}: the merge key `{key}` of an item must be a plain value, not an object or a list")
     return keys
@@ -343,7 +351,7 @@ def _keys(listed: list[JSON], key: str, name: str) -> list[Any]:
 
 def _key(item: JSON, key: str, name: str) -> Any:
     if not isinstance(item, dict) or key not in item:
-        raise PatchError(f"an item of {name} has no `{key}`, by which it is merged")
+        raise MissingKey(f"{name} has no `{key}`, which tells the items of the list apart", key)
     return item[key]
 
 

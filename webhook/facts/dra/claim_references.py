@@ -171,12 +171,16 @@ def _class_amount(name: str, each: Amounts, subject: Subject) -> Iterator[Proble
     state = {"deviceClass": device_class, **subject.once(_known_classes).state(device_class)}
     yield from _class(state, "asks for DeviceClass", path, subject)
     if not state["classAbsent"] and not _is_whole(limits.get(name), requests.get(name)):
-        message = (
-            "must be a whole number because a device cannot be divided, although Kubernetes does not check it for a "
-            "class"
-        )
-        fix = "set the limit to a whole number, and the request, if any, to the same"
-        yield problem("class-amount", path, message, fix, shown=amounts.shown(limits.get(name, "")))
+        message, fix = "must be a whole number because a device cannot be divided", "set a whole number such as 1"
+        if name not in limits:
+            message, fix = (
+                "must be in limits too because a device cannot be overcommitted",
+                "set the limit to the request",
+            )
+        elif name in requests and str(requests[name]) != str(limits[name]):
+            message = f"must equal the request {amounts.shown(requests[name])} because a device cannot be overcommitted"
+            fix = "set the limit and the request to the same whole number"
+        yield problem("class-amount", path, message, fix, shown=amounts.shown(limits.get(name, requests.get(name))))
 
 
 def _known_classes(subject: Subject) -> Classes:

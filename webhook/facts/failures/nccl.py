@@ -71,10 +71,16 @@ def _topology_file(pods: DevicePods, container: Container, value: str, subject: 
         return
     targets = (text(mapping(each).get("mountPath")) for each in items(container.value.get("volumeMounts")))
     if not any(target and PurePosixPath(value).is_relative_to(target) for target in targets):
-        message = f"is ignored by NCCL unless the image has `{value}`, because no volume is mounted there"
+        message = (
+            f"names `{value}`, where no volume is mounted, so NCCL ignores the variable unless the image has the file"
+        )
         at = _at(pods, container, "NCCL_TOPO_FILE", subject)
         yield problem(
-            "nccl-topology-file", at, message, "mount a volume with this file, or remove the variable", "NCCL_TOPO_FILE"
+            "nccl-topology-file",
+            at,
+            message,
+            "make sure that the image has the file, mount a volume with the file, or remove the variable",
+            "NCCL_TOPO_FILE",
         )
 
 

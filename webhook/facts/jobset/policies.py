@@ -85,18 +85,19 @@ def _validate_reasons(rule: JSON, job_set: JobSet, at: FieldPath) -> Iterator[Pr
 def _validate_alpha_features(policy: JSON, rules: Sequence[JSON], job_set: JobSet, at: FieldPath) -> Iterator[Problem]:
     """Features that only some sites have turned on, and what one of them is limited to."""
     if policy.get("restartStrategy") == "InPlaceRestart":
-        yield _alpha((*at, "restartStrategy"), "InPlaceRestart")
+        yield _alpha((*at, "restartStrategy"), "InPlaceRestart", "InPlaceRestart", "Recreate")
     for index, rule in enumerate(rules):
         action = rule.get("action", "")
         if action in _GATED:
-            yield _alpha((*at, "rules", index, "action"), action)
+            yield _alpha((*at, "rules", index, "action"), action, "RestartJob", action.replace("Job", "JobSet", 1))
             yield from _validate_restarts(job_set, action)
             return
 
 
-def _alpha(path: FieldPath, name: str) -> Problem:
-    message = "is refused unless JobSet runs with the alpha feature gate for it, which is off by default"
-    return problem("alpha-feature", path, message, "make sure that the gate is on, or use another value", name)
+def _alpha(path: FieldPath, name: str, gate: str, instead: str) -> Problem:
+    message = f"is refused by JobSet unless its alpha feature gate {gate} is on, which is off by default"
+    fix = f"use {instead}, or ask the administrator to turn on feature gate {gate} of JobSet"
+    return problem("alpha-feature", path, message, fix, name)
 
 
 def _validate_restarts(job_set: JobSet, action: str) -> Iterator[Problem]:

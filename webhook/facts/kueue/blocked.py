@@ -41,6 +41,8 @@ NEVER: Final = Group("kueue-never").problem
 NOT_NOW: Final = Group("kueue-not-now").problem
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _WITHOUT: Final = "Kueue creates no Workload without"
+_MOST_NAMED: Final = 5
+"""Cohorts of a cycle that are named after the first."""
 _WAIT: Final = "wait, ask the owner of the queue, or use another queue"
 
 
@@ -149,8 +151,14 @@ def cluster_queue(subject: Subject, how: Managed, place: Place) -> Iterator[Prob
     elif cause := next(causes(place.queue, place.view), ""):
         yield _inactive("inactive", f"is inactive because {cause}", place)
     elif place.tree is None:
-        message = f"leads to ClusterQueue `{target}`, whose Cohorts are parents of each other, so Kueue admits nothing"
-        yield NOT_NOW("cohort-cycle", place.at, message, "correct spec.parentName of one of the Cohorts")
+        first, *others = place.queues.cycle_above(place.queue.above)
+        way = ", ".join([first, *others[:_MOST_NAMED], *(["..."] if len(others) > _MOST_NAMED else []), first])
+        message = (
+            f"leads to ClusterQueue `{target}`, above which the parents of Cohorts form a cycle ({way}), so Kueue "
+            "admits nothing"
+        )
+        fix = f"use another queue, or ask the owner of Cohort `{first}` to correct its spec.parentName"
+        yield NOT_NOW("cohort-cycle", place.at, message, fix)
 
 
 def _inactive(rule: str, cause: str, place: Place) -> Problem:

@@ -25,7 +25,7 @@ from webhook.wording import counted
 
 def unplaced(fitting: Fitting, wanted: Wanted, ever: Capacity) -> Problem | None:
     """What no nodes of a topology could hold."""
-    told, pod_set = [], wanted.pod_set
+    told, pod_set, higher = [], wanted.pod_set, ""
     for name in wanted.fitting(ever):
         flavor = of_flavors.flavor(name, fitting.place.view)
         if flavor is None or not flavor.topology or is_placed_later(fitting.queue, name, fitting.place.view):
@@ -35,10 +35,15 @@ def unplaced(fitting: Fitting, wanted: Wanted, ever: Capacity) -> Problem | None
         if most is None or most >= pod_set.least:
             return None
         level = placed.wish.required
-        where = f"one domain of level `{level}`" if level else "all nodes"
-        told.append(f"in topology `{flavor.topology}` of flavor `{name}`, {where} can hold only {counted(most, 'pod')}")
-    message = f"asks for {counted(pod_set.least, 'pod')} to be placed by topology, but {'; '.join(told)}"
-    fix = "ask for a higher level of the topology, or for fewer or smaller pods, or add nodes"
+        where = f"no domain of level `{level}` can hold more than" if level else "all nodes together can hold only"
+        told.append(f"in topology `{flavor.topology}` of flavor `{name}`, {where} {counted(most, 'pod')}")
+        higher = higher or _above(level, flavor, fitting)
+    wish = topology.wish(pod_set.template).required
+    asked = f"in one domain of level `{wish}`" if wish else "to be placed by topology"
+    message = f"asks for {counted(pod_set.least, 'pod')} {asked}, but {'; '.join(told)}"
+    fix = "ask for fewer or smaller pods, or add nodes"
+    if higher:
+        fix = f"set annotation {topology.REQUIRED} to the higher level `{higher}`, {fix}"
     return NEVER("topology-placement", pod_set.at(("spec",)), f"{message} (Kueue: TopologyPlacementFailed)", fix)
 
 
@@ -70,11 +75,17 @@ def _short_of_nodes(fitting: Fitting, placed: Mapping[str, Placement]) -> Iterat
 def _unplaceable(members: Mapping[str, Placement], level: str, short: Shortage) -> Problem:
     flavor = next(iter(members.values())).flavor
     asked, most = (_of_nodes(short.resource, value) for value in (short.asked, short.most))
-    where = f"one domain of level `{level}` has" if level else "all nodes have"
+    where = f"no domain of level `{level}` has more than" if level else "all nodes together have at most"
     message = f"asks for {asked} in pod sets {', '.join(members)}, which are placed together, but in topology"
-    message = f"{message} `{flavor.topology}` of flavor `{flavor.name}`, {where} at most {most}"
+    message = f"{message} `{flavor.topology}` of flavor `{flavor.name}`, {where} {most}"
     fix = "ask for fewer or smaller pods, or add nodes"
     return NEVER("topology-placement", "spec", f"{message} (Kueue: TopologyPlacementFailed)", fix)
+
+
+def _above(level: str, flavor: Flavor, fitting: Fitting) -> str:
+    """The level of the topology that is next above one; "" where none is."""
+    levels = topology.levels_of(flavor, fitting.place.view)
+    return levels[levels.index(level) - 1] if level in levels[1:] else ""
 
 
 def _of_nodes(resource: str, value: int) -> str:

@@ -100,7 +100,8 @@ def count_errors(rule: str, at: FieldPath, count: int, most: int, noun: str) -> 
     """A list that has nothing, or more than the definition allows."""
     if not 1 <= count <= most:
         message, shown = f"are given, but 1 to {most} are allowed", counted(count, noun)
-        yield problem(rule, at, message, f"add or remove {noun}s", shown=shown)
+        fix = f"remove {counted(count - most, noun)}" if count else f"add a {noun}"
+        yield problem(rule, at, message, fix, shown=shown)
 
 
 def _validate_covered(names: Sequence[str], before: set[str], at: FieldPath, subject: Subject) -> Iterator[Problem]:

@@ -191,6 +191,14 @@ class Queues:
             cohort = above
         return None
 
+    def cycle_above(self, cohort: str) -> tuple[str, ...]:
+        """The cohorts, each before its parent, whose parents lead back to the first; () where none do."""
+        seen: dict[str, int] = {}
+        while cohort and cohort not in seen:
+            seen[cohort] = len(seen)
+            cohort = self.cohorts[cohort].above if cohort in self.cohorts else ""
+        return tuple(seen)[seen[cohort] :] if cohort else ()
+
     def _grown(self, root: str) -> Node:
         top = self._cohort(root)
         waiting = [top]

@@ -32,7 +32,10 @@ def advise_windows(sandbox: Sandbox) -> Iterator[Problem]:
         path: FieldPath = ("spec", *CONTAINERS, index, "resources", "limits")
         for name in each(get(container, ("resources", "limits"), {})):
             if name == "gpu" or ("/" in name and "kubernetes.io/" not in name):
-                message = "is not visible to Windows, which runs in a virtual machine of QEMU here"
+                message = (
+                    f"is not visible to Windows because a sandbox with volume `{_VOLUME}` runs Windows in a virtual "
+                    "machine of QEMU, which gets no device of the pod"
+                )
                 yield problem(
                     "windows-device",
                     (*path, name),

@@ -136,6 +136,8 @@ def validate_resource_quantity_value(name: Name, text: str) -> Broken | None:
     """ValidateResourceQuantityValue and validateResourceQuantityHugePageValue."""
     amount = amounts.read(text)
     if amount is None:
+        if name.is_extended:
+            return Broken("quantity", "must be a whole number because it counts devices", "write a number such as 1")
         return Broken("quantity", "must be a quantity", "write a number such as 1, 500m or 4Gi")
     if amount.sign() < 0:
         return Broken("not-negative", "must not be negative", "set 0 or more")

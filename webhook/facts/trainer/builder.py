@@ -139,10 +139,10 @@ def _add_claims(of: PodSet, claims: list[JSON]) -> None:
 def _lost_claim(claim: str, runtime: Runtime, release: Release) -> Problem:
     """kubeflow/trainer#4027."""
     message = (
-        f"makes Trainer {shown(release)} drop claim `{claim}` from container `node` of {runtime}, so the pods get the "
-        "devices, but the container does not see them"
+        f"makes Trainer {shown(release)} leave out claim `{claim}` from the resources of container `node`, so each pod "
+        "gets the devices of the claim, but the container cannot use them"
     )
-    return problem("lost-claim", _PER_NODE, message, "remove resourcesPerNode, and set the resources in the runtime")
+    return problem("lost-claim", _PER_NODE, message, f"remove resourcesPerNode, and set the resources in {runtime}")
 
 
 def _resources(own: Mapping[str, Any], asked: Mapping[str, Any], version: Release) -> dict[str, Any]:

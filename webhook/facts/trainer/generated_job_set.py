@@ -70,6 +70,6 @@ def _told(problems: list[Problem], job: TrainJob) -> Iterator[Problem]:
     for each in job.deadline.paced(problems):
         is_own = each.without_path in own
         what = f"{each.found} {each.message}" if each.found else each.message
-        said = f"the JobSet of {job.runtime} has a mistake at {each.path}: {what}"
+        said = f"in the JobSet of {job.runtime}, {each.path} {what}"
         fix = f"in the runtime, {each.fix}" if is_own else each.fix
         yield replace(each, path=job.origin(is_own=is_own), found="", message=said, fix=fix)

@@ -43,8 +43,10 @@ def validate_runtime_ref(job: TrainJob) -> Iterator[Problem]:
     reference = job.spec.get("runtimeRef", {})
     kind, group = reference.get("kind", _RUNTIMES[0]), reference.get("apiGroup", _GROUP)
     if (kind not in _RUNTIMES or group != _GROUP) and not is_placeholder(kind + group):
-        fix = "name a ClusterTrainingRuntime or a TrainingRuntime of trainer.kubeflow.org"
-        yield problem("runtime-kind", "spec.runtimeRef", "must be a runtime of Trainer", fix, f"{kind}.{group}")
+        message = f"names kind `{kind}` of API group `{group}`, which is not a runtime of Trainer"
+        fixes = [f"set kind to {' or '.join(_RUNTIMES)}"] if kind not in _RUNTIMES else []
+        fixes += [f"set apiGroup to {_GROUP}"] if group != _GROUP else []
+        yield problem("runtime-kind", "spec.runtimeRef", message, ", and ".join(fixes))
 
 
 def validate_managed_by(job: TrainJob) -> Iterator[Problem]:

@@ -44,21 +44,21 @@ def validate_managers(job: TrainJob) -> Iterator[Problem]:
             fix = f"write a name such as example.org/{manager if _PLAIN.fullmatch(manager) else 'team'}"
             yield problem("patch-manager", path, "must begin with a domain and a slash", fix, manager)
         if manager and counted[manager] > 1:
-            message = "is the manager of several patches"
+            message = f"is the manager of {counted[manager]} patches, but a manager can have only one"
             yield problem("patch-manager-twice", path, message, "join these patches into one", manager)
 
 
 def validate_overlays(job: TrainJob) -> Iterator[Problem]:
     """Variables of the steps' containers, and one job twice in podSpecOverrides."""
-    targets: set[str] = set()
+    targets: dict[str, str] = {}
     for layer in job.deadline.paced(layers(job.object, job.release)):
         for overlay in job.deadline.paced(layer.overlays):
             if job.release < TEMPLATES and overlay.name in targets:
-                message = "is the target of several overrides"
+                message = f"is also the target at {targets[overlay.name]}, but Trainer takes one override for each job"
                 yield problem(
                     "override-twice", f"{overlay.at}.name", message, "join these overrides into one", overlay.name
                 )
-            targets.add(overlay.name)
+            targets.setdefault(overlay.name, overlay.at)
             yield from _validate_env(overlay)
 
 

@@ -37,7 +37,9 @@ def validate_pods(subject: Subject) -> Iterator[Problem]:
     if problems:
         own = set(_problems(get(job.runtime.spec, ("template", "spec")) or {}, subject))
         for each in job.deadline.paced(problems):
-            yield replace(each, path=job.origin(is_own=each in own))
+            is_own = each in own
+            fix = f"in the runtime, {each.fix}" if is_own and each.code == "train-job/unused-claim" else each.fix
+            yield replace(each, path=job.origin(is_own=is_own), fix=fix)
 
 
 def _found(rule: str, message: str, fix: str) -> Problem:
@@ -47,22 +49,25 @@ def _found(rule: str, message: str, fix: str) -> Problem:
 
 def _problems(spec: JSON, subject: Subject) -> Iterator[Problem]:
     job, shared = subject.once(train_job), claim_templates(spec)
+    jobs = job.deadline.paced(get(job.runtime.spec, ("template", "spec", "replicatedJobs")) or [])
+    before = {name_of(each): get(each, _POD) or {} for each in jobs}
     for each in job.deadline.paced(get(spec, ("replicatedJobs",), [])):
         name = name_of(each)
         if (name, "") not in job.merged.unknown:
-            pod = _Pod(get(each, _POD) or {}, name, job.runtime, job.deadline)
+            pod = _Pod(get(each, _POD) or {}, name, job.runtime, job.deadline, before.get(name, {}))
             yield from pod.problems(shared, job)
             yield from pod.unused_claims(subject)
 
 
 @dataclass(frozen=True, slots=True)
 class _Pod:
-    """The pod template of a replicated job."""
+    """The pod template of a replicated job, and `before` the patches."""
 
     template: JSON
     job: str
     runtime: Runtime
     deadline: Deadline
+    before: JSON
 
     @property
     def where(self) -> str:
@@ -71,8 +76,8 @@ class _Pod:
     def problems(self, shared: Collection[str], job: TrainJob) -> Iterator[Problem]:
         volumes = get(self.template, ("spec", "volumes"), [])
         claims = get(self.template, ("spec", "resourceClaims"), [])
-        yield from self._sources(volumes, "volume")
-        yield from self._sources(claims, "claim")
+        yield from self._sources(volumes, "volume", "volumes")
+        yield from self._sources(claims, "claim", "resourceClaims")
         mountable = {name_of(each) for each in volumes}.union(shared)
         declared = {name_of(each) for each in claims}
         for container in self.deadline.paced(containers(self.template)):
@@ -80,21 +85,25 @@ class _Pod:
             if (self.job, container.name) not in job.merged.unknown:
                 yield from self._container(container, mountable)
 
-    def _sources(self, listed: list[JSON], what: str) -> Iterator[Problem]:
+    def _sources(self, listed: list[JSON], what: str, field: str) -> Iterator[Problem]:
         """Volumes or claims with more than one source."""
+        own: Mapping[str, list[str]] | None = None
         for each in self.deadline.each(listed):
-            sources = sorted(key for key, value in each.items() if value not in (None, "") and key != "name")
+            sources = _sources_of(each)
             if not sources and what == "claim":
                 message = f"claim `{name_of(each)}` of {self.where} has no source"
                 yield _found("claim-source", message, "set resourceClaimName or resourceClaimTemplateName")
             if len(sources) > 1:
+                if own is None:
+                    before = get(self.before, ("spec", field)) or []
+                    own = {name_of(one): _sources_of(one) for one in self.deadline.paced(before)}
                 message = (
-                    f"{what} `{name_of(each)}` of {self.where} has several sources after the merge "
-                    f"({', '.join(sources)})"
+                    f"{what} `{name_of(each)}` of {self.where} has {' and '.join(sources)} after the merge, but a "
+                    f"{what} must have exactly one source"
                 )
-                yield _found(
-                    f"{what}-source", message, f"use the source that the runtime uses, or another name for the {what}"
-                )
+                first = own.get(name_of(each), [])
+                keep = f"set only {first[0]}, as the runtime does" if len(first) == 1 else "set only one of them"
+                yield _found(f"{what}-source", message, f"{keep}, or use another name for the {what}")
 
     def _claims(self, container: Container, names: list[str], declared: Collection[str]) -> Iterator[Problem]:
         for name in self.deadline.each(names):
@@ -129,6 +138,11 @@ class _Pod:
                 yield _found(
                     "unused-claim", message, "name the claim in resources.claims of a container, or remove the claim"
                 )
+
+
+def _sources_of(named: JSON) -> list[str]:
+    """The fields of a volume or a claim that say where it comes from."""
+    return sorted(key for key, value in named.items() if value not in (None, "") and key != "name")
 
 
 def _kept_claims(subject: Subject) -> Mapping[tuple[str, str], JSON]:

@@ -105,29 +105,29 @@ def no_gpu(job: TrainJob, gpus: int, claims: Sequence[NodeClaim]) -> Iterator[Pr
     explicit = job.trainer.get("numProcPerNode") is not None
     if job.plugin != "torch" or job.node is None or explicit or claims:
         return
-    if job.counted[0] == gpus == job.runtime_gpus == 0 and _is_made_for_gpus(job):
-        message = (
-            "has no GPU although the image or the node selector is for GPUs, so the job trains on CPUs, with "
-            f"{job.processes.per_node} {'process' if job.processes.per_node == '1' else 'processes'} per node"
-        )
-        yield problem("no-gpu", _PER_NODE, message, "request the GPUs of one node in limits, such as nvidia.com/gpu")
+    if job.counted[0] == gpus == job.runtime_gpus == 0 and (made := _made_for_gpus(job)):
+        message = f"has no GPU although {made} is for GPUs, so the job trains on CPUs only"
+        fix = "set the number of GPUs for each node in limits, such as nvidia.com/gpu: 1"
+        yield problem("no-gpu", _PER_NODE, message, fix)
 
 
-def _is_made_for_gpus(job: TrainJob) -> bool:
-    """Pods that stand where GPUs are, or an image that the job chose for them."""
+def _made_for_gpus(job: TrainJob) -> str:
+    """What puts the pods where GPUs are, or the image that the job chose for them; "" without."""
     pod = get(job.node_job, ("template", "spec", "template", "spec"), {})
+    if what := _stands_by_gpus(pod):
+        return what
     image = job.trainer.get("image", "") if job.trainer.get("resourcesPerNode") is None else ""
-    return _stands_by_gpus(pod) or _GPU_IMAGE.search(image) is not None
+    return f"image `{image}`" if _GPU_IMAGE.search(image) is not None else ""
 
 
-def _stands_by_gpus(pod: JSON) -> bool:
-    keys = [each.get("key", "") for each in pod.get("tolerations", [])]
-    return (
-        any(key.startswith("nvidia.com/") or "gpu" in key for key in pod.get("nodeSelector", {}))
-        or "nvidia.com/gpu" in keys
-        or "amd.com/gpu" in keys
-        or pod.get("runtimeClassName") == "nvidia"
-    )
+def _stands_by_gpus(pod: JSON) -> str:
+    for key in pod.get("nodeSelector", {}):
+        if key.startswith("nvidia.com/") or "gpu" in key:
+            return f"node selector `{key}`"
+    for each in pod.get("tolerations", []):
+        if (key := each.get("key", "")) in ("nvidia.com/gpu", "amd.com/gpu"):
+            return f"the toleration of taint `{key}`"
+    return "runtimeClassName `nvidia`" if pod.get("runtimeClassName") == "nvidia" else ""
 
 
 def shared_claims(job: TrainJob, claims: Sequence[NodeClaim]) -> Iterator[Problem]:

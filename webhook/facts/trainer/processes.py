@@ -96,7 +96,7 @@ def _torch(asked: JSON, gpus: int, resources: JSON) -> Processes:
     if cpus := cpu_count(resources):
         reason = f"no GPU is counted, so it is the {cpus} CPUs"
         return Processes(per_node=str(cpus), count=cpus, reason=reason)
-    return Processes(per_node="1", count=1, reason="no GPU or CPU is counted")
+    return Processes(per_node="1", count=1, reason="the resources have no GPU and no CPU")
 
 
 def _fixed(name: str, explicit: JSON, number: int, gpus: int, *, raises: bool) -> Processes:

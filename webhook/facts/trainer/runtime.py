@@ -81,8 +81,10 @@ def _lay(
     try:
         merged.spec = strategic.merge(merged.spec, {"replicatedJobs": taken}, "JobSetSpec", deadline, indexes)
     except PatchError as error:
-        message = f"cannot be merged into {runtime} because {error}"
-        merged.problems.append(problem("patch-merges", layer.at, message, "correct this entry of the patch"))
+        where = f"in replicated job `{layer.overlays[0].name}`, " if len(layer.overlays) == 1 else ""
+        message = f"cannot be merged into {runtime} because {where}{error}"
+        fix = f"set `{error.key}`" if isinstance(error, strategic.MissingKey) else "correct this entry of the patch"
+        merged.problems.append(problem("patch-merges", layer.at, message, fix))
 
 
 def _unknown_job(overlay: Overlay, known: Mapping[str, JSON], runtime: Runtime, release: Release) -> Problem:

@@ -58,12 +58,10 @@ def validate_gang(job: TrainJob) -> Iterator[Problem]:
     first = sum(count for each, count in zip(job.jobs, pods, strict=True) if not each.get("dependsOn", []))
     if first != sum(pods):
         message = (
-            f"names {job.runtime}, which schedules {sum(pods)} pods together by {by}, but only {first} of them can "
-            "start before a dependency (dependsOn) is done, so no pod starts"
+            f"names {job.runtime}, whose {sum(pods)} pods wait for each other ({by}), but {sum(pods) - first} of them "
+            "are created only after another replicated job has started or completed (dependsOn), so no pod ever starts"
         )
-        yield problem(
-            "gang-dependency", "spec.runtimeRef", message, "use a runtime without a gang or without dependsOn"
-        )
+        yield problem("gang-dependency", "spec.runtimeRef", message, f"use a runtime without {by} or without dependsOn")
 
 
 def validate_priority_classes(job: TrainJob, subject: Subject) -> Iterator[Problem]:

@@ -51,7 +51,8 @@ def _of_kept(job: TrainJob, gpus: Sequence[NodeClaim], own: Launched) -> str:
         fix = f"set the field to {devices} to keep that number"
         return f", but the processes per node fit the devices of claim {named}: {fix}"
     of = f"claim {named}{', which no container uses' if is_unused else ''}"
-    uncounted = f"and Trainer does not count the devices of {of}"
+    what = "device" if devices == 1 else f"{devices} devices" if devices else "devices"
+    uncounted = f"and Trainer does not count the {what} of {of}"
     return f", {uncounted}, {_outcome(job, own)}: {_fix(job, devices, is_unused=is_unused)}"
 
 

@@ -53,8 +53,14 @@ def validate_job_name(job: Job) -> Iterator[Problem]:
     if not job.name:
         return
     if qualified_name(job.name):
-        message = f"must have at most {_LONGEST} letters, digits, dashes and dots because the name is used in labels"
-        yield problem("job-name", "metadata.name", message, "use a shorter name", job.name)
+        message, fix = (
+            "must have only letters, digits, dashes and dots because the name is used in labels",
+            "rename the job",
+        )
+        if len(job.name) > _LONGEST:
+            message = f"must have at most {_LONGEST} characters because the name is used in labels"
+            fix = f"remove {counted(len(job.name) - _LONGEST, 'character')}"
+        yield problem("job-name", "metadata.name", message, fix, job.name)
     for task in job.deadline.each(job.tasks):
         pod = f"{job.name}-{task.name}-{task.index}"
         if len(pod) > _LONGEST and not is_placeholder(task.name):

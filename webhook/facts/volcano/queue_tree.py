@@ -34,10 +34,12 @@ def validate_place(own: Queue, subject: Subject) -> Iterator[Problem]:
     """A queue with a parent, and one with children."""
     queues, is_new = subject.once(read_queues), is_created(subject)
     is_moved = is_new or Queue(name=own.name, value=subject.old_object).parent != own.parent
-    changed = is_moved or any(get(subject.old_object, path) != get(subject.object, path) for path in _RESOURCES)
+    differing = [path[1] for path in _RESOURCES if get(subject.old_object, path) != get(subject.object, path)]
+    changed = is_moved or bool(differing)
     if own.name == ROOT and not is_new and changed and not is_moved:
-        message = "must not be changed because the root queue stands for the whole cluster"
-        yield problem("root", "spec", message, "leave out capability, deserved and guarantee")
+        names = " and ".join(differing)
+        message = f"must not change {names} of the root queue because the root queue stands for the whole cluster"
+        yield problem("root", "spec", message, f"undo the change of {names}")
     is_lost = False
     if own.parent and is_moved and not is_placeholder(own.parent):
         for each in _validate_parent(own, queues, subject):

@@ -60,7 +60,7 @@ def advise_tier(
     if tiers.is_unknown and (most is not None or name):
         yield problem("tier", path, missing=_ABSENT)
     elif most is not None and tiers.lowest is not None and tiers.lowest > most:
-        message = f"is below the lowest tier of a HyperNode, {tiers.lowest}, so the gang is never placed"
+        message = f"is below {tiers.lowest}, the lowest tier of all HyperNodes, so the gang is never placed"
         yield problem("tier", (*path, "highestTierAllowed"), message, f"set {tiers.lowest} or more", most)
     elif most is None and name and not is_placeholder(name) and tiers.lowest is not None and name not in tiers.names:
         near = subject.view().nearest(name, tiers.names)
