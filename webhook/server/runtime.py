@@ -48,7 +48,7 @@ from webhook.yamlfile import discover
 _SWITCH_S: Final = 0.000_5
 """A thread that compiles changed policies gives the interpreter back to the loop after so long: Python's own 5 ms would
 be waited for at each read and write of each review."""
-_YOUNG_OBJECTS: Final = 50_000
+_YOUNG_OBJECTS: Final = 150_000
 """So many new objects before the collector walks them. Reviews leave it nothing to find, so they come together over
 hours, or in one hostile review, and no review makes as many in its time on the loop."""
 
