@@ -67,7 +67,7 @@ def test_a_key_that_stands_twice_is_told_and_the_last_is_reviewed(command: str, 
     out, err = capsys.readouterr()
     assert err.count("\n") == 1
     assert f"warning: {file}:9:5: spec.containers[0]: key `resources` appears twice in one mapping" in err
-    assert "`half` must be a quantity" in out
+    assert "`half` must be a whole number" in out
     file.write_text(head + "\n    ".join(reversed(limits)))
     assert run([command, str(file)]) == 0
-    assert "must be a quantity" not in capsys.readouterr().out
+    assert "must be a whole number" not in capsys.readouterr().out
