@@ -129,6 +129,6 @@ def test_the_warning_of_missing_processes_comes_where_objects_are_validated(
         job = trainjob(f"warned-{number}", "torch-claims")
         job["metadata"]["namespace"] = f"only-{door}"
         warned = doors.server.apply(job).stderr
-        if "set it to 2" in warned:
+        if "set the field to 2" in warned:
             break
-    assert ("set it to 2" in warned) is is_warned, warned
+    assert ("set the field to 2" in warned) is is_warned, warned

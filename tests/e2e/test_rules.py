@@ -178,10 +178,10 @@ def test_a_trainjob_of_a_runtime_with_claims_prints_the_warning_and_is_stored(cl
     warned = ""
     for number in range(50):  # the webhook watches: what was just stored reaches it in a moment
         warned = cluster.server.apply(trainjob(f"warned-{number}", "torch-claims")).stderr
-        if "set it to 2" in warned:
+        if "set the field to 2" in warned:
             break
     assert "Warning: spec.trainer.numProcPerNode: is not set" in warned
-    assert "set it to 2" in warned
+    assert "set the field to 2" in warned
     assert cluster.server.get("trainjobs.trainer.kubeflow.org", "warned-0")["metadata"]["uid"]
 
 
