@@ -101,6 +101,15 @@ def test_conditions_about_who_asks_are_asked_of_everybody():
         assert changed(loaded, pod(), user_info=user) is (name == "bob")
 
 
+def test_a_policy_whose_conditions_hold_looks_at_each_pod():
+    hosts = [{"name": "hosts", "expression": "object.spec.hostNetwork == true"}]
+    loaded = policies(validating("object.spec.nodeName == 'a'", matchConditions=hosts))
+    for _ in range(2):
+        assert denied(loaded, pod(hostNetwork=True, nodeName="a")) == []
+        assert denied(loaded, pod(hostNetwork=True, nodeName="b")) == ["v"]
+        assert denied(loaded, pod(hostNetwork=False, nodeName="b")) == []
+
+
 def test_conditions_about_the_operation_are_asked_of_each():
     made = [{"name": "made", "expression": "request.operation == 'CREATE'"}]
     loaded = policies(validating("false", matchConditions=made))

@@ -49,11 +49,12 @@ class _Shown(dict[str, Any]):
 class KeptAnswers:
     """The answers of one candidate with one parameter about Pods that are shown to policies as they were sent."""
 
-    __slots__ = ("_kept", "_memo", "_param", "_reads", "candidate")
+    __slots__ = ("_has_conditions", "_kept", "_memo", "_param", "_reads", "candidate")
 
-    def __init__(self, candidate: Candidate, param: JSON, read: frozenset[Path]) -> None:
+    def __init__(self, candidate: Candidate, param: JSON, read: frozenset[Path], *, has_conditions: bool) -> None:
         self.candidate = candidate
         self._param = param
+        self._has_conditions = has_conditions
         names = {path[0] for path in read}
         self._reads = "nothing" if not names else "objects" if names <= _OBJECTS else "facts"
         self._memo = Memo(read)
@@ -79,8 +80,13 @@ class KeptAnswers:
         return None if key is None else self._kept.get(key)
 
     def keep(self, key: Key | None, said: Sequence[Decision], context: RequestContext) -> None:
-        """Keep what was said, if it is not worth reading and the time was enough to say it."""
+        """Keep what was said, if it is not worth reading and the time was enough to say it.
+
+        Of a policy with conditions the key holds what these read: it tells that they do not hold, never that rules do.
+        """
         if key is None or context.deadline.is_over or any(map(_is_spoken, said)):
+            return
+        if said and self._has_conditions:
             return
         if len(self._kept) >= MOST_KEPT:
             self._kept.clear()

@@ -147,4 +147,5 @@ def _checks(group: str, attributes: Attributes, context: RequestContext) -> Sequ
 
 def _in_cel(candidate: Candidate, param: JSON, facts: Collection[str], context: RequestContext) -> KeptAnswers | None:
     read = read_of_pods(candidate.policy, context.attributes, facts)
-    return None if read is None else KeptAnswers(candidate, param, read)
+    has_conditions = bool(conditions(candidate.policy, context.attributes).conditions)
+    return None if read is None else KeptAnswers(candidate, param, read, has_conditions=has_conditions)
