@@ -17,7 +17,7 @@ from tests.rows import all_rows
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
 LAYERS = (
-    {"log_writer", "names", "releases", "same", "similar_names", "terminal", "wording"},
+    {"log_writer", "names", "releases", "same", "short_texts", "similar_names", "terminal", "wording"},
     {"attributes", "errors", "problem"},
     {"charts", "decisions", "deadline", "paths", "logs", "shipped"},
     {"quantity", "jsontext", "model_errors", "object_lists", "placeholders", "yamlscalar"},

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from functools import lru_cache
 from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
+from webhook.short_texts import kept_for_short_texts
 
 FieldPath: TypeAlias = tuple[str | int, ...]
 """Keys and list indices from the root of an object: ("spec", "containers", 0)."""
@@ -36,7 +36,7 @@ def render(path: FieldPath) -> str:
     return "".join([f"[{step}]" if isinstance(step, int) else _render_key(step) for step in path]).removeprefix(".")
 
 
-@lru_cache(maxsize=4096)
+@kept_for_short_texts(4096)
 def _render_key(key: str) -> str:
     return f".{key}" if _PLAIN.fullmatch(key) else f"[{json.dumps(key, ensure_ascii=False)}]"
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache, total_ordering
+from functools import total_ordering
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
+from webhook.short_texts import kept_for_short_texts
 
 Format: TypeAlias = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
@@ -166,14 +167,10 @@ def read(value: JSON) -> Quantity | None:
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    text = str(value).strip()
-    return _read(text) if len(text) < _LONGEST_KEPT else _read.__wrapped__(text)
+    return _read(str(value).strip())
 
 
-_LONGEST_KEPT: Final = 64
-
-
-@lru_cache(maxsize=4096)
+@kept_for_short_texts(4096)
 def _read(text: str) -> Quantity | None:
     try:
         return parse(text)

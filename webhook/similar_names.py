@@ -12,7 +12,7 @@ from collections.abc import Iterable
 _WORDS = re.compile(r"[^._-]+")
 _DIGITS = re.compile(r"[0-9]+")
 _OTHER = 9  # more than any limit: another word
-_LONGEST = 253  # characters of a name; what is longer is none, and near no other
+_LONGEST = 317  # characters of a name with its domain; what is longer is none, and near no other
 _FARTHEST = 2  # edits: a letter missing, doubled, swapped or wrong, twice; more and it is another word
 
 
@@ -47,6 +47,8 @@ def edits(one: str, other: str, limit: int) -> int:
 def nearest_resource(name: str, known: Iterable[str]) -> str:
     """The known resource from which a name differs by at most two slips; "" when there is none."""
     best, fewest = "", _FARTHEST + 1
+    if len(name) > _LONGEST:
+        return best
     domain, _, last = name.lower().partition("/")
     for candidate in known:
         its_domain, _, its_last = candidate.lower().partition("/")

@@ -70,6 +70,18 @@ REFUSED = {
     "unknown operation": (body(review(operation="PATCH")), "found `PATCH`"),
     "no kind": (body(review(kind=None)), "request.kind: expected group, version and kind, found none"),
     "half a resource": (body(review(resource={"resource": "pods"})), "request.resource: expected group, version and"),
+    "long namespace": (
+        body(review(namespace="n" * 254)),
+        "request.namespace: expected at most 253 characters in a name",
+    ),
+    "long resource": (
+        body(review(resource={"group": "", "version": "v1", "resource": "p" * 100_000})),
+        "request.resource: expected at most 253 characters in a name, found 100000",
+    ),
+    "long kind": (
+        body(review(requestKind={"group": "", "version": "v1", "kind": "P" * 254})),
+        "request.requestKind: expected at most 253 characters in a name, found 254",
+    ),
     "string for object": (body(review(object="pod")), "request.object: expected an object, found a string"),
     "list for groups entry": (
         body(review(userInfo={"groups": ["a", 3]})),

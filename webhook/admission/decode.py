@@ -24,6 +24,8 @@ _HEAD_BYTES: Final = 4 * 1024 * 1024
 """Within so many bytes kube-apiserver has named everything but the objects: a user may send a name of 3 MB."""
 _WHOLE_BYTES: Final = 1024 * 1024
 """A body up to this size is skimmed whole where its objects come first: some milliseconds."""
+_LONGEST_NAME: Final = 253
+"""Characters: no API server serves a group, kind, resource or namespace whose name is longer."""
 _OPERATIONS: Final = {operation.value: operation for operation in Operation}
 _EXPECTED: Final = f"expected apiVersion `{wire.API_VERSION}` and kind `{wire.KIND}`"
 
@@ -211,7 +213,7 @@ def _request(request: wire.Request, *, is_decoded: bool = False) -> Attributes:
         raise _refuse(f"request.operation: expected one of {', '.join(_OPERATIONS)}, found {given}")
     kind = _kind(request.kind, "request.kind")
     resource = _resource(request.resource, "request.resource")
-    sub_resource = request.sub_resource or ""
+    sub_resource = _name_at(request.sub_resource or "", "request.subResource")
     was_kind, was_resource = request.request_kind, request.request_resource
     same_kind = was_kind is None or was_kind == request.kind
     same_resource = was_resource is None or was_resource == request.resource
@@ -225,7 +227,7 @@ def _request(request: wire.Request, *, is_decoded: bool = False) -> Attributes:
         request_resource=resource if same_resource else _resource(was_resource, "request.requestResource"),
         request_sub_resource=sub_resource if was_resource is None else request.request_sub_resource or "",
         name=request.name or _name(request, operation),
-        namespace=request.namespace or "",
+        namespace=_name_at(request.namespace or "", "request.namespace"),
         user_info=_user(request.user_info),
         object=request.object,
         old_object=request.old_object,
@@ -246,18 +248,31 @@ def _name(request: wire.Request, operation: Operation) -> str:
 def _kind(kind: wire.Kind | None, path: str) -> GroupVersionKind:
     if kind is None or not kind.kind or not kind.version:
         raise _refuse(f"{path}: expected group, version and kind, found none or empty ones")
-    return _group_version_kind(kind.group or "", kind.version, kind.kind)
+    return _group_version_kind(kind.group or "", kind.version, kind.kind, path)
 
 
 def _resource(resource: wire.Resource | None, path: str) -> GroupVersionResource:
     if resource is None or not resource.resource or not resource.version:
         raise _refuse(f"{path}: expected group, version and resource, found none or empty ones")
-    return _group_version_resource(resource.group or "", resource.version, resource.resource)
+    return _group_version_resource(resource.group or "", resource.version, resource.resource, path)
 
 
-_group_version_kind = lru_cache(maxsize=256)(GroupVersionKind)
-"""The same few in nearly every request."""
-_group_version_resource = lru_cache(maxsize=256)(GroupVersionResource)
+@lru_cache(maxsize=256)
+def _group_version_kind(group: str, version: str, kind: str, path: str) -> GroupVersionKind:
+    """One object for the same few in nearly every request."""
+    return GroupVersionKind(_name_at(group, path), _name_at(version, path), _name_at(kind, path))
+
+
+@lru_cache(maxsize=256)
+def _group_version_resource(group: str, version: str, resource: str, path: str) -> GroupVersionResource:
+    return GroupVersionResource(_name_at(group, path), _name_at(version, path), _name_at(resource, path))
+
+
+def _name_at(name: str, path: str) -> str:
+    """A name by which what is worked out of requests is kept."""
+    if len(name) > _LONGEST_NAME:
+        raise _refuse(f"{path}: expected at most {_LONGEST_NAME} characters in a name, found {len(name)}")
+    return name
 
 
 def _user(user: wire.User | None) -> UserInfo:

@@ -8,7 +8,6 @@ that hold pods.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Final
 
 from webhook.attributes import GroupVersionKind
@@ -47,13 +46,11 @@ CLUSTER_SCOPED: Final = frozenset((group, kind) for group, kinds in _KINDS.items
 """Groups and kinds."""
 
 
-@lru_cache(maxsize=1024)
 def is_cluster_scoped(kind: GroupVersionKind) -> bool:
     """Say whether objects of a kind are known to have no namespace."""
     return (kind.group, kind.kind) in CLUSTER_SCOPED
 
 
-@lru_cache(maxsize=1024)
 def is_built_in(kind: GroupVersionKind) -> bool:
     """Say whether a kind is one of Kubernetes itself, so that no definition in the cluster says its scope."""
     return "." not in kind.group or kind.group.endswith(".k8s.io")

@@ -101,8 +101,9 @@ class PolicySet:
             group, plural = self.equivalents.identity(resource.group, resource.resource)
             policies = self._indexes[name].find(group, plural, attributes.operation)
             known = candidates(policies, attributes, self.equivalents)
-            if len(self._known) < _MOST_KNOWN:
-                self._known[key] = known
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = known
         return known
 
     def prepare(self) -> None:

@@ -82,16 +82,16 @@ def _whole(spec: Type) -> Type:
     return Fields({"apiVersion": "text", "kind": "text", "metadata": named("meta.v1.ObjectMeta"), "spec": spec})
 
 
-@cache
 def type_of(kind: GroupVersionKind) -> Type | None:
     """The type of the objects of a kind; None where nothing is known of it."""
-    made = declarations().kinds.get(kind)
-    if made is not None:
-        return made
-    return _without_status(of_node(kubernetes.root(kind))) if is_builtin(kind) else None
+    return declarations().kinds.get(kind) or (_builtin(kind) if is_builtin(kind) else None)
 
 
 @cache
+def _builtin(kind: GroupVersionKind) -> Type:
+    return _without_status(of_node(kubernetes.root(kind)))
+
+
 def is_builtin(kind: GroupVersionKind) -> bool:
     """Whether it is a kind of Kubernetes itself, whose objects an API server decodes before anybody sees them."""
     return isinstance(kubernetes.root(kind), str)

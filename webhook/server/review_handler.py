@@ -40,6 +40,8 @@ _WARMING_STEP_S: Final = 0.02
 _SLACK: Final = 0.1
 _MOST_SLACK_S: Final = 0.3
 """What a worker keeps of its time to write the answer when evaluation has run out of it."""
+_LONGEST_USERNAME: Final = 512
+"""Characters of a name by which a user is remembered: a service account's with its namespace has 340 at most."""
 
 
 class Reviewer(Protocol):
@@ -281,7 +283,7 @@ def _size(asked: bytes | Pieces | Attributes) -> Size:
 
 
 def _tenant(attributes: Attributes) -> Tenant:
-    return attributes.namespace, attributes.user_info.username
+    return attributes.namespace, attributes.user_info.username[:_LONGEST_USERNAME]
 
 
 def _soft(now: float, deadline: float) -> float:

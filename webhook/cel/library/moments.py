@@ -21,7 +21,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -30,6 +29,7 @@ from webhook.cel.types import DURATION, INT, STRING, TIMESTAMP
 from webhook.cel.values import INT_MAX, NANOSECONDS, Duration, Timestamp, civil
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
+from webhook.short_texts import kept_for_short_texts
 
 _TIMESTAMP = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,]([0-9]+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
@@ -104,7 +104,7 @@ def _terms(text: str, deadline: Deadline) -> int | None:
 # ---- parts
 
 
-@lru_cache(256)
+@kept_for_short_texts(256)
 def zone(name: str) -> ZoneInfo | None:
     """A time zone by name; None for UTC."""
     if name in ("", "UTC", "Local"):

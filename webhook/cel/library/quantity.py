@@ -76,7 +76,6 @@ kubernetes.Quantity.sub(kubernetes.Quantity) -> kubernetes.Quantity
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, ClassVar
 
 from webhook import quantity as resource
@@ -85,6 +84,7 @@ from webhook.cel.library.declaration import Overload
 from webhook.cel.types import BOOL, DOUBLE, INT, STRING, Type, opaque
 from webhook.cel.values import INT_MIN
 from webhook.errors import EvaluationError
+from webhook.short_texts import kept_for_short_texts
 
 QUANTITY = opaque("kubernetes.Quantity")
 
@@ -118,7 +118,7 @@ class Computed(Quantity):
     cel_equals: ClassVar[type] = Quantity
 
 
-@lru_cache(maxsize=4096)
+@kept_for_short_texts(4096)
 def quantity(text: str) -> Quantity:
     """Read a quantity. The same few texts come with every Pod, so those that were read are kept."""
     try:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import Any
+from functools import cache
+from typing import Any, Final
 
 from webhook.cel import Engine, Environment, Program, compiled_engine
 from webhook.cel.equality import equal
@@ -20,9 +20,11 @@ from webhook.cel.library.declaration import Overload
 from webhook.cel.types import ANY, BOOL, DYN, STRING, Structure, Type, map_of, object_type, opaque
 from webhook.errors import CompileError, EvaluationError
 from webhook.placeholders import names_variable
+from webhook.short_texts import kept_for_short_texts
 
 MOST_COST = 1_000_000  # resource/v1 types.go CELSelectorExpressionMaxCost
 _LONGEST = 10 * 1024  # CELSelectorExpressionMaxLength, in bytes
+_LONGEST_KEPT: Final = 2000  # characters; a program of as many takes 60 KB
 _ENTRIES = 32  # ResourceSliceMaxAttributesAndCapacitiesPerDevice
 _DOMAIN, _ID, _VALUE = 63, 32, 64  # DeviceMaxDomainLength, DeviceMaxIDLength, DeviceAttributeMaxValueLength
 _LISTED = 48  # ResourceSliceMaxAttributeValuesPerDevice
@@ -36,7 +38,7 @@ class Judged:
     gated: str = ""
 
 
-@lru_cache(maxsize=1024)
+@kept_for_short_texts(1024, _LONGEST_KEPT)
 def judge(expression: str) -> Judged:
     """What the API server will say to a selector's expression."""
     if not expression.strip():
@@ -50,7 +52,7 @@ def judge(expression: str) -> Judged:
     return Judged(gated=refusal) if refusal and not _refusal(expression, lists=True) else Judged(refusal)
 
 
-@lru_cache(maxsize=256)
+@kept_for_short_texts(256, _LONGEST_KEPT)
 def compiled(expression: str) -> Program:
     """The program of a selector, for attributes of every kind.
 

@@ -9,11 +9,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
+from typing import Final
 
 from webhook import yamlfile
 from webhook.attributes import JSON
+from webhook.short_texts import kept_for_short_texts
 from webhook.similar_names import nearest_resource
 
 FILE = Path(__file__).with_name("devices.yaml")
@@ -39,6 +41,8 @@ class Device:
 
 
 UNKNOWN = Device(gpu=False)
+_LONGEST_IMAGE: Final = 1024
+"""Characters: a repository has 255, a tag 128, a digest some 140. Nothing pulls what is longer."""
 _SLICE = re.compile(r"nvidia(?:[.]com)?/mig-([1-9])g[._-]?([1-9][0-9]*)g?b?((?:[.]shared)?)")
 """A MIG slice as people write it."""
 
@@ -75,13 +79,13 @@ def _device(row: JSON) -> Device:
     return Device(name=row["name"], vendor=row["vendor"], kind=row["kind"], **given)
 
 
-@lru_cache(maxsize=4096)
+@kept_for_short_texts(4096)
 def resource(name: str) -> Device:
     """What a container resource is: `nvidia.com/mig-1g.5gb` -> a slice of nvidia's."""
     return _first(name, catalogue().resources)
 
 
-@lru_cache(maxsize=4096)
+@kept_for_short_texts(4096)
 def device_class(name: str) -> Device:
     """What devices a DeviceClass probably has, by its name."""
     return _first(name, catalogue().classes)
@@ -92,7 +96,7 @@ def is_published(name: str) -> bool:
     return device_class(name).name == name
 
 
-@lru_cache(maxsize=4096)
+@kept_for_short_texts(4096)
 def nearest(name: str) -> str:
     """The known resource that an unknown one was probably meant to be: `nvidia.com/gpus` is near `nvidia.com/gpu`.
 
@@ -106,11 +110,11 @@ def nearest(name: str) -> str:
     )
 
 
-@lru_cache(maxsize=4096)
+@kept_for_short_texts(4096)
 def is_gpu_image(image: str) -> bool:
     """Whether an image is built to compute on GPUs, by its name; what looks after devices, such as a plugin, is not."""
     known = catalogue()
-    if not _fits(image, known.images) or _fits(image, known.without_cuda):
+    if len(image) > _LONGEST_IMAGE or not _fits(image, known.images) or _fits(image, known.without_cuda):
         return False
     return not _fits(image.rpartition("/")[2], known.tools)
 

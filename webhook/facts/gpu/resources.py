@@ -8,7 +8,6 @@ sidecars before it, whichever is more. Device claims are the fact `dra`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 from webhook import paths, quantity
 from webhook.attributes import JSON
@@ -16,6 +15,7 @@ from webhook.deadline import Deadline
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.requested_devices import RequestedDevice, device_container
 from webhook.facts.pods.containers import Container, containers, text
+from webhook.short_texts import kept_for_short_texts
 from webhook.workloads.podsets import Fragment, PodSet
 from webhook.workloads.resource_fields import ResourceField
 
@@ -145,7 +145,7 @@ def _resource(each: RequestedDevice, at: str) -> JSON:
     }
 
 
-@lru_cache(maxsize=1024)
+@kept_for_short_texts(1024)
 def _below(side: str, name: str) -> str:
     """The path of one amount below its container."""
     return "." + paths.render(("resources", side, name))

@@ -76,6 +76,8 @@ class Launch:
 
 
 _NOTHING: Final = Launch(by="")
+_LONGEST_KEPT: Final = 16 * 1024
+"""Characters of a command line that is kept: users choose them, and long ones are rare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,11 @@ class _Asked:
     words: tuple[str, ...]
     env: tuple[tuple[str, str | None], ...]
     deadline: Deadline = field(compare=False)
+
+    def length(self) -> int:
+        """Characters of all texts."""
+        env = sum([len(name) + len(value or "") for name, value in self.env])
+        return sum(map(len, self.words)) + env
 
 
 def launch(container: JSON, deadline: Deadline | None = None) -> Launch:
@@ -112,9 +119,12 @@ def _argv(container: JSON, until: Deadline) -> tuple[str, ...]:
     return tuple(filter(None, words)) if all(isinstance(each, str) for each in words) else ()
 
 
-@lru_cache(maxsize=32)
 def _launch(asked: _Asked) -> Launch:
     """The same, remembered: the roles of a job mostly have one command, and both phases ask."""
+    return (_kept if asked.length() <= _LONGEST_KEPT else _read)(asked)
+
+
+def _read(asked: _Asked) -> Launch:
     reading = Reading(asked.deadline)
     words, env = asked.deadline.paced(asked.words), asked.env
     try:
@@ -129,6 +139,9 @@ def _launch(asked: _Asked) -> Launch:
         said = _described(launchers[0], " ".join(each or "" for variable in env for each in variable))
         return replace(said, hosts=said.hosts or (said.by in _MPI and any(map(_changes_hosts, asked.words))))
     return Launch(by=PYTHON, whole=True) if len(started) == 1 else _NOTHING
+
+
+_kept = lru_cache(maxsize=32)(_read)
 
 
 def _changes_hosts(word: str) -> bool:

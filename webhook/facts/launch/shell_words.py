@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, TypeAlias
+
+from webhook.short_texts import kept_for_short_texts
 
 Operator: TypeAlias = str
 """`\\n`, `;`, `&&`, `<<`, `(` and their like."""
@@ -70,7 +71,7 @@ def word(parts: Sequence[Part]) -> Word:
     return Word(tuple(parts), written, written if is_literal else "")
 
 
-@lru_cache(maxsize=4096)
+@kept_for_short_texts(4096)
 def _plain(text: str) -> Word:
     """A word of one stretch, made once: scripts repeat themselves."""
     return word([Part(text)])

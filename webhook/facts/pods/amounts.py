@@ -8,21 +8,19 @@ Convert_v1_ResourceList_To_core_ResourceList), and these are what is compared.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from webhook import quantity, wording
 from webhook.attributes import JSON
 from webhook.names import qualified_name
 from webhook.quantity import Quantity
+from webhook.short_texts import kept_for_short_texts
 
 STANDARD: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
 """What every node has."""
 HUGE: Final = "hugepages-"
 LARGEST: Final = 9 * 10**15
 """Amounts from here on are not looked at closer: thousandths of them are beyond the API server's 64 bits."""
-_LONGEST_KEPT: Final = 320
-"""Characters of a name or an amount that is remembered between requests: no good one is longer."""
 _LONGEST_PREFIX: Final = 244
 """Characters of a domain: with `requests.` before it, as a quota names it, it has the 253 of a subdomain."""
 
@@ -42,13 +40,9 @@ class Name:
         return not self.is_extended and not self.page
 
 
+@kept_for_short_texts(4096)
 def name_of(text: str) -> Name:
     """What a name says."""
-    return _name_of(text) if len(text) <= _LONGEST_KEPT else _name_of.__wrapped__(text)
-
-
-@lru_cache(maxsize=4096)
-def _name_of(text: str) -> Name:
     is_extended = "/" in text and "kubernetes.io/" not in text
     is_qualified = not qualified_name(text)
     if is_extended and (text.startswith("requests.") or text.index("/") > _LONGEST_PREFIX):
@@ -77,13 +71,9 @@ def shown(value: JSON) -> str:
     return f"`{wording.shown(value) if isinstance(value, list | dict) else text_of(value)}`"
 
 
+@kept_for_short_texts(4096)
 def read(text: str) -> Quantity | None:
     """The quantity of a text, None for what is none."""
-    return _read(text) if len(text) <= _LONGEST_KEPT else _read.__wrapped__(text)
-
-
-@lru_cache(maxsize=4096)
-def _read(text: str) -> Quantity | None:
     try:
         return quantity.parse(text)
     except ValueError:

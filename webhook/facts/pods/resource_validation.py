@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
@@ -21,13 +20,12 @@ from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.short_texts import kept_for_short_texts
 
 problem: Final = Group("pod-resources").problem
 Part: TypeAlias = Literal["containers", "initContainers", "ephemeralContainers", "pod", "overhead"]
 LISTS: Final[tuple[Part, ...]] = ("containers", "initContainers", "ephemeralContainers")
 _UNSET: Final = object()
-_LONGEST_KEPT: Final = 640
-"""Characters of a name and its amount whose judgement is remembered between requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +95,22 @@ class Broken:
 def _first_broken(name: str, value: JSON, *, is_pod: bool) -> Broken | None:
     """The first rule that an amount breaks by itself."""
     text = amounts.text_of(value)
-    if len(name) + len(text) > _LONGEST_KEPT:
-        return _judge.__wrapped__(name, text, is_pod)
-    return _judge(name, text, is_pod)
+    return (_pod_level(name, text) if is_pod else None) or _judge(name, text)
 
 
-@lru_cache(maxsize=4096)
-def _judge(name: str, text: str, is_pod: bool) -> Broken | None:
+def _pod_level(name: str, text: str) -> Broken | None:
+    is_written = not (is_placeholder(name) or is_placeholder(text))
+    if is_written and name not in ("cpu", "memory") and amounts.name_of(name).page is None:
+        rule = f"`{name}` must not be requested for the pod as a whole, which can have only cpu, memory and hugepages"
+        return Broken("pod-level-name", rule, f"request `{name}` in a container", is_shown=False)
+    return None
+
+
+@kept_for_short_texts(4096)
+def _judge(name: str, text: str) -> Broken | None:
     if is_placeholder(name) or is_placeholder(text):
         return None
     known = amounts.name_of(name)
-    if is_pod and name not in ("cpu", "memory") and known.page is None:
-        rule = f"`{name}` must not be requested for the pod as a whole, which can have only cpu, memory and hugepages"
-        return Broken("pod-level-name", rule, f"request `{name}` in a container", is_shown=False)
     return validate_resource_name(known) or validate_resource_quantity_value(known, text)
 
 

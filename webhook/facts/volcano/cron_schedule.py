@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from webhook.schema.forms import is_duration
+from webhook.short_texts import kept_for_short_texts
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -44,7 +44,7 @@ _FIELDS: Final = (
 )
 
 
-@lru_cache(maxsize=256)
+@kept_for_short_texts(256)
 def schedule_error(schedule: str) -> str:
     """Why a schedule cannot be read; "" for one that can."""
     if len(schedule) > _LONGEST:
@@ -60,7 +60,7 @@ def schedule_error(schedule: str) -> str:
     return ""
 
 
-@lru_cache(maxsize=256)
+@kept_for_short_texts(256)
 def is_never(schedule: str) -> bool:
     """Whether a schedule that can be read names days that no year has, such as 30 February."""
     if schedule.startswith("@"):
@@ -121,7 +121,7 @@ def _number(text: str, field: _Field) -> int:
     return int(text)
 
 
-@lru_cache(maxsize=256)
+@kept_for_short_texts(256)
 def zone_error(name: str) -> str:
     """Why a time zone is refused; "" for a good one, and where no time zones are installed."""
     if any(part in (".", "..") or part.startswith("-") or not _ZONE_PART.fullmatch(part) for part in name.split("/")):

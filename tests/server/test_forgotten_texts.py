@@ -1,0 +1,95 @@
+"""Nothing of what a user sent stays in memory after the answer: a cache of long texts would fill it within minutes.
+
+Looks at everything that the garbage collector knows, so that it also finds what is kept without a name for it.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import random
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from tests.growth import LISTS, review
+from tests.literals import shipped_policies
+from tests.server.asgi import Running, review_of
+from webhook import assembly
+from webhook.admission.decode import decode
+from webhook.admission.review import review as answer
+from webhook.attributes import JSON, Phase
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.files import FilesCluster
+from webhook.deadline import Deadline
+
+MARK = "long-text-of-a-user"
+LONG = 20_000
+CLUSTER = Path(__file__).parents[2] / "examples" / "research-team" / "cluster"
+UNTRACKED = (dict, tuple, list)
+
+
+def long_text(number: int) -> str:
+    return f"{MARK}-{number}-".ljust(LONG, "x")
+
+
+def lengthened(value: JSON, numbers: Iterator[int], chance: random.Random) -> JSON:
+    """The same with a long text for every tenth text or key of a map, which may begin as the old one did."""
+    if isinstance(value, dict):
+        return {
+            long_text(next(numbers)) if "/" in key and chance.random() < 0.1 else key: lengthened(each, numbers, chance)
+            for key, each in value.items()
+        }
+    if isinstance(value, list):
+        return [lengthened(each, numbers, chance) for each in value]
+    if not isinstance(value, str) or chance.random() > 0.1:
+        return value
+    return chance.choice((value, "")) + long_text(next(numbers))
+
+
+def held() -> list[str]:
+    """The beginnings of long texts that something still holds."""
+    gc.collect()
+    found = [text for each in gc.get_objects() for text in _texts(each)]
+    return sorted({text[: len(MARK) + 60] for text in found})
+
+
+def _texts(holder: Any) -> Iterator[str]:
+    for each in gc.get_referents(holder):
+        if isinstance(each, str):
+            if len(each) >= LONG and MARK in each:
+                yield each
+        elif isinstance(each, UNTRACKED) and not gc.is_tracked(each):
+            yield from _texts(each)
+
+
+def test_nothing_that_policies_saw_is_kept() -> None:
+    chance, numbers, policies = random.Random(7), count(), shipped_policies()
+    cluster = AssumedNamespaces(FilesCluster(assembly.objects([CLUSTER])))
+
+    def ask() -> None:
+        for make in LISTS.values():
+            asked, obj = review(make(2)), make(2)
+            kind = {key: obj.pop(key) for key in ("apiVersion", "kind")}
+            asked["request"]["object"] = kind | lengthened(obj, numbers, chance)
+            body = json.dumps(asked).encode()
+            for phase in Phase:
+                answer(decode(body), policies, cluster, phase=phase, deadline=Deadline())
+
+    for _ in range(4):
+        ask()
+    assert next(numbers) > 300
+    assert held() == []
+
+
+def test_the_user_of_a_request_is_not_kept() -> None:
+    running = Running()
+    for number in range(20):
+        user = {"username": long_text(number), "groups": [long_text(number)]}
+        asked = review_of(userInfo=user, name=long_text(number))
+        assert running.post("/validate", asked).json()["response"]["allowed"]
+        del asked, user
+    running.stream.seek(0)
+    running.stream.truncate()
+    assert held() == []
