@@ -26,7 +26,7 @@ from urllib.parse import parse_qs, urlsplit
 from webhook import assembly
 from webhook.attributes import GroupVersionKind
 from webhook.cluster.connection import connect
-from webhook.cluster.interest import reading
+from webhook.cluster.interest import EVERY, reading
 from webhook.cluster.watch import WatchCluster
 from webhook.logs import Log
 from webhook.settings.shared import Settings
@@ -162,7 +162,8 @@ def client(kubeconfig: Path, *, lists: bool) -> None:
     if not view.wait(600):
         raise SystemExit(f"not synced: {view.failures()}")
     elapsed_s = time.perf_counter() - began
-    held = sum(len(view.list(each.gvk, None)) for each in interests if view.synced(each.gvk) and not each.scope.name)
+    listed = [each for each in interests if view.synced(each.gvk) and each.scope == EVERY and not each.only]
+    held = sum(len(view.list(each.gvk, None)) for each in listed)
     grown = {"peak": memory("VmHWM") - before, "after": memory("VmRSS") - before}
     print(json.dumps({**grown, "elapsed_s": elapsed_s, "held": held}))
 

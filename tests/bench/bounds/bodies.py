@@ -29,10 +29,10 @@ def quotes(size: int) -> bytes:
     return review(pod(metadata={"annotations": {"text": '\\"[{' * (size // 7)}}))
 
 
-def pod_text(size: int, piece: str, *, script: bool = False) -> JSON:
-    """A Pod with one long argument, or one long script of a shell."""
+def pod_text(size: int, piece: str, *, script: bool = False, end: str = "") -> JSON:
+    """A Pod with one long argument, or one long script of a shell, with an end of its own."""
     words = ["/bin/bash", "-c"] if script else ["torchrun"]
-    return pod({"containers": [container("main", command=words, args=[piece * (size // len(piece))])]})
+    return pod({"containers": [container("main", command=words, args=[piece * (size // len(piece)) + end])]})
 
 
 def long_names(size: int) -> JSON:
