@@ -1,6 +1,9 @@
 """What is decided when the time is up in the middle of an object, and how much is decided of a very large one."""
 
+import contextlib
+import gc
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -10,9 +13,10 @@ from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import OVER_TIME, Deadline
 from webhook.decisions import Decision
-from webhook.errors import InlineBudgetSpent
+from webhook.errors import BudgetExceeded, InlineBudgetSpent
 from webhook.evaluation.decision_list import MOST_ADMITTED, MOST_SPOKEN, DecisionList
 from webhook.evaluation.mutating import mutate
+from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.validating import validate
 
 EXPAND = {"expand": "pods"}
@@ -85,6 +89,22 @@ def test_the_event_loop_s_own_limit_passes_through():
         checked(found, deadline=late)
     with pytest.raises(InlineBudgetSpent):
         _ = late.is_over
+
+
+@pytest.mark.parametrize("overrun", [None, InlineBudgetSpent])
+@pytest.mark.parametrize("looks", [0, 4, 8, 30])
+def test_an_interrupted_review_leaves_nothing_for_the_garbage_collector(looks, overrun):
+    rule = "true"
+    found = policies(validating(rule, annotations=EXPAND), mutating(LABEL, annotations=EXPAND))
+    gc.collect()
+    gc.disable()
+    try:
+        for act in (mutate, partial(validate, phase=Phase.VALIDATE)):
+            with contextlib.suppress(InlineBudgetSpent):
+                act(request(ray(300)), found, CLUSTER, deadline=After(looks, overrun))
+        assert [each for each in gc.get_objects() if isinstance(each, RequestContext | BudgetExceeded)] == []
+    finally:
+        gc.enable()
 
 
 LABEL = 'Object{metadata: Object.metadata{labels: {"a": "b"}}}'

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import re
 import socket
 import ssl
 import time
@@ -144,6 +146,23 @@ def test_many_requests_before_the_first_answer_are_refused(tmp_path: Path) -> No
         client.close()
 
 
+def test_connections_that_end_early_leave_nothing_for_the_garbage_collector(tmp_path: Path) -> None:
+    running, pki = Running(lambda *_: (time.sleep(0.1), Verdict(allowed=True))[1]), Pki(tmp_path)
+    with listening(running, pki.files, timeouts=HURRIED) as server:
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(3):
+                with socket.create_connection(("127.0.0.1", server.port)) as plain:
+                    plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                with connect(server, pki) as client:
+                    client.sendall(SMALL * 3)
+            until(lambda: running.counters.connections["reviews",] == 0)
+            until(lambda: not [each for each in gc.get_objects() if isinstance(each, BoundedConnection)])
+        finally:
+            gc.enable()
+
+
 @pytest.mark.parametrize(("size", "code"), [(1, b"400"), (1000, b"200")], ids=["a byte each", "a kilobyte each"])
 def test_a_body_in_countless_chunks_is_refused_where_they_are_small(tmp_path: Path, size: int, code: bytes) -> None:
     pki = Pki(tmp_path)
@@ -207,7 +226,7 @@ def test_a_body_that_stops_is_answered_by_what_its_beginning_says(tmp_path: Path
         client.sendall(late + beginning)
         heard = answer(client)
         assert heard.startswith(b"HTTP/1.1 200 ")
-        assert b"not evaluated, the request was not read whole within 0.23 s" in heard
+        assert re.search(rb"not evaluated, the request was not read whole within 0[.][23]\d* s", heard)
         assert server.running.counters.lanes == {("unread",): 1}
 
 

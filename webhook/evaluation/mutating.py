@@ -29,7 +29,7 @@ from webhook.evaluation.decision_list import DecisionList
 from webhook.evaluation.expansion import asked, bound
 from webhook.evaluation.match_conditions import is_asked
 from webhook.evaluation.object_decoding import Undecodable
-from webhook.evaluation.own_fault import contained
+from webhook.evaluation.own_fault import contained, is_contained
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.rewriting import Rewriting, put_back, refresh
 from webhook.evaluation.target import Target
@@ -133,7 +133,9 @@ class _Run:
             if isinstance(each, _Invocation) and not self.is_aborted:
                 try:
                     self._invoke(each, context)
-                except Exception as fault:  # noqa: BLE001 - whatever it is, the other policies speak
+                except Exception as fault:
+                    if not is_contained(fault, context):
+                        raise
                     text = contained(each.policy.name, fault, context)
                     self._fail(each.policy, each.binding, text, "Invalid", param=each.key[2])
 

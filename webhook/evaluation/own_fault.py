@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import traceback
 from pathlib import Path
+from typing import Final
 
 from webhook.decisions import Fault
 from webhook.errors import ClaimgateError, InlineBudgetSpent
 from webhook.evaluation.request_context import RequestContext
 
+_PASSED_ON: Final = (ClaimgateError, InlineBudgetSpent, MemoryError, SystemError)
+
+
+def is_contained(error: Exception, context: RequestContext) -> bool:
+    """Whether an error is a fault to go on after: neither in the first attempt, nor without memory, nor on purpose."""
+    return context.faults is not None and not isinstance(error, _PASSED_ON)
+
 
 def contained(policy: str, error: Exception, context: RequestContext) -> str:
-    """Note a fault of a policy, and say it.
-
-    Raises:
-        Exception: the fault itself, where it is not to be contained: in the first attempt, when memory is used up, and
-            what is raised on purpose.
-
-    """
-    on_purpose = (ClaimgateError, InlineBudgetSpent, MemoryError, SystemError)
-    if context.faults is None or isinstance(error, on_purpose):
-        raise error
+    """Note a fault of a policy, and say it."""
+    assert context.faults is not None
     frames = traceback.extract_tb(error.__traceback__)
     lines = tuple(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames)
     groups = [*getattr(error, "__notes__", ())]

@@ -29,7 +29,7 @@ from webhook.evaluation.kept_answers import KeptAnswers
 from webhook.evaluation.match_conditions import is_asked
 from webhook.evaluation.messages import listed_problems, message
 from webhook.evaluation.not_evaluated import missing, unchecked
-from webhook.evaluation.own_fault import contained
+from webhook.evaluation.own_fault import contained, is_contained
 from webhook.evaluation.prepared import steps
 from webhook.evaluation.problem_values import has_none
 from webhook.evaluation.request_context import RequestContext, request_context
@@ -101,7 +101,9 @@ def _candidate(candidate: Candidate, context: RequestContext, made: DecisionList
     """Add what a policy says of a request; a fault of our own is what it says, too."""
     try:
         _asked(candidate, context, made)
-    except Exception as fault:  # noqa: BLE001 - whatever it is, the other policies speak
+    except Exception as fault:
+        if not is_contained(fault, context):
+            raise
         text = contained(candidate.policy.name, fault, context)
         made.add(interrupted(candidate.policy, binding, text) for binding, _ in candidate.bindings)
 

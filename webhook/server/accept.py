@@ -120,6 +120,7 @@ class Acceptor:
             connection.handshake = None
             if connection.transport is None:
                 self.limit.forget(connection)
+                connection.drop()
                 client.close()
 
         task.add_done_callback(done)

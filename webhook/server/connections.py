@@ -127,8 +127,16 @@ class BoundedConnection(HttpToolsProtocol):
             self.register.forget(self)
         self._unset_keepalive_if_required()
         self._extensions.clear()
+        self._forget_waiting()
         if not self.is_refused:
             super().connection_lost(exc)
+
+    def drop(self) -> None:
+        """Never to be connected: let go of the parser, which holds the connection, as `connection_lost` does.
+
+        Thousands of failed handshakes would else wait in memory for the garbage collector.
+        """
+        self.parser = None  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser, and refuse headers that do not end."""
@@ -227,7 +235,7 @@ class BoundedConnection(HttpToolsProtocol):
         head = f"HTTP/1.1 {code} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
         self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)
         self.is_ended = True
-        self.pipeline.clear()
+        self._forget_waiting()
         self.flow.pause_reading()  # close() would go on decrypting what else it sends,
         self.flow.read_paused = False  # and so would uvicorn, which resumes what it believes to be paused
         self.loop.call_later(_REFUSED_S, self.transport.abort)
@@ -276,6 +284,12 @@ class BoundedConnection(HttpToolsProtocol):
             bound = min(bound, timeouts.held_s + self._received / timeouts.held_bytes_per_s)
         return bound
 
+    def _forget_waiting(self) -> None:
+        """Requests that wait for the one before them are not answered any more; each holds the connection."""
+        for cycle, _app in self.pipeline:
+            cycle.on_response = _do_nothing
+        self.pipeline.clear()
+
     def _grow(self, size: int) -> None:
         grown, self.largest_read = size - self.largest_read, size
         if self.register is not None:
@@ -286,6 +300,10 @@ class BoundedConnection(HttpToolsProtocol):
         self.since = self.loop.time()
         self._paused_at = None
         self._is_held = False
+
+
+def _do_nothing() -> None:
+    pass
 
 
 def abort_overdue(connections: Iterable[Any], timeouts: ConnectionTimeouts, now: float) -> Counter[str]:

@@ -42,7 +42,10 @@ class Failures:
             EvaluationPanic: which nothing absorbs either.
         """
         if isinstance(error, BudgetExceeded | EvaluationPanic):
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # its traceback holds this frame: a circle would keep the whole review in memory for a while
         if "place" in error.__dict__:
             return 0
         trace = _innermost(error.__traceback__)

@@ -90,7 +90,10 @@ def failed_list(error: Exception) -> NoReturn:
         EvaluationPanic: always, but for what nothing absorbs anyway.
     """
     if isinstance(error, BudgetExceeded | EvaluationPanic):
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # its traceback holds this frame: a circle
     raise EvaluationPanic("interface conversion: *types.Err is not traits.Lister: missing method Add")
 
 
@@ -101,5 +104,8 @@ def failed_int(error: Exception) -> NoReturn:
         EvaluationPanic: always, but for what nothing absorbs anyway.
     """
     if isinstance(error, BudgetExceeded | EvaluationPanic):
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # its traceback holds this frame: a circle
     raise EvaluationPanic("interface conversion: ref.Val is *types.Err, not types.Int")

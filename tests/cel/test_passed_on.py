@@ -1,0 +1,29 @@
+"""What nothing absorbs is passed on and leaves no circle of an exception and a frame that holds it."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import weakref
+
+import pytest
+
+from webhook.cel.compile.failure import Failures
+from webhook.cel.library.tracking import failed_int, failed_list
+from webhook.errors import BudgetExceeded
+
+PASSED_ON = {"an operand": Failures([]).lost, "a list": failed_list, "an int": failed_int}
+
+
+@pytest.mark.parametrize("take", PASSED_ON.values(), ids=PASSED_ON)
+def test_an_error_that_nothing_absorbs_is_gone_once_it_was_caught(take: object) -> None:
+    gc.disable()
+    try:
+        made = BudgetExceeded("operation interrupted")
+        kept = weakref.ref(made)
+        with contextlib.suppress(BudgetExceeded):
+            take(made)  # type: ignore[operator]
+        del made
+        assert kept() is None
+    finally:
+        gc.enable()
