@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
 LAYERS = (
     {"log_writer", "names", "releases", "same", "short_texts", "similar_names", "terminal", "wording"},
-    {"attributes", "errors", "problem"},
+    {"attributes", "errors", "name_faults", "problem"},
     {"charts", "decisions", "deadline", "paths", "logs", "shipped"},
     {"quantity", "jsontext", "model_errors", "object_lists", "placeholders", "yamlscalar"},
     {"yamltext", "settings"},
@@ -262,8 +262,14 @@ def test_heavy_packages_are_imported_only_when_used():
     import subprocess
     import sys
 
-    light = "webhook.yamlfile webhook.settings.serving webhook.cluster.watch webhook.cluster.connection webhook.patch.configuration"
-    code = f"import sys, {light.replace(' ', ', ')}; print(*(set(sys.modules) & {{'kubernetes', 'fastapi', 'celpy', 'httpx'}}))"
+    light = (
+        "webhook.yamlfile webhook.settings.serving webhook.cluster.watch webhook.cluster.connection "
+        "webhook.patch.configuration"
+    )
+    code = (
+        f"import sys, {light.replace(' ', ', ')}; print(*(set(sys.modules) & {{'kubernetes', 'fastapi', "
+        f"'celpy', 'httpx'}}))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == ""
 

@@ -20,7 +20,8 @@ _LABEL_VALUE: Final = re.compile(rf"({_KEY.pattern})?")
 _KEY_TEXT: Final = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 )
-_LONGEST_LABEL, _LONGEST_SUBDOMAIN = 63, 253
+LONGEST_LABEL: Final = 63
+LONGEST_SUBDOMAIN: Final = 253
 USE_SUBDOMAIN: Final = "use lower-case letters, digits, dashes and dots, with a letter or digit at both ends"
 """The advice of messages of ours about a name of most objects, and the same about a label's key and its value."""
 USE_KEY: Final = "use letters, digits, dashes, dots and underscores, with a domain and a slash before them or without"
@@ -30,9 +31,9 @@ USE_VALUE: Final = "use at most 63 letters, digits, dashes, dots and underscores
 def dns1123_label(text: str, unit: str = "bytes") -> list[str]:
     """A lowercase RFC 1123 label: the name of a namespace, a container."""
     is_label = DNS_LABEL.fullmatch(text) is not None
-    if is_label and len(text) <= _LONGEST_LABEL:
+    if is_label and len(text) <= LONGEST_LABEL:
         return []
-    complaints = _too_long(text, _LONGEST_LABEL, unit)
+    complaints = _too_long(text, LONGEST_LABEL, unit)
     if not is_label:
         rule = (
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
@@ -45,7 +46,7 @@ def dns1123_label(text: str, unit: str = "bytes") -> list[str]:
 
 def dns1123_subdomain(text: str, unit: str = "bytes") -> list[str]:
     """A lowercase RFC 1123 subdomain: the name of most objects, a prefix."""
-    complaints = _too_long(text, _LONGEST_SUBDOMAIN, unit)
+    complaints = _too_long(text, LONGEST_SUBDOMAIN, unit)
     if not DNS_SUBDOMAIN.fullmatch(text):
         rule = (
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
@@ -57,7 +58,7 @@ def dns1123_subdomain(text: str, unit: str = "bytes") -> list[str]:
 
 def dns1035_label(text: str, unit: str = "bytes") -> list[str]:
     """A DNS-1035 label: the name of a Service, an API version, a kind in lower case."""
-    complaints = _too_long(text, _LONGEST_LABEL, unit)
+    complaints = _too_long(text, LONGEST_LABEL, unit)
     if not DNS_1035_LABEL.fullmatch(text):
         rule = (
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
@@ -78,7 +79,7 @@ def qualified_name(text: str) -> list[str]:
     for prefix in prefixes:
         of_prefix = dns1123_subdomain(prefix) if prefix else ["must be non-empty"]
         complaints += [f"prefix part {complaint}" for complaint in of_prefix]
-    of_name = _too_long(name, _LONGEST_LABEL) if name else ["must be non-empty"]
+    of_name = _too_long(name, LONGEST_LABEL) if name else ["must be non-empty"]
     complaints += [f"name part {complaint}" for complaint in of_name]
     if not is_key:
         complaints.append(f"name part {rule}")
@@ -87,7 +88,7 @@ def qualified_name(text: str) -> list[str]:
 
 def label_value(text: str) -> list[str]:
     """A label's value."""
-    complaints = _too_long(text, _LONGEST_LABEL)
+    complaints = _too_long(text, LONGEST_LABEL)
     if not _LABEL_VALUE.fullmatch(text):
         rule = f"a valid label must be an empty string or {_KEY_TEXT.removeprefix('must ')}"
         complaints.append(_rule(rule, _LABEL_VALUE, "MyValue", "my_value", "12345"))

@@ -17,11 +17,14 @@ POLICIES = shipped_policies()
 
 WORDS = {
     # Kubernetes' words, and what stands for them here
-    "static pods do not support resource claims": "the kubelet refuses claims of static pods",
-    "lowercase RFC 1123 label": "must be at most 63 lower-case letters, digits and dashes",
-    "lowercase RFC 1123 subdomain": "must be lower-case letters, digits, dashes and dots",
+    "static pods do not support resource claims": "a static pod cannot have claims",
+    "lowercase RFC 1123 label": (
+        "cannot be the name of a claim because it",
+        "cannot be the name of a request because it",
+    ),
+    "lowercase RFC 1123 subdomain": "cannot be the name of a ResourceClaim",
     "Required value": ("must be set", "must have the name of a claim"),
-    "Duplicate value": ("must not repeat the name of the claim", "but this container already uses"),
+    "Duplicate value": ("is also the name of the claim", "in this container already lists"),
     "must specify one of": "must set resourceClaimName or resourceClaimTemplateName",
     "at most one of": "must not set both resourceClaimName",
     "must be one of the names in pod.spec.resourceClaims": "is not declared in spec.resourceClaims",
@@ -30,8 +33,8 @@ WORDS = {
     "must be equal to": "must equal the limit",
     "Limit must be set": "must have a limit",
     "must be an integer": "must be a whole number",
-    "doesn't follow extended resource name standard": "must be a domain, one slash and a name",
-    "qualified name": "must be a domain, one slash and a name",
+    "doesn't follow extended resource name standard": "cannot be the name of a resource because it",
+    "qualified name": "cannot be the name of a resource because it",
     "must be greater than or equal to 0": "must not be negative",
 }
 ONLY_PODS = {"static pods do not support resource claims"}

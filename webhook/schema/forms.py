@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Final
 
+from webhook.name_faults import key_fault, label_fault, sign_fault, subdomain_fault, value_fault
 from webhook.names import dns1123_label, dns1123_subdomain, label_value, qualified_name
 
 _LONGEST_DRIVER, _LONGEST_ID = 63, 32
@@ -56,6 +58,33 @@ def is_extended_resource(value: str) -> bool:
     return not qualified_name(f"requests.{value}")
 
 
+def _identifier_fault(name: str) -> str:
+    if len(name) > _LONGEST_ID:
+        return f"it has {len(name)} characters, and at most {_LONGEST_ID} are allowed"
+    if name[:1].isdigit():
+        return f"it begins with the digit `{name[0]}`"
+    return sign_fault(name, "_") or "it is empty"
+
+
+def _capacity_fault(name: str) -> str:
+    domain, slash, id_ = name.partition("/")
+    if slash and not is_driver(domain):
+        return f"before the slash, {subdomain_fault(domain.lower())}"
+    return _identifier_fault(id_ if slash else name)
+
+
+def _attribute_fault(name: str) -> str:
+    return _capacity_fault(name) if "/" in name else "it has no domain"
+
+
+def _extended_resource_fault(name: str) -> str:
+    if "/" not in name:
+        return "it has no domain"
+    if "kubernetes.io/" in name:
+        return "its domain is kubernetes.io"
+    return "it begins with `requests.`" if name.startswith("requests.") else key_fault(name)
+
+
 def is_pool(value: str) -> bool:
     """The name of a pool of devices: subdomains separated by slashes."""
     return len(value) <= 253 and all(map(is_subdomain, value.split("/")))
@@ -92,3 +121,20 @@ FORMS: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "text": (lambda _: True, "a string"),
     "some": (lambda value: value != "", "a string that is not empty"),
 }
+_FAULTS: Final[Mapping[str, Callable[[str], str]]] = {
+    "label": label_fault,
+    "subdomain": subdomain_fault,
+    "driver": lambda value: subdomain_fault(value.lower()),
+    "attribute": _attribute_fault,
+    "capacity": _capacity_fault,
+    "extendedResource": _extended_resource_fault,
+    "labelKey": key_fault,
+    "annotationKey": key_fault,
+    "labelValue": value_fault,
+}
+_FAULT_OF: Final = {FORMS[form][1]: fault for form, fault in _FAULTS.items()}
+
+
+def fault_of(value: str, expected: str) -> str:
+    """What is wrong with a name, by the words for what was expected: `it contains `-``; "" where it is no name."""
+    return _FAULT_OF[expected](value) if expected in _FAULT_OF else ""

@@ -42,18 +42,21 @@ def test_the_groups_claim_and_others_are_no_problem(claim: object) -> None:
     [
         (
             {"name": "gpu", "resourceClaimName": "big"},
-            "claim `gpu` names ResourceClaim `big`, but in PodGroup `g` it names ResourceClaimTemplate `big`",
+            "claim `gpu` uses ResourceClaim `big`, but claim `gpu` of PodGroup `g` uses ResourceClaimTemplate `big`",
         ),
-        ({"name": "gpu"}, "claim `gpu` names no source, but in PodGroup `g` it names ResourceClaimTemplate `big`"),
+        (
+            {"name": "gpu"},
+            "claim `gpu` uses no ResourceClaim, but claim `gpu` of PodGroup `g` uses ResourceClaimTemplate `big`",
+        ),
         (
             {"name": "mine", "resourceClaimTemplateName": "big"},
-            "claim `mine`, which names ResourceClaimTemplate `big`, is called `gpu` in PodGroup `g`",
+            "claim `mine` uses ResourceClaimTemplate `big`, but in PodGroup `g` that claim is called `gpu`",
         ),
     ],
 )
 def test_another_name_or_source_is_another_claim(claim: object, differs: str) -> None:
     assert problems(claim) == [
-        f"spec.resourceClaims[0]: {differs}, so the pod gets a claim of its own and not the group's"
+        f"spec.resourceClaims[0]: {differs}, so the pod gets its own devices, not those of the group"
     ]
 
 

@@ -40,15 +40,30 @@ RULES = "failurePolicy.rules"
 @all_rows(
     ("spec", "what", "at", "words"),
     [
-        ({"network": {"subdomain": "1x"}}, "dns-label", "network.subdomain", "`1x` must be a DNS label of RFC 1035"),
-        ({"network": {"subdomain": "a.b"}}, "dns-label", "network.subdomain", "`a.b` must be a DNS label"),
+        (
+            {"network": {"subdomain": "1x"}},
+            "dns-label",
+            "network.subdomain",
+            "`1x` cannot be the name of a Service because it begins with the digit `1`",
+        ),
+        (
+            {"network": {"subdomain": "a.b"}},
+            "dns-label",
+            "network.subdomain",
+            "`a.b` cannot be the name of a Service because it contains `.`",
+        ),
         ({"network": {"subdomain": "a" * 64}}, "dns-label", "network.subdomain", "`aaa"),
-        ({"replicatedJobs": [job("A")]}, "dns-label", "replicatedJobs[0].name", "`A` must be a DNS label"),
+        (
+            {"replicatedJobs": [job("A")]},
+            "dns-label",
+            "replicatedJobs[0].name",
+            "`A` cannot be a part of the names of pods because it contains the capital letter `A`",
+        ),
         (
             {"replicatedJobs": [job(groupName="-")]},
             "dns-label",
             "replicatedJobs[0].groupName",
-            "`-` must be a DNS label",
+            "`-` cannot be the name of a group because it begins with `-`",
         ),
         (
             {"replicatedJobs": [job(replicas=2**16, spec={"parallelism": 2**15})]},
@@ -90,19 +105,19 @@ RULES = "failurePolicy.rules"
             {"failurePolicy": {"rules": [{"name": "1", "action": "FailJobSet"}]}},
             "failure-rule-name",
             f"{RULES}[0].name",
-            "`1` must be a name",
+            "`1` must begin with a letter",
         ),
         (
             {"failurePolicy": {"rules": [{"name": "a"}, {"name": "a"}]}},
             "failure-rule-twice",
             f"{RULES}[1].name",
-            "`a` is the name of two rules",
+            "`a` is also the name of a rule before this one",
         ),
         (
             {"failurePolicy": {"rules": [{}, {"name": "failurePolicyRule0"}]}},
             "failure-rule-twice",
             f"{RULES}[1].name",
-            "`failurePolicyRule0` is the name of two rules",
+            "`failurePolicyRule0` is also the name of a rule before this one",
         ),
         (
             {"failurePolicy": {"rules": [{"targetReplicatedJobs": ["x"]}]}},
@@ -141,7 +156,7 @@ RULES = "failurePolicy.rules"
             {"coordinator": {"replicatedJob": "node"}},
             "coordinator-indexed",
             "coordinator.replicatedJob",
-            "`node` is a replicated job that has no completions",
+            "`node` cannot be the job of the coordinator because its Job template has no completions",
         ),
         (
             {
@@ -150,7 +165,7 @@ RULES = "failurePolicy.rules"
             },
             "coordinator-indexed",
             "coordinator.replicatedJob",
-            "`node` is a replicated job that has no completions",
+            "`node` cannot be the job of the coordinator because its Job template is not Indexed",
         ),
         (
             {"coordinator": {"replicatedJob": "node", "jobIndex": 1}, "replicatedJobs": [job(spec=INDEXED)]},
@@ -168,19 +183,19 @@ RULES = "failurePolicy.rules"
             {"volumeClaimPolicies": claims("a", "a"), "replicatedJobs": [job("node", "a")]},
             "claim-template-twice",
             "volumeClaimPolicies[0].templates[1].metadata.name",
-            "`a` is the name of two templates",
+            "`a` is also the name of a template before this one",
         ),
         (
             {"volumeClaimPolicies": claims("A")},
             "claim-template-name",
             "volumeClaimPolicies[0].templates[0].metadata.name",
-            "`A` must be a DNS name",
+            "`A` cannot be a part of the names of claims because it contains the capital letter `A`",
         ),
         (
             {"volumeClaimPolicies": claims("a"), "replicatedJobs": [job("node", "a", volumes=("a",))]},
             "volume-conflict",
             "volumeClaimPolicies[0].templates[0].metadata.name",
-            "`a` is also the name of a volume of replicated job `node`",
+            "`a` is also the name of a volume in the pods of replicated job `node`",
         ),
         (
             {"volumeClaimPolicies": claims("a")},

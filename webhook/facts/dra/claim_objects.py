@@ -101,7 +101,13 @@ def _allocation(asked: JSON) -> Iterator[Problem]:
             yield _problem("unsupported-value", path, "must be ExactCount or All", "set one of them", found=f"`{mode}`")
     elif mode == "All" and count != 0:
         message = "must not be set with allocation mode All because that mode asks for every device"
-        yield _problem("count", f"{asked['path']}.count", message, "remove the count, or the mode", found=f"`{count}`")
+        yield _problem(
+            "count",
+            f"{asked['path']}.count",
+            message,
+            "remove the count, or set allocation mode ExactCount",
+            found=f"`{count}`",
+        )
     elif mode == "ExactCount" and count <= 0:
         message = "must be at least 1 with allocation mode ExactCount"
         yield _problem("count", f"{asked['path']}.count", message, "set 1 or more", found=f"`{count}`")

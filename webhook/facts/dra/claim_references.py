@@ -72,7 +72,11 @@ def _class(state: JSON, asks: str, path: str, subject: Subject) -> Iterator[Prob
     """The DeviceClass that something asks for."""
     name = state["deviceClass"]
     if state["classAbsent"]:
-        near = f"write `{state['nearestClass']}` if that is meant, or install" if state["nearestClass"] else "install"
+        near = (
+            f"write `{state['nearestClass']}` there if that is meant, or install"
+            if state["nearestClass"]
+            else "install"
+        )
         message = f"{asks} `{name}`, which does not exist, so the pods stay Pending"
         yield problem("class-exists", path, message, f"{near} the driver that brings the class")
     elif name and not state["classFound"] and not devices.is_published(name):
@@ -90,10 +94,7 @@ def _admin_access(claim: JSON, subject: Subject) -> Iterator[Problem]:
     elif not allowed:
         label = 'the label resource.kubernetes.io/admin-access: "true"'
         asks = f"ResourceClaimTemplate `{claim['reference']}` asks for admin access"
-        message = (
-            f"{asks}, but this namespace lacks {label}, so Kubernetes makes no claim from the template, and the pods "
-            "stay Pending"
-        )
+        message = f"{asks}, but this namespace lacks {label}, so no claim is created, and the pods stay Pending"
         yield problem("admin-access", claim["path"], message, "use a namespace with that label")
 
 

@@ -64,7 +64,7 @@ def idle(claim: JSON) -> str:
     if claim["absent"] or claim["promised"] or not claim["reference"]:
         return ""
     source = f"{claim['kind']} `{claim['reference']}`"
-    return f", so its devices stay idle if they are GPUs, which is not known because {source} was not found"
+    return f", so its devices may stay idle (their kind is not known because {source} was not found)"
 
 
 def _is_shared(claim: JSON) -> bool:

@@ -11,6 +11,8 @@ from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
 from webhook.problem import Problem
+from webhook.schema.forms import fault_of
+from webhook.wording import counted
 
 _Words: TypeAlias = tuple[str, str]
 """The message about a note, and what to do."""
@@ -30,18 +32,30 @@ def _meant(note: JSON, otherwise: str = "") -> str:
 
 
 def _type(note: JSON) -> _Words:
-    return f"must be {note['expected']}", "correct the value"
+    kind, _, examples = note["expected"].partition(" such as ")
+    return f"must be {kind}", f"write a value such as {examples}" if examples else f"write {kind}"
+
+
+def _name(note: JSON) -> _Words:
+    expected = note["expected"]
+    fault = fault_of(note["found"], expected) if isinstance(note["found"], str) else ""
+    if fault:
+        return f"is not a valid name because {fault}", f"use {expected}"
+    return f"must be {expected}", "correct the name"
 
 
 def _at_most(note: JSON, what: str) -> _Words:
     return (
         f"has {note['found']} {what}, but at most {note['expected']} are allowed",
-        "remove entries" if what == "entries" else "shorten the parameters",
+        f"remove {counted(int(note['found']) - int(note['expected']), 'entry', 'entries')}"
+        if what == "entries"
+        else "shorten the parameters",
     )
 
 
 def _missing(note: JSON) -> _Words:
-    return f"must be set to {note['expected']}" if note["expected"] else "must be set", ""
+    field = note["path"].rpartition(".")[2]
+    return f"must be set to {note['expected']}" if note["expected"] else "must be set", f"add the field {field}"
 
 
 def _unknown_field(note: JSON) -> _Words:
@@ -63,10 +77,10 @@ _RULES: Final[Mapping[str, tuple[str, Callable[[JSON], _Words], bool]]] = {
     "tooLong": ("too-large", lambda note: _at_most(note, "bytes of JSON"), False),
     "duplicate": (
         "duplicate",
-        lambda note: (f"must not repeat the entry at index {note['expected']}", "give every entry its own name"),
+        lambda note: (f"is also the entry at index {note['expected']}", "give every entry its own name"),
         True,
     ),
-    "badName": ("name-format", lambda note: (f"must be {note['expected']}", "correct the name"), True),
+    "badName": ("name-format", _name, True),
     "notOneOf": (
         "unsupported-value",
         lambda note: (f"must be one of {note['expected']}", _meant(note, "use one of them")),
@@ -99,15 +113,15 @@ _RULES: Final[Mapping[str, tuple[str, Callable[[JSON], _Words], bool]]] = {
     "noCapacity": (
         "capacity-name",
         lambda note: (
-            f"must be {note['expected']} because no device has a capacity of another name",
-            "correct the name",
+            f"cannot be the name of a capacity because {fault_of(note['found'], note['expected'])}",
+            "write the name of a capacity of the device",
         ),
-        False,
+        True,
     ),
     "unknownKind": (
         "unknown-kind",
         lambda note: (
-            f"must be {note['expected']} because the driver, as of 0.5, takes nothing else",
+            f"must be {note['expected']} because the driver, as of 0.5, accepts no other kind",
             _meant(note, "correct the value"),
         ),
         True,
@@ -123,15 +137,18 @@ _RULES: Final[Mapping[str, tuple[str, Callable[[JSON], _Words], bool]]] = {
     "otherDevice": (
         "other-device",
         lambda note: (
-            f"names a request of class `{note['found']}`, but the driver applies this only to `{note['expected']}`",
-            f"name requests of class {note['expected']}",
+            (
+                f"names a request of DeviceClass `{note['found']}`, but the configuration is only for "
+                f"DeviceClass `{note['expected']}`"
+            ),
+            f"name a request of DeviceClass {note['expected']}",
         ),
         False,
     ),
     "alternatives": (
         "alternatives",
         lambda note: (
-            f"names request `{note['found']}`, but the driver does not apply the configuration to its alternatives",
+            f"names request `{note['found']}`, so the driver does not configure the alternatives of this request",
             f"name each alternative, such as {note['expected']}",
         ),
         False,

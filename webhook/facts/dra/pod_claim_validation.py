@@ -13,6 +13,7 @@ from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.pods.containers import containers_of, names
 from webhook.facts.subject import Subject
+from webhook.name_faults import label_fault, subdomain_fault
 from webhook.names import dns1123_label, dns1123_subdomain
 from webhook.paths import FieldPath, get
 from webhook.placeholders import names_variable
@@ -20,8 +21,7 @@ from webhook.problem import Problem
 
 problem: Final = Group("device-claims").problem
 _CLAIMS: Final = ("spec", "resourceClaims")
-_LABEL: Final = "must be at most 63 lower-case letters, digits and dashes, starting and ending with a letter or digit"
-_OBJECT: Final = "must be lower-case letters, digits, dashes and dots, starting and ending with a letter or digit"
+_LABEL: Final = "use at most 63 lower-case letters, digits and dashes, such as gpu"
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
 
@@ -62,8 +62,10 @@ def _validate_containers(claims: Sequence[JSON], subject: Subject) -> Iterator[P
 
 
 def _static_pod() -> Problem:
-    message = "must not be set because the kubelet refuses claims of static pods"
-    return problem("static-pod", _CLAIMS, message, "create the pod through the API server")
+    message = f"must not be set because annotation {_MIRROR} marks a static pod, and a static pod cannot have claims"
+    return problem(
+        "static-pod", _CLAIMS, message, "remove the claims, or remove the annotation if the pod is not static"
+    )
 
 
 def _ephemeral_container(index: int) -> Problem:
@@ -79,12 +81,14 @@ def validate_pod_resource_claim(claim: JSON, path: FieldPath) -> Iterator[Proble
         message = "must be set because containers refer to the claim by its name"
         yield problem("claim-name", (*path, "name"), message, "set a name such as gpu")
     elif not names_variable(name) and dns1123_label(name):
-        yield problem("claim-name", (*path, "name"), _LABEL, "write a name such as gpu", name)
+        message = f"cannot be the name of a claim because {label_fault(name)}"
+        yield problem("claim-name", (*path, "name"), message, _LABEL, name)
     for field in ("resourceClaimName", "resourceClaimTemplateName"):
         named = claim.get(field, "")
         if named and not names_variable(named) and dns1123_subdomain(named):
-            fix = f"write the name of a {'ResourceClaim' if field == 'resourceClaimName' else 'ResourceClaimTemplate'}"
-            yield problem("source-name", (*path, field), _OBJECT, fix, named)
+            kind = "ResourceClaim" if field == "resourceClaimName" else "ResourceClaimTemplate"
+            message = f"cannot be the name of a {kind} because {subdomain_fault(named)}"
+            yield problem("source-name", (*path, field), message, f"write the name of a {kind}", named)
 
 
 def validate_claim_names(subject: Subject) -> Iterator[Problem]:
@@ -92,7 +96,7 @@ def validate_claim_names(subject: Subject) -> Iterator[Problem]:
     first: dict[str, int] = {}
     for index, name in enumerate(subject.deadline.each(names(get(subject.object, _CLAIMS)))):
         if name and first.setdefault(name, index) != index:
-            message = f"must not repeat the name of the claim at index {first[name]}"
+            message = f"is also the name of the claim at index {first[name]}"
             yield problem("claim-name-twice", (*_CLAIMS, index, "name"), message, "give each claim its own name", name)
 
 
@@ -106,11 +110,13 @@ def validate_container_resource_claims(claims: Sequence[JSON], path: FieldPath, 
             fix = "set name to the name of an entry of spec.resourceClaims"
             yield problem("container-claim-name", (*path, index), "must have the name of a claim", fix)
         elif not names_variable(request) and request and dns1123_label(request):
-            message = f"{_LABEL}, like the name of every request"
+            message = f"cannot be the name of a request because {label_fault(request)}"
             yield problem("request-name", (*path, index, "request"), message, "name a request of the claim", request)
         elif before and (not request or not before.isdisjoint((request, ""))):
-            message = f"uses claim `{name}`, but this container already uses the whole claim or the same request"
-            yield problem("taken-twice", (*path, index), message, "list each claim, or each of its requests, only once")
+            what = f"request `{request}` of claim" if request else "claim"
+            held = "the whole claim" if "" in before else "this request" if request else "a request of this claim"
+            message = f"lists {what} `{name}`, but an entry before it in this container already lists {held}"
+            yield problem("taken-twice", (*path, index), message, "remove one of the two entries")
         before.add(request)
 
 

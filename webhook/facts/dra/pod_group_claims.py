@@ -48,12 +48,12 @@ def validate_pod_group_claims(subject: Subject) -> Iterator[Problem]:
 def _of_its_own(claim: JSON, nearly: JSON, group: str, path: str) -> Problem:
     own, shared = text(claim.get("name")), text(nearly.get("name"))
     if own == shared:
-        differs = f"claim `{own}` names {_source(claim)}, but in PodGroup `{group}` it names {_source(nearly)}"
+        differs = f"claim `{own}` uses {_source(claim)}, but claim `{own}` of PodGroup `{group}` uses {_source(nearly)}"
     else:
-        differs = f"claim `{own}`, which names {_source(claim)}, is called `{shared}` in PodGroup `{group}`"
-    message = f"{differs}, so the pod gets a claim of its own and not the group's"
+        differs = f"claim `{own}` uses {_source(claim)}, but in PodGroup `{group}` that claim is called `{shared}`"
+    message = f"{differs}, so the pod gets its own devices, not those of the group"
     return problem(
-        "pod-group", path, message, "write name and source as in the PodGroup, or give the claim another name"
+        "pod-group", path, message, "write the name and the source as in the PodGroup, or give the claim another name"
     )
 
 
@@ -67,4 +67,6 @@ def _said(claim: JSON, *fields: str) -> tuple[str, ...]:
 
 
 def _source(claim: JSON) -> str:
-    return next((f"{kind} `{claim[field]}`" for field, kind in _FIELDS.items() if text(claim.get(field))), "no source")
+    return next(
+        (f"{kind} `{claim[field]}`" for field, kind in _FIELDS.items() if text(claim.get(field))), "no ResourceClaim"
+    )

@@ -62,8 +62,8 @@ def _volcano(at: FieldPath, training: list[DevicePods], subject: Subject) -> Ite
         missing = [] if "*" in events else [each for each in wanted if each not in events]
         if missing:
             message = (
-                f"have no policy for {' and '.join(missing)}, so when a pod is lost, the others keep their devices "
-                "and wait"
+                f"have no policy for {' and '.join(missing)}, so after the loss of a pod, the other pods keep "
+                "their devices and wait"
             )
             fix = f"add a policy for {' and '.join(missing)} with action RestartJob"
             yield problem("gang-policy", (*at, "policies"), message, fix)
@@ -109,6 +109,6 @@ def _ray_job(subject: Subject) -> Iterator[Problem]:
         return
     if _devices(subject) >= _SEVERAL:
         is_set = "is not set" if spec.get("backoffLimit") is None else "is 0"
-        message = f"{is_set}, so a head pod that is lost, or a program that fails once, ends the RayJob"
-        fix = "set how often KubeRay may start another cluster for the job"
+        message = f"{is_set}, so the first failure of the program or the head pod ends the RayJob"
+        fix = "set backoffLimit to the number of times that KubeRay may retry the job"
         yield problem("ray-job-retries", ("spec", "backoffLimit"), message, fix)

@@ -71,7 +71,7 @@ def _no_policy(path: FieldPath, spec: JSON, pods: DevicePods, subject: Subject) 
     often = f"the job allows {counted(allowed, 'failure')}" if allowed else "the first one ends the job"
     message = f"is not set, so an eviction counts as a failure, and {often}"
     never = " and set restartPolicy: Never" if pods.spec.get("restartPolicy") == "OnFailure" else ""
-    fix = f"add a rule with action Ignore for the condition DisruptionTarget{never}"
+    fix = f"add a podFailurePolicy rule with action Ignore for the condition DisruptionTarget{never}"
     yield problem("pod-failure-policy", (*path, "podFailurePolicy"), message, fix)
 
 

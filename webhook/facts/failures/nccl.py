@@ -52,7 +52,9 @@ def _no_infiniband(pods: DevicePods, container: Container, subject: Subject) -> 
     if requested:
         message = f"turns InfiniBand and RoCE off, but the container requests `{requested}`, which then stays unused"
         at = _at(pods, container, "NCCL_IB_DISABLE", subject)
-        yield problem("nccl-ib-disable", at, message, "remove the variable or the resource", "NCCL_IB_DISABLE=1")
+        yield problem(
+            "nccl-ib-disable", at, message, "remove the variable, or do not request the resource", "NCCL_IB_DISABLE=1"
+        )
 
 
 @cache
@@ -72,14 +74,15 @@ def _topology_file(pods: DevicePods, container: Container, value: str, subject: 
     targets = (text(mapping(each).get("mountPath")) for each in items(container.value.get("volumeMounts")))
     if not any(target and PurePosixPath(value).is_relative_to(target) for target in targets):
         message = (
-            f"names `{value}`, where no volume is mounted, so NCCL ignores the variable unless the image has the file"
+            f"names `{value}`, where no volume is mounted, so NCCL ignores the variable if the image does "
+            f"not have the file"
         )
         at = _at(pods, container, "NCCL_TOPO_FILE", subject)
         yield problem(
             "nccl-topology-file",
             at,
             message,
-            "make sure that the image has the file, mount a volume with the file, or remove the variable",
+            "mount a volume with the file, put the file into the image, or remove the variable",
             "NCCL_TOPO_FILE",
         )
 

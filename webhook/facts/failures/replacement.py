@@ -73,7 +73,12 @@ def advise_serving(subject: Subject) -> Iterator[Problem]:
         for container in servers:
             if not any(container.value.get(probe) for probe in _UNTIL_THEN_NOT_READY):
                 message = "has a port but no readinessProbe, so requests reach the container while its model loads"
-                yield problem("readiness-probe", path_of(pods, container), message, "add a readinessProbe")
+                yield problem(
+                    "readiness-probe",
+                    path_of(pods, container),
+                    message,
+                    "add a readinessProbe that succeeds once the model is loaded",
+                )
         if servers:
             yield from _disruption_budget(pods, subject)
 

@@ -34,7 +34,7 @@ def advise_tolerations(subject: Subject) -> Iterator[Problem]:
                 yield problem("tolerates-everything", at, message, "name the key of each taint that is meant")
             elif key in _NODE_FAILURES:
                 message = f"tolerates `{key}` without tolerationSeconds, so a pod on a lost node is never replaced"
-                yield problem("lost-node", at, message, "set tolerationSeconds")
+                yield problem("lost-node", at, message, "set tolerationSeconds, such as to 300")
 
 
 def _stays_for_ever(toleration: JSON) -> bool:

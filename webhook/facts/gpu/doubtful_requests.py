@@ -138,9 +138,7 @@ def _lasting_devices(subject: Subject) -> int:
 
 
 def _init_container_keeps(each: DeviceContainer) -> Problem:
-    message = (
-        "requests more GPUs than the containers that run after it, and the pod keeps these GPUs until the pod ends"
-    )
+    message = "requests more GPUs than the containers that run after it, and the pod keeps all of them until it ends"
     fix = "request as many GPUs for the containers, or do the work of the init container in another pod"
     return problem("init-container-keeps", each.container.path, message, fix)
 

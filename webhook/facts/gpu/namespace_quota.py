@@ -20,7 +20,6 @@ from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, get, render
 from webhook.problem import Problem
-from webhook.wording import counted
 
 problem: Final = Group("namespace-quota").problem
 QUOTA: Final = GroupVersionKind("", "v1", "ResourceQuota")
@@ -86,9 +85,13 @@ def _waits(subject: Subject) -> bool:
     )
 
 
+def _all_of(pods: int) -> str:
+    return "the pod requests" if pods == 1 else f"the {pods} pods together request"
+
+
 def _exceeded(name: str, asked: _Asked, allowed: int, quota: str) -> Problem:
     message = (
-        f"requests {asked.devices} `{name}` in {counted(asked.pods, 'pod')}, but ResourceQuota `{quota}` of the "
-        f"namespace allows {allowed}, so the API server refuses the pods beyond that"
+        f"{_all_of(asked.pods)} {asked.devices} `{name}`, but ResourceQuota `{quota}` of the "
+        f"namespace allows {allowed}, so the API server refuses some of the pods"
     )
     return problem("devices", render(asked.path), message, f"request at most {allowed} in all, or raise the quota")

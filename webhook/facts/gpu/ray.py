@@ -44,10 +44,10 @@ def _group(group: JSON, at: FieldPath, subject: Subject) -> Iterator[Problem]:
     told, gpus = get(group, _PARAMETER), _gpus(group, subject)
     if isinstance(told, str) and _COUNT.fullmatch(told) and 0 < gpus < int(told):
         message = (
-            f"must not be more than the {counted(gpus, 'GPU')} of the container because Ray would use GPUs that are "
-            "not there"
+            f"must not be more than the {counted(gpus, 'GPU')} of the container because Ray would otherwise start work "
+            "for GPUs that are not there"
         )
-        fix = "remove num-gpus, which KubeRay then sets from the limits"
+        fix = "remove num-gpus, and KubeRay sets it from the limits"
         yield Group("ray").problem("num-gpus", (*at, *_PARAMETER), message, fix, told)
 
 

@@ -15,6 +15,7 @@ from webhook.facts.check import Group
 from webhook.facts.gpu.ray import CLUSTERS
 from webhook.facts.pods.containers import items, mapping
 from webhook.facts.subject import Subject
+from webhook.name_faults import label_fault
 from webhook.names import dns1035_label
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
@@ -37,7 +38,7 @@ def validate_name(subject: Subject) -> Iterator[Problem]:
         message = f"must not be longer than {longest} characters because services of the Ray cluster are named after it"
         yield problem("name", "metadata.name", message, f"remove {counted(len(name) - longest, 'character')}", name)
     elif dns1035_label(name):
-        message = "must be a DNS label of RFC 1035 because services of the Ray cluster are named after it"
+        message = f"cannot be a part of the names of services because {label_fault(name, begins_with_letter=True)}"
         fix = "use lower-case letters, digits and dashes, and begin with a letter"
         yield problem("name", "metadata.name", message, fix, name)
 
@@ -50,11 +51,13 @@ def validate_ray_job_spec(subject: Subject) -> Iterator[Problem]:
         message = f"must name a RayCluster by the key {_SELECTED} because KubeRay looks for no other label"
         yield problem("cluster-required", "spec.clusterSelector", message, f"set {_SELECTED}")
     elif not selector and spec.get("rayClusterSpec") is None:
-        message = "must have rayClusterSpec or clusterSelector because the job has no cluster to run on otherwise"
-        yield problem("cluster-required", "spec", message, "set rayClusterSpec, or select a cluster")
+        message = "must have rayClusterSpec or clusterSelector because the job otherwise has no Ray cluster to run on"
+        yield problem(
+            "cluster-required", "spec", message, "set rayClusterSpec, or select a Ray cluster with clusterSelector"
+        )
     if spec.get("suspend") is True and (selector or spec.get("shutdownAfterJobFinishes") is not True):
-        why = "runs on a cluster that exists" if selector else "keeps its cluster"
-        message = f"is not allowed for a job that {why} because KubeRay suspends a job by deleting its cluster"
+        why = "runs on an existing Ray cluster" if selector else "keeps its Ray cluster"
+        message = f"is not allowed for a job that {why} because KubeRay suspends a job by deleting its Ray cluster"
         fix = "remove suspend" if selector else "set shutdownAfterJobFinishes to true"
         yield problem("suspend", "spec.suspend", message, fix, shown="`true`")
 
@@ -72,5 +75,5 @@ def validate_groups(subject: Subject) -> Iterator[Problem]:
 
 def _group(group: JSON, at: FieldPath) -> Iterator[Problem]:
     if get(group, _CONTAINERS) == []:  # the schema refuses a template without the list
-        message = "must have a container because Ray runs in it"
+        message = "must have a container because Ray runs in a container"
         yield problem("containers-required", (*at, *_CONTAINERS), message, "add a container")

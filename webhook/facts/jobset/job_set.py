@@ -10,8 +10,10 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.paths import FieldPath
+from webhook.wording import either
 
 problem: Final = Group("job-set").problem
+_MOST_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,11 @@ class JobSet:
     def jobs(self) -> JSON:
         """The replicated jobs."""
         return self.spec.get("replicatedJobs", [])
+
+    def choice(self) -> str:
+        """What to do about a name that no replicated job has."""
+        names = [f"`{name}`" for job in self.jobs[:_MOST_NAMED] if (name := job.get("name", ""))]
+        return f"name a replicated job, such as {either(names)}" if names else "add a replicated job of this name"
 
     def places(self) -> Mapping[str, int]:
         """The index of the first replicated job of each name."""

@@ -23,6 +23,7 @@ _REASONS: Final = (
 )
 _GATED: Final = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
 _MOST_RESTARTED: Final = 1024
+_INDEXED: Final = "set completionMode Indexed"
 
 
 def validate_success_policy(job_set: JobSet) -> Iterator[Problem]:
@@ -36,7 +37,7 @@ def _validate_targets(targets: Sequence[str], job_set: JobSet, at: FieldPath) ->
     for index, target in enumerate(job_set.deadline.paced(targets)):
         if target not in known and not is_placeholder(target):
             message = "is not the name of a replicated job of this JobSet"
-            yield problem("target-exists", (*at, index), message, "correct the name", target)
+            yield problem("target-exists", (*at, index), message, job_set.choice(), target)
 
 
 def validate_startup_policy(job_set: JobSet) -> Iterator[Problem]:
@@ -67,10 +68,10 @@ def validate_failure_policy(job_set: JobSet) -> Iterator[Problem]:
 
 def _validate_rule_name(name: str, called: Collection[str], path: FieldPath) -> Iterator[Problem]:
     if not _RULE.fullmatch(name) and not is_placeholder(name):
-        message = "must be a name of at most 128 letters, digits, underscores, commas and colons"
-        yield problem("failure-rule-name", path, message, "begin the name with a letter", name)
+        message = "must begin with a letter, and have at most 128 letters, digits, underscores, commas and colons"
+        yield problem("failure-rule-name", path, message, "write a name such as restartOnHostFailure", name)
     if name in called:
-        message = "is the name of two rules"
+        message = "is also the name of a rule before this one"
         yield problem("failure-rule-twice", path, message, "rename one of the two rules", name)
 
 
@@ -104,9 +105,9 @@ def _validate_restarts(job_set: JobSet, action: str) -> Iterator[Problem]:
     for index, job in enumerate(job_set.deadline.paced(job_set.jobs)):
         replicas = job.get("replicas") or 1
         if replicas > _MOST_RESTARTED:
-            message = f"must not be above {_MOST_RESTARTED} because {action} counts the restarts of every replica"
+            message = f"must not be above {_MOST_RESTARTED} because {action} counts the restarts of each replica"
             path = (*job_set.at, "replicatedJobs", index, "replicas")
-            yield problem("restarted-replicas", path, message, "use fewer replicas", replicas)
+            yield problem("restarted-replicas", path, message, f"set at most {_MOST_RESTARTED} replicas", replicas)
 
 
 def validate_coordinator(job_set: JobSet) -> Iterator[Problem]:
@@ -117,7 +118,7 @@ def validate_coordinator(job_set: JobSet) -> Iterator[Problem]:
     index = job_set.places().get(name)
     if index is None:
         message = "is not the name of a replicated job of this JobSet"
-        yield problem("coordinator-exists", (*at, "replicatedJob"), message, "correct the name", name)
+        yield problem("coordinator-exists", (*at, "replicatedJob"), message, job_set.choice(), name)
     elif job_set.is_counted:
         yield from _validate_coordinator_pod(coordinator, job_set.jobs[index], at)
 
@@ -125,9 +126,12 @@ def validate_coordinator(job_set: JobSet) -> Iterator[Problem]:
 def _validate_coordinator_pod(coordinator: JSON, job: JSON, at: FieldPath) -> Iterator[Problem]:
     spec, name = get(job, ("template", "spec"), {}), job.get("name", "")
     completions, replicas = spec.get("completions"), job.get("replicas")
-    if completions is None or spec.get("completionMode") not in (None, "Indexed"):
-        message = "is a replicated job that has no completions or is not Indexed"
-        fix = f"set completions, and completionMode Indexed, in the Job template of `{name}`"
+    is_indexed = spec.get("completionMode") in (None, "Indexed")
+    if completions is None or not is_indexed:
+        lacks = "is not Indexed" if completions is not None else "has no completions"
+        message = f"cannot be the job of the coordinator because its Job template {lacks}, so its pods have no index"
+        fixes = [*([] if completions is not None else ["set completions"]), *([] if is_indexed else [_INDEXED])]
+        fix = f"{' and '.join(fixes)} in the Job template of `{name}`"
         yield problem("coordinator-indexed", (*at, "replicatedJob"), message, fix, name)
         return
     indexes = ("jobIndex", 1 if replicas is None else replicas, "jobs"), ("podIndex", completions, "pods")
@@ -135,5 +139,5 @@ def _validate_coordinator_pod(coordinator: JSON, job: JSON, at: FieldPath) -> It
         index = coordinator.get(field) or 0
         if not 0 <= index < most:
             message = f"must be below {most}, the number of {counts} of replicated job `{name}`"
-            fix = f"use 0 to {most - 1}" if most > 1 else "use 0"
+            fix = f"set {field} to {f'0 to {most - 1}' if most > 2 else '0 or 1' if most > 1 else 0}"
             yield problem("coordinator-index", (*at, field), message, fix, index)

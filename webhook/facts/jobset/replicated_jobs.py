@@ -11,13 +11,14 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.jobset.job_set import JobSet, problem
+from webhook.name_faults import key_fault, label_fault, value_fault
 from webhook.names import dns1035_label, dns1123_label, label_value, qualified_name
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
 LETTERS: Final = "use at most 63 lower-case letters, digits and dashes"
-LABEL: Final = "use at most 63 letters, digits, dashes, dots and underscores in the name and in the value"
+LABEL: Final = "use at most 63 letters, digits, dashes, dots and underscores"
 _MOST_PODS: Final = 2**31 - 1
 _MOST_INDEXED: Final = 100_000
 _POD: Final = ("template", "spec", "template", "spec")
@@ -27,7 +28,7 @@ def validate_network(job_set: JobSet) -> Iterator[Problem]:
     """The subdomain is the name of a Service."""
     name = get(job_set.spec, ("network", "subdomain"), "")
     if name and dns1035_label(name) and not is_placeholder(name):
-        message = "must be a DNS label of RFC 1035 because a Service gets this name"
+        message = f"cannot be the name of a Service because {label_fault(name, begins_with_letter=True)}"
         path = (*job_set.at, "network", "subdomain")
         yield problem("dns-label", path, message, f"{LETTERS}, and begin with a letter", name)
 
@@ -52,11 +53,11 @@ def _validate_names(job: JSON, at: FieldPath) -> Iterator[Problem]:
     """The name is a part of `<name>-<job>-0`, so it may begin with a digit."""
     name, group = job.get("name", ""), job.get("groupName", "")
     if name and dns1123_label(name) and not is_placeholder(name):
-        message = "must be a DNS label because the names of jobs and pods contain this name"
+        message = f"cannot be a part of the names of pods because {label_fault(name)}"
         yield problem("dns-label", (*at, "name"), message, LETTERS, name)
     if group and dns1035_label(group) and not is_placeholder(group):
-        fix = f"{LETTERS}, and begin with a letter"
-        yield problem("dns-label", (*at, "groupName"), "must be a DNS label of RFC 1035", fix, group)
+        message = f"cannot be the name of a group because {label_fault(group, begins_with_letter=True)}"
+        yield problem("dns-label", (*at, "groupName"), message, f"{LETTERS}, and begin with a letter", group)
 
 
 def _validate_pods(job: JSON, at: FieldPath) -> Iterator[Problem]:
@@ -76,15 +77,23 @@ def validate_job(job: JSON, at: FieldPath, job_set: JobSet) -> Iterator[Problem]
     pods = spec.get("parallelism")
     is_indexed = spec.get("completionMode") in (None, "Indexed")
     if job_set.is_counted and is_indexed and pods is not None and pods > _MOST_INDEXED:
-        message = f"must not be more than {_MOST_INDEXED} because an Indexed Job can have only so many pods"
+        message = f"must not be more than {_MOST_INDEXED} because an Indexed Job cannot have more pods"
         yield problem(
-            "indexed-pods", (*at, "template", "spec", "parallelism"), message, "set a lower parallelism", pods
+            "indexed-pods", (*at, "template", "spec", "parallelism"), message, f"set at most {_MOST_INDEXED}", pods
         )
     labels: JSON = get(job, ("template", "metadata", "labels"), {})
     for key, value in job_set.deadline.each(labels.items()):
         if (label_value(value) or qualified_name(key)) and not is_placeholder(key + value):
             where = (*at, "template", "metadata", "labels", key)
-            yield problem("label", where, "is not a valid label", LABEL, value)
+            part, message = invalid_label(key, value)
+            yield problem("label", where, message, LABEL, part)
+
+
+def invalid_label(key: str, value: str) -> tuple[str, str]:
+    """The part of a label that Kubernetes refuses, its key or its value, and what is said of it."""
+    if label_value(value):
+        return value, f"cannot be the value of a label because {value_fault(value)}"
+    return key, f"cannot be the key of a label because {key_fault(key)}"
 
 
 def _dependency(wanted: str, index: int, *, is_there: bool, is_itself: bool, path: FieldPath) -> Problem:
@@ -92,7 +101,11 @@ def _dependency(wanted: str, index: int, *, is_there: bool, is_itself: bool, pat
     if index == 0:
         message = "must not be set because the first replicated job cannot depend on another"
         return problem(
-            "dependency-order", path, message, "remove the entry, or move the job behind the other job", wanted
+            "dependency-order",
+            path,
+            message,
+            f"remove the entry, or move this replicated job behind `{wanted}`",
+            wanted,
         )
     if is_itself:
         message = "is the replicated job itself, which waits for itself and never starts"

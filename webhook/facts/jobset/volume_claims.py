@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from webhook.attributes import JSON
 from webhook.facts.jobset.job_set import JobSet, problem
 from webhook.facts.pods.containers import containers, names
+from webhook.name_faults import subdomain_fault
 from webhook.names import dns1123_subdomain
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
@@ -51,15 +52,26 @@ def _validate_namespace(template: JSON, path: FieldPath) -> Iterator[Problem]:
 
 def _validate_name(name: str, seen: set[str], pods: _Pods, path: FieldPath) -> Iterator[Problem]:
     if name in seen:
-        message = "is the name of two templates"
+        message = "is also the name of a template before this one"
         yield problem("claim-template-twice", path, message, "rename one of the two templates", name)
     elif dns1123_subdomain(name):
-        message = "must be a DNS name because the names of claims contain this name"
-        yield problem("claim-template-name", path, message, "use lower-case letters, digits and dashes", name)
+        message = f"cannot be a part of the names of claims because {subdomain_fault(name)}"
+        yield problem(
+            "claim-template-name", path, message, "use lower-case letters, digits and dashes in the name", name
+        )
     else:
         for job in pods.volumes.get(name, ()):
-            message = f"is also the name of a volume of replicated job `{job}`"
-            yield problem("volume-conflict", path, message, "rename the volume or the template", name)
+            message = (
+                f"is also the name of a volume in the pods of replicated job `{job}`, where the claim adds "
+                f"a volume of this name"
+            )
+            yield problem(
+                "volume-conflict",
+                path,
+                message,
+                f"rename the template, or rename the volume of replicated job `{job}`",
+                name,
+            )
         if name not in pods.mounted:
             message = "is not mounted by any container"
             yield problem(

@@ -14,6 +14,7 @@ from webhook.facts.check import Group
 from webhook.facts.kueue.queue_validation import count_errors, spec_of
 from webhook.facts.kueue.topology import HOSTNAME
 from webhook.facts.subject import Subject
+from webhook.name_faults import key_fault, value_fault
 from webhook.names import USE_KEY, USE_VALUE, label_value, qualified_name
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
@@ -38,26 +39,29 @@ def validate_resource_flavor(subject: Subject) -> Iterator[Problem]:
             yield problem("too-many", ("spec", name), message, "use fewer", shown=counted(count, "entry", "entries"))
     for key, value in subject.deadline.paced(labels.items()):
         if (qualified_name(key) or label_value(value)) and not is_placeholder(f"{key}{value}"):
-            message = "is not a valid label of a node"
+            part, fault = ("key", key_fault(key)) if qualified_name(key) else ("value", value_fault(value))
+            message = f"is not a valid label because {fault.replace('it ', f'its {part} ', 1)}"
             yield problem(
                 "node-label",
                 ("spec", "nodeLabels", key),
                 message,
-                "correct the key or the value",
+                f"correct the {part}",
                 shown=f"`{key}: {value}`",
             )
     yield from _validate_taints(spec.get("nodeTaints", []), subject)
     yield from _validate_tolerations(spec.get("tolerations", []), subject)
     topology = spec.get("topologyName")
     if topology and not labels:
-        message = (
-            "must have a label because topologyName is set, and Kueue finds the nodes of the topology by this label"
-        )
+        message = "must have a label because topologyName is set, and Kueue finds the nodes of the topology by a label"
         yield problem("topology-label", "spec.nodeLabels", message, "add a label that the nodes of the topology have")
     before = get(subject.old_object, ("spec", "topologyName"))
     if before and topology != before:
         message = f"{change(before, topology)} because a flavor keeps its topology"
         yield problem("immutable", "spec.topologyName", message, f"restore `{before}`, or create another flavor")
+
+
+def _fault_of_key(key: str) -> str:
+    return f"cannot be the key of a taint because {key_fault(key)}"
 
 
 def _validate_taints(taints: JSON, subject: Subject) -> Iterator[Problem]:
@@ -66,9 +70,10 @@ def _validate_taints(taints: JSON, subject: Subject) -> Iterator[Problem]:
         at: FieldPath = ("spec", "nodeTaints", index)
         key, effect = taint.get("key", ""), taint.get("effect", "")
         if qualified_name(key) and not is_placeholder(key):
-            yield problem("node-taint", (*at, "key"), "cannot be the key of a taint", USE_KEY, key)
+            yield problem("node-taint", (*at, "key"), _fault_of_key(key), USE_KEY, key)
         if label_value(taint.get("value", "")) and not is_placeholder(taint.get("value", "")):
-            yield problem("node-taint", (*at, "value"), "cannot be the value of a taint", USE_VALUE, taint["value"])
+            message = f"cannot be the value of a taint because {value_fault(taint['value'])}"
+            yield problem("node-taint", (*at, "value"), message, USE_VALUE, taint["value"])
         if effect not in _EFFECTS and not is_placeholder(effect):
             message = f"must be one of {', '.join(_EFFECTS)}"
             yield problem("node-taint", (*at, "effect"), message, "set one of these", effect)
@@ -83,7 +88,7 @@ def _validate_tolerations(tolerations: JSON, subject: Subject) -> Iterator[Probl
         at: FieldPath = ("spec", "tolerations", index)
         key, operator = each.get("key", ""), each.get("operator") or "Equal"
         if key and qualified_name(key) and not is_placeholder(key):
-            yield problem("toleration", (*at, "key"), "cannot be the key of a taint", USE_KEY, key)
+            yield problem("toleration", (*at, "key"), _fault_of_key(key), USE_KEY, key)
         if operator not in ("Equal", "Exists"):
             yield problem("toleration", (*at, "operator"), "must be Equal or Exists", "set one of these", operator)
         if not key and operator != "Exists":
@@ -105,7 +110,8 @@ def validate_topology(subject: Subject) -> Iterator[Problem]:
     for index, name in enumerate(subject.deadline.paced(levels)):
         path = ("spec", "levels", index, "nodeLabel")
         if qualified_name(name) and not is_placeholder(name):
-            yield problem("topology-levels", path, "cannot be the key of a node label", USE_KEY, name)
+            message = f"cannot be the key of a node label because {key_fault(name)}"
+            yield problem("topology-levels", path, message, USE_KEY, name)
         if name in known:
             yield problem("topology-levels", path, "is the label of two levels", "remove one of the two", name)
         if name == HOSTNAME and index < len(levels) - 1:

@@ -25,6 +25,7 @@ from webhook.facts.kueue.objects import (
 )
 from webhook.facts.pods.containers import mapping, text
 from webhook.facts.subject import Subject
+from webhook.name_faults import key_fault, subdomain_fault
 from webhook.names import USE_SUBDOMAIN, dns1123_subdomain, qualified_name
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
@@ -59,7 +60,7 @@ def validate_queue_name(subject: Subject, how: Managed) -> Iterator[Problem]:  #
     """As ValidateQueueName."""
     given = labels_of(subject.object).get(QUEUE_NAME)
     if isinstance(given, str) and not is_placeholder(given) and dns1123_subdomain(given):
-        message = "cannot be the name of a LocalQueue"
+        message = f"cannot be the name of a LocalQueue because {subdomain_fault(given)}"
         fix = f"{USE_SUBDOMAIN}, or remove the label"
         yield problem("queue-name", (*_LABELS, QUEUE_NAME), message, fix, given)
 
@@ -73,7 +74,8 @@ def validate_prebuilt_workload(subject: Subject, how: Managed) -> Iterator[Probl
     if not isinstance(given, str) or is_placeholder(given) or how.framework in SERVING:
         return
     if dns1123_subdomain(given):
-        yield problem("prebuilt-workload", path, "cannot be the name of a Workload", USE_SUBDOMAIN, given)
+        message = f"cannot be the name of a Workload because {subdomain_fault(given)}"
+        yield problem("prebuilt-workload", path, message, USE_SUBDOMAIN, given)
     if given and kind not in _PREBUILT_KINDS:
         yield problem("prebuilt-workload", path, f"must not be set on objects of kind {kind}", "remove the name", given)
 
@@ -113,11 +115,18 @@ def validate_admission_gates(subject: Subject, how: Managed) -> Iterator[Problem
     gates, path = given.split(","), (*_NOTES, GATED_BY)
     for gate in subject.deadline.paced(gates):
         if "/" not in gate or qualified_name(gate) or len(gate) > _LONGEST_GATE:
-            message = "must be a list of names with a domain, such as example.com/ready, of at most 63 characters"
-            yield problem("admission-gate", path, f"{message}, without spaces", "correct the name", gate)
+            message = f"cannot be the name of an admission gate because {_fault(gate)}"
+            yield problem("admission-gate", path, message, "write a name such as example.com/ready", gate)
             return
     if len(set(gates)) < len(gates):
         yield problem("admission-gate", path, "names a gate twice", "remove one of the two", given)
+
+
+def _fault(gate: str) -> str:
+    if "/" not in gate:
+        return "it has no domain"
+    too_long = f"it has {len(gate)} characters, and at most {_LONGEST_GATE} are allowed"
+    return key_fault(gate) if qualified_name(gate) else too_long
 
 
 def is_suspended(obj: JSON) -> bool:

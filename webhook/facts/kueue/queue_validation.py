@@ -13,6 +13,7 @@ from webhook import quantity
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
+from webhook.name_faults import key_fault, subdomain_fault
 from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_subdomain, qualified_name
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
@@ -107,9 +108,8 @@ def count_errors(rule: str, at: FieldPath, count: int, most: int, noun: str) -> 
 def _validate_covered(names: Sequence[str], before: set[str], at: FieldPath, subject: Subject) -> Iterator[Problem]:
     for index, name in enumerate(subject.deadline.paced(names)):
         if qualified_name(name) and not is_placeholder(name):
-            message = "cannot be the name of a resource"
-            fix = "use letters, digits, dashes, dots and underscores, with a domain and a slash before them or without"
-            yield problem("resource-name", (*at, index), message, fix, name)
+            message = f"cannot be the name of a resource because {key_fault(name)}"
+            yield problem("resource-name", (*at, index), message, USE_KEY, name)
         if name in before:
             message = "is covered twice, but a resource can have quota in only one place"
             yield problem("covered-twice", (*at, index), message, f"remove one `{name}`", name)
@@ -118,7 +118,8 @@ def _validate_covered(names: Sequence[str], before: set[str], at: FieldPath, sub
 
 def _validate_name(name: str, before: set[str], at: FieldPath) -> Iterator[Problem]:
     if dns1123_subdomain(name) and not is_placeholder(name):
-        yield problem("flavor-name", at, "cannot be the name of a ResourceFlavor", USE_SUBDOMAIN, name)
+        message = f"cannot be the name of a ResourceFlavor because {subdomain_fault(name)}"
+        yield problem("flavor-name", at, message, USE_SUBDOMAIN, name)
     if name in before:
         message = "is listed twice, but a flavor can be in only one place of one group"
         yield problem("flavor-twice", at, message, f"remove one `{name}`", name)
@@ -236,7 +237,8 @@ def validate_namespace_selector(subject: Subject) -> Iterator[Problem]:
         path, operator = (*at, "matchExpressions", index), each.get("operator", "")
         values = each.get("values", [])
         if qualified_name(each.get("key", "")):
-            yield problem("selector", (*path, "key"), "cannot be the key of a label", USE_KEY, each.get("key", ""))
+            message = f"cannot be the key of a label because {key_fault(each.get('key', ''))}"
+            yield problem("selector", (*path, "key"), message, USE_KEY, each.get("key", ""))
         if operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
             message = "must be In, NotIn, Exists or DoesNotExist"
             yield problem("selector", (*path, "operator"), message, "set one of these", operator)
@@ -246,7 +248,8 @@ def validate_namespace_selector(subject: Subject) -> Iterator[Problem]:
             yield problem("selector", (*path, "values"), message, "add values" if is_needed else "remove the values")
     for key in subject.deadline.paced(selector.get("matchLabels", {})):
         if qualified_name(key):
-            yield problem("selector", (*at, "matchLabels", key), "cannot be the key of a label", USE_KEY, key)
+            message = f"cannot be the key of a label because {key_fault(key)}"
+            yield problem("selector", (*at, "matchLabels", key), message, USE_KEY, key)
 
 
 def validate_admission_checks(subject: Subject) -> Iterator[Problem]:
@@ -272,7 +275,7 @@ def validate_local_queue(subject: Subject) -> Iterator[Problem]:
     """The CustomResourceDefinition of LocalQueues: its ClusterQueue stays, and has a name that one can have."""
     new = str(spec_of(subject).get("clusterQueue", ""))
     if new and dns1123_subdomain(new) and not is_placeholder(new):
-        message = "cannot be the name of a ClusterQueue"
+        message = f"cannot be the name of a ClusterQueue because {subdomain_fault(new)}"
         yield problem("cluster-queue-name", "spec.clusterQueue", message, USE_SUBDOMAIN, new)
     if subject.old_object is not None:
         old = get(subject.old_object, ("spec", "clusterQueue"))

@@ -26,6 +26,7 @@ from webhook.facts.kueue.topology import (
 )
 from webhook.facts.pods.containers import mapping, text
 from webhook.facts.subject import Subject
+from webhook.name_faults import key_fault
 from webhook.names import qualified_name
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
@@ -51,8 +52,9 @@ def validate_topology_request(pod_set: PodSet, subject: Subject) -> Iterator[Pro
         yield problem("topology-one", pod_set.locate(_AT), message, f"keep {either(given)}")
     for key in (REQUIRED, PREFERRED, SLICE_REQUIRED):
         if key in notes and qualified_name(notes[key]):
-            message = "must be the key of a node label because the levels of a Topology are node labels"
-            yield problem("topology-level", pod_set.locate((*_AT, key)), message, "correct the name", notes[key])
+            message = f"must be the key of a node label, but {key_fault(notes[key])}"
+            fix = "write a level of the Topology, such as kubernetes.io/hostname"
+            yield problem("topology-level", pod_set.locate((*_AT, key)), message, fix, notes[key])
     if UNCONSTRAINED in notes and notes[UNCONSTRAINED] not in BOOLEANS:
         path = pod_set.locate((*_AT, UNCONSTRAINED))
         yield problem("topology-boolean", path, "must be true or false", "set one of these", notes[UNCONSTRAINED])

@@ -62,7 +62,7 @@ def validate_slots(members: Sequence[Member], hosts: Mapping[str, str], deadline
         name = match[1] if match else ""
         slots = pods.get(hosts.get(name, ""))
         if slots and not launch.oversubscribed and name not in member.env and (launch.ranks or 0) > slots:
-            have = f"{counted(slots, 'slot')} of {name}, one for each pod of task `{hosts[name]}`"
+            have = f"{counted(slots, 'slot')} of the hosts in ${name}, one for each pod of task `{hosts[name]}`"
             message = (
                 f"mpirun asks for {counted(launch.ranks or 0, 'rank')}, but Open MPI has only the {have}, so mpirun "
                 "fails"

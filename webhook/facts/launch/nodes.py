@@ -79,7 +79,7 @@ def _count(member: Member, limits: tuple[int, int], group: int, together: Togeth
         message = f"{launch.by} waits for {launch.nodes} nodes, but there {_are(pods)}"
         yield problem("more-nodes-than-pods", member.path, message, f"set {option} to {pods}, or make more pods")
     elif limits[1] < group and (limits[1] > 1 or together.is_one):
-        alone = "each pod trains on its own" if limits[1] == 1 else "the other pods are left out or replace one another"
+        alone = "each pod trains on its own" if limits[1] == 1 else "some of the pods do not take part"
         nodes = counted(limits[1], "node")
         message = f"{launch.by} expects {nodes}, but {counted(group, 'pod')} start {launch.by}, so {alone}"
         yield problem("fewer-nodes-than-pods", member.path, message, f"set {option} to {group}")

@@ -13,7 +13,8 @@ from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.pods.containers import Container, containers_of, names
 from webhook.facts.subject import Subject
-from webhook.names import dns1123_label, dns1123_subdomain
+from webhook.name_faults import label_fault, subdomain_fault
+from webhook.names import USE_SUBDOMAIN, dns1123_label, dns1123_subdomain
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -30,7 +31,7 @@ def validate_containers(subject: Subject) -> Iterator[Problem]:
     seen: set[str] = set()
     for container in subject.once(containers_of):
         value = container.value
-        yield from _validate_name(container.name, container.path, "containers", seen)
+        yield from _validate_name(container.name, container.path, "container", seen)
         if image := value.get("image"):
             yield from _validate_image(image, container)
         if value.get("env"):
@@ -50,10 +51,11 @@ def _validate_name(name: str, at: FieldPath, what: str, seen: set[str]) -> Seque
     if not name or is_placeholder(name):
         return ()
     if dns1123_label(name):
-        return (problem("name", (*at, "name"), "must be a DNS label", _LABEL, name),)
+        message = f"cannot be the name of a {what} because {label_fault(name)}"
+        return (problem("name", (*at, "name"), message, _LABEL, name),)
     if is_known:
-        message = f"must not repeat the name of another entry of the {what} of the pod"
-        return (problem("name", (*at, "name"), message, "give each entry its own name", name),)
+        message = f"is already the name of another {what} of the pod"
+        return (problem("name", (*at, "name"), message, f"give each {what} its own name", name),)
     return ()
 
 
@@ -93,8 +95,8 @@ def validate_volume_mounts(container: Container, subject: Subject) -> Iterator[P
         if not mounted:
             yield problem("mount-path", path, "must be set", "name the directory where the volume appears")
         elif mounted in seen:
-            message = "must not be the path of several mounts of a container"
-            yield problem("mount-path", path, message, "mount the volumes at different paths", mounted)
+            message = "is also the path of a mount before this one in the container"
+            yield problem("mount-path", path, message, "mount each volume at a path of its own", mounted)
         seen.add(mounted)
 
 
@@ -120,8 +122,8 @@ def validate_service_account(pod: JSON) -> Iterator[Problem]:
     """ValidatePodSpec: ValidateServiceAccountName."""
     name = pod.get("serviceAccountName") or ""
     if name and dns1123_subdomain(name) and not is_placeholder(name):
-        fix = "use lower-case letters, digits, dashes and dots"
-        yield problem("service-account", ("spec", "serviceAccountName"), "must be a DNS subdomain", fix, name)
+        message = f"cannot be the name of a ServiceAccount because {subdomain_fault(name)}"
+        yield problem("service-account", ("spec", "serviceAccountName"), message, USE_SUBDOMAIN, name)
 
 
 def validate_volumes(subject: Subject) -> Iterator[Problem]:
@@ -130,7 +132,7 @@ def validate_volumes(subject: Subject) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, each in enumerate(subject.deadline.paced(volumes)):
         at = ("spec", "volumes", index)
-        yield from _validate_name(each.get("name") or "", at, "volumes", seen)
+        yield from _validate_name(each.get("name") or "", at, "volume", seen)
         host = get(each, ("hostPath", "path"), "") if "hostPath" in each else ""
         if ".." in host.split("/"):
             message = "must not contain `..`"

@@ -11,6 +11,7 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.pods.container_validation import problem
+from webhook.name_faults import key_fault, value_fault
 from webhook.names import USE_KEY, USE_VALUE, label_value, qualified_name
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
@@ -56,12 +57,12 @@ def _validate_term(term: JSON, at: FieldPath, deadline: Deadline) -> Iterator[Pr
         count = len(each.get("values") or ())
         if operator not in _OPERATORS:
             message = f"must be one of {', '.join(_OPERATORS)}"
-            yield problem("affinity", (*path, "operator"), message, "correct the operator", operator)
+            yield problem("affinity", (*path, "operator"), message, "set one of these", operator)
         elif count != 1 if operator in ("Gt", "Lt") else (count == 0) == (operator in ("In", "NotIn")):
-            wanted = "no value" if count and "Exist" in operator else "one value"
-            yield problem(
-                "affinity", (*path, "values"), f"must have {wanted} for operator {operator}", "correct the values"
-            )
+            wanted, fix = "one value", "write one value"
+            if count and "Exist" in operator:
+                wanted, fix = "no value", "remove the values"
+            yield problem("affinity", (*path, "values"), f"must have {wanted} for operator {operator}", fix)
         yield from _validate_key(each.get("key") or "", (*path, "key"), "affinity")
 
 
@@ -85,12 +86,12 @@ def _validate_topology(term: JSON, at: FieldPath) -> Iterator[Problem]:
 
 def _validate_weight(term: JSON, at: FieldPath) -> Iterator[Problem]:
     if (weight := term.get("weight") or 0) not in _WEIGHTS:
-        yield problem("affinity", (*at, "weight"), "must be from 1 to 100", "correct the weight", weight)
+        yield problem("affinity", (*at, "weight"), "must be from 1 to 100", "set a weight from 1 to 100", weight)
 
 
 def _validate_key(key: str, at: FieldPath, rule: str) -> Sequence[Problem]:
     if qualified_name(key) and not is_placeholder(key):
-        return (problem(rule, at, "must be the key of a label", USE_KEY, key),)
+        return (problem(rule, at, f"cannot be the key of a label because {key_fault(key)}", USE_KEY, key),)
     return ()
 
 
@@ -110,7 +111,8 @@ def validate_tolerations(pod: JSON, deadline: Deadline) -> Iterator[Problem]:
             message, fix = "must not be set for operator Exists", "remove the value"
             yield problem("toleration", (*at, "value"), message, fix, value)
         elif value and label_value(value) and not is_placeholder(value):
-            yield problem("toleration", (*at, "value"), "must be the value of a label", USE_VALUE, value)
+            message = f"cannot be the value of a taint because {value_fault(value)}"
+            yield problem("toleration", (*at, "value"), message, USE_VALUE, value)
         yield from _validate_effect(each, at)
 
 
@@ -132,7 +134,8 @@ def validate_scheduling_gates(pod: JSON, deadline: Deadline) -> Iterator[Problem
     for index, each in enumerate(deadline.paced(pod.get("schedulingGates") or ())):
         name, path = each.get("name") or "", ("spec", "schedulingGates", index, "name")
         if qualified_name(name) and not is_placeholder(name):
-            yield problem("scheduling-gate", path, "must be a qualified name", USE_KEY, name)
+            message = f"cannot be the name of a scheduling gate because {key_fault(name)}"
+            yield problem("scheduling-gate", path, message, USE_KEY, name)
 
 
 def validate_labels(labels: JSON, at: FieldPath, deadline: Deadline, rule: str = "label") -> Iterator[Problem]:
@@ -140,11 +143,13 @@ def validate_labels(labels: JSON, at: FieldPath, deadline: Deadline, rule: str =
     for key, value in deadline.each((labels or {}).items()):
         yield from _validate_key(key, at, rule)
         if label_value(value) and not is_placeholder(value):
-            yield problem(rule, (*at, key), "must be the value of a label", USE_VALUE, value)
+            message = f"cannot be the value of a label because {value_fault(value)}"
+            yield problem(rule, (*at, key), message, USE_VALUE, value)
 
 
 def validate_annotations(annotations: JSON, at: FieldPath, deadline: Deadline) -> Iterator[Problem]:
     """ValidateAnnotations, by which case does not matter."""
     for key in deadline.each(annotations or {}):
         if qualified_name(key.lower()) and not is_placeholder(key):
-            yield problem("label", at, "must be the key of an annotation", USE_KEY, key)
+            message = f"cannot be the key of an annotation because {key_fault(key)}"
+            yield problem("label", at, message, USE_KEY, key)

@@ -17,6 +17,8 @@ from webhook.facts.check import Group
 from webhook.facts.pods import amounts
 from webhook.facts.pods.amounts import HUGE, STANDARD, Name
 from webhook.facts.subject import Subject
+from webhook.name_faults import key_fault
+from webhook.names import qualified_name
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -119,8 +121,7 @@ def validate_resource_name(name: Name) -> Broken | None:
     text = name.text
     full_name = "write a full name such as nvidia.com/gpu"
     if not name.is_qualified and "/" in text:
-        rule = "must be a domain, one slash and a name of at most 63 letters, digits, dashes, dots and underscores"
-        message = f"`{text}` {rule}, and the domain must not start with `requests.`"
+        message = f"`{text}` cannot be the name of a resource because {_fault(text)}"
         return Broken("resource-name", message, full_name, is_shown=False)
     if text.lower() in STANDARD and text not in STANDARD:
         return Broken("resource-case", f"`{text}` must be in lower case", f"write `{text.lower()}`", is_shown=False)
@@ -131,6 +132,13 @@ def validate_resource_name(name: Name) -> Broken | None:
         message = f"`{text}` must end with a page size in a unit of Kubernetes, such as Mi or Gi"
         return Broken("page-size", message, "write a name such as hugepages-2Mi", is_shown=False)
     return None
+
+
+def _fault(name: str) -> str:
+    """What is wrong with the name of an extended resource."""
+    if qualified_name(name):
+        return key_fault(name)
+    return "it begins with `requests.`" if name.startswith("requests.") else "the part before the slash is too long"
 
 
 def validate_resource_quantity_value(name: Name, text: str) -> Broken | None:

@@ -64,8 +64,9 @@ def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
     if any(preemption.get(each) not in (None, "", "Never") for each in _PREEMPTS):
         at = made.device_pods[0].at("priorityClassName")
         message = (
-            f"is a class with preemptionPolicy Never, but Kueue ignores this policy, so ClusterQueue `{of}` may still "
-            "preempt other jobs"
+            f"is a PriorityClass with preemptionPolicy Never, but Kueue ignores this policy, so Kueue "
+            f"may preempt other "
+            f"jobs of ClusterQueue `{of}` for this job"
         )
         yield problem(
             "never-preempts",

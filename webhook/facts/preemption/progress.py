@@ -110,10 +110,10 @@ def advise_grace_periods(subject: Subject) -> Iterator[Problem]:
         for container in _running(pods.podset):
             seconds = _pre_stop(container.value) if "lifecycle" in container.value else 0
             if seconds >= grace > 0:
-                lasts = f"sleeps {seconds} s, but the pod is killed {grace} s after its deletion"
+                lasts = f"sleeps {seconds} s, but Kubernetes kills the pod {grace} s after its deletion"
                 path = path_of(pods, container, "lifecycle", "preStop")
                 fix = f"set terminationGracePeriodSeconds to more than {seconds}"
-                yield problem("grace-period", path, f"{lasts}, before its processes get SIGTERM", fix)
+                yield problem("grace-period", path, f"{lasts}, so its processes never get SIGTERM", fix)
 
 
 def _running(podset: PodSet) -> Iterator[Container]:

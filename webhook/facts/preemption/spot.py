@@ -130,5 +130,5 @@ def _unselected(pods: DevicePods, tolerations: list[dict[str, JSON]]) -> Iterato
                 f"tolerates spot nodes of {nodes.cloud} but does not select them, so the pods may run on other nodes "
                 "as well"
             )
-            fix = f"select `{nodes.key}={nodes.value}`, or prefer these nodes by affinity, if spot nodes are meant"
+            fix = f"select `{nodes.key}={nodes.value}` if the pods should run only on spot nodes"
             yield problem("spot-selector", pods.at("tolerations", index), message, fix)

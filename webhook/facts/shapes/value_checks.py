@@ -81,12 +81,18 @@ def _problem(breach: Breach) -> Problem:
         case "missing":
             return problem("required", breach.at, "must be set", f"set {breach.expected}")
         case "duplicate":
-            message = f"is already the name of entry {breach.expected}"
+            message = f"is also the name of the entry at index {breach.expected}"
             return problem("duplicate", breach.at, message, "join the two entries, or correct the name", breach.given)
         case "tooMany":
             given = f"{breach.given} entries"
             message = f"are more than the {breach.expected} that are allowed"
-            return problem("length", breach.at, message, "remove entries", shown=given)
+            return problem(
+                "length",
+                breach.at,
+                message,
+                f"remove {counted(int(breach.given) - int(breach.expected), 'entry', 'entries')}",
+                shown=given,
+            )
         case "tooLong":
             given = f"{len(breach.given.encode())} bytes"
             message = f"are more than the {breach.expected} that are allowed"
@@ -98,16 +104,25 @@ def _problem(breach: Breach) -> Problem:
             fix = did_you_mean(breach.nearest, "use one of them")
             return problem("unsupported-value", breach.at, f"must be one of {breach.expected}", fix, breach.given)
         case "badName":
-            return problem("format", breach.at, f"must be {breach.expected}", "correct the value", breach.given)
+            return problem("format", breach.at, _must_be(breach), _instead(breach), breach.given)
         case "unknownField":
             message = "is not a field of this kind, so the API server drops the field or refuses the object"
             fix = did_you_mean(breach.nearest, "remove the field")
             return problem("unknown-field", breach.at, message, fix)
         case "notQuantity":
-            return problem("out-of-range", breach.at, f"must be {breach.expected}", "correct the value", breach.given)
+            return problem("out-of-range", breach.at, _must_be(breach), _instead(breach), breach.given)
         case "wrongType":
             message = f"should be {breach.expected}, not {described(breach.given)}, which the API server refuses"
             return problem("fraction", breach.at, message, "write the number as a string")
         case _:
             message = f"must be {breach.expected}"
             return problem("out-of-range", breach.at, message, "correct the number", shown(breach.given))
+
+
+def _must_be(breach: Breach) -> str:
+    return f"must be {breach.expected.partition(' such as ')[0]}"
+
+
+def _instead(breach: Breach) -> str:
+    kind, _, examples = breach.expected.partition(" such as ")
+    return f"write a value such as {examples}" if examples else f"write {kind}"

@@ -84,7 +84,7 @@ def _volume(listed: list[Mount]) -> Iterator[Problem]:
         yield problem("node-local", mount.path, message, fix)
     elif volume.is_read_only and not mount.is_read_only:
         message = f"checkpoints cannot be written to `{mount.target}` because the volume is read-only"
-        yield problem("read-only", mount.path, message, "remove readOnly from the volume")
+        yield problem("read-only", mount.path, message, "remove readOnly from the volume and its mount")
 
 
 def _option(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:

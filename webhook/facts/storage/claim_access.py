@@ -22,7 +22,6 @@ from webhook.facts.view import View
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import MissingObject, Problem
-from webhook.wording import counted
 
 problem: Final = Group("storage").problem
 CLAIM: Final = GroupVersionKind("", "v1", "PersistentVolumeClaim")
@@ -122,7 +121,7 @@ def _access(claim: JSON, who: str, listed: list[Mount], view: View) -> Iterator[
         return
     node = _node_local(claim, view)
     if modes == {"ReadWriteOncePod"}:
-        message = f"{who} is ReadWriteOncePod, so only 1 of {counted(pods, 'pod')} starts"
+        message = f"{who} is ReadWriteOncePod, so only 1 of the {pods} pods can start"
         yield problem("read-write-once-pod", path, message, "use a ReadWriteMany claim, or one claim for each pod")
     elif node and "ReadWriteMany" not in modes:
         message = (

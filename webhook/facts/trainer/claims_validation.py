@@ -16,6 +16,7 @@ from webhook.facts.trainer.nodes import name_of
 from webhook.facts.trainer.overlays import Overlay, layers
 from webhook.facts.trainer.releases import CLAIMS
 from webhook.facts.trainer.train_job import TrainJob
+from webhook.name_faults import label_fault
 from webhook.names import dns1123_label
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
@@ -51,7 +52,9 @@ def _validate_claim(claim: JSON, called: Counter[str], at: str) -> Iterator[Prob
         yield problem("claim-template", at, message, "set resourceClaimTemplateName")
     if dns1123_label(name) and not is_placeholder(name):
         fix = "use at most 63 lower-case letters, digits and dashes"
-        yield problem("claim-name", f"{at}.name", "must be a DNS label", fix, name)
+        yield problem(
+            "claim-name", f"{at}.name", f"cannot be the name of a claim because {label_fault(name)}", fix, name
+        )
     if called[name] > 1:
         message = "is the name of several claims"
         yield problem("claim-twice", f"{at}.name", message, "give each claim its own name", name)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from webhook.attributes import JSON
 from webhook.facts.jobset.job_set import JobSet, problem
 from webhook.facts.jobset.name_length import MOST, limit, validate_name
+from webhook.facts.jobset.replicated_jobs import invalid_label
 from webhook.facts.jobset.validation import validate_create
 from webhook.facts.subject import Subject
 from webhook.facts.trainer import overlays
@@ -61,8 +62,9 @@ def _validate_labels(job: TrainJob) -> Iterator[Problem]:
     """The labels that patches give the JobSet."""
     for key, value in job.deadline.each(job.merged.labels.items()):
         if (label_value(value) or qualified_name(key)) and not is_placeholder(key + value):
-            message = f"leads to a JobSet that is refused because `{key}: {value}` is not a valid label"
-            yield problem("label", f"spec.{overlays.field(job.release)}", message, "correct the label")
+            part, message = invalid_label(key, value)
+            message = f"set label `{key}: {value}` of the JobSet, but `{part}` {message}"
+            yield problem("label", f"spec.{overlays.field(job.release)}", message, "correct the label in the patch")
 
 
 def _told(problems: list[Problem], job: TrainJob) -> Iterator[Problem]:
@@ -71,5 +73,6 @@ def _told(problems: list[Problem], job: TrainJob) -> Iterator[Problem]:
         is_own = each.without_path in own
         what = f"{each.found} {each.message}" if each.found else each.message
         said = f"in the JobSet of {job.runtime}, {each.path} {what}"
-        fix = f"in the runtime, {each.fix}" if is_own else each.fix
+        is_patched = bool(job.spec.get(overlays.field(job.release))) and not is_own
+        fix = f"in {'the patches or the runtime' if is_patched else 'the runtime'}, {each.fix}"
         yield replace(each, path=job.origin(is_own=is_own), found="", message=said, fix=fix)

@@ -16,6 +16,7 @@ from webhook.facts.pods.containers import whole
 from webhook.facts.trainer.nodes import name_of
 from webhook.facts.trainer.releases import CLAIMS, INITIALIZER_MOUNT, NUMBERS_ONLY, REFUSES_ZERO
 from webhook.facts.trainer.train_job import TrainJob
+from webhook.name_faults import label_fault
 from webhook.names import dns1035_label
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
@@ -33,7 +34,10 @@ def validate_name(job: TrainJob) -> Iterator[Problem]:
     """trainjob_webhook.go ValidateCreate."""
     name = get(job.object, ("metadata", "name"), "")
     if name and dns1035_label(name) and not is_placeholder(name):
-        message = "must be a DNS label of RFC 1035 because the JobSet and its pods are named after the job"
+        fault = label_fault(name, begins_with_letter=True)
+        message = (
+            f"cannot be the name of a TrainJob because {fault}, and the JobSet and its pods are named after the job"
+        )
         fix = "use at most 63 lower-case letters, digits and dashes, and begin with a letter"
         yield problem("name", "metadata.name", message, fix, name)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.training_jobs.job import Job, problem
+from webhook.name_faults import label_fault
 from webhook.names import DNS_1035_LABEL
 from webhook.paths import FieldPath, get
 from webhook.problem import Problem
@@ -31,7 +32,8 @@ def validate_name(job: Job) -> Iterator[Problem]:
     """A service per pod is named after a job; a host of the MPI Operator; a label of an MPIJob v1."""
     is_label = job.kind == "MPIJob" and not job.is_beta
     if job.name and not is_label and not DNS_1035_LABEL.fullmatch(job.name):
-        message = "must be a DNS label (RFC 1035) because services and pods are named after the job"
+        fault = label_fault(job.name, begins_with_letter=True)
+        message = f"cannot be the name of the job because {fault}, and services and pods are named after the job"
         fix = "use lower-case letters, digits and dashes, and begin with a letter"
         yield problem("name-format", ("metadata", "name"), message, fix, job.name)
     longest = max(_suffixes(job), key=len, default="")

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.facts.volcano.job import Job, Task, problem
+from webhook.name_faults import key_fault
 from webhook.names import qualified_name
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
@@ -53,10 +54,8 @@ def validate_job_name(job: Job) -> Iterator[Problem]:
     if not job.name:
         return
     if qualified_name(job.name):
-        message, fix = (
-            "must have only letters, digits, dashes and dots because the name is used in labels",
-            "rename the job",
-        )
+        message = f"cannot be used in labels of the pods because {key_fault(job.name)}"
+        fix = "use only letters, digits, dashes and dots in the name"
         if len(job.name) > _LONGEST:
             message = f"must have at most {_LONGEST} characters because the name is used in labels"
             fix = f"remove {counted(len(job.name) - _LONGEST, 'character')}"

@@ -16,6 +16,7 @@ from webhook.attributes import JSON
 from webhook.facts.pods import amounts
 from webhook.facts.pods.containers import Container, containers, names
 from webhook.facts.volcano.job import Job, Task, problem
+from webhook.name_faults import label_fault
 from webhook.names import dns1123_label
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
@@ -58,7 +59,8 @@ def _problems(template: Mapping[str, Any], job: Job) -> Iterator[Broken]:
     for name in ("hostname", "subdomain"):
         value = pod.get(name) or ""
         if value and dns1123_label(value) and not is_placeholder(value):
-            yield ("spec", name), "must be a DNS label", "use at most 63 lower-case letters, digits and dashes", value
+            message = f"is not a valid {name} because {label_fault(value)}"
+            yield ("spec", name), message, "use at most 63 lower-case letters, digits and dashes", value
     for index, each in enumerate(job.deadline.paced(pod.get("tolerations") or ())):
         operator = each.get("operator") or "Equal"
         if operator not in _OPERATORS and not is_placeholder(operator):

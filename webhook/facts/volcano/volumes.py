@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from webhook.attributes import JSON
 from webhook.facts.pods.containers import containers
 from webhook.facts.volcano.job import Job, problem
+from webhook.name_faults import subdomain_fault
 from webhook.names import USE_SUBDOMAIN, dns1123_subdomain
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
@@ -36,7 +37,7 @@ def validate_volumes(job: Job) -> Iterator[Problem]:
             message = "must not be set together with volumeClaim, which creates another claim"
             yield problem("volume-source", (*at, "volumeClaimName"), message, "remove one of the two", name)
         elif name and dns1123_subdomain(name) and not is_placeholder(name):
-            message = "cannot be the name of a PersistentVolumeClaim"
+            message = f"cannot be the name of a PersistentVolumeClaim because {subdomain_fault(name)}"
             yield problem("volume-claim-name", (*at, "volumeClaimName"), message, USE_SUBDOMAIN, name)
 
 

@@ -1,0 +1,78 @@
+"""What is wrong with a name that Kubernetes refuses, in the words of our messages: "it contains `_`".
+
+A reader who is told all the rules of a name has to find the one that the name breaks; here that is found for him. Which
+names are refused is the matter of names.py, and nothing here decides it: each function is asked about a name that was.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.names import LONGEST_LABEL, LONGEST_SUBDOMAIN
+
+_UNKNOWN: Final = "it is not a valid name"
+_SPACES: Final = {" ": "a space", "\t": "a tab", "\n": "a line break", "`": "a backtick"}
+
+
+def label_fault(name: str, *, begins_with_letter: bool = False) -> str:
+    """What is wrong with a label of RFC 1123, or of RFC 1035, which begins with a letter."""
+    fault = _capital(name) or sign_fault(name, "-") or _length(name, LONGEST_LABEL) or _ends(name)
+    if not fault and begins_with_letter and name[0].isdigit():
+        return f"it begins with the digit `{name[0]}`"
+    return fault or _UNKNOWN
+
+
+def subdomain_fault(name: str) -> str:
+    """What is wrong with a subdomain of RFC 1123, which is what most names of objects are."""
+    return _subdomain(name) or _UNKNOWN
+
+
+def key_fault(key: str) -> str:
+    """What is wrong with the key of a label, or another name that may have a domain and a slash before it."""
+    *domains, name = key.split("/")
+    if len(domains) > 1:
+        return f"it contains {len(domains)} slashes"
+    for domain in domains:
+        fault = _subdomain(domain)
+        if fault:
+            return fault if fault.startswith("it contains") else f"before the slash, {fault}"
+    fault = value_fault(name)
+    return fault if not domains or fault.startswith("it contains") else f"after the slash, {fault}"
+
+
+def value_fault(value: str) -> str:
+    """What is wrong with the value of a label."""
+    return sign_fault(value, "-._") or _length(value, LONGEST_LABEL) or _ends(value) or _UNKNOWN
+
+
+def _subdomain(name: str) -> str:
+    fault = _capital(name) or sign_fault(name, "-.") or _length(name, LONGEST_SUBDOMAIN) or _ends(name)
+    signs = next((signs for signs in ("..", ".-", "-.") if signs in name), "")
+    return fault or (f"it contains `{signs}`" if signs else "")
+
+
+def _capital(name: str) -> str:
+    capital = next((sign for sign in name if "A" <= sign <= "Z"), "")
+    return f"it contains the capital letter `{capital}`" if capital else ""
+
+
+def sign_fault(name: str, allowed: str) -> str:
+    """The first character that is neither a letter or digit nor allowed."""
+    for sign in name:
+        if not (sign.isascii() and sign.isalnum()) and sign not in allowed:
+            shown = f"`{sign}`" if sign.isprintable() else f"the character U+{ord(sign):04X}"
+            return f"it contains {_SPACES.get(sign, shown)}"
+    return ""
+
+
+def _length(name: str, longest: int) -> str:
+    return f"it has {len(name)} characters, and at most {longest} are allowed" if len(name) > longest else ""
+
+
+def _ends(name: str) -> str:
+    """Both ends are a letter or a digit."""
+    if not name:
+        return "it is empty"
+    if not name[0].isalnum():
+        return f"it begins with `{name[0]}`"
+    return "" if name[-1].isalnum() else f"it ends with `{name[-1]}`"
