@@ -49,6 +49,14 @@ def test_other_text_is_no_path(text):
         paths.parse(text)
 
 
+def test_a_path_has_no_more_steps_than_an_object_has_levels():
+    deepest = "a" + ".b" * (paths.MAX_DEPTH - 1)
+    assert len(paths.parse(deepest)) == paths.MAX_DEPTH
+    for text in (f"{deepest}.c", f"{deepest}" * 1000):
+        with pytest.raises(ValueError, match="at most 200 steps"):
+            paths.parse(text)
+
+
 @all_rows(
     "text, path, rest",
     [

@@ -48,16 +48,18 @@ def parse(text: str) -> FieldPath:
         ValueError: the text is not a field path.
     """
     path, end = _steps(text)
+    if len(path) > MAX_DEPTH:
+        raise ValueError(f"a field path has at most {MAX_DEPTH} steps, as many as an object has levels")
     if end != len(text):
         raise ValueError(f'`{text}` is not a field path: expected `.name`, `[0]` or `["key"]` at character {end + 1}')
     return path
 
 
 def _steps(text: str) -> tuple[FieldPath, int]:
-    """The longest path that the text starts with, and where it ends."""
+    """The longest path that the text starts with, or one step more than there are levels, and where it ends."""
     path: list[str | int] = []
     position = 0
-    while match := _STEP.match(text, position):
+    while len(path) <= MAX_DEPTH and (match := _STEP.match(text, position)):
         dotted = match[0].startswith(".")
         if match["word"] is not None and dotted != bool(path):
             break
