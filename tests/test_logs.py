@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from webhook.logs import LEVELS, Log, capture
+from webhook.logs import LEVELS, LIBRARY_LINES_PER_S, Log, capture
 from webhook.terminal import one_line
 
 
@@ -71,3 +71,19 @@ def test_a_line_is_exact_by_parsing_and_holds_nothing_that_a_terminal_obeys(name
     (line,) = lines(stream)
     assert line["name"] == name
     assert one_line(stream.getvalue()[:-1]) == stream.getvalue()[:-1]
+
+
+def test_what_a_library_repeats_is_a_few_lines_a_second():
+    stream, now = io.StringIO(), [100.0]
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    try:
+        capture(Log("info", stream, clock=lambda: now[0]))
+        for second in (100.0, 101.5):
+            now[0] = second
+            for _ in range(20):
+                logging.getLogger("library").warning("invalid request")
+    finally:
+        root.handlers[:], root.level = before
+    said = lines(stream)
+    assert [line.get("left_out") for line in said] == [None] * LIBRARY_LINES_PER_S + [15] + [None] * 4

@@ -25,6 +25,7 @@ from webhook.terminal import exact_json
 
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
+LIBRARY_LINES_PER_S: Final = 5
 _RANK: Final = {level: rank for rank, level in enumerate(LEVELS)}
 _ENCODE: Final = msgspec.json.Encoder(enc_hook=str).encode
 _ENCODE_ANYTHING: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
@@ -115,17 +116,27 @@ def capture(log: Log) -> None:
 
 
 class _Handler(logging.Handler):
-    """The standard library's records as lines."""
+    """The standard library's records as lines; a few a second, since clients cause some of them as often as they like."""
 
     def __init__(self, log: Log) -> None:
         super().__init__()
         self.log = log
+        self._second = 0.0
+        self._lines = self._left_out = 0
 
     def emit(self, record: logging.LogRecord) -> None:
+        now = self.log.clock()
+        if not 0 <= now - self._second < 1:
+            self._second, self._lines = now, 0
+        self._lines += 1
+        if self._lines > LIBRARY_LINES_PER_S:
+            self._left_out += 1
+            return
         level: Level = "debug"
         for name in LEVELS:
             level = name if record.levelno >= logging.getLevelNamesMapping()[name.upper()] else level
-        fields: dict[str, Any] = {"logger": record.name}
+        fields: dict[str, Any] = {"logger": record.name, "left_out": self._left_out or None}
+        self._left_out = 0
         if record.exc_info and record.exc_info[1]:
             fields["traceback"] = "".join(traceback.format_exception(record.exc_info[1]))
         self.log.write(level, record.getMessage(), fields)
