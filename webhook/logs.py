@@ -116,7 +116,7 @@ def capture(log: Log) -> None:
 
 
 class _Handler(logging.Handler):
-    """The standard library's records as lines; a few a second, since clients cause some of them as often as they like."""
+    """The standard library's records as lines; few a second, since clients cause some of them as often as they like."""
 
     def __init__(self, log: Log) -> None:
         super().__init__()
