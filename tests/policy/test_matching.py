@@ -168,6 +168,16 @@ def test_a_namespaces_name_label_needs_no_look_up():
     assert not asked(request(namespace="other"), None, namespace_selector=selector)
 
 
+def test_a_namespaces_name_is_known_when_nobody_can_look_it_up():
+    def fails():
+        raise LookupFailed("not synced")
+
+    for name, taken in (("team", True), ("other", False)):
+        selector = LabelSelector(match_labels={"kubernetes.io/metadata.name": name})
+        found = criteria(MatchResources(resource_rules=[rule()], namespace_selector=selector))
+        assert bool(matches(found, request(), fails, EQUAL)) is taken
+
+
 def test_an_unknown_namespace_is_no_answer():
     def fails():
         raise LookupFailed("not synced")

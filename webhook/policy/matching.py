@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
-from webhook.errors import BindingError
+from webhook.errors import BindingError, LookupFailed
 from webhook.manifests.label_selectors import EVERYTHING, Labels, Selector, labels_of, selector
 from webhook.manifests.models import GROUP, MatchResources, NamedRule
 from webhook.policy.equivalent_resources import Equivalents
@@ -166,7 +166,7 @@ def _matches_object(selector: Selector, attributes: Attributes) -> bool:
 
 
 def matches_namespace(selector: Selector, attributes: Attributes, labels: NamespaceLabels) -> bool:
-    """Say whether a namespaceSelector takes the request's namespace.
+    """Say whether a namespaceSelector takes the request's namespace; one about its name needs no look-up to succeed.
 
     Raises:
         BindingError: the namespace does not exist, so nobody knows its labels.
@@ -180,11 +180,17 @@ def matches_namespace(selector: Selector, attributes: Attributes, labels: Namesp
             return selector.matches(labels_of(attributes.object))
     elif not attributes.namespace:
         return True
-    known = labels()
+    guaranteed = {NAME_LABEL: attributes.namespace}
+    is_enough = selector.keys <= guaranteed.keys()
+    try:
+        known = labels()
+    except LookupFailed:
+        if not is_enough:
+            raise
+        known = None
     if known is not None:
         return selector.matches(known)
-    guaranteed = {NAME_LABEL: attributes.namespace}
-    if selector.keys <= guaranteed.keys():
+    if is_enough:
         return selector.matches(guaranteed)
     raise BindingError(f'namespaces "{attributes.namespace}" not found')
 
