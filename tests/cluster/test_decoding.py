@@ -108,6 +108,16 @@ def test_a_list_is_the_same_until_something_changes():
     assert store.known(("a", "y"), {"n": 2}) is listed[0]
 
 
+@pytest.mark.parametrize(("before", "after"), [(1, True), (True, 1), (1, 1.0), (0.0, -0.0), ([0], [False])])
+def test_a_value_that_gets_another_type_is_a_change(before, after):
+    store = Store()
+    store.replace({("a", "x"): {"spec": {"strict": before}}})
+    listed, changes = store.list(None), store.changes
+    store.put(("a", "x"), {"spec": {"strict": after}})
+    assert store.changes == changes + 1
+    assert repr(store.list(None)) == repr(({"spec": {"strict": after}},)) != repr(listed)
+
+
 FORKING = """
 import os, threading
 from webhook.cluster.store import Store

@@ -57,6 +57,7 @@ class Reflector:
     resource: Resource | None = None
     settled: threading.Event = field(default_factory=threading.Event)
     _store: Store = field(default_factory=Store)
+    _earlier: int = 0
     _project: Callable[[JSON], JSON] = field(init=False)
     _stopped: threading.Event = field(default_factory=threading.Event)
     _lines: Lines | None = None
@@ -92,7 +93,7 @@ class Reflector:
     def changes(self) -> int:
         """How often what is answered has changed."""
         before = self.before
-        return self._store.changes + (before.changes if before is not None else 0)
+        return self._store.changes + (before.changes if before is not None else self._earlier)
 
     def get(self, namespace: str, name: str) -> JSON | None:
         """The object, or None when there is none. Raises LookupFailed."""
@@ -170,7 +171,7 @@ class Reflector:
         """Answer alone from now on."""
         before = self.before
         if before is not None:
-            self._store.changes += before.changes  # never fewer than before
+            self._earlier = before.changes  # first: whoever counts meanwhile counts them once
             self.before = None
             before.stop()
 

@@ -7,6 +7,7 @@ list of them all: the heartbeats of 5,000 objects cost no review anything.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -29,7 +30,7 @@ class Store:
     def known(self, place: Place, obj: JSON) -> JSON:
         """The object that is kept already if it is the same, or this one."""
         held = (self.objects or {}).get(place)
-        return held if held is not None and held == obj else obj
+        return held if held is not None and _is_same(held, obj) else obj
 
     def replace(self, objects: dict[Place, JSON] | None) -> None:
         """Hold exactly these."""
@@ -55,6 +56,11 @@ class Store:
         if listed is None or listed[0] != version:
             listed = self._listed = version, listed_by_namespace(dict(self.objects or {}))
         return listed[1].get(namespace, ())
+
+
+def _is_same(held: JSON, obj: JSON) -> bool:
+    """Whether two objects have the same values; to Python 1, 1.0 and true are equal, to CEL they are not."""
+    return bool(held == obj) and json.dumps(held, default=repr) == json.dumps(obj, default=repr)
 
 
 def listed_by_namespace(objects: Mapping[Place, JSON]) -> Mapping[str | None, Sequence[JSON]]:
