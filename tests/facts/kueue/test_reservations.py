@@ -108,10 +108,20 @@ ASKS: JSON = {
     "spec": {"template": {"spec": {"containers": [{"name": "a", "image": "a", "resources": {"limits": {"gpu": 4}}}]}}},
 }
 VERDICTS = {
-    "the status of the queue where there are no Workloads": ([], None, "not-now", "by the status of the ClusterQueues"),
-    "the status where it counts more Workloads": ([HOLDS], 2, "not-now", "by the status of the ClusterQueues"),
-    "Workloads where the status counts as many": ([HOLDS], 1, "not-now", "by 1 Workload with reserved quota"),
-    "Workloads before the status": ([HOLDS], None, "not-now", "by 1 Workload with reserved quota"),
+    "the status of the queue where there are no Workloads": (
+        [],
+        None,
+        "not-now",
+        "according to the status of the ClusterQueues",
+    ),
+    "the status where it counts more Workloads": (
+        [HOLDS],
+        2,
+        "not-now",
+        "according to the status of the ClusterQueues",
+    ),
+    "Workloads where the status counts as many": ([HOLDS], 1, "not-now", "next to 1 Workload with reserved quota"),
+    "Workloads before the status": ([HOLDS], None, "not-now", "next to 1 Workload with reserved quota"),
     "what has ended is free, whatever the status says": ([work("a", "QuotaReserved", "Finished")], 0, "possible", ""),
     "a job that has its quota waits for none": (
         [HOLDS, work("b", "QuotaReserved", owner="train", admission=ASSIGNED)],

@@ -40,7 +40,6 @@ from webhook.wording import did_you_mean
 NEVER: Final = Group("kueue-never").problem
 NOT_NOW: Final = Group("kueue-not-now").problem
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
-_WITHOUT: Final = "Kueue creates no Workload without"
 _MOST_NAMED: Final = 5
 """Cohorts of a cycle that are named after the first."""
 _WAIT: Final = "wait, ask the owner of the queue, or use another queue"
@@ -100,12 +99,17 @@ def priority_classes(subject: Subject, how: Managed, place: Place) -> Iterator[P
     """Classes without which Kueue creates no Workload."""
     name = text(get(subject.object, ("metadata", "labels", PRIORITY)))
     if name and not is_placeholder(name) and lacks(subject.view(), WORKLOAD_PRIORITY_CLASS, name):
-        message = f"is a WorkloadPriorityClass that does not exist, but {_WITHOUT} the class, and only an event says so"
+        message = (
+            "names a WorkloadPriorityClass that does not exist, so the job waits because Kueue creates no "
+            "Workload for it"
+        )
         path, fix = ("metadata", "labels", PRIORITY), "create the class, or correct the name"
         yield NOT_NOW("priority-class", path, message, fix, name)
     for each in subject.deadline.paced(subject.fact("priorities")["classes"]):
         if each["absent"] and not name:
-            message = f"is a PriorityClass that does not exist, but {_WITHOUT} the class, and nothing says so"
+            message = (
+                "names a PriorityClass that does not exist, so the job waits because Kueue creates no Workload for it"
+            )
             fix = did_you_mean(each["nearest"], "create the class, or correct the name")
             yield NOT_NOW("priority-class", each["path"], message, fix, each["name"])
             return
@@ -154,8 +158,8 @@ def cluster_queue(subject: Subject, how: Managed, place: Place) -> Iterator[Prob
         first, *others = place.queues.cycle_above(place.queue.above)
         way = ", ".join([first, *others[:_MOST_NAMED], *(["..."] if len(others) > _MOST_NAMED else []), first])
         message = (
-            f"leads to ClusterQueue `{target}`, above which the parents of Cohorts form a cycle ({way}), so Kueue "
-            "admits nothing"
+            f"leads to ClusterQueue `{target}`, but the parents of its Cohorts form a cycle ({way}), so Kueue admits "
+            "no job"
         )
         fix = f"use another queue, or ask the owner of Cohort `{first}` to correct its spec.parentName"
         yield NOT_NOW("cohort-cycle", place.at, message, fix)

@@ -39,10 +39,15 @@ def claims(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  
             if missing.name in subject.once(_promised):
                 continue  # the controller of its ComputeDomain makes it, and Kueue tries again
             if is_absent(subject.view(), TEMPLATE):
-                message = f"leads to ResourceClaimTemplate `{missing.name}`, which does not exist, so Kueue cannot"
-                message = f"{message} count its devices"
+                message = (
+                    f"uses ResourceClaimTemplate `{missing.name}`, which does not exist, so Kueue cannot "
+                    f"count its devices"
+                )
                 yield NOT_NOW(
-                    "claim-template-missing", pod_set.at(path), message, "create the template in this namespace"
+                    "claim-template-missing",
+                    pod_set.at(path),
+                    message,
+                    "create the template in this namespace, or correct the name",
                 )
             else:
                 place.view.note(missing)

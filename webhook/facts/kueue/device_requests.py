@@ -117,7 +117,7 @@ class _Counting:
                 self._count(request, written, taken)
 
     def _count(self, request: JSON, written: Mapping[str, JSON], taken: set[DeviceID]) -> None:
-        of = f"request `{request['name']}` of ResourceClaimTemplate `{self.name}`"
+        of = f"ResourceClaimTemplate `{self.name}`, whose request `{request['name']}`"
         device_class = request["deviceClass"]
         refused = _refused(request, of, self.path, self.configuration)
         if refused is not None:
@@ -138,11 +138,11 @@ class _Counting:
         free = [each.id for each in known if each.id not in taken]
         taken.update(free[: asked.count])
         if len(free) < asked.count:
-            has = f"ResourceSlices have only {len(free)} that match the request"
-            self._wait(f"leads to {of}, which asks for {counted(asked.count, 'device')}, but {has}")
+            has = f"only {counted(len(free), 'device')} of the ResourceSlices"
+            self._wait(f"uses {of} asks for {counted(asked.count, 'device')}, but {has} match the request")
 
     def _wait(self, message: str) -> None:
-        fix = "ask for other devices, or wait until the driver publishes them"
+        fix = "in the template, ask for fewer or other devices, or wait until the driver publishes more devices"
         self.made.waiting.append(Refused("devices-missing", self.path, message, fix))
 
     def _charge(self, asked: Asked, source: Source, of: str) -> None:
@@ -150,11 +150,13 @@ class _Counting:
         made = charge(asked, source, self.view)
         if made is None:
             return
-        told = f"leads to {of}, which {made.waits or made.never}"
+        told = f"uses {of} {made.waits or made.never}"
         if made.waits:
             self._wait(told)
         elif made.never:
-            self.made.refused.append(Refused("claim-capacity", self.path, told, "ask for less of this capacity"))
+            self.made.refused.append(
+                Refused("claim-capacity", self.path, told, "in the template, ask for less of this capacity")
+            )
         else:
             self.made.add(source.resource, made.amount)
 
@@ -170,18 +172,21 @@ def _asked(request: JSON, written: Mapping[str, JSON]) -> Asked:
 
 def _refused(request: JSON, of: str, path: FieldPath, configuration: Configuration) -> Refused | None:
     if request["kind"] == "firstAvailable":
-        message = f"leads to {of}, which uses firstAvailable, and Kueue cannot count such a choice"
-        return Refused("claim-choice", path, message, "ask for exactly one device class")
+        message = f"uses {of} is a choice (firstAvailable), and Kueue cannot count a choice"
+        return Refused("claim-choice", path, message, "in the template, ask for exactly one device class")
     if request["allocationMode"] not in ("", "ExactCount"):
-        message = f"leads to {of}, whose allocationMode is {request['allocationMode']}, which Kueue cannot count"
-        return Refused("claim-choice", path, message, "ask for a count of devices")
+        message = f"uses {of} has allocationMode {request['allocationMode']}, which Kueue cannot count"
+        return Refused("claim-choice", path, message, "in the template, ask for a count of devices")
     if request["deviceClass"] not in configuration.device_classes:
         message = (
-            f"leads to {of}, whose DeviceClass `{request['deviceClass']}` is not in deviceClassMappings of Kueue's"
+            f"uses {of} asks for DeviceClass `{request['deviceClass']}`, which is not in deviceClassMappings of Kueue's"
             " Configuration"
         )
         return Refused(
-            "unmapped-class", path, message, "add the class there and restart Kueue, or use a class that is there"
+            "unmapped-class",
+            path,
+            message,
+            "add the class to deviceClassMappings and restart Kueue, or use a class that is there",
         )
     return None
 
@@ -209,11 +214,9 @@ def extended(
 
 
 def _of_sources(name: str, device_class: str) -> Refused:
-    message = (
-        f"asks for {name} of DeviceClass `{device_class}`, but the quota of this class counts counters or capacities"
-    )
-    fix = "claim the devices by a ResourceClaimTemplate instead"
-    return Refused("extended-sources", ("spec",), f"{message}, and not the number of devices", fix)
+    message = f"requests {name} of DeviceClass `{device_class}`, but the quota of this class is not a number of devices"
+    fix = "use a ResourceClaimTemplate for these devices instead"
+    return Refused("extended-sources", ("spec",), message, fix)
 
 
 def _requested(template: JSON, deadline: Deadline) -> frozenset[str]:

@@ -61,7 +61,7 @@ def charge(asked: Asked, source: Source, view: View) -> Charge | None:
     if known is None:
         return None
     if len(known) < asked.count:
-        has = f"ResourceSlices have only {len(known)} of driver {source.driver} that match the request"
+        has = f"only {counted(len(known), 'device')} of driver {source.driver} match the request"
         return Charge(waits=f"asks for {counted(asked.count, 'device')}, but {has}")
     return _of_counter(asked, source, known) if source.counter else _of_capacity(asked, source, known)
 

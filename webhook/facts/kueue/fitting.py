@@ -115,13 +115,13 @@ class Fitting:
         told = "; ".join(self._told(each) for each in reasons[:MOST_TOLD])
         left = len(reasons) - MOST_TOLD
         if left > 0:
-            told = f"{told}; and {counted(left, 'other flavor')}"
+            told = f"{told}; and {counted(left, 'other flavor')} do not fit"
         at = wanted.pod_set.at(("spec",))
         if is_quota:
             message = f"{self.asks(wanted, reasons)}, but {told} (Kueue: ExceedsMaxQuota)"
             return NEVER("exceeds-max-quota", at, message, self._fix(reasons))
-        message = f"fits no flavor of ClusterQueue `{self.queue.name}`: {told} (Kueue: NoMatchingFlavor)"
-        fix = "change the selector, the tolerations or the queue"
+        message = f"{told}, so ClusterQueue `{self.queue.name}` never admits the job (Kueue: NoMatchingFlavor)"
+        fix = f"{', '.join(dict.fromkeys(_change(each.reason) for each in reasons))}, or use another queue"
         if all(each.is_topology for each in reasons):
             is_asked = topology.wish(wanted.pod_set.template).is_explicit
             fix = (
@@ -132,14 +132,14 @@ class Fitting:
         return NEVER("no-matching-flavor", at, message, fix)
 
     def asks(self, wanted: Wanted, reasons: Sequence[Rejected]) -> str:
-        """`asks for 24 nvidia.com/gpu in 3 pods`: the amounts that are short."""
+        """`the 3 pods together ask for 24 nvidia.com/gpu`: the amounts that are short."""
         names = dict.fromkeys(each.resource for each in reasons if each.resource)
         amounts = " and ".join(of_resource(name, wanted.requests[name]) for name in names)
         count = wanted.pod_set.least
         return (
             f"asks for {amounts}"
             if count == 1 or [*names] == [PODS]
-            else f"asks for {amounts} in {counted(count, 'pod')}"
+            else f"the {count} pods together ask for {amounts}"
         )
 
     def _told(self, rejected: Rejected) -> str:
@@ -149,13 +149,13 @@ class Fitting:
         return f"flavor `{rejected.flavor}` can give at most {self.explained(pair, rejected.most)}"
 
     def explained(self, pair: FlavorResource, most: int) -> str:
-        """`16 (8 nominal + 8 borrowed from cohort research)`."""
+        """`16 nvidia.com/gpu, 8 of its own and 8 borrowed from cohort research`."""
         name, own = pair[1], self.node.quota(pair).nominal
         amount = of_resource(name, most)
         if self.node.parent is None or most <= own:
             return amount
         borrowed = f"{amount_text(name, most - own)} borrowed from cohort `{self.node.parent.name}`"
-        return f"{amount} ({amount_text(name, own)} nominal + {borrowed})"
+        return f"{amount}, {amount_text(name, own)} of its own and {borrowed}"
 
     def _fix(self, reasons: Sequence[Rejected]) -> str:
         most: dict[str, int] = {}
@@ -185,3 +185,12 @@ class Fitting:
             f"asks for {asked} in pod sets {names}, which Kueue admits together, but {given} (Kueue: ExceedsMaxQuota)"
         )
         return NEVER("exceeds-max-quota", "spec", message, "ask for less, use another queue, or raise the quota")
+
+
+def _change(reason: str) -> str:
+    """What to do about a reason why pods cannot have a flavor."""
+    if reason.startswith(of_flavors.TAINTED):
+        return "tolerate the taint"
+    if reason.startswith(of_flavors.UNMATCHED):
+        return f"change the {reason.removeprefix(of_flavors.UNMATCHED).removesuffix('of the pods').strip()}"
+    return "change what the pods ask of a topology"

@@ -36,14 +36,14 @@ _KEPT: Final = 512
 
 
 def without_nodes(flavors: Sequence[Flavor], queue: Declared, view: View) -> str:
-    """Which labels no node has, where that is so of every flavor: `accelerator=a100 (flavor a100)`; otherwise ""."""
+    """Which labels no node has, where that is so of every flavor: `accelerator=a100 of flavor a100`; otherwise ""."""
     nodes = view.unnoted().all(NODE)
     if not nodes or any(is_placed_later(queue, each.name, view) for each in view.deadline.paced(flavors)):
         return ""
     view.deadline.spend(len(nodes))
     if any(not each.labels or _has_nodes(Same(each), Same(nodes)) for each in view.deadline.paced(flavors)):
         return ""
-    return either([f"{_shown(each)} (flavor `{each.name}`)" for each in flavors])
+    return either([f"{_shown(each)} of flavor `{each.name}`" for each in flavors])
 
 
 def _shown(flavor: Flavor) -> str:

@@ -26,6 +26,9 @@ from webhook.schema import decode_object
 _REQUIRED: Final = (
     *("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"),
 )
+TAINTED: Final = "its nodes have the taint"
+UNMATCHED: Final = "its node labels do not match the"
+"""How the reasons begin why pods cannot have a flavor."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -70,22 +73,22 @@ def mismatch(flavor: Flavor, template: JSON, keys: Collection[str], deadline: De
     taint = untolerated(flavor.taints, tolerations, deadline)
     if taint is not None:
         shown = "=".join(filter(None, (text(taint.get("key")), text(taint.get("value")))))
-        return f"its nodes have the taint {shown}:{taint.get('effect')}, which the pods do not tolerate"
-    if not _selected(flavor, template, keys, deadline):
-        return "its node labels do not match the node selector or the node affinity of the pods"
-    return ""
+        return f"{TAINTED} {shown}:{taint.get('effect')}, which the pods do not tolerate"
+    unmatched = _unmatched(flavor, template, keys, deadline)
+    return f"{UNMATCHED} {unmatched} of the pods" if unmatched else ""
 
 
-def _selected(flavor: Flavor, template: JSON, keys: Collection[str], deadline: Deadline) -> bool:
+def _unmatched(flavor: Flavor, template: JSON, keys: Collection[str], deadline: Deadline) -> str:
+    """What of the pods the labels of a flavor do not match; "" where they match all."""
     selector = mapping(get(template, ("spec", "nodeSelector")))
     wanted = [(key, value) for key, value in deadline.paced(selector.items()) if key in keys]
     if any(flavor.labels.get(key) != value for key, value in wanted):
-        return False
+        return "node selector"
     terms = items(get(template, _REQUIRED))
     asked = [[*_asked(term, keys, deadline)] for term in deadline.paced(terms)]
     if not asked or not all(asked):  # a term of which no key counts fits every flavor
-        return True
-    return any(all(holds(each, flavor.labels) for each in term) for term in asked)
+        return ""
+    return "" if any(all(holds(each, flavor.labels) for each in term) for term in asked) else "node affinity"
 
 
 def _asked(term: JSON, keys: Collection[str], deadline: Deadline) -> Iterator[Mapping[str, JSON]]:

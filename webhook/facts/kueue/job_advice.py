@@ -67,7 +67,7 @@ def _without_nodes(
     fitting = [each for each in known if not mismatch(each, pod_set.template, [*each.labels], subject.deadline)]
     labels = without_nodes(fitting, queue, subject.view()) if fitting else ""
     if labels:
-        message = f"can be admitted, but no node has the labels {labels}, so the pods wait until there is such a node"
+        message = f"can be admitted, but no node has the labels {labels}, so the pods then wait for such a node"
         fix = "add such a node, correct the labels of the flavor, or use another queue"
         yield problem("flavor-without-nodes", pod_set.at(("spec",)), message, fix)
 
@@ -79,16 +79,15 @@ def advise_quota(subject: Subject) -> Iterator[Problem]:
         return
     for pod_set in subject.deadline.paced(pod_sets):
         if items(get(pod_set.template, ("spec", "resourceClaims"))) and not is_on(DEVICE_CLAIMS, subject):
-            gate = f"Kueue's feature gate {DEVICE_CLAIMS} is off, as it is by default before 0.18"
-            message = f"are not counted because {gate}, so the job gets the devices without quota"
-            fix = "ask for the devices as a resource that the queue covers, or turn the gate on"
+            gate = f"feature gate {DEVICE_CLAIMS} is off (the default before Kueue 0.18)"
+            message = f"are claims that Kueue does not count against the quota of the queue because its {gate}"
+            fix = "request the devices as a resource that the queue covers, or turn the gate of Kueue on"
             yield problem("claims-uncounted", pod_set.at(("spec", "resourceClaims")), message, fix)
             return
     covered = {name for group in place.queue.groups for name in group.resources}
     asked = {name for each in pod_sets for name, value in each.requests.items() if value}
     if PODS not in covered and asked.isdisjoint(covered) and POD_GROUP not in labels_of(subject.object):
-        message = f"requests nothing that ClusterQueue `{place.queue.name}` has quota for, so the job is admitted at no"
-        message = f"{message} cost, and its pods take what others have quota for"
+        message = f"requests nothing that ClusterQueue `{place.queue.name}` has quota for, so the job uses no quota"
         yield problem("no-requests", pod_sets[0].at(("spec",)), message, f"request {either(sorted(covered)[:3])}")
 
 
@@ -101,10 +100,8 @@ def _ambiguous(pod_set: PodSetRequests, known: list[Flavor], subject: Subject) -
         if key:
             path = pod_set.at(("spec", "nodeSelector", key))
             message = (
-                f"does not exclude flavor `{each.name}`, which has no label `{key}`, so Kueue tries this flavor first"
-            )
-            message = (
-                f"{message}, and the pods then wait for nodes that have both this label and the labels of the flavor"
+                f"does not exclude flavor `{each.name}`, which has no label `{key}`, so the job may get this flavor, "
+                "and its pods then wait for nodes with the labels of both"
             )
             fix = (
                 f"ask the administrator to add the label `{key}` to flavor `{each.name}`, or use a queue of the "

@@ -120,18 +120,18 @@ def validate_ray(subject: Subject, how: Managed) -> Iterator[Problem]:
 
 def _validate_ray_job(spec: JSON) -> Iterator[Problem]:
     if spec.get("clusterSelector") and spec.get("rayClusterSpec"):
-        message = "must not be set with rayClusterSpec because a job that Kueue manages has its own cluster"
+        message = "must not be set with rayClusterSpec because a job that Kueue manages has its own Ray cluster"
         yield problem("ray-cluster", "spec.clusterSelector", message, "remove clusterSelector")
     if not spec.get("clusterSelector") and not spec.get("rayClusterSpec"):
         yield problem(
             "ray-cluster",
             "spec.rayClusterSpec",
-            "must be set because Kueue counts the pods of the cluster",
-            "describe the cluster",
+            "must be set because Kueue counts the pods of the Ray cluster",
+            "describe the Ray cluster of the job",
         )
     if spec.get("shutdownAfterJobFinishes") is not True:
-        message = "must be true because a cluster that keeps running keeps its quota"
-        yield problem("ray-shutdown", "spec.shutdownAfterJobFinishes", message, "set true")
+        message = "must be true because the job keeps its quota as long as its Ray cluster runs"
+        yield problem("ray-shutdown", "spec.shutdownAfterJobFinishes", message, "set shutdownAfterJobFinishes to true")
 
 
 def _validate_ray_cluster(cluster: JSON, at: FieldPath, subject: Subject) -> Iterator[Problem]:
@@ -162,4 +162,4 @@ def validate_spark(subject: Subject, how: Managed) -> Iterator[Problem]:
         yield problem("spark-mode", "spec.mode", message, "set cluster", mode)
     if get(subject.object, ("spec", "dynamicAllocation", "enabled")) is True:
         message = "must not be enabled because Kueue counts the executors only once"
-        yield problem("spark-mode", "spec.dynamicAllocation.enabled", message, "set false")
+        yield problem("spark-mode", "spec.dynamicAllocation.enabled", message, "set it to false")

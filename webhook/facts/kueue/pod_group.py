@@ -78,9 +78,9 @@ def whole_group(subject: Subject, how: Managed, place: Place) -> Iterator[Proble
     names = {name_of(each) for each in paced if text(get(each, _GROUP)) == group and not _is_over(each)}
     there = len(names | {name_of(subject.object)})
     if there < int(count):
-        message = f"is more than the {counted(there, 'pod')} of group {group} in this namespace"
+        message = f"is more than the {counted(there, 'pod')} of group `{group}` in this namespace"
         message = f"{message}, so Kueue waits for the others"
-        yield NOT_NOW("pod-group-incomplete", _COUNT, message, "create the other pods", count)
+        yield NOT_NOW("pod-group-incomplete", _COUNT, message, "create the other pods of the group", count)
 
 
 def _group(subject: Subject, how: Managed) -> str:

@@ -83,8 +83,12 @@ def _nothing_to_borrow(subject: Subject) -> Iterator[Problem]:
     for pair, quota in subject.deadline.paced(own.quotas.items()):
         if quota.borrowing_limit and pair not in lent:
             limit = of_resource(pair[1], quota.borrowing_limit)
-            message = f"lets flavor `{pair[0]}` borrow {limit}, but nothing else in cohort `{cohort}` has quota for it"
-            yield problem("nothing-to-borrow", "spec.resourceGroups", message, "remove the borrowingLimit")
+            message = (
+                f"lets flavor `{pair[0]}` borrow {limit}, but no other member of cohort `{cohort}` has quota for "
+                f"{pair[1]} of this flavor"
+            )
+            fix = f"remove the borrowingLimit of {pair[1]} from flavor `{pair[0]}`"
+            yield problem("nothing-to-borrow", "spec.resourceGroups", message, fix)
 
 
 def advise_fair_sharing(subject: Subject) -> Iterator[Problem]:

@@ -133,7 +133,9 @@ def _validate_order(
     if len(quotas) != len(covered):
         given = counted(len(quotas), "entry", "entries")
         message = f"has {given}, but needs {len(covered)}, one for each of coveredResources"
-        yield problem("flavor-resources", at, message, "add or remove entries")
+        left = len(covered) - len(quotas)
+        fix = f"{'add' if left > 0 else 'remove'} {counted(abs(left), 'entry', 'entries')}"
+        yield problem("flavor-resources", at, message, fix)
         return
     for index, (quota, name) in enumerate(zip(subject.deadline.each(quotas), covered, strict=True)):
         given = quota.get("name", "")

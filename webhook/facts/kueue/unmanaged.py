@@ -61,7 +61,7 @@ def _labelled(subject: Subject, how: Managed) -> Iterator[Problem]:
         yield problem("namespace-excluded", _AT, message, "use a namespace that Kueue manages", how.queue)
     elif how.why_not == "cluster-selector":
         message = (
-            "has no effect because Kueue does not manage a RayJob that clusterSelector runs on an existing cluster"
+            "has no effect because Kueue does not manage a RayJob that clusterSelector runs on an existing Ray cluster"
         )
         yield problem(
             "existing-cluster", _AT, message, "label the RayCluster, or set rayClusterSpec instead", how.queue

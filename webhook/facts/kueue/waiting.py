@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from webhook.facts.kueue.amounts import amount_text
+from webhook.facts.kueue.amounts import amount_text, of_resource
 from webhook.facts.kueue.assignment import Rejected, Wanted, together
 from webhook.facts.kueue.blocked import NOT_NOW
 from webhook.facts.kueue.fitting import MOST_TOLD, Fitting
@@ -37,7 +37,7 @@ def waiting(fitting: Fitting, wanted: Sequence[Wanted]) -> Iterator[Problem]:
     reasons = [each for one in short for each in one.reasons(now) if each.resource]
     told = "; ".join(_left(fitting, each) for each in reasons[:MOST_TOLD])
     message = f"{fitting.asks(short[0], reasons)}, but {told}" if told else "fits only one pod set at a time"
-    message = f"{message} ({_source(fitting)}), and the preemption settings of the queue cannot free more"
+    message = f"{message} {_source(fitting)}, and preemption cannot free enough, so the job waits"
     at = short[0].pod_set.at(("spec",))
     yield NOT_NOW("waiting-for-quota", at, f"{message} (Kueue: WaitingForQuota)", "wait, or use another queue")
 
@@ -46,8 +46,8 @@ def _source(fitting: Fitting) -> str:
     """Who says what is in use."""
     reserved = fitting.place.queues.reserved
     if reserved is None:
-        return "by the status of the ClusterQueues"
-    return f"by {counted(reserved.holding, 'Workload')} with reserved quota"
+        return "according to the status of the ClusterQueues"
+    return f"next to {counted(reserved.holding, 'Workload')} with reserved quota"
 
 
 def _before(fitting: Fitting) -> int:
@@ -61,7 +61,7 @@ def _before(fitting: Fitting) -> int:
 
 def _left(fitting: Fitting, rejected: Rejected) -> str:
     pair = (rejected.flavor, rejected.resource)
-    ever = fitting.explained(pair, fitting.tree.potential(fitting.node, pair))
+    ever = of_resource(rejected.resource, fitting.tree.potential(fitting.node, pair))
     free = amount_text(rejected.resource, max(0, rejected.most))
     return f"flavor `{rejected.flavor}` has {free} of {ever} free now"
 

@@ -28,8 +28,10 @@ def replicas(batch: Sandbox) -> int:
 def validate_pods(batch: Sandbox) -> Iterator[Problem]:
     """Pods come from a template or from a Pool."""
     if not batch.spec.get("poolRef") and not batch.has("template") and replicas(batch):
-        message = "must be set because spec.poolRef names no Pool, so there are no pods to create"
-        yield problem("pods-required", ("spec", "template"), message, "set a template or a poolRef")
+        message = "must be set because spec.poolRef is not set either, so there are no pods to create"
+        yield problem(
+            "pods-required", ("spec", "template"), message, "set spec.template, or name a Pool in spec.poolRef"
+        )
 
 
 def advise_ignored_fields(batch: Sandbox) -> Iterator[Problem]:

@@ -45,7 +45,7 @@ def _problem(note: Note, known: Sequence[str]) -> Problem:
     match note.what:
         case "type":
             message = f"must be {note.text} because no pod can be created otherwise"
-            return problem("patch-type", note.path, message, "correct the patch")
+            return problem("patch-type", note.path, message, f"write {note.text}")
         case "key":
             message = f"must have a {note.text} because a patch finds the entry to change by its {note.text}"
             return problem(
@@ -56,17 +56,20 @@ def _problem(note: Note, known: Sequence[str]) -> Problem:
             )
         case "merge":
             return problem(
-                "patch-merge", note.path, f"cannot be merged into the template: {note.text}", "correct the patch"
+                "patch-merge",
+                note.path,
+                f"cannot be merged into the template because {note.text}",
+                "correct this entry of the patch",
             )
         case "image":
             others = f", or name container {either(known[:_MOST_NAMES])} of the template" if known else ""
-            message = "must have an image because the template has no such container"
+            message = "must have an image because the template has no container of this name"
             return problem("patch-image", (*note.path, "name"), message, f"set an image{others}", note.text)
         case "resources":
             message = f"must leave the limit and the request of the device equal, but in the merged pod {note.text}"
             return problem("patch-resources", note.path, message, "set both the limit and the request in the patch")
         case "sources":
-            message = f"claim {note.text} once the patch is merged, but a claim must have exactly one"
+            message = f"together with the template, claim {note.text}, but a claim must have exactly one"
             return problem("patch-claim-source", note.path, message, "set the same field as the template")
         case "claim":
             message = "is not declared in spec.resourceClaims of the template or of the patch"
@@ -79,16 +82,16 @@ def _advice(note: Note) -> Problem:
     """What can be merged and does not what it says."""
     match note.what:
         case "keeps":
-            message = f"null does not remove the field, so the shard keeps `{note.text}`"
+            message = f"null does not remove the value `{note.text}` of the template, so the shard keeps this value"
             return problem(
                 "patch-null",
                 note.path,
                 message,
-                "take the field out of the template, and set it only in patches that need it",
+                "remove the field from spec.template, and set it only in the patches that need it",
             )
         case "directive":
             message = "does not remove fields, so the shard keeps what the template has here"
-            fix = "take these fields out of the template, and set them only in patches that need them"
+            fix = "remove these fields from spec.template, and set them only in the patches that need them"
             return problem("patch-directive", note.path, message, fix, note.text or None)
         case "inherits":
             message = f"new container {note.text} because it takes the place of that container in the list"
@@ -105,7 +108,9 @@ def _advice(note: Note) -> Problem:
                 note.text,
             )
         case _:
-            return problem("patch-field", note.path, "is ignored because a Pod has no such field", "correct the name")
+            return problem(
+                "patch-field", note.path, "is ignored because a Pod has no such field", "correct or remove the field"
+            )
 
 
 def _of_second_decoding(note: Note) -> Problem:

@@ -46,7 +46,9 @@ def advise_windows(sandbox: Sandbox) -> Iterator[Problem]:
         yield from _advise_size(containers[0], sandbox)
     policy = pod.get("restartPolicy")
     if policy not in (None, "Always"):
-        message = "must be Always because the installation of Windows restarts the container"
+        message = (
+            f"must be Always because a sandbox with volume `{_VOLUME}` installs Windows, which restarts the container"
+        )
         yield problem(
             "windows-restart-policy", ("spec", "template", "spec", "restartPolicy"), message, "set Always", policy
         )
@@ -66,5 +68,9 @@ def _compare(path: FieldPath, value: JSON, least: str) -> Iterator[Problem]:
     amount = None if value is None else quantity.read(value)
     if amount is not None and amount < quantity.parse(least):
         yield problem(
-            "windows-size", path, f"must be at least {least} because Windows needs that much", f"set {least}", value
+            "windows-size",
+            path,
+            f"must be at least {least} because a sandbox with volume `{_VOLUME}` runs Windows",
+            f"set {least}",
+            value,
         )

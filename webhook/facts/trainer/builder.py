@@ -139,8 +139,8 @@ def _add_claims(of: PodSet, claims: list[JSON]) -> None:
 def _lost_claim(claim: str, runtime: Runtime, release: Release) -> Problem:
     """kubeflow/trainer#4027."""
     message = (
-        f"makes Trainer {shown(release)} leave out claim `{claim}` from the resources of container `node`, so each pod "
-        "gets the devices of the claim, but the container cannot use them"
+        f"makes Trainer {shown(release)} leave out claim `{claim}` from the resources of container `node`, so the "
+        "container cannot use the devices of the claim"
     )
     return problem("lost-claim", _PER_NODE, message, f"remove resourcesPerNode, and set the resources in {runtime}")
 

@@ -79,7 +79,7 @@ def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
         changed.append("runtimeRef")
     for name in changed:
         fix = "restore the old value, or create a new TrainJob"
-        yield problem("immutable-field", f"spec.{name}", "cannot change in a TrainJob that exists", fix)
+        yield problem("immutable-field", f"spec.{name}", "cannot change after the TrainJob was created", fix)
 
 
 def _differ(now: Mapping[str, JSON], before: Mapping[str, JSON], name: str) -> bool:
@@ -102,7 +102,7 @@ def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
         for name in _OF_PODS if old is not None else ():
             is_fixed = name != "terminationGracePeriodSeconds" or release >= FIXED_GRACE
             if old is not None and is_fixed and _differ(overlay.pod, old.pod, name):
-                message = "cannot change in a patch that exists"
+                message = "cannot change because the TrainJob had this patch before the update"
                 fix = "restore the old value, or create a new TrainJob"
                 yield problem("immutable-patch", f"{overlay.spec_at}.{name}", message, fix)
 

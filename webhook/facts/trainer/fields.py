@@ -16,6 +16,7 @@ from typing import TypeAlias
 from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
+from webhook.facts.trainer import overlays
 from webhook.facts.trainer.releases import OLDEST
 from webhook.paths import FieldPath
 from webhook.problem import Problem
@@ -220,7 +221,12 @@ class _Reader:
         changed, path = shape.changed.get(name), (*at, name)
         if changed is not None and not changed.since <= self.release <= changed.until:
             message = f"is ignored by Trainer {shown(self.release)} because only {changed.releases} this field"
-            yield self.problem("other-release-field", path, message, f"use {changed.instead}")
+            yield self.problem(
+                "other-release-field",
+                path,
+                message,
+                f"use {changed.instead.format(patches=overlays.field(self.release))}",
+            )
         elif changed is None and shape.lacks(name, self.release):
             message = f"is ignored because Trainer {shown(self.release)} does not know this field"
             yield self.problem(

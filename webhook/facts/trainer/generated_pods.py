@@ -79,13 +79,13 @@ def _located(problem: Problem, of: JSON, job: TrainJob, env: Mapping[str, int]) 
 
 def _told(problem: Problem, of: JSON, job: TrainJob, origin: str, *, refuses: bool) -> Problem:
     """A problem of a pod as one of what the TrainJob is merged from."""
-    where = f"{problem.path} of replicated job `{name_of(of)}`"
+    where = f"replicated job `{name_of(of)}`, {problem.path}"
     if refuses:
         what = f"{problem.found} {problem.message}" if problem.found else problem.message
-        message = f"leads to pods that are refused because of {where} of {job.runtime}: {what}"
-    else:
-        message = f"{where}: {_said(problem)}"
-    return replace(problem, path=origin, found="", message=message)
+        message = f"leads to pods that are refused because in {job.runtime}, {where} {what}"
+        fix = f"in the runtime, {problem.fix}" if origin == "spec.runtimeRef" and problem.fix else problem.fix
+        return replace(problem, path=origin, found="", message=message, fix=fix)
+    return replace(problem, path=origin, found="", message=f"in {where} {_said(problem)}")
 
 
 def told_of_job(problem: Problem, subject: Subject) -> Problem:
@@ -96,8 +96,9 @@ def told_of_job(problem: Problem, subject: Subject) -> Problem:
     job, name, inside = subject.once(train_job), str(at[2]), at[3:]
     if (path := _in_trainer(inside, subject.once(_jobs)[name], job, subject.once(_env_of_trainer))) is not None:
         return replace(problem, path=path)
-    where = f"{render(inside)} of replicated job `{name}`" if inside else f"replicated job `{name}`"
-    return replace(problem, path="spec.runtimeRef", found="", message=f"{where}: {_said(problem)}")
+    where = f"{render(inside)} " if inside else ""
+    message = f"in replicated job `{name}`, {where}{_said(problem)}"
+    return replace(problem, path="spec.runtimeRef", found="", message=message)
 
 
 def _said(problem: Problem) -> str:

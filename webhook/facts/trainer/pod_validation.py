@@ -98,12 +98,12 @@ class _Pod:
                     before = get(self.before, ("spec", field)) or []
                     own = {name_of(one): _sources_of(one) for one in self.deadline.paced(before)}
                 message = (
-                    f"{what} `{name_of(each)}` of {self.where} has {' and '.join(sources)} after the merge, but a "
-                    f"{what} must have exactly one source"
+                    f"merged with {self.where}, {what} `{name_of(each)}` has both {' and '.join(sources)}, but must "
+                    "have only one of them"
                 )
                 first = own.get(name_of(each), [])
                 keep = f"set only {first[0]}, as the runtime does" if len(first) == 1 else "set only one of them"
-                yield _found(f"{what}-source", message, f"{keep}, or use another name for the {what}")
+                yield _found(f"{what}-source", message, f"{keep}, or give the {what} another name")
 
     def _claims(self, container: Container, names: list[str], declared: Collection[str]) -> Iterator[Problem]:
         for name in self.deadline.each(names):
@@ -121,7 +121,7 @@ class _Pod:
             mounts = f"container `{container.name}` of {self.where} mounts volume `{name}`, which"
             if name == _STATUS and name not in volumes:
                 message = f"{mounts} only pods of the trainer step have, and only with the feature TrainJobStatus"
-                yield _found("status-volume", message, "remove the mount")
+                yield _found("status-volume", message, "remove the mount in the runtime")
             elif name not in volumes and not is_placeholder(name):
                 yield _found("volume-exists", f"{mounts} the pod does not have", "add the volume, or correct the name")
 

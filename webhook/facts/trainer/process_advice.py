@@ -58,7 +58,7 @@ def lost_gpus(job: TrainJob, own: Launched) -> Iterator[Problem]:
         message = f"{lacks}, and Trainer {shown(job.release)} replaces all resources, so the job runs without a GPU"
         yield problem("lost-gpus", _PER_NODE, message, "request the GPUs here too")
     elif own.processes is None and not _is_count_right(job):
-        message = f"{lacks}: the pods keep these GPUs, but the processes per node will be {_predicted(job)}"
+        message = f"{lacks}, so the pods keep these GPUs, but the processes per node will be {_predicted(job)}"
         number = "" if job.plugin == "xgboost" else f", or set numProcPerNode to {job.pod_gpus}"
         yield problem("lost-gpus", _PER_NODE, message, f"request the GPUs here too{number}")
 

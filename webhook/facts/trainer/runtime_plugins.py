@@ -83,7 +83,7 @@ def validate_env_injection(runtime: RuntimeSpec) -> Iterator[Problem]:
             if name not in held[job]:
                 path = f"spec.mlPolicy.torch.envInjection.targets[{index}]"
                 message = f"must name a container of a replicated job, but job `{job}` has no container `{name}`"
-                yield problem("env-injection", path, message, "correct the names")
+                yield problem("env-injection", path, message, f"name a container of job `{job}`")
 
 
 def validate_rendezvous(runtime: RuntimeSpec) -> Iterator[Problem]:

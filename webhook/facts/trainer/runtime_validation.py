@@ -139,4 +139,4 @@ def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
             places.append((*JOBS, index, "dependsOn"))
     for place in places:
         fix = "restore the old value, or create a new runtime"
-        yield problem("immutable-field", place, "cannot change in a runtime that exists", fix)
+        yield problem("immutable-field", place, "cannot change after the runtime was created", fix)

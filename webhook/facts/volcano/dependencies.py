@@ -30,7 +30,7 @@ def validate_dependencies(job: Job) -> Iterator[Problem]:
             message = "is named twice, which Volcano treats as a cycle" if name in seen else message
             if message:
                 is_graph = False
-                fix = "correct the name" if name not in places else "remove one of the two"
+                fix = "write the name of another task" if name not in places else "remove one of the two"
                 yield problem("dependency", (*task.at, "dependsOn", "name", index), message, fix, name)
             seen.add(name)
     if is_graph and len(places) == len(job.tasks):

@@ -41,7 +41,7 @@ def job_flow(subject: Subject) -> Iterator[Problem]:
     for index, flow in enumerate(subject.deadline.paced(flows)):
         at, name = ("spec", "flows", index), flow.get("name", "")
         if name in seen and not is_placeholder(name):
-            message = "is the name of two flows, but Volcano makes only one Job of that name"
+            message = "is also the name of a flow before this one, but Volcano makes only one Job of that name"
             yield problem("flow-twice", (*at, "name"), message, "copy the JobTemplate under another name", name)
         elif name and not is_placeholder(name):
             yield from _advise_template(name, (*at, "name"), subject)
@@ -67,7 +67,11 @@ def _validate_order(flows: Sequence[JSON], deadline: Deadline) -> Iterator[Probl
                 if not is_placeholder(target):
                     at = ("spec", "flows", places[name], "dependsOn", "targets", index)
                     yield problem(
-                        "flow-exists", at, "is not the name of a flow of this JobFlow", "correct the name", target
+                        "flow-exists",
+                        at,
+                        "is not the name of a flow of this JobFlow",
+                        "write the name of another flow of this JobFlow",
+                        target,
                     )
     cycle = _cyclic(targets, deadline) if known else ""
     if cycle:
@@ -124,7 +128,7 @@ def _advise_template(name: str, path: FieldPath, subject: Subject) -> Iterator[P
     refused = next(validate_create(job, subject), None)
     if refused is not None and not refused.missing:
         said = f"{refused.found} {refused.message}" if refused.found else refused.message
-        message = f"leads to a Job that Volcano refuses because of {refused.path} of JobTemplate `{name}`: {said}"
+        message = f"makes a Job that Volcano refuses because in JobTemplate `{name}`, {refused.path} {said}"
         yield problem("job-refused", path, message, refused.fix, name)
 
 

@@ -52,7 +52,7 @@ def advise_policies(job: Job) -> Iterator[Problem]:
             if code is None or events_of(policy):
                 continue
             if code and code not in _EXIT_CODES:
-                message = "is the exit code of no container, so the policy never applies"
+                message = "can never be the exit code of a container, so the policy never applies"
                 yield problem("exit-code-range", (*at, index, "exitCode"), message, "use 1 to 255", code)
             action = policy.get("action", "")
             if action not in ACTIONS and not is_placeholder(action):
@@ -98,12 +98,18 @@ def _of_event(policy: Mapping[str, Any], seen: set[str], at: FieldPath) -> Probl
             continue
         if event not in EVENTS:
             fix = f"use one of {', '.join(EVENTS)}"
-            return problem("event", path, "must be an event that a policy may name", fix, event)
+            return problem("event", path, "is not an event that a policy may name", fix, event)
         action = policy.get("action", "")
         if action not in ACTIONS and not is_placeholder(action):
-            return problem("action", (*at, "action"), "must be an action", f"use one of {', '.join(ACTIONS)}", action)
+            return problem(
+                "action",
+                (*at, "action"),
+                "is not an action that a policy may have",
+                f"use one of {', '.join(ACTIONS)}",
+                action,
+            )
         if event in seen:
-            message = "is the event of two policies"
+            message = "is also the event of a policy before this one"
             return problem("event-twice", path, message, "join the two policies", event)
         seen.add(event)
     return None
@@ -124,7 +130,7 @@ def _of_code(policy: Mapping[str, Any], seen: set[int], at: FieldPath) -> Proble
         message = "must not be 0 because 0 means success"
         return problem("exit-code", (*at, "exitCode"), message, "use 1 to 255", code)
     if code in seen:
-        message = "is the exit code of two policies"
+        message = "is also the exit code of a policy before this one"
         return problem("exit-code-twice", (*at, "exitCode"), message, "remove one of the two", code)
     seen.add(code)
     return None

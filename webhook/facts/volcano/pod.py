@@ -65,8 +65,8 @@ def _validate_budgets(annotations: Mapping[str, str]) -> Iterator[Problem]:
     for name in given:
         value = str(annotations[name])
         if not is_placeholder(value) and not _is_budget(value):
-            message = "must be a number from 1, or a percentage from 1% to 99%"
-            yield problem("budget", (*_AT, name), message, "correct the value", value)
+            message = "must be a number of at least 1, or a percentage from 1% to 99%"
+            yield problem("budget", (*_AT, name), message, "write a value such as 1 or 20%", value)
     if len(given) > 1:
         message = f"must not be set together with {given[0]}"
         yield problem("budget", (*_AT, given[1]), message, "remove one of the two", annotations[given[1]])

@@ -45,8 +45,8 @@ def holds_gangs(name: str, path: FieldPath | str, queues: Queues, problem: Calla
             "the root queue" if name == ROOT else f"a queue with {counted(len(children or ()), 'child', 'children')}"
         )
         message = (
-            f"is {below}, where Volcano places no gang; if the capacity plugin has a hierarchy, Volcano then "
-            "schedules nothing at all"
+            f"is {below}, where Volcano places no gang (with a hierarchy of the capacity plugin, Volcano then "
+            "schedules no job at all)"
         )
         yield problem("queue-leaf", path, message, "name a queue without children", name)
 

@@ -123,7 +123,7 @@ def _validate_hierarchy(own: Queue, subject: Subject) -> Iterator[Problem]:
         weight = _weight(text)
         if weight is None or weight <= 0:
             message = f"must be numbers above 0, but one is `{text}`"
-            yield problem("hierarchy-weights", at, message, "correct the weight", weights)
+            yield problem("hierarchy-weights", at, message, "write a number above 0", weights)
             return
         if not math.isfinite(weight):
             message = f"has the weight `{text}`, which Volcano accepts, although it cannot compute shares with it"
@@ -144,10 +144,17 @@ def _validate_sub_path(own: Queue, path: str, subject: Subject) -> Iterator[Prob
         theirs = str(get(other.value, (*_ANNOTATIONS, HIERARCHY), ""))
         if other.name != own.name and theirs.startswith(f"{path}/"):
             message = (
-                f"is the beginning of the path `{theirs}` of queue `{other.name}`, but no queue can be above another "
-                "queue in this hierarchy"
+                f"puts this queue above queue `{other.name}`, whose path is `{theirs}`, but in this "
+                f"hierarchy no queue may be "
+                "above another"
             )
-            yield problem("hierarchy-path", (*_ANNOTATIONS, HIERARCHY), message, "add a step to the path", path)
+            yield problem(
+                "hierarchy-path",
+                (*_ANNOTATIONS, HIERARCHY),
+                message,
+                f"write a longer path, such as {path}/{own.name}",
+                path,
+            )
             return
 
 

@@ -183,17 +183,20 @@ def _validate_tiers(conf: Mapping[str, Any], at: FieldPath) -> Iterator[Problem]
         options = {text(mapping(each).get("name")): mapping(each) for each in items(mapping(tier).get("plugins"))}
         every.update(options)
         if "proportion" in options and options.get("drf", {}).get("enableHierarchy") is True:
-            message = "must not have proportion and drf with enableHierarchy in one tier, which the scheduler refuses"
-            yield problem("plugins-conflict", at, message, "remove one of the two plugins")
+            message = (
+                "has proportion in the same tier as drf with enableHierarchy: true, so the scheduler "
+                "refuses the configuration"
+            )
+            yield problem("plugins-conflict", at, message, "remove proportion, or remove enableHierarchy from drf")
     if {"proportion", "capacity"} <= every:
         message = "has both proportion and capacity, which divide the cluster among the queues in different ways"
         yield problem("plugins-together", at, message, "keep one of them")
     if "gang" not in every:
         message = "does not have the plugin gang, so minAvailable of jobs has no effect"
-        yield problem("plugin-missing", at, message, "add the plugin")
+        yield problem("plugin-missing", at, message, "add the plugin to a tier")
     if "predicates" not in every:
         message = "does not have the plugin predicates, so node selectors, taints and ports have no effect"
-        yield problem("plugin-missing", at, message, "add the plugin")
+        yield problem("plugin-missing", at, message, "add the plugin to a tier")
 
 
 def _validate_actions(written: JSON, plugins: set[str], at: FieldPath) -> Iterator[Problem]:
@@ -216,7 +219,10 @@ def _validate_actions(written: JSON, plugins: set[str], at: FieldPath) -> Iterat
             yield problem("action-plugin", at, message, f"add {wanted}, or remove the action")
     if "allocate" not in actions:
         yield problem(
-            "action-missing", at, "does not have the action allocate, so nothing is scheduled", "add the action"
+            "action-missing",
+            at,
+            "does not have the action allocate, so nothing is scheduled",
+            "add allocate to actions",
         )
     for first, second in _FIRST:
         if first in actions and second in actions and actions.index(first) > actions.index(second):

@@ -64,8 +64,8 @@ def advise_tier(
         yield problem("tier", (*path, "highestTierAllowed"), message, f"set {tiers.lowest} or more", most)
     elif most is None and name and not is_placeholder(name) and tiers.lowest is not None and name not in tiers.names:
         near = subject.view().nearest(name, tiers.names)
-        message = "is the tier of no HyperNode, so Volcano places the gang without regard to the topology"
-        fix = did_you_mean(near, "name the tier of a HyperNode")
+        message = "is not the tier name of any HyperNode, so Volcano places the gang without regard to the topology"
+        fix = did_you_mean(near, "write the tier name of a HyperNode")
         yield problem("tier-name", (*path, "highestTierName"), message, fix, name)
 
 

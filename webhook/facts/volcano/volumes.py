@@ -25,13 +25,13 @@ def validate_volumes(job: Job) -> Iterator[Problem]:
         at = (*job.at, "volumes", index)
         mounted, name, claim = volume.get("mountPath", ""), volume.get("volumeClaimName", ""), volume.get("volumeClaim")
         if mounted in seen and not is_placeholder(mounted):
-            message = "is the path of two volumes"
+            message = "is also the path of a volume before this one"
             yield problem(
                 "mount-path-twice", (*at, "mountPath"), message, "mount the two volumes at different paths", mounted
             )
         seen.add(mounted)
         if claim is None and not name:
-            message = "must have volumeClaimName or volumeClaim because one of them says what is mounted"
+            message = "must have volumeClaimName or volumeClaim because the volume otherwise has nothing to mount"
             yield problem("volume-source", at, message, "set one of them")
         elif claim is not None and name:
             message = "must not be set together with volumeClaim, which creates another claim"
@@ -51,7 +51,7 @@ def advise_volumes(job: Job) -> Iterator[Problem]:
         if claim is not None:
             lacking = [each for each, is_there in _needed(claim) if not is_there]
             if lacking:
-                message = f"makes a claim that Kubernetes refuses because it has no {' and no '.join(lacking)}"
+                message = f"makes a claim that Kubernetes refuses because the claim has no {' and no '.join(lacking)}"
                 yield problem("volume-claim", (*at, "volumeClaim"), message, f"set {' and '.join(lacking)}")
         elif name in claims and name and not is_placeholder(name):
             message = "is mounted only at the first of its paths because Volcano ignores the other paths"
