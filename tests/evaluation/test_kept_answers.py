@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from tests.evaluation.warm import ByKind
 from tests.literals import mutating, namespace, pod, policies, request, shipped_policies, validating
 from webhook.admission.review import review
 from webhook.attributes import JSON, GroupVersionKind, Phase, UserInfo
+from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
@@ -33,7 +35,7 @@ def labelled(value: str) -> JSON:
     return made
 
 
-def denied(loaded, obj: JSON, view: FilesCluster | None = None, **changes: JSON) -> list[str]:
+def denied(loaded, obj: JSON, view: Cluster | None = None, **changes: JSON) -> list[str]:
     """The policies that deny an object as an API server sends it."""
     sent = request(obj, is_decoded=True, **changes)
     made = validate(sent, loaded, view or NOBODY, Phase.VALIDATE)
@@ -90,6 +92,15 @@ def test_a_namespace_that_nobody_knows_has_its_name():
         made = labelled("x")
         made["metadata"]["namespace"] = name
         assert denied(loaded, made) == (["v"] if name == "team" else [])
+
+
+def test_a_namespace_has_its_name_also_when_nobody_can_look_it_up():
+    by_name = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "team"}}}
+    loaded = policies(validating(LABEL, binding={"matchResources": by_name}))
+    known, unknown = (ByKind({"Namespace": each}, NOBODY) for each in (FilesCluster([namespace()]), None))
+    for view in (unknown, known, unknown):
+        assert denied(loaded, labelled("x"), view) == ["v"]
+        assert denied(loaded, labelled(""), view) == []
 
 
 def test_conditions_about_who_asks_are_asked_of_everybody():
