@@ -12,12 +12,14 @@ from webhook.server.inline_budget import (
     LEAST_S,
     MOST_S,
     ORDINARY_S,
+    QUICK_S,
     SHARE,
     TENANT_SHARE,
     WARMING_S,
     WORKER_S,
     InlineBudget,
     InlineDeadline,
+    LoopTime,
 )
 
 MINE, YOURS = ("team-a", "ann"), ("team-b", "ann")
@@ -109,20 +111,37 @@ def test_tenants_that_are_many_are_forgotten():
 
 def test_the_time_that_a_thread_waits_is_not_charged():
     now = time.monotonic()
-    waited = InlineDeadline(now - 5, 5.0, now + 60)  # five seconds went by, of which it worked for none
+    # five seconds went by, of which it worked for none
+    waited = InlineDeadline(now - 5, 5.0, now + 60, time.thread_time() + 5)
     waited.look()
     assert waited.at == pytest.approx(time.monotonic() + 5, abs=1)
 
 
 def test_work_is():
-    deadline = InlineDeadline(time.monotonic(), 0.01, time.monotonic() + 60)
+    deadline = LoopTime(time.monotonic(), copies=False).deadline(0.01, time.monotonic() + 60)
     with pytest.raises(InlineBudgetSpent):
         deque(deadline.paced(repeat(0)), maxlen=0)
 
 
 def test_nothing_runs_past_the_deadline():
     with pytest.raises(InlineBudgetSpent):
-        InlineDeadline(time.monotonic() - 6, 5.0, time.monotonic() - 1).look()
+        InlineDeadline(time.monotonic() - 6, 5.0, time.monotonic() - 1, time.thread_time() + 5).look()
+
+
+def test_what_was_done_before_evaluation_is_not_taken_from_it():
+    spent = LoopTime(time.monotonic(), copies=False)
+    while spent.seconds() < 0.02:
+        pass
+    deadline = spent.deadline(0.02, time.monotonic() + 60)
+    deadline.look()
+    assert deadline.at > time.monotonic()
+
+
+def test_time_on_the_loop_is_that_of_the_processor_unless_it_is_short():
+    spent = LoopTime(time.monotonic(), copies=False)
+    assert 0 < spent.seconds() < QUICK_S * 50
+    time.sleep(0.1)
+    assert spent.seconds() < 0.05
 
 
 def test_a_server_that_has_just_started_takes_its_time():

@@ -46,6 +46,8 @@ WORKER_S: Final = 0.005
 """What a worker costs the loop: the fork, and the copies of the pages that the next reviews touch."""
 WARMING_S: Final = 1.0
 """A worker would have to make the same functions, and throw them away."""
+QUICK_S: Final = 0.001
+"""An ordinary review is shorter, and not worth asking the system how much of it was waiting."""
 _COPY_S: Final = 0.000_010
 _COPIES_S: Final = 0.005
 _THREAD: Final[int | None] = getattr(resource, "RUSAGE_THREAD", None)
@@ -144,15 +146,19 @@ class InlineBudget:
 class LoopTime:
     """The processor's time that the loop spends on one review from now on.
 
+    Reading it is a system call, the monotonic clock is none; of what is over within QUICK_S it is not asked again.
+
     After a fork (`copies`), the next reviews also copy the pages that they touch, some hundreds; the tenant whose
     review was the cause has paid for that with WORKER_S, so it is not counted.
     """
 
-    __slots__ = ("_begun", "_faults")
+    __slots__ = ("_faults", "_thread_begun", "begun")
 
-    def __init__(self, *, copies: bool) -> None:
+    def __init__(self, begun: float, *, copies: bool) -> None:
+        """Begin at a moment of the monotonic clock, which is now."""
+        self.begun = begun
         self._faults = _page_faults() if copies else None
-        self._begun = thread_time()
+        self._thread_begun = thread_time()
 
     @property
     def grace(self) -> float:
@@ -161,8 +167,16 @@ class LoopTime:
 
     def seconds(self) -> float:
         """What was spent so far."""
-        spent = thread_time() - self._begun
+        elapsed = monotonic() - self.begun
+        if elapsed <= QUICK_S:
+            return elapsed
+        spent = thread_time() - self._thread_begun
         return spent if self._faults is None else spent - min(_COPIES_S, (_page_faults() - self._faults) * _COPY_S)
+
+    def deadline(self, allowance_s: float, end: float) -> InlineDeadline:
+        """The deadline of evaluation that begins now: so many seconds of processor time, and never past `end`."""
+        so_far = monotonic() - self.begun
+        return InlineDeadline(self.begun, allowance_s, end, self._thread_begun + so_far + allowance_s)
 
 
 def _page_faults() -> int:
@@ -174,16 +188,17 @@ class InlineDeadline(Deadline):
 
     __slots__ = ("_end", "_thread_end")
 
-    def __init__(self, now: float, allowance_s: float, end: float) -> None:
+    def __init__(self, now: float, allowance_s: float, end: float, thread_end: float) -> None:
         """Begin.
 
         Args:
             now: the monotonic clock.
-            allowance_s: seconds of this thread's processor time.
+            allowance_s: seconds of it after which that of the thread is read.
             end: the moment of the monotonic clock at which it is too late in any case.
+            thread_end: the same of this thread's processor time.
         """
         super().__init__(now + allowance_s, InlineBudgetSpent)
-        self._thread_end = thread_time() + allowance_s
+        self._thread_end = thread_end
         self._end = end
 
     def look(self) -> None:

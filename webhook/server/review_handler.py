@@ -24,7 +24,7 @@ from webhook.errors import BudgetExceeded, CallError, InlineBudgetSpent
 from webhook.logs import Level, Log
 from webhook.server.bodies import Pieces
 from webhook.server.counters import Counters
-from webhook.server.inline_budget import WORKER_S, InlineBudget, InlineDeadline, LoopTime, Tenant
+from webhook.server.inline_budget import WORKER_S, InlineBudget, LoopTime, Tenant
 from webhook.server.overruns import SMALL_BYTES, Overruns
 from webhook.server.reply import Reply, unpack
 from webhook.server.review_log import FAULTS, WorkerFault, fault, line
@@ -87,15 +87,15 @@ class ReviewHandler:
                 return await self._by_worker(body, head, phase, started, deadline)
             await self._turn(started, deadline)
             await self._turns.wait(_tenant(head) if head else ("", ""))
-        begun, spent = self._begin()
+        spent = self._begin()
         attributes = decode(body)
         if not self._turns.is_free(_tenant(attributes)):
             await self._turns.wait(_tenant(attributes))
-            begun, spent = self._begin()
-        answered = self._inline(attributes, phase, begun, spent, deadline)
+            spent = self._begin()
+        answered = self._inline(attributes, phase, spent, deadline)
         if answered is not None:
             return answered
-        self._overruns.note(_tenant(attributes), len(body), begun)
+        self._overruns.note(_tenant(attributes), len(body), spent.begun)
         await asyncio.sleep(0)  # whoever came meanwhile is answered before a worker is started
         return await self._by_worker(attributes, attributes, phase, started, deadline)
 
@@ -123,18 +123,16 @@ class ReviewHandler:
         """Let small reviews go first while slow ones have taken their share of the loop, for a moment at most."""
         await _while(self.budget.owed, min(deadline, started + _TURN_S))
 
-    def _begin(self) -> tuple[float, LoopTime]:
-        """Now, and what the loop takes from now on."""
+    def _begin(self) -> LoopTime:
+        """What the loop takes from now on."""
         begun = monotonic()
-        return begun, LoopTime(copies=self._lane.is_recent(begun))
+        return LoopTime(begun, copies=self._lane.is_recent(begun))
 
-    def _inline(
-        self, attributes: Attributes, phase: Phase, started: float, spent: LoopTime, deadline: float
-    ) -> bytes | None:
+    def _inline(self, attributes: Attributes, phase: Phase, spent: LoopTime, deadline: float) -> bytes | None:
         """The answer, or None when it would take too long here."""
-        tenant = _tenant(attributes)
+        tenant, started = _tenant(attributes), spent.begun
         allowance = self.budget.allowance(tenant, started) + spent.grace
-        until = InlineDeadline(started, allowance, _soft(started, deadline))
+        until = spent.deadline(allowance, _soft(started, deadline))
         try:
             reply = self._reply(attributes, phase, until, self._counters)
         except InlineBudgetSpent:
