@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.evaluation.warm import Step, assert_same, examples, forgetful
 from tests.literals import OPTIONS, TABLE, request, shipped_policies
-from webhook import shipped
+from webhook import paths, shipped
 from webhook.attributes import JSON, UserInfo
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -90,7 +90,8 @@ def pod_of(obj: JSON, chosen: Random) -> JSON:
     if not templates or obj.get("kind") == "Pod":
         return obj
     template = chosen.choice(templates)
-    metadata = {**(template.get("metadata") or {}), "name": "p", "namespace": obj["metadata"].get("namespace", "team")}
+    own, place = template.get("metadata"), {"name": "p", "namespace": paths.get(obj, ("metadata", "namespace"), "team")}
+    metadata = {**own, **place} if isinstance(own, dict) else place
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
 
 
