@@ -330,7 +330,7 @@ def test_a_runtime_of_almost_that_name_is_offered() -> None:
     (problem,) = of(job(runtimeRef={"name": "torch-distributde"}), other).problems
     assert (problem.code, problem.fix) == (
         "train-job/runtime-exists",
-        "name `torch-distributed`, or create the runtime first",
+        "write `torch-distributed`, or create the runtime first",
     )
     assert of(job(runtimeRef={"name": "mpi"}), other).problems == []
 

@@ -41,7 +41,7 @@ def _name(note: JSON) -> _Words:
     fault = fault_of(note["found"], expected) if isinstance(note["found"], str) else ""
     if fault:
         return f"is not a valid name because {fault}", f"use {expected}"
-    return f"must be {expected}", "correct the name"
+    return f"must be {expected}", f"write {expected}"
 
 
 def _at_most(note: JSON, what: str) -> _Words:
@@ -86,7 +86,7 @@ _RULES: Final[Mapping[str, tuple[str, Callable[[JSON], _Words], bool]]] = {
         lambda note: (f"must be one of {note['expected']}", _meant(note, "use one of them")),
         True,
     ),
-    "outOfRange": ("out-of-range", lambda note: (f"must be {note['expected']}", "correct the number"), True),
+    "outOfRange": ("out-of-range", lambda note: (f"must be {note['expected']}", "set a number in this range"), True),
     "forbidden": ("forbidden", lambda note: (f"must not be set because {note['expected']}", "remove the field"), False),
     "excluded": (
         "excluded",
@@ -121,8 +121,8 @@ _RULES: Final[Mapping[str, tuple[str, Callable[[JSON], _Words], bool]]] = {
     "unknownKind": (
         "unknown-kind",
         lambda note: (
-            f"must be {note['expected']} because the driver, as of 0.5, accepts no other kind",
-            _meant(note, "correct the value"),
+            f"must be {note['expected']} because the driver, as of 0.5, accepts nothing else",
+            _meant(note, f"write {note['expected']}"),
         ),
         True,
     ),

@@ -114,4 +114,4 @@ def _dependency(wanted: str, index: int, *, is_there: bool, is_itself: bool, pat
         message = "must stand in the list before the replicated job that depends on it"
         return problem("dependency-order", path, message, f"move `{wanted}` up in the list", wanted)
     message = "is not the name of a replicated job of this JobSet"
-    return problem("dependency-exists", path, message, "correct the name", wanted)
+    return problem("dependency-exists", path, message, "write the name of a replicated job before this one", wanted)

@@ -71,7 +71,9 @@ def _validate_constraints(spec: Mapping[str, JSON]) -> Iterator[Problem]:
         yield _broken(at, message, f"remove the constraints, or set the mode to {_PREFERRED}")
     elif name is not None and name not in known and not is_placeholder(str(name)):
         message = "is not a flavor of this ClusterQueue"
-        yield _broken((*at, "lastAcceptableFlavorName"), message, "correct the name", f"`{name}`")
+        yield _broken(
+            (*at, "lastAcceptableFlavorName"), message, "write the name of a flavor of this ClusterQueue", f"`{name}`"
+        )
 
 
 def _broken(path: FieldPath, message: str, fix: str, shown: str = "") -> Problem:

@@ -101,7 +101,7 @@ def _ambiguous(pod_set: PodSetRequests, known: list[Flavor], subject: Subject) -
             path = pod_set.at(("spec", "nodeSelector", key))
             message = (
                 f"does not exclude flavor `{each.name}`, which has no label `{key}`, so the job may get this flavor, "
-                "and its pods then wait for nodes with the labels of both"
+                "and its pods then need nodes with this label and the labels of the flavor"
             )
             fix = (
                 f"ask the administrator to add the label `{key}` to flavor `{each.name}`, or use a queue of the "

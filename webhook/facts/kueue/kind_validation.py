@@ -46,7 +46,8 @@ def validate_partial_admission(subject: Subject, how: Managed) -> Iterator[Probl
         path = (*_NOTES, MIN_PARALLELISM)
         if not _NUMBER.fullmatch(given) or not 0 < int(given) < count:
             message = f"must be a whole number above 0 and below {count}, the number of pods of the Job"
-            yield problem("min-parallelism", path, message, "correct the number, or remove the annotation", given)
+            fix, number = "remove the annotation", "1" if count == 2 else f"1 to {count - 1}"
+            yield problem("min-parallelism", path, message, f"set {number}, or {fix}" if count > 1 else fix, given)
         elif notes.get(ELASTIC) == "true":
             message = "must not be set on an elastic job, which changes its size by itself"
             yield problem("min-parallelism", path, message, "remove one of the two annotations", given)

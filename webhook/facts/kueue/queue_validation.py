@@ -270,7 +270,13 @@ def validate_admission_checks(subject: Subject) -> Iterator[Problem]:
             if name not in flavors and not is_placeholder(name):
                 path = ("spec", "admissionChecksStrategy", "admissionChecks", index, "onFlavors", place)
                 message = "is not a flavor of this ClusterQueue"
-                yield problem("check-flavor", path, message, "correct the name, or remove the entry", name)
+                yield problem(
+                    "check-flavor",
+                    path,
+                    message,
+                    "write the name of a flavor of this ClusterQueue, or remove the entry",
+                    name,
+                )
 
 
 def validate_local_queue(subject: Subject) -> Iterator[Problem]:

@@ -115,7 +115,7 @@ def _validate_layers(notes: Mapping[str, str], pod_set: PodSet) -> Iterator[Prob
         size = layer.get("size")
         if not isinstance(size, int) or size < 1 or (above and above % size):
             message = "must have layers whose sizes are whole numbers, each a divisor of the one before"
-            yield problem("topology-layers", at, message, "correct the sizes")
+            yield problem("topology-layers", at, message, "write sizes such as 8, 4 and 2")
             return
         above = size
 

@@ -104,7 +104,7 @@ def _advice(note: Note) -> Problem:
                 "patch-container",
                 (*note.path, "name"),
                 message,
-                "correct the name if the patch should change a container of the template",
+                "write the name of a container of the template, if the patch should change one",
                 note.text,
             )
         case _:
@@ -127,7 +127,7 @@ def _of_second_decoding(note: Note) -> Problem:
         "patch-decoded-twice",
         note.path,
         message,
-        "change the patch so that none of its entries takes over fields of another entry",
+        "change the patch so that it neither moves entries of lists nor removes fields",
     )
 
 

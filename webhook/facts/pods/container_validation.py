@@ -75,7 +75,13 @@ def validate_env(container: Container, subject: Subject) -> Iterator[Problem]:
     for index, name in enumerate(subject.deadline.each(listed)):
         if not _is_env_name(name):
             message = "must be printable ASCII characters without `=`"
-            yield problem("env-name", (*container.path, "env", index, "name"), message, "correct the name", name)
+            yield problem(
+                "env-name",
+                (*container.path, "env", index, "name"),
+                message,
+                "use only letters, digits and other ASCII characters",
+                name,
+            )
 
 
 def _is_env_name(name: str) -> bool:
@@ -107,7 +113,7 @@ def validate_container_ports(container: Container, subject: Subject) -> Iterator
             number = each.get(name)
             if number is not None and number not in _PORTS and (number or name == "containerPort"):
                 path = (*container.path, "ports", index, name)
-                yield problem("port", path, "must be a port from 1 to 65535", "correct the number", number)
+                yield problem("port", path, "must be a port from 1 to 65535", "set a port in this range", number)
 
 
 def validate_user(context: JSON, at: FieldPath) -> Iterator[Problem]:
@@ -115,7 +121,9 @@ def validate_user(context: JSON, at: FieldPath) -> Iterator[Problem]:
     for name in ("runAsUser", "runAsGroup", "fsGroup"):
         number = get(context, (name,))
         if number is not None and number not in _USERS:
-            yield problem("user", (*at, name), f"must be a number from 0 to {_USERS[-1]}", "correct the number", number)
+            yield problem(
+                "user", (*at, name), f"must be a number from 0 to {_USERS[-1]}", "set a number in this range", number
+            )
 
 
 def validate_service_account(pod: JSON) -> Iterator[Problem]:
@@ -136,4 +144,4 @@ def validate_volumes(subject: Subject) -> Iterator[Problem]:
         host = get(each, ("hostPath", "path"), "") if "hostPath" in each else ""
         if ".." in host.split("/"):
             message = "must not contain `..`"
-            yield problem("host-path", (*at, "hostPath", "path"), message, "write the path out", host)
+            yield problem("host-path", (*at, "hostPath", "path"), message, "write the path without `..`", host)

@@ -116,7 +116,7 @@ def _problem(breach: Breach) -> Problem:
             return problem("fraction", breach.at, message, "write the number as a string")
         case _:
             message = f"must be {breach.expected}"
-            return problem("out-of-range", breach.at, message, "correct the number", shown(breach.given))
+            return problem("out-of-range", breach.at, message, "set a number in this range", shown(breach.given))
 
 
 def _must_be(breach: Breach) -> str:

@@ -93,7 +93,7 @@ def _unknown_job(overlay: Overlay, known: Mapping[str, JSON], runtime: Runtime, 
     if release >= WHOLE_JOBSET:
         does = "adds a job of this name without containers, which JobSet refuses"
     message = f"is not a replicated job of {runtime}, and Trainer {shown(release)} {does}"
-    fix = f"name {either(f'`{name}`' for name in known)}" if known else "remove the patch"
+    fix = f"write {either(f'`{name}`' for name in known)}" if known else "remove the patch"
     return problem("patched-job", f"{overlay.at}.name", message, fix, overlay.name)
 
 
@@ -109,7 +109,13 @@ def _unknown_containers(merged: Merged, overlay: Overlay, before: JSON, runtime:
                 message = (
                     f"is not {what} of replicated job `{overlay.name}` of {runtime}, so Trainer adds a new container "
                 )
-                yield problem("patched-container", where, f"{message}without an image", "correct the name", name)
+                yield problem(
+                    "patched-container",
+                    where,
+                    f"{message}without an image",
+                    "write the name of a container that is there",
+                    name,
+                )
 
 
 def _lost_tolerations(overlay: Overlay, before: JSON) -> Iterator[Problem]:

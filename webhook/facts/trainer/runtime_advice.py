@@ -39,12 +39,17 @@ def overlooked_steps(runtime: RuntimeSpec) -> Iterator[Problem]:
     """Steps that Trainer's webhook refuses in a new runtime, and overlooks in a changed one."""
     for index, job in enumerate(runtime.deadline.paced(runtime.jobs)):
         container = CONTAINERS.get(step(job) or "")
-        if container and (job.get("replicas", 1) != 1 or container_of(job, container) is None):
+        fixes = {}
+        if container and container_of(job, container) is None:
+            fixes[f"a container `{container}`"] = f"rename the main container to `{container}`"
+        if container and job.get("replicas", 1) != 1:
+            fixes["one replica"] = "set replicas to 1"
+        if fixes:
             message = (
-                f"must have a container `{container}` and one replica because Trainer refuses a new runtime without "
-                "them, though it does not check a change"
+                f"must have {' and '.join(fixes)} because Trainer refuses a new runtime without this, though it does "
+                "not check a change"
             )
-            yield problem("overlooked-step", (*JOBS, index), message, "set both")
+            yield problem("overlooked-step", (*JOBS, index), message, ", and ".join(fixes.values()))
 
 
 def no_ml_policy(runtime: RuntimeSpec) -> Iterator[Problem]:

@@ -48,7 +48,7 @@ def validate_gang(job: TrainJob) -> Iterator[Problem]:
     if job.release < GANG_RESOURCES and job.trainer.get("resourcesPerNode") is not None:
         message = (
             f"is not counted by Trainer {shown(job.release)} in the PodGroup for {by}, which asks only for the "
-            f"resources of {job.runtime}, so the gang may start with too few"
+            f"resources of {job.runtime}, so the gang may start with too few resources"
         )
         yield problem("gang-resources", "spec.trainer.resourcesPerNode", message, "set the resources in the runtime")
     pods = [parallelism(each) for each in job.jobs]
@@ -76,7 +76,8 @@ def validate_priority_classes(job: TrainJob, subject: Subject) -> Iterator[Probl
                 f"PriorityClass `{each['name']}`, which does not exist"
             )
             near = each["nearest"]
-            fix = f"name `{near}`, or create the class" if near else "create the class, or name another"
+            where = "in the runtime, " if each["path"] == "spec.runtimeRef" else ""
+            fix = f"{where}write `{near}`, or create the class" if near else f"create the class, or {where}name another"
             yield problem("priority-class", each["path"], message, fix)
         else:
             yield problem("priority-class", each["path"], missing=_lacking(result, each["name"]))

@@ -43,7 +43,9 @@ def validate_runtime(job: TrainJob, subject: Subject) -> Iterator[Problem]:
     near = view.nearest(job.runtime.name, (name_of(each.get("metadata")) for each in view.objects(job.runtime.kind)))
     if near or view.is_whole():
         message = f"names {job.runtime}, which does not exist, so Trainer refuses the job"
-        fix = f"name `{near}`, or create the runtime first" if near else "correct the name, or create the runtime first"
+        fix = (
+            f"write `{near}`, or create the runtime first" if near else "correct the name, or create the runtime first"
+        )
         yield problem("runtime-exists", "spec.runtimeRef.name", message, fix)
     else:
         yield problem("runtime-exists", "spec.runtimeRef.name", missing=job.missing)

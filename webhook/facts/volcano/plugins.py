@@ -96,7 +96,10 @@ def validate_plugins(job: Job) -> Iterator[Problem]:
         if wanted not in job.places() and not is_placeholder(wanted):
             message = f"must name the task of the master by --master, but there is no task `{wanted}`"
             yield problem(
-                "mpi-master", (*job.at, "plugins", "mpi"), message, "correct the argument, or rename the task"
+                "mpi-master",
+                (*job.at, "plugins", "mpi"),
+                message,
+                "name another task with --master=<task>, or add a task of this name",
             )
 
 
@@ -152,7 +155,7 @@ def _advise_roles(name: str, wanted: Mapping[str, str], places: Mapping[str, obj
             return
     for role, task in named.items() if name != "mpi" or "master" not in named else ():
         message = f"names task `{task}` by --{role}, which does not exist, so the plugin leaves this role out"
-        yield problem("plugin-role", at, message, f"correct the name, or remove --{role}")
+        yield problem("plugin-role", at, message, f"write the name of a task, or remove --{role}")
         return
     if name == "tensorflow":
         left = [task.name for task in job.tasks if task.name not in wanted.values()]

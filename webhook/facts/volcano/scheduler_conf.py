@@ -127,11 +127,13 @@ def _validate(written: str, at: FieldPath, subject: Subject) -> Iterator[Problem
         documents = yamlfile.load(written)
     except InputError as error:
         message = f"cannot be read as YAML: {error.problems[0].message}"
-        yield problem("unreadable", at, message, "correct the configuration")
+        yield problem("unreadable", at, message, "correct the YAML")
         return
     conf = documents[0].value if documents else None
     if not isinstance(conf, dict):
-        yield problem("unreadable", at, "must be an object with actions and tiers", "correct the configuration")
+        yield problem(
+            "unreadable", at, "must be an object with actions and tiers", "write an object with actions and tiers"
+        )
         return
     plugins = [*_plugins(conf)]
     yield from _validate_keys(conf, _KEYS, "", at)

@@ -85,7 +85,12 @@ def _of_container(container: Container, volumes: set[Any], *, is_host: bool, job
     for index, each in enumerate(job.deadline.paced(value.get("volumeMounts") or ())):
         name = each.get("name") or ""
         if name not in volumes and not is_placeholder(name):
-            yield (*at, "volumeMounts", index, "name"), "must be a volume of the pod", "correct the name", name
+            yield (
+                (*at, "volumeMounts", index, "name"),
+                "is not the name of a volume of the pod",
+                "write the name of a volume, or add the volume",
+                name,
+            )
     yield from _sleeps(value, at)
     if is_host:
         yield from _host_ports(value.get("ports") or (), (*at, "ports"), job)
