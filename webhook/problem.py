@@ -44,6 +44,11 @@ class Problem:
     missing: tuple[MissingObject, ...] = ()
 
     @property
+    def said(self) -> str:
+        """What is wrong, after what is there: "`500m` must be a whole number"."""
+        return " ".join(filter(None, (self.found, self.message)))
+
+    @property
     def without_path(self) -> tuple[str, str, str]:
         """What is wrong wherever it is: two objects of which one is made of the other have it at different paths."""
         return self.code, self.found, self.message

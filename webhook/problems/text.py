@@ -22,9 +22,10 @@ _LAST: Final = len("; and 1000000 more")
 
 def sentence(problem: Problem) -> str:
     """`path (likewise path): found message: fix`, without the parts that are not there."""
-    said = " ".join(part for part in (problem.found, problem.message) if part)
     where = f"{_path(problem.path)} (likewise {_places(problem.also)})" if problem.also else _path(problem.path)
-    return ": ".join(part for part in (where, said or _not_evaluated(problem), problem.fix) if part)
+    return ": ".join(
+        part for part in (where, problem.said or not_evaluated(map(str, problem.missing)), problem.fix) if part
+    )
 
 
 def _path(path: str) -> str:
@@ -37,10 +38,6 @@ def _places(paths: Sequence[str]) -> str:
     named = [_path(path) for path in paths[:MOST_PLACES]]
     *others, last = [*named, f"{left} more"] if left > 0 else named
     return f"{', '.join(others)} and {last}" if others else last
-
-
-def _not_evaluated(problem: Problem) -> str:
-    return not_evaluated(map(str, problem.missing))
 
 
 def not_evaluated(missing: Iterable[str]) -> str:

@@ -107,8 +107,7 @@ def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
 
 def _of_runtime(problem: Problem, job: TrainJob) -> Problem:
     """A problem of the runtime as a TrainJob is told of it."""
-    what = f"{problem.found} {problem.message}" if problem.found else problem.message
-    said = f"in {job.runtime}, {problem.path} {what}"
+    said = f"in {job.runtime}, {problem.path} {problem.said}"
     return replace(problem, path="spec.runtimeRef", found="", message=said, fix=f"in the runtime, {problem.fix}")
 
 

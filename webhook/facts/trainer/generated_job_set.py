@@ -71,8 +71,7 @@ def _told(problems: list[Problem], job: TrainJob) -> Iterator[Problem]:
     own = {each.without_path for each in _problems(get(job.runtime.spec, ("template", "spec"), {}), job)}
     for each in job.deadline.paced(problems):
         is_own = each.without_path in own
-        what = f"{each.found} {each.message}" if each.found else each.message
-        said = f"in the JobSet of {job.runtime}, {each.path} {what}"
+        said = f"in the JobSet of {job.runtime}, {each.path} {each.said}"
         is_patched = bool(job.spec.get(overlays.field(job.release))) and not is_own
         fix = f"in {'the patches or the runtime' if is_patched else 'the runtime'}, {each.fix}"
         yield replace(each, path=job.origin(is_own=is_own), found="", message=said, fix=fix)

@@ -81,11 +81,10 @@ def _told(problem: Problem, of: JSON, job: TrainJob, origin: str, *, refuses: bo
     """A problem of a pod as one of what the TrainJob is merged from."""
     where = f"replicated job `{name_of(of)}`, {problem.path}"
     if refuses:
-        what = f"{problem.found} {problem.message}" if problem.found else problem.message
-        message = f"leads to pods that are refused because in {job.runtime}, {where} {what}"
+        message = f"leads to pods that are refused because in {job.runtime}, {where} {problem.said}"
         fix = f"in the runtime, {problem.fix}" if origin == "spec.runtimeRef" and problem.fix else problem.fix
         return replace(problem, path=origin, found="", message=message, fix=fix)
-    return replace(problem, path=origin, found="", message=f"in {where} {_said(problem)}")
+    return replace(problem, path=origin, found="", message=f"in {where} {problem.said}")
 
 
 def told_of_job(problem: Problem, subject: Subject) -> Problem:
@@ -97,12 +96,8 @@ def told_of_job(problem: Problem, subject: Subject) -> Problem:
     if (path := _in_trainer(inside, subject.once(_jobs)[name], job, subject.once(_env_of_trainer))) is not None:
         return replace(problem, path=path)
     where = f"{render(inside)} " if inside else ""
-    message = f"in replicated job `{name}`, {where}{_said(problem)}"
+    message = f"in replicated job `{name}`, {where}{problem.said}"
     return replace(problem, path="spec.runtimeRef", found="", message=message)
-
-
-def _said(problem: Problem) -> str:
-    return f"{problem.found} {problem.message}" if problem.found else problem.message
 
 
 def _jobs(subject: Subject) -> Mapping[str, JSON]:

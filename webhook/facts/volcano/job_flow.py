@@ -127,8 +127,7 @@ def _advise_template(name: str, path: FieldPath, subject: Subject) -> Iterator[P
     job = _made(name, template, subject)
     refused = next(validate_create(job, subject), None)
     if refused is not None and not refused.missing:
-        said = f"{refused.found} {refused.message}" if refused.found else refused.message
-        message = f"makes a Job that Volcano refuses because in JobTemplate `{name}`, {refused.path} {said}"
+        message = f"makes a Job that Volcano refuses because in JobTemplate `{name}`, {refused.path} {refused.said}"
         yield problem("job-refused", path, message, refused.fix, name)
 
 
