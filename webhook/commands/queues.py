@@ -70,7 +70,7 @@ def _shown(cluster: Cluster) -> Overview:
     """
     view = View(cluster, "")
     made = overview(view)
-    unknown = {str(each): None for listed in view.missing().values() for each in listed if not each.name}
+    unknown = {str(each): None for each in view.all_missing() if not each.name}
     if unknown:
         raise ConfigurationError("\n".join(f"queues: {each}" for each in unknown))
     return made

@@ -66,6 +66,10 @@ class View:
         """What was not there, by field."""
         return {name: tuple(objects) for name, objects in self.noted.items()}
 
+    def all_missing(self) -> tuple[MissingObject, ...]:
+        """The same whatever field needed it."""
+        return tuple(each for objects in self.noted.values() for each in objects)
+
     def get(
         self, gvk: GroupVersionKind, name: str, *, namespaced: bool = True, namespace: str | None = None
     ) -> JSON | None:

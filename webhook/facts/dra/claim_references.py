@@ -47,7 +47,7 @@ def _missing(subject: Subject, gvk: GroupVersionKind, name: str) -> tuple[Missin
     """An object that is not there, with the reason."""
     view = subject.view()
     view.get(gvk, name, namespaced=gvk != CLASS)
-    return tuple(each for missing in view.missing().values() for each in missing)
+    return view.all_missing()
 
 
 def _absent_claim(claim: JSON) -> Problem:

@@ -151,7 +151,7 @@ def _label(subject: Subject) -> str:
     view = subject.view()
     namespace = view.get(NAMESPACE, subject.namespace, namespaced=False)
     if namespace is None:
-        raise LookupFailed("; ".join(str(each) for objects in view.missing().values() for each in objects))
+        raise LookupFailed("; ".join(map(str, view.all_missing())))
     return text(paths.get(namespace, ("metadata", "labels", LABEL)))
 
 

@@ -108,7 +108,7 @@ class _Counting:
         looking = self.view.unnoted()
         obj = looking.get(TEMPLATE, self.name)
         if obj is None:
-            self.made.missing.extend((self.path, each) for listed in looking.missing().values() for each in listed)
+            self.made.missing.extend((self.path, each) for each in looking.all_missing())
             return
         taken: set[DeviceID] = set()
         listed = written_requests(get(obj, _SPEC), _SPEC, version_of(obj), self.view.deadline)

@@ -67,9 +67,9 @@ def _first(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:
         if problems:
             yield from problems
             return
-    noted = [*subject.once(workload).missing, *(each for listed in place.view.missing().values() for each in listed)]
+    noted = (*subject.once(workload).missing, *place.view.all_missing())
     if noted:
-        yield NEVER("exceeds-max-quota", place.at, missing=tuple(noted))
+        yield NEVER("exceeds-max-quota", place.at, missing=noted)
 
 
 _STEPS = (

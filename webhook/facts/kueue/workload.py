@@ -92,8 +92,7 @@ def workload(subject: Subject) -> Workload:
     """The Workload of an object, to be asked for with `Subject.once`."""
     listed, counting = subject.once(pod_sets), _Counting(subject)
     made = [counting.counted(each) for each in subject.deadline.paced(listed.all)]
-    missing = tuple(each for noted in counting.view.missing().values() for each in noted)
-    return Workload(pod_sets=tuple(made), missing=(*listed.missing, *missing))
+    return Workload(pod_sets=tuple(made), missing=(*listed.missing, *counting.view.all_missing()))
 
 
 @dataclass(slots=True)

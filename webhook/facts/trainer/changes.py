@@ -135,8 +135,7 @@ def _validate_active_pods(subject: Subject, path: str) -> Iterator[Problem]:
     view, name = subject.view(), get(subject.object, ("metadata", "name"), "")
     job_set = view.get(JOB_SET, name) if name else None
     if name and job_set is None and not view.is_whole():
-        missing = tuple(each for listed in view.missing().values() for each in listed)
-        yield problem("active-pods", path, missing=missing)
+        yield problem("active-pods", path, missing=view.all_missing())
     counts = items(get(job_set, ("status", "replicatedJobsStatus")))
     jobs = ", ".join(f"`{get(each, ('name',))}`" for each in counts if (whole(get(each, ("active",))) or 0) > 0)
     if jobs:

@@ -145,7 +145,7 @@ def _train_job(subject: Subject, known: Installed) -> TrainJob:
         nodes=node_count(obj, runtime.spec, merged.spec.get("replicatedJobs", [])) if is_job else 0,
         processes=merged.processes,
         deadline=view.deadline,
-        missing=tuple(each for listed in view.missing().values() for each in listed),
+        missing=view.all_missing(),
     )
 
 
