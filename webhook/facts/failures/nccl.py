@@ -94,8 +94,7 @@ def _starts_nccl(container: Container, subject: Subject) -> bool:
 def _interface(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:
     """No word of the interface in the container: neither a variable, nor a command, nor a file of settings."""
     value = container.value
-    words = [text(each) for side in ("command", "args") for each in items(value.get(side))]
-    written = [*(text(mapping(each).get("name")) for each in items(value.get("env"))), *words]
+    written = [*(text(mapping(each).get("name")) for each in items(value.get("env"))), *container.words]
     mounted = [text(mapping(each).get("mountPath")) for each in items(value.get("volumeMounts"))]
     subject.deadline.spend(len(written) + len(mounted))
     if value.get("envFrom") or any(_INTERFACE in each for each in written):

@@ -34,6 +34,11 @@ class Container(NamedTuple):
         """An init container that keeps running with the others."""
         return self.init and self.value.get("restartPolicy") == "Always"
 
+    @property
+    def words(self) -> list[str]:
+        """Its command and arguments."""
+        return [text(each) for side in ("command", "args") for each in items(self.value.get(side))]
+
     def amounts(self, side: str) -> dict[str, JSON]:
         """Its `limits` or `requests`; null values, which the API server drops, are left out."""
         resources = self.value.get("resources")

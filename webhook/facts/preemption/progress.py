@@ -53,11 +53,10 @@ def _keeps_files(pods: DevicePods, subject: Subject) -> bool:
 
 def _names_bucket(container: Container, subject: Subject) -> bool:
     value = container.value
-    words = [text(each) for side in ("command", "args") for each in items(value.get(side))]
     env = [mapping(each) for each in items(value.get("env"))]
     if value.get("envFrom") or any(each.get("valueFrom") for each in env):
         return True
-    for each in (*words, *(text(each.get("value")) for each in env)):
+    for each in (*container.words, *(text(each.get("value")) for each in env)):
         subject.deadline.spend_text(each)
         if _BUCKET.search(each):
             return True

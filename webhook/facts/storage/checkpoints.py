@@ -15,7 +15,7 @@ from typing import Final
 
 from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import BATCH, DevicePods, path_of, workload
-from webhook.facts.pods.containers import Container, items, text
+from webhook.facts.pods.containers import Container
 from webhook.facts.storage.mounts import Mount, mounts, pods_of
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
@@ -101,8 +101,7 @@ def _option(pods: DevicePods, container: Container, subject: Subject) -> Iterato
 
 def _folder(container: Container, subject: Subject) -> str:
     """The folder of an option for checkpoints, as a word of its own after it, or inside a script."""
-    words = [text(each) for side in ("command", "args") for each in items(container.value.get(side))]
-    for word, following in pairwise((*words, "")):
+    for word, following in pairwise((*container.words, "")):
         subject.deadline.spend_text(word)
         if "--" in word and (option := _OPTION.search(word)) is not None:
             folder = option[1] or (following if option[0] == word else "")

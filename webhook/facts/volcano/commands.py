@@ -60,8 +60,7 @@ def commands(job: Job, subject: Subject) -> Iterator[Command]:
 
 def _command(task: Task, container: Container, job: Job, subject: Subject) -> Command:
     value = container.value
-    words = [text(each) for side in ("command", "args") for each in items(value.get(side))]
-    script = "\n".join(words)
+    script = "\n".join(container.words)
     job.deadline.spend_text(script)
     return Command(
         task=task,

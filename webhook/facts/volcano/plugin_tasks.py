@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.facts.pods.containers import Container, containers, items, text
+from webhook.facts.pods.containers import Container, containers, text
 from webhook.facts.volcano.job import Job, Task, problem
 from webhook.facts.volcano.plugins import roles
 from webhook.placeholders import is_placeholder
@@ -61,5 +61,4 @@ def _ray(task: Task, name: str, role: str, job: Job) -> Iterator[Problem]:
 
 
 def _starts_ray(container: Container) -> bool:
-    words = [text(each) for side in ("command", "args") for each in items(container.value.get(side))]
-    return _RAY_START.search(" ".join(words)) is not None
+    return _RAY_START.search(" ".join(container.words)) is not None
