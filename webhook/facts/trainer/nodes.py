@@ -31,6 +31,16 @@ def is_trainer(job: JSON) -> bool:
     return step(job) == "trainer"
 
 
+def job_named(jobs: Sequence[JSON], name: str) -> JSON:
+    """The replicated job of a name, or None."""
+    return next((each for each in jobs if name_of(each) == name), None)
+
+
+def trainer_step(jobs: Sequence[JSON]) -> JSON:
+    """The replicated job that is labelled as the trainer, or None."""
+    return next((each for each in jobs if is_trainer(each)), None)
+
+
 def launcher_is_node(policy: JSON) -> bool:
     """Whether the launcher of an mpi runtime counts as a node."""
     return get(policy, ("mpi", "runLauncherAsNode")) is True

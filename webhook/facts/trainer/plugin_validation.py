@@ -11,9 +11,8 @@ from typing import Final
 
 from webhook.facts.check import Group
 from webhook.facts.pods.containers import names, text, whole
-from webhook.facts.trainer.nodes import container_of, is_trainer, launcher_is_node
+from webhook.facts.trainer.nodes import container_of, is_trainer, job_named, launcher_is_node, trainer_step
 from webhook.facts.trainer.releases import FLUX_NODES, IMAGE_EVERYWHERE, INJECTION, NUMBERS_ONLY, REFUSES_ZERO
-from webhook.facts.trainer.step_validation import job_named, trainer_step
 from webhook.facts.trainer.train_job import TrainJob
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
@@ -87,19 +86,19 @@ def validate_launcher_as_node(job: TrainJob) -> Iterator[Problem]:
     nodes = job.trainer.get("numNodes")
     if job.plugin != "mpi" or nodes is None or not launcher_is_node(job.runtime.spec.get("mlPolicy")):
         return
-    worker = job_named(job, "node")
+    worker = job_named(job.jobs, "node")
     for name in ("launcher", "node") if nodes > 1 else ():
-        if job_named(job, name) is None:
+        if job_named(job.jobs, name) is None:
             message = f"must be 1 because {job.runtime} runs the launcher as a node and has no replicated job `{name}`"
             yield problem("launcher-as-node", _NODES, message, "set 1, or use another runtime", nodes)
-    if nodes == 1 and worker is not None and trainer_step(job) is not worker:
+    if nodes == 1 and worker is not None and trainer_step(job.jobs) is not worker:
         message = f"makes 2 nodes because {job.runtime} runs the launcher as a node and at least one worker"
         yield problem("extra-node", _NODES, message, "request devices for both nodes", 1)
 
 
 def validate_workers(job: TrainJob) -> Iterator[Problem]:
     """What of spec.trainer the workers of an MPI runtime do not get, or get in vain."""
-    worker = job_named(job, "node") if job.plugin == "mpi" else None
+    worker = job_named(job.jobs, "node") if job.plugin == "mpi" else None
     if worker is None:
         return
     if is_trainer(worker):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from webhook.attributes import JSON
 from webhook.facts.pods.containers import containers, names
-from webhook.facts.trainer.nodes import STEP_LABEL, container_of, is_trainer, name_of, step
+from webhook.facts.trainer.nodes import STEP_LABEL, container_of, is_trainer, name_of, step, trainer_step
 from webhook.facts.trainer.plugin_validation import RESERVED
 from webhook.facts.trainer.releases import INITIALIZER_MOUNT, WHOLE_JOBSET
 from webhook.facts.trainer.runtime_plugins import JOBS, POD, RuntimeSpec, problem
@@ -30,7 +30,7 @@ def deprecated(obj: JSON) -> Iterator[Problem]:
 
 def no_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
     """A runtime whose TrainJobs cannot say what runs."""
-    if runtime.jobs and runtime.trainer is None:
+    if runtime.jobs and trainer_step(runtime.jobs) is None:
         message = f"has no template with the label {STEP_LABEL}: trainer, so spec.trainer of TrainJobs has no effect"
         yield problem("trainer-step", JOBS, message, "add the label to template.metadata.labels of the job that trains")
 

@@ -14,7 +14,7 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.pods.containers import containers, text
-from webhook.facts.trainer.nodes import container_of, is_trainer, name_of
+from webhook.facts.trainer.nodes import container_of, job_named, name_of, trainer_step
 from webhook.facts.trainer.processes import plugin
 from webhook.facts.trainer.releases import INJECTION
 from webhook.paths import FieldPath, get
@@ -47,15 +47,6 @@ class RuntimeSpec:
         """Its replicated jobs."""
         return get(self.spec, ("template", "spec", "replicatedJobs"), [])
 
-    def job(self, name: str) -> JSON:
-        """A replicated job, or None."""
-        return next((each for each in self.jobs if name_of(each) == name), None)
-
-    @property
-    def trainer(self) -> JSON:
-        """The replicated job that is labelled as the trainer, or None."""
-        return next((each for each in self.jobs if is_trainer(each)), None)
-
 
 def validate_plugins(runtime: RuntimeSpec) -> Iterator[Problem]:
     """Everything that concerns the plugin of a runtime."""
@@ -77,7 +68,7 @@ def validate_env_injection(runtime: RuntimeSpec) -> Iterator[Problem]:
     for index, target in enumerate(runtime.deadline.paced(targets if runtime.release >= INJECTION else [])):
         job = target.get("jobName", "")
         if job not in held:
-            template = get(runtime.job(job), POD) or {}
+            template = get(job_named(runtime.jobs, job), POD) or {}
             held[job] = {each.name for each in runtime.deadline.paced(containers(template))}
         for name in runtime.deadline.paced(target.get("containerNames", [])):
             if name not in held[job]:
@@ -89,7 +80,7 @@ def validate_env_injection(runtime: RuntimeSpec) -> Iterator[Problem]:
 def validate_rendezvous(runtime: RuntimeSpec) -> Iterator[Problem]:
     """torch.go: the master address is `<name>-node-0-0.<name>`, whatever the job and the subdomain are called."""
     why = "because torch nodes look for each other at `<TrainJob>-node-0-0.<TrainJob>`"
-    if runtime.trainer is not None and (name := name_of(runtime.trainer)) != "node":
+    if (step := trainer_step(runtime.jobs)) is not None and (name := name_of(step)) != "node":
         message = f"must have `node` as the name of the trainer job, not `{name}`, {why}"
         yield problem("torch-address", JOBS, message, "rename that job to `node`")
     if subdomain := get(runtime.spec, ("template", "spec", "network", "subdomain"), ""):
@@ -99,7 +90,7 @@ def validate_rendezvous(runtime: RuntimeSpec) -> Iterator[Problem]:
 
 def validate_flux_installer(runtime: RuntimeSpec) -> Iterator[Problem]:
     """flux.go: the init container that the plugin adds."""
-    if container_of(runtime.job("node"), "flux-installer", "initContainers") is not None:
+    if container_of(job_named(runtime.jobs, "node"), "flux-installer", "initContainers") is not None:
         message = "must not have an init container `flux-installer` in job `node` because Trainer adds one of this name"
         yield problem("flux-installer", JOBS, message, "give that init container another name")
 
@@ -107,7 +98,7 @@ def validate_flux_installer(runtime: RuntimeSpec) -> Iterator[Problem]:
 def validate_mpi_implementation(runtime: RuntimeSpec) -> Iterator[Problem]:
     """mpi.go: looked at where there is a launcher."""
     built = get(runtime.spec, ("mlPolicy", "mpi", "mpiImplementation"), "OpenMPI")
-    is_used = container_of(runtime.job("launcher"), "node") is not None
+    is_used = container_of(job_named(runtime.jobs, "launcher"), "node") is not None
     if built != "OpenMPI" and is_used and not is_placeholder(text(built)):
         message = "must be OpenMPI because Trainer knows no other implementation"
         path = "spec.mlPolicy.mpi.mpiImplementation"
@@ -116,8 +107,8 @@ def validate_mpi_implementation(runtime: RuntimeSpec) -> Iterator[Problem]:
 
 def validate_launchers(runtime: RuntimeSpec) -> Iterator[Problem]:
     """mlPolicy.numNodes is how many pods the labelled job gets, which of an mpi runtime is the launcher (nodes.py)."""
-    nodes = get(runtime.spec, ("mlPolicy", "numNodes"))
-    if runtime.trainer is not None and (name := name_of(runtime.trainer)) != "node" and nodes is not None and nodes > 1:
+    nodes, step = get(runtime.spec, ("mlPolicy", "numNodes")), trainer_step(runtime.jobs)
+    if step is not None and (name := name_of(step)) != "node" and nodes is not None and nodes > 1:
         message = f"makes {nodes} launchers because it counts the pods of job `{name}`, the trainer step"
         fix = "set mlPolicy.numNodes to 1, and set the number of workers as parallelism of job `node`"
         yield problem("launcher-count", "spec.mlPolicy.numNodes", message, fix, nodes)

@@ -12,7 +12,14 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.nodes import STEP_LABEL, container_of, is_trainer, launcher_is_node, name_of
+from webhook.facts.trainer.nodes import (
+    STEP_LABEL,
+    container_of,
+    job_named,
+    launcher_is_node,
+    name_of,
+    trainer_step,
+)
 from webhook.facts.trainer.releases import INITIALIZER_MOUNT
 from webhook.facts.trainer.train_job import TrainJob
 from webhook.paths import get
@@ -23,16 +30,6 @@ _FIELDS: Final = ("image", "command", "args", "env", "resourcesPerNode")
 _SHARED: Final = ("env", "resourcesPerNode")
 """Fields that an MPI job named `node` gets where the launcher is a node."""
 _SHOWN: Final = 80
-
-
-def job_named(job: TrainJob, name: str) -> JSON:
-    """A replicated job, or None."""
-    return next((each for each in job.jobs if name_of(each) == name), None)
-
-
-def trainer_step(job: TrainJob) -> JSON:
-    """The replicated job that is labelled as the trainer, or None."""
-    return next((each for each in job.jobs if is_trainer(each)), None)
 
 
 def validate_runtime(job: TrainJob, subject: Subject) -> Iterator[Problem]:
@@ -66,7 +63,7 @@ def validate_initializers(job: TrainJob) -> Iterator[Problem]:
 
 
 def _lacks_initializer(job: TrainJob, name: str) -> str:
-    step = job_named(job, name)
+    step = job_named(job.jobs, name)
     if step is None:
         return f"a replicated job `{name}`"
     container = container_of(step, name)
@@ -80,7 +77,7 @@ def _lacks_initializer(job: TrainJob, name: str) -> str:
 
 def validate_trainer(job: TrainJob) -> Iterator[Problem]:
     """Fields of spec.trainer that land in no container (kubeflow/trainer#2722)."""
-    step = trainer_step(job)
+    step = trainer_step(job.jobs)
     node = container_of(step, "node")
     if unreached := _unreached(job):
         yield _no_effect(unreached, _lacks_node(job, step))
@@ -102,7 +99,7 @@ def _no_effect(names: Sequence[str], reason: str) -> Problem:
 
 def _unreached(job: TrainJob) -> list[str]:
     """Fields of spec.trainer for a container that is not there, and then the number of nodes that nobody reads."""
-    if container_of(trainer_step(job), "node") is not None:
+    if container_of(trainer_step(job.jobs), "node") is not None:
         return []
     names = [name for name in _FIELDS if job.trainer.get(name) and not (name in _SHARED and _shares_node(job))]
     return [*names, "numNodes"] if names and _is_number_unread(job) else names
@@ -117,7 +114,7 @@ def _lacks_node(job: TrainJob, step: JSON) -> str:
 def _shares_node(job: TrainJob) -> bool:
     """Whether the launcher of an MPI job is a node beside the job named `node`, which then gets a share."""
     is_node = launcher_is_node(job.runtime.spec.get("mlPolicy"))
-    return is_node and container_of(job_named(job, "node"), "node") is not None
+    return is_node and container_of(job_named(job.jobs, "node"), "node") is not None
 
 
 def validate_num_nodes_reaches(job: TrainJob) -> Iterator[Problem]:
@@ -128,5 +125,5 @@ def validate_num_nodes_reaches(job: TrainJob) -> Iterator[Problem]:
 
 
 def _is_number_unread(job: TrainJob) -> bool:
-    has_worker = job.plugin == "mpi" and job_named(job, "node") is not None
-    return trainer_step(job) is None and not has_worker and job.trainer.get("numNodes") is not None
+    has_worker = job.plugin == "mpi" and job_named(job.jobs, "node") is not None
+    return trainer_step(job.jobs) is None and not has_worker and job.trainer.get("numNodes") is not None
