@@ -77,6 +77,11 @@ class Decision:
     problems: tuple[Problem, ...] = ()
     missing: tuple[MissingObject, ...] = ()
 
+    @property
+    def is_enforced(self) -> bool:
+        """Whether what is decided may deny; a binding that only warns or audits leaves the verdict as it is."""
+        return self.kind == "mutating" or ValidationAction.DENY in self.actions
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:

@@ -44,7 +44,7 @@ def enforce(decisions: Sequence[Decision], attributes: Attributes, *, api_server
     if not [each for each in decisions if each.action == "deny" or each.audit_annotations]:  # faster than any()
         return Verdict(allowed=True, decisions=tuple(decisions), patched_object=attributes.object)
     failed = [decision for decision in decisions if decision.action == "deny"]
-    denied = [each for each in failed if each.kind == "mutating" or ValidationAction.DENY in each.actions]
+    denied = [each for each in failed if each.is_enforced]
     warned = [each for each in failed if ValidationAction.WARN in each.actions]
     status = None
     if denied:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from webhook.admission.enforce import enforce
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
-from webhook.decisions import Decision, Status, ValidationAction, Verdict
+from webhook.decisions import Decision, Status, Verdict
 from webhook.evaluation.interrupted import interrupted
 from webhook.policy.policy_set import PolicySet
 
@@ -27,14 +27,10 @@ def interrupt(attributes: Attributes, policies: PolicySet, cluster: Cluster, *, 
     if verdict.status is None:
         said = f"claimgate did not evaluate this object, {because}; {_FIX}"
         return Verdict(allowed=True, decisions=decisions, warnings=(said,), patched_object=attributes.object)
-    denying = [each for each in decisions if each.action == "deny" and _denies(each)]
+    denying = [each for each in decisions if each.action == "deny" and each.is_enforced]
     text = f"not evaluated, {because}, and failurePolicy Fail denies what {_names(denying)} did not evaluate; {_FIX}"
     status = Status(code=verdict.status.code, reason=verdict.status.reason, message=text)
     return Verdict(allowed=False, decisions=decisions, status=status)
-
-
-def _denies(decision: Decision) -> bool:
-    return decision.kind == "mutating" or ValidationAction.DENY in decision.actions
 
 
 def _names(decisions: Sequence[Decision]) -> str:

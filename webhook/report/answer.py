@@ -8,7 +8,7 @@ from typing import Final
 
 from webhook.attributes import JSON, Phase
 from webhook.decisions import Decision, ValidationAction, Verdict
-from webhook.report.finding import Finding, Locate, Place, Subject, findings, is_enforced
+from webhook.report.finding import Finding, Locate, Place, Subject, findings
 from webhook.report.rule import Rules
 
 SERVER = "claimgate"
@@ -46,7 +46,7 @@ class Answer:
     @property
     def is_undecided(self) -> bool:
         """Whether a rule that may deny could not be evaluated; one that only warns leaves the verdict as it is."""
-        return any(map(is_enforced, self._open()))
+        return any(each.is_enforced for each in self._open())
 
     def findings(self, rules: Rules) -> tuple[Finding, ...]:
         """The same as findings, for formats that know nothing else."""

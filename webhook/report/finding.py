@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from webhook.attributes import Attributes, Phase
-from webhook.decisions import Decision, ValidationAction
+from webhook.decisions import Decision
 from webhook.problem import MissingObject, Problem
 from webhook.problems.text import sentence
 from webhook.report.rule import Rule, Rules, rule_of
@@ -87,17 +87,12 @@ class Finding:
     @property
     def is_undecided(self) -> bool:
         """Whether a policy that may deny could not be evaluated, and let the object pass."""
-        return self.result in (Result.ERROR, Result.SKIP) and is_enforced(self.decision)
+        return self.result in (Result.ERROR, Result.SKIP) and self.decision.is_enforced
 
     @property
     def missing(self) -> tuple[MissingObject, ...]:
         """What was needed and not there."""
         return self.problem.missing if self.problem else self.decision.missing
-
-
-def is_enforced(decision: Decision) -> bool:
-    """Whether what is decided may deny; a binding that only warns or audits leaves the verdict as it is."""
-    return decision.kind == "mutating" or ValidationAction.DENY in decision.actions
 
 
 def result(decision: Decision) -> Result:
@@ -112,7 +107,7 @@ def result(decision: Decision) -> Result:
         return Result.SKIP
     if decision.evaluation == "admit":
         return Result.PASS
-    return Result.FAIL if is_enforced(decision) else Result.WARN
+    return Result.FAIL if decision.is_enforced else Result.WARN
 
 
 def subject(attributes: Attributes) -> Subject:
