@@ -58,7 +58,7 @@ def lost_gpus(job: TrainJob, own: Launched) -> Iterator[Problem]:
         message = f"{lacks}, and Trainer {shown(job.release)} replaces all resources, so the job runs without a GPU"
         yield problem("lost-gpus", _PER_NODE, message, "request the GPUs here too")
     elif own.processes is None and not _is_count_right(job):
-        message = f"{lacks}, so the pods keep these GPUs, but the processes per node will be {_predicted(job)}"
+        message = f"{lacks}, so the pods keep these GPUs, but the processes per node will be {job.processes}"
         number = "" if job.plugin == "xgboost" else f", or set numProcPerNode to {job.pod_gpus}"
         yield problem("lost-gpus", _PER_NODE, message, f"request the GPUs here too{number}")
 
@@ -71,10 +71,6 @@ def _says_none(resources: JSON) -> bool:
 def _is_count_right(job: TrainJob) -> bool:
     explicit = job.trainer.get("numProcPerNode") is not None and job.plugin != "xgboost"  # which does not read it
     return explicit or job.processes.count == job.pod_gpus or job.plugin in _UNCOUNTED
-
-
-def _predicted(job: TrainJob) -> str:
-    return f"{job.processes.per_node} ({job.processes.reason})"
 
 
 def processes_per_gpu(job: TrainJob, gpus: int) -> Iterator[Problem]:

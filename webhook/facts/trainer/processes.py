@@ -27,6 +27,9 @@ class Processes:
     count: int | None
     reason: str
 
+    def __str__(self) -> str:
+        return f"{self.per_node} ({self.reason})"
+
 
 UNKNOWN = Processes(per_node="", count=None, reason="the runtime is not known")
 

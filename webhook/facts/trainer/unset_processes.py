@@ -35,7 +35,7 @@ def _of_dropped(job: TrainJob, gpus: Sequence[NodeClaim]) -> str:
     start = f"and Trainer {shown(job.release)} drops {claims}"
     if job.plugin in NOT_READ:
         return f" and not read by this runtime, {start}: give the pods of the runtime {claims}"
-    outcome = f"so the processes per node will be {_passed(job) if job.runtime.is_found else '1 or the CPUs'}"
+    outcome = f"so the processes per node will be {job.processes if job.runtime.is_found else '1 or the CPUs'}"
     if job.plugin == "xgboost":
         return f", {start}, {outcome}: request the GPUs as an extended resource"
     number = _devices(gpus) or "the number of devices of one node"
@@ -66,11 +66,6 @@ def _named(claims: Sequence[NodeClaim]) -> str:
     return ", ".join(f"`{claim.name}`" for claim in claims)
 
 
-def _passed(job: TrainJob) -> str:
-    """What Trainer passes on to the launcher, and why."""
-    return f"{job.processes.per_node} ({job.processes.reason})"
-
-
 def _single(own: Launched, devices: int, named: str) -> str:
     """What starts on a node whose plugin runs the command once."""
     if own.processes is not None:
@@ -89,9 +84,9 @@ def _outcome(job: TrainJob, own: Launched) -> str:
     if not job.runtime.is_found:
         return "so the processes per node will be 1 or the CPUs"
     if own.processes is None:
-        return f"so the processes per node will be {_passed(job)}"
+        return f"so the processes per node will be {job.processes}"
     why = f"because its own option {own.option} wins over PET_NPROC_PER_NODE"
-    return f"so Trainer passes on {_passed(job)}, while {own.by} starts {own.processes} per node {why}"
+    return f"so Trainer passes on {job.processes}, while {own.by} starts {own.processes} per node {why}"
 
 
 def _fix(job: TrainJob, devices: int, *, is_unused: bool) -> str:
