@@ -22,7 +22,7 @@ from typing import Protocol
 from webhook import jsontext, shipped, yamltext
 from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
-from webhook.paths import FieldPath
+from webhook.paths import FieldPath, render
 from webhook.yamltext import dump
 
 __all__ = [
@@ -63,6 +63,11 @@ class Document:
     def position(self, path: FieldPath = ()) -> tuple[int, int]:
         """Line and column, from 1, of a path or its nearest existing ancestor; (0, 0) when the value has no text."""
         return self._source.position(self._at, path) if self._source else (0, 0)
+
+    def problem(self, path: FieldPath, message: str) -> Problem:
+        """What is wrong at a path."""
+        line, column = self.position(path)
+        return Problem(message=message, file=self.file, line=line, column=column, path=render(path))
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from webhook.manifests.models import (
     parse,
 )
 from webhook.object_lists import unlisted
-from webhook.paths import FieldPath, get, render
+from webhook.paths import FieldPath, get
 from webhook.policy.compile import compile_binding, compile_policy
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.kept import Compiled, Kept
@@ -171,9 +171,7 @@ class _Source:
     path: FieldPath
 
     def problem(self, path: FieldPath, text: str) -> Problem:
-        line, column = self.document.position((*self.path, *path))
-        shown = render((*self.path, *path))
-        return Problem(message=text, file=self.document.file, line=line, column=column, path=shown)
+        return self.document.problem((*self.path, *path), text)
 
     def where(self) -> str:
         line, _ = self.document.position(self.path)

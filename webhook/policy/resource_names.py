@@ -12,7 +12,7 @@ from webhook.attributes import JSON
 from webhook.cluster.known_kinds import KNOWN
 from webhook.errors import Problem
 from webhook.object_lists import unlisted
-from webhook.paths import FieldPath, get, render
+from webhook.paths import FieldPath, get
 from webhook.workloads.plurals import plural
 from webhook.workloads.table import Table
 from webhook.yamlfile import Document
@@ -31,10 +31,9 @@ def resource_errors(documents: Sequence[Document], table: Table) -> Iterator[Pro
         for at, value in unlisted(document.value):
             for path, name in _resources(value):
                 if right := _corrected(name, plurals):
-                    line, column = document.position((*at, *path))
                     reason = "matches nothing, because a rule names resources by their plural in lower case"
                     message = f"`{name}` {reason}: write `{right}`"
-                    yield Problem(message=message, file=document.file, line=line, column=column, path=render(path))
+                    yield document.problem((*at, *path), message)
 
 
 def _resources(value: JSON) -> Iterator[tuple[FieldPath, str]]:

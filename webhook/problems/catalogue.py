@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, TypeAlias
 from webhook import yamlfile
 from webhook.decisions import SEVERITIES
 from webhook.errors import InputError, Problem
-from webhook.paths import FieldPath, render
+from webhook.paths import FieldPath
 from webhook.problems.moments import MOMENTS, Moment
 
 Level: TypeAlias = Literal["deny", "warn"]
@@ -117,9 +117,7 @@ class Reading:
 
     def refuse(self, document: yamlfile.Document, path: FieldPath, message: str) -> None:
         """Note a mistake at its place."""
-        line, column = document.position(path)
-        problem = Problem(message=message, file=document.file, line=line, column=column, path=render(path))
-        self.problems.append(problem)
+        self.problems.append(document.problem(path, message))
 
     def fields(
         self, document: yamlfile.Document, path: FieldPath, value: Any, known: Iterable[str]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from webhook import yamlfile
@@ -16,6 +17,7 @@ from webhook.cel.library.authorizer import Decisions
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.errors import ClaimgateError, Problem
+from webhook.paths import FieldPath, render
 from webhook.policy.load import Options, load_documents
 from webhook.policy.policy_set import PolicySet
 from webhook.report.case import CaseResult
@@ -52,6 +54,12 @@ class Unreadable:
     id: str
     suite: str
     problems: tuple[Problem, ...]
+
+
+def unreadable(document: yamlfile.Document, path: FieldPath, message: str) -> Unreadable:
+    """What is wrong at a path of a suite."""
+    name = f"{Path(document.file).parent.name}/{render(path)}"
+    return Unreadable(id=name, suite=document.file, problems=(document.problem(path, message),))
 
 
 Entry: TypeAlias = Case | Skipped | Unreadable

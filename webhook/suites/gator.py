@@ -18,9 +18,9 @@ from webhook.admission import fixtures
 from webhook.admission.phases import Outcome
 from webhook.attributes import JSON
 from webhook.errors import CallError, ClaimgateError, InputError, Problem
-from webhook.paths import FieldPath, render
+from webhook.paths import FieldPath
 from webhook.policy.load import Options
-from webhook.suites.case import Case, Entry, Request, Skipped, Unreadable, answer, compiled
+from webhook.suites.case import Case, Entry, Request, Skipped, Unreadable, answer, compiled, unreadable
 from webhook.suites.constraint import other_engines, policy_and_binding
 from webhook.suites.files import Suite
 from webhook.terminal import one_line
@@ -42,7 +42,7 @@ def read(suite: Suite, how: Options) -> Iterator[Entry]:
             if isinstance(test, dict):
                 yield from _cases({**test, "skip": value.get("skip") or test.get("skip")}, path, document, suite, how)
             else:
-                yield _mistaken(document, path, test, suite)
+                yield _mistaken(document, path, test)
 
 
 def _listed(value: Mapping[str, Any], key: str, path: FieldPath) -> Iterator[tuple[FieldPath, JSON]]:
@@ -54,11 +54,8 @@ def _listed(value: Mapping[str, Any], key: str, path: FieldPath) -> Iterator[tup
     yield from (((*path, key, index), entry) for index, entry in enumerate(held))
 
 
-def _mistaken(document: yamlfile.Document, path: FieldPath, value: JSON, suite: Suite) -> Unreadable:
-    line, column = document.position(path)
-    message = f"expected a map, found `{shown(value)}`"
-    problem = Problem(message=message, file=str(suite.file), line=line, column=column, path=render(path))
-    return Unreadable(id=f"{suite.folder.name}/{render(path)}", suite=str(suite.file), problems=(problem,))
+def _mistaken(document: yamlfile.Document, path: FieldPath, value: JSON) -> Unreadable:
+    return unreadable(document, path, f"expected a map, found `{shown(value)}`")
 
 
 def _cases(
@@ -72,7 +69,7 @@ def _cases(
         yield Skipped(id=name, suite=file, why=why) if why else refused
     for at, case in _listed(test, "cases", path):
         if not isinstance(case, dict):
-            yield _mistaken(document, at, case, suite)
+            yield _mistaken(document, at, case)
             continue
         name, reason = f"{prefix}/{case.get('name', '')}", why or _left_out(case.get("skip"))
         yield Skipped(id=name, suite=file, why=reason) if reason else _case(name, test, case, suite, how)

@@ -17,10 +17,10 @@ from webhook.admission.envelope import review
 from webhook.admission.fixtures import attributes_of_object
 from webhook.attributes import JSON, Operation, UserInfo
 from webhook.errors import CallError, InputError, Problem
-from webhook.paths import FieldPath, get, render
+from webhook.paths import get
 from webhook.policy.load import Options
 from webhook.suites import cases
-from webhook.suites.case import Case, Entry, Skipped, Unreadable
+from webhook.suites.case import Case, Entry, Skipped, unreadable
 from webhook.suites.files import Suite
 from webhook.wording import shown
 
@@ -61,7 +61,7 @@ def read(suite: Suite, how: Options) -> Iterator[Entry]:
         for index, result in enumerate(test.get("results") or ()):
             path = ("results", index)
             if mistake := _mistake(result):
-                yield _unreadable(document, path, mistake, suite)
+                yield unreadable(document, path, mistake)
             else:
                 yield from _entries(result, suite, files, how)
 
@@ -72,12 +72,6 @@ def _mistake(result: JSON) -> str:
         return f"expected a map, found `{shown(result)}`"
     lacking = [key for key in ("policy", "result") if not isinstance(result.get(key), str)]
     return f"a result needs {' and '.join(lacking)}" if lacking else ""
-
-
-def _unreadable(document: yamlfile.Document, path: FieldPath, message: str, suite: Suite) -> Unreadable:
-    line, column = document.position(path)
-    problem = Problem(message=message, file=str(suite.file), line=line, column=column, path=render(path))
-    return Unreadable(id=f"{suite.folder.name}/{render(path)}", suite=str(suite.file), problems=(problem,))
 
 
 def _entries(result: Mapping[str, Any], suite: Suite, files: _Lazy, how: Options) -> Iterator[Entry]:

@@ -17,7 +17,7 @@ from webhook.admission.phases import PhaseName
 from webhook.attributes import JSON, Attributes, Operation
 from webhook.errors import CallError, InputError, Problem
 from webhook.model_errors import complaint
-from webhook.paths import FieldPath, render
+from webhook.paths import FieldPath
 from webhook.policy.load import Options, load
 from webhook.policy.policy_set import PolicySet
 from webhook.suites.case import Case, Entry, Request, Unreadable, answer
@@ -159,20 +159,15 @@ def _validated(
     except ValidationError as error:
         return tuple(_complaints(document, path, error))
     if case.subject is None:
-        return (_problem(document, (*path, "input"), "is required; a DELETE may have oldInput instead"),)
+        return (document.problem((*path, "input"), "is required; a DELETE may have oldInput instead"),)
     if case.name in seen:
         text = f"two cases have the name `{case.name}`; give each case another name"
-        return (_problem(document, (*path, "name"), text),)
+        return (document.problem((*path, "name"), text),)
     return case
 
 
 def _complaints(document: yamlfile.Document, path: FieldPath, error: ValidationError) -> Iterator[Problem]:
-    return (_problem(document, (*path, *each["loc"]), complaint(each)) for each in error.errors())
-
-
-def _problem(document: yamlfile.Document, path: FieldPath, message: str) -> Problem:
-    line, column = document.position(path)
-    return Problem(message=message, file=document.file, line=line, column=column, path=render(path))
+    return (document.problem((*path, *each["loc"]), complaint(each)) for each in error.errors())
 
 
 def _mismatches(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from webhook import model_errors, paths
+from webhook import model_errors
 from webhook.errors import Problem
 from webhook.paths import FieldPath
 from webhook.workloads.rows import Factor, ObjectRule, PodSetRule, ResourceRule, Row
@@ -29,7 +29,7 @@ _NAMES: Final = {
 
 def misshapen(document: Document, errors: Sequence[Mapping[str, Any]]) -> list[Problem]:
     """The mistakes that pydantic lists for a document."""
-    return [_problem(document, tuple(mistake["loc"]), _said(mistake)) for mistake in errors]
+    return [document.problem(tuple(mistake["loc"]), _said(mistake)) for mistake in errors]
 
 
 def _said(mistake: Mapping[str, Any]) -> str:
@@ -43,10 +43,10 @@ def senseless(document: Document, rows: Sequence[Row], seen: set[tuple[str, str]
     """What rows of the right shape get wrong. `seen`: the kinds of the same file so far, which this adds to."""
     problems = []
     for index, row in enumerate(rows):
-        problems += [_problem(document, (index, *place), said) for place, said in _row(row)]
+        problems += [document.problem((index, *place), said) for place, said in _row(row)]
         if (row.group, row.kind) in seen:
             said = f"`{row.kind}` of group `{row.group}` stands twice in this file: keep one row"
-            problems.append(_problem(document, (index,), said))
+            problems.append(document.problem((index,), said))
         seen.add((row.group, row.kind))
     return problems
 
@@ -118,8 +118,3 @@ def _fields(place: FieldPath, *texts: str) -> Iterator[tuple[FieldPath, str]]:
     for path in texts:
         if path and not _FIELD.fullmatch(path):
             yield place, f"expected the path of a field such as `spec.replicas`, found `{path}`"
-
-
-def _problem(document: Document, place: FieldPath, message: str) -> Problem:
-    line, column = document.position(place)
-    return Problem(message=message, file=document.file, line=line, column=column, path=paths.render(place))
