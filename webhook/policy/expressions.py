@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from webhook.cel import Engine
+from webhook.cel.check.checked import mismatch
 from webhook.cel.check.reads import WHOLE
 from webhook.cel.environment import Environment
 from webhook.cel.library.declaration import Version
@@ -102,7 +103,7 @@ class Walk:
                 return Expression(source, error=error.issues[0].message)
             return self._refuse(path, source, shown, f"compilation failed: {error}")
         if expected and program.result not in expected:
-            return self._refuse(path, source, shown, _wrong_type(program.result, expected))
+            return self._refuse(path, source, shown, mismatch(program.result, expected))
         self.needs |= program.names
         return Expression(source, program)
 
@@ -130,9 +131,3 @@ class Walk:
                 for fact, own in (pair for each in inner.values() for pair in each.items()):
                     read[fact] = read.get(fact, frozenset()) | own
         return dict(sorted(read.items()))
-
-
-def _wrong_type(result: Type, expected: Sequence[Type]) -> str:
-    if len(expected) == 1:
-        return f"must evaluate to {expected[0]} but got {result}"
-    return f"must evaluate to one of [{' '.join(map(str, expected))}] but got {result}"

@@ -88,7 +88,7 @@ def check(node: Node, environment: Environment, expects: Sequence[Type] = (), *,
         check_literals(checker)
     result = checker.types[id(node)]
     if not checker.issues and expects and result not in expects:
-        checker.issues.append(Issue(_mismatch(result, expects), 0, 0))
+        checker.issues.append(Issue(mismatch(result, expects), 0, 0))
     if checker.issues:
         issues = sorted(checker.issues, key=lambda issue: (issue.line, issue.column))
         raise CompileError(source, tuple(issues))
@@ -114,7 +114,8 @@ def _is_opaque(kind: Type) -> bool:
     return kind.kind == "opaque" or kind == BYTES or any(map(_is_opaque, kind.parameters))
 
 
-def _mismatch(result: Type, expects: Sequence[Type]) -> str:
+def mismatch(result: Type, expects: Sequence[Type]) -> str:
+    """What the API server says of a result of another type."""
     if len(expects) == 1:
         return f"must evaluate to {expects[0]} but got {result}"
     return f"must evaluate to one of [{' '.join(map(str, expects))}] but got {result}"
