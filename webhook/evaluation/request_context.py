@@ -1,8 +1,6 @@
 """The values behind the names of an expression: request, namespaceObject, authorizer, facts.
 
-Knows one request and the view of the cluster; computes nothing before it is asked, and everything once. Shapes:
-k8s.io/apiserver v0.36 pkg/admission/plugin/cel/condition.go (CreateAdmissionRequest, CreateNamespaceObject); absent
-optional fields are absent keys, as the API server's conversion to unstructured leaves them out.
+Knows one request and the view of the cluster; computes nothing before it is asked, and everything once.
 """
 
 from __future__ import annotations
@@ -11,12 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from webhook.attributes import JSON, NAMESPACE, POD, Attributes, GroupVersionKind, GroupVersionResource, UserInfo
+from webhook.attributes import JSON, NAMESPACE, POD, Attributes, GroupVersionKind, GroupVersionResource
 from webhook.cluster import Cluster
 from webhook.cluster.layered import LayeredCluster
 from webhook.deadline import Deadline
 from webhook.decisions import Fault
 from webhook.errors import BindingError, EvaluationError, PatchError
+from webhook.evaluation.request_variables import authorizer_values, namespace_object, request
 from webhook.facts.assumptions import Assumptions, assumptions
 from webhook.facts.check import NOTHING, Checked
 from webhook.facts.fact import Result
@@ -25,7 +24,6 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.manifests.label_selectors import Labels, labels_of
 from webhook.paths import FieldPath
-from webhook.policy.declarations import NAMESPACE_METADATA, REQUEST_RESOURCE
 from webhook.policy.equivalent_resources import Equivalents
 from webhook.policy.matching import Match, native
 from webhook.policy.policy_set import PolicySet
@@ -36,25 +34,6 @@ from webhook.workloads.table import Table
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
-
-
-def authorizer_values(attributes: Attributes, decides: Authorizer) -> Mapping[str, Any]:
-    """`authorizer` for the user of a request, and `authorizer.requestResource` for what is requested."""
-    from webhook.cel.library import authorizer
-
-    user, asked = attributes.user_info.username, attributes.request_resource
-    return {
-        "authorizer": authorizer.authorizer_of(user, decides),
-        REQUEST_RESOURCE: authorizer.request_resource(
-            user,
-            decides,
-            group=asked.group,
-            resource=asked.resource,
-            subresource=attributes.sub_resource,
-            namespace=attributes.namespace,
-            name=attributes.name,
-        ),
-    }
 
 
 class TypedObject(Protocol):
@@ -293,57 +272,3 @@ def request_context(
         registry=policies.registry,
         standing=policies.standing_params.known(view),
     )
-
-
-def request(attributes: Attributes, resource: GroupVersionResource, kind: GroupVersionKind) -> JSON:
-    """The AdmissionRequest as expressions see it: without uid, object and oldObject."""
-    own_kind, own_resource = _kind(kind), _resource(resource)
-    shown: dict[str, JSON] = {
-        "kind": own_kind,
-        "resource": own_resource,
-        "requestKind": own_kind if attributes.request_kind == kind else _kind(attributes.request_kind),
-        "requestResource": (
-            own_resource if attributes.request_resource == resource else _resource(attributes.request_resource)
-        ),
-        "operation": str(attributes.operation),
-        "userInfo": _user(attributes.user_info),
-        "dryRun": attributes.dry_run,
-        "options": attributes.options,
-    }
-    if attributes.sub_resource:
-        shown["subResource"] = attributes.sub_resource
-    if sub_resource := attributes.request_sub_resource or attributes.sub_resource:
-        shown["requestSubResource"] = sub_resource
-    if attributes.name:
-        shown["name"] = attributes.name
-    if attributes.namespace:
-        shown["namespace"] = attributes.namespace
-    return shown
-
-
-def _kind(kind: GroupVersionKind) -> JSON:
-    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
-
-
-def _resource(resource: GroupVersionResource) -> JSON:
-    return {"group": resource.group, "version": resource.version, "resource": resource.resource}
-
-
-def _user(user: UserInfo) -> JSON:
-    shown: Mapping[str, JSON] = {
-        "username": user.username,
-        "uid": user.uid,
-        "groups": list(user.groups),
-        "extra": {key: list(values) for key, values in user.extra.items()},
-    }
-    return {key: value for key, value in shown.items() if value}
-
-
-def namespace_object(namespace: JSON) -> JSON:
-    """A Namespace with the fields that expressions may see."""
-    metadata = namespace.get("metadata") or {}
-    return {
-        "metadata": {key: value for key, value in metadata.items() if key in NAMESPACE_METADATA and value is not None},
-        "spec": namespace.get("spec") or {},
-        "status": namespace.get("status") or {},
-    }
