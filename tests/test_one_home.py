@@ -15,6 +15,7 @@ HOMES = {
     "names that Kubernetes accepts": (r"\[-a-z0-9\]\*", {"names.py"}),
     "what a list of the API is": (r"[(]\"List\"[)]", {"object_lists.py"}),
     "releases of Trainer": (r"Final\[Release\] = \(2,", {"facts/trainer/releases.py"}),
+    "the label of every namespace": (r"kubernetes\.io/metadata\.name", {"attributes.py"}),
     "kinds without a namespace": (r"VolumeAttributesClass", {"cluster/cluster_scoped.py"}),
 }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.attributes import JSON, NAME_LABEL, GroupVersionKind
 from webhook.cluster import Cluster
 
 _NAMESPACE: Final = ("", "Namespace")
@@ -26,7 +26,7 @@ class AssumedNamespaces:
         """The object of the view, or a namespace with its name."""
         held = self._view.get(gvk, namespace, name)
         if held is None and (gvk.group, gvk.kind) == _NAMESPACE:
-            labels = {"kubernetes.io/metadata.name": name}
+            labels = {NAME_LABEL: name}
             return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
         return held
 

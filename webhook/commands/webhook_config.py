@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import typer
 
 from webhook import assembly
-from webhook.attributes import Phase
+from webhook.attributes import NAME_LABEL, Phase
 from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.export.cluster_role import cluster_role
@@ -28,7 +28,6 @@ from webhook.settings.shared import Settings
 from webhook.yamlfile import dump
 
 DOMAIN: Final = "claimgate.dev"
-NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
 """Set on every namespace by the API server to its name (since 1.22), so that names can be selected."""
 LABELS: Final = {"app.kubernetes.io/name": "claimgate", "app.kubernetes.io/part-of": "claimgate"}
 _PATHS: Final = {Phase.VALIDATE: "/validate", Phase.MUTATE: "/mutate"}
@@ -146,7 +145,7 @@ def _webhook(phase: Phase, wanted: Sequence[WebhookRule], registration: Registra
     }
     if registration.excluded_namespaces:
         names = list(registration.excluded_namespaces)
-        excluded = {"key": NAMESPACE_LABEL, "operator": "NotIn", "values": names}
+        excluded = {"key": NAME_LABEL, "operator": "NotIn", "values": names}
         webhook["namespaceSelector"] = {"matchExpressions": [excluded]}
     if phase is Phase.MUTATE:
         webhook["reinvocationPolicy"] = "IfNeeded"

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Generic, TypeAlias, TypeVar
 
+from webhook.attributes import NAME_LABEL
 from webhook.errors import LookupFailed
 from webhook.evaluation.request_context import RequestContext
 from webhook.manifests.label_selectors import EVERYTHING, Labels, Selector
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Binding
-from webhook.policy.matching import NAME_LABEL
 
 _T = TypeVar("_T")
 _MOST_NAMESPACES: Final = 1000

@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
+from webhook.attributes import JSON, NAME_LABEL, Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import BindingError, LookupFailed
 from webhook.manifests.label_selectors import EVERYTHING, Labels, Selector, labels_of, selector
 from webhook.manifests.models import GROUP, MatchResources, NamedRule
 from webhook.policy.equivalent_resources import Equivalents
 
 NAMESPACES = GroupVersionResource("", "v1", "namespaces")
-NAME_LABEL: Final = "kubernetes.io/metadata.name"
-"""Every Namespace has this label, so no look-up is needed to know it."""
 
 _EXEMPT = frozenset(
     f"{phase}{kind}"

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from webhook import yamlfile
 from webhook.admission.envelope import review
 from webhook.admission.fixtures import attributes_of_object
-from webhook.attributes import JSON, Operation, UserInfo
+from webhook.attributes import JSON, NAME_LABEL, Operation, UserInfo
 from webhook.errors import CallError, InputError, Problem
 from webhook.paths import get
 from webhook.policy.load import Options
@@ -191,7 +191,7 @@ def _namespaces(files: _Files, used: str) -> Iterator[JSON]:
     """The namespaces of the resources, of the values file, and the one that the request is in."""
     yield from (one for one in files.resources if _is(one, "Namespace"))
     for name in dict.fromkeys((*files.labels, used)):
-        labels = {"kubernetes.io/metadata.name": name, **files.labels.get(name, {})}
+        labels = {NAME_LABEL: name, **files.labels.get(name, {})}
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from webhook import quantity, yamlfile
-from webhook.attributes import JSON
+from webhook.attributes import JSON, NAME_LABEL
 from webhook.errors import InputError
 from webhook.facts.kueue.objects import CONFIGURATION
 from webhook.facts.kueue.releases import DEFAULT, TRAINING_OFF
@@ -152,9 +152,7 @@ def defaults(release: Release = DEFAULT) -> frozenset[str]:
 
 
 _NAMESPACES: Final = {
-    "matchExpressions": [
-        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "kueue-system"]}
-    ]
+    "matchExpressions": [{"key": NAME_LABEL, "operator": "NotIn", "values": ["kube-system", "kueue-system"]}]
 }
 
 

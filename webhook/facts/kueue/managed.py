@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from webhook.attributes import JSON, NAMESPACE
+from webhook.attributes import JSON, NAME_LABEL, NAMESPACE
 from webhook.facts.kueue.configuration import KINDS, configuration
 from webhook.facts.kueue.objects import DEFAULT_QUEUE, GROUP, LOCAL_QUEUE, QUEUE_NAME
 from webhook.facts.pods.containers import items, mapping, text
@@ -127,7 +127,7 @@ def namespace_labels(subject: Subject) -> dict[str, JSON] | None:
 def labels_of_namespace(name: str, view: View) -> dict[str, JSON] | None:
     """The same of a namespace by its name."""
     held = view.get(NAMESPACE, name, namespaced=False)
-    return None if held is None else {"kubernetes.io/metadata.name": name, **mapping(get(held, ("metadata", "labels")))}
+    return None if held is None else {NAME_LABEL: name, **mapping(get(held, ("metadata", "labels")))}
 
 
 def _uses_existing_cluster(obj: JSON) -> bool:
