@@ -279,12 +279,7 @@ def _user(user: wire.User | None) -> UserInfo:
     if user is None:
         return UserInfo()
     extra = {key: tuple(values or ()) for key, values in (user.extra or {}).items()}
-    return UserInfo(
-        username=user.username or "",
-        uid=user.uid or "",
-        groups=tuple(user.groups or ()),
-        extra=extra,
-    )
+    return UserInfo(username=user.username or "", uid=user.uid or "", groups=tuple(user.groups or ()), extra=extra)
 
 
 def _refuse(message: str) -> CallError:

@@ -44,12 +44,7 @@ Outputs: TypeAlias = Annotated[
 
 @app.command("list")
 @options.takes(Settings, *SHARED)
-def list_policies(
-    folder: Places = None,
-    *,
-    chosen: Outputs = None,
-    settings: Settings,
-) -> int:
+def list_policies(folder: Places = None, *, chosen: Outputs = None, settings: Settings) -> int:
     """Name every policy, its actions and its file.
 
     Actions are what its bindings do with a failure; a policy that is `unbound` is never evaluated.
@@ -123,11 +118,7 @@ def print_rules(
 
 @app.command()
 @options.takes(Settings, "workloads", "kubernetes_version")
-def export(
-    folder: Places = None,
-    *,
-    settings: Settings,
-) -> int:
+def export(folder: Places = None, *, settings: Settings) -> int:
     """Print what a cluster can take natively.
 
     The output is for `kubectl apply -f -`. A validating policy that only expands is rewritten: one for pods, and one

@@ -77,13 +77,11 @@ def command(
     exclude_namespace: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME",
-            help="Namespace to exclude, besides kube-system and the webhook's own; repeatable.",
+            metavar="NAME", help="Namespace to exclude, besides kube-system and the webhook's own; repeatable."
         ),
     ] = None,
     rbac: Annotated[
-        bool,
-        typer.Option("--rbac", help="Print the ClusterRole for what the policies look up, named --name, instead."),
+        bool, typer.Option("--rbac", help="Print the ClusterRole for what the policies look up, named --name, instead.")
     ] = False,
     settings: Settings,
 ) -> int:
@@ -95,11 +93,7 @@ def command(
         client["caBundle"] = base64.b64encode(_bundle(ca_bundle)).decode()
     excluded = dict.fromkeys(["kube-system", *own, *(exclude_namespace or ())])
     registration = Registration(
-        name=name,
-        client=client,
-        failure_policy=failure_policy,
-        timeout_s=timeout,
-        excluded_namespaces=tuple(excluded),
+        name=name, client=client, failure_policy=failure_policy, timeout_s=timeout, excluded_namespaces=tuple(excluded)
     )
     loaded = assembly.assemble(settings).policies
     if rbac:

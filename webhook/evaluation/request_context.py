@@ -216,12 +216,7 @@ class RequestContext:
         )
 
     def checked(
-        self,
-        groups: Iterable[str],
-        obj: JSON,
-        attributes: Attributes,
-        param: JSON = None,
-        podset: PodSet | None = None,
+        self, groups: Iterable[str], obj: JSON, attributes: Attributes, param: JSON = None, podset: PodSet | None = None
     ) -> Sequence[Checked]:
         """What the checks of some groups say of an object: nothing of a group whose checks have nothing to say.
 

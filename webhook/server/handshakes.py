@@ -66,15 +66,9 @@ class HandshakeLog:
 
 
 _SSL_REASONS: Final = {
-    "PEER_DID_NOT_RETURN_A_CERTIFICATE": (
-        "no_certificate",
-        "the client showed no certificate; --client-ca needs one",
-    ),
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": ("no_certificate", "the client showed no certificate; --client-ca needs one"),
     "HTTP_REQUEST": ("plain_http", "the client speaks HTTP without TLS; call https://"),
-    "TLSV1_ALERT_UNKNOWN_CA": (
-        "distrusted",
-        "the client does not trust our certificate; check its caBundle",
-    ),
+    "TLSV1_ALERT_UNKNOWN_CA": ("distrusted", "the client does not trust our certificate; check its caBundle"),
     "SSLV3_ALERT_BAD_CERTIFICATE": ("distrusted", "the client refuses our certificate; check its names"),
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": ("distrusted", "the client refuses our certificate"),
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": ("distrusted", "the client says that our certificate has expired"),

@@ -145,10 +145,7 @@ def serve(
             "policies": ("Policies in service.", lambda: len(held.policies.current.policies)),
             "certificate_expiry_seconds": ("When the serving certificate ends, Unix time.", watching.certificate_ends),
             "log_lines_dropped_total": ("Log lines that nobody read in time.", lambda: log.dropped),
-            "watch_failures": (
-                "Failed lists and watches of the cluster since the start.",
-                watching.watch_failures,
-            ),
+            "watch_failures": ("Failed lists and watches of the cluster since the start.", watching.watch_failures),
         },
         about={"kubernetes": version, "engine": held.settings.cel_engine},
         workers=workers,

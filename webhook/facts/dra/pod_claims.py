@@ -63,11 +63,7 @@ def dra(obj: JSON, podsets: Sequence[PodSet], view: View) -> JSON:
     asked = requests(spec, at, version_of(obj), view.deadline) if at else []
     if asked:  # what a request asks for stands in it, whether its class is known or not
         Classes(view.unnoted()).mark(asked)
-    return {
-        "claims": claims,
-        "references": references,
-        "requests": asked,
-    }
+    return {"claims": claims, "references": references, "requests": asked}
 
 
 def admin_allowed(view: View) -> bool | None:

@@ -150,12 +150,7 @@ class _Trees:
         amounts = tuple(_amount(pair, tree, node) for pair in self.view.deadline.paced(queue.quotas))
         obstacles = tuple(_obstacles(queue, self.view))
         yield Row(
-            kind="ClusterQueue",
-            name=queue.name,
-            parent=queue.above,
-            depth=depth,
-            amounts=amounts,
-            obstacles=obstacles,
+            kind="ClusterQueue", name=queue.name, parent=queue.above, depth=depth, amounts=amounts, obstacles=obstacles
         )
         yield from self._local_queues(queue, amounts, obstacles, depth + 1)
 

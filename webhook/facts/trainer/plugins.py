@@ -21,9 +21,7 @@ from webhook.facts.trainer.upsert import upsert_env, upsert_mounts, upsert_port,
 from webhook.paths import get
 from webhook.releases import Release
 
-_RANK: Final = {
-    "fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"},
-}
+_RANK: Final = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
 _MPI_MOUNT: Final = "/root/.ssh"
 
 
@@ -78,11 +76,7 @@ def variables(values: Mapping[str, JSON]) -> list[JSON]:
 
 def enforce_torch(making: Making) -> JSON:
     """torch.go; the command of torchtune gets its recipe, and the others the address of the first node."""
-    nodes = {
-        "PET_NNODES": str(making.nodes),
-        "PET_NPROC_PER_NODE": making.processes.per_node,
-        "PET_NODE_RANK": _RANK,
-    }
+    nodes = {"PET_NNODES": str(making.nodes), "PET_NPROC_PER_NODE": making.processes.per_node, "PET_NODE_RANK": _RANK}
     master = {"PET_MASTER_ADDR": making.address, "PET_MASTER_PORT": str(PORT)}
     trainer = making.trainer
     if (node := making.node) is not None:

@@ -55,13 +55,7 @@ def _in_order(spec: JSON, own: JSON) -> JSON:
 
 
 def _lay(
-    merged: Merged,
-    layer: Layer,
-    runtime: Runtime,
-    release: Release,
-    deadline: Deadline,
-    *,
-    indexes: strategic.Indexes,
+    merged: Merged, layer: Layer, runtime: Runtime, release: Release, deadline: Deadline, *, indexes: strategic.Indexes
 ) -> None:
     """Merge one patch; one that cannot be merged is told and left out."""
     jobs = merged.spec.get("replicatedJobs", [])

@@ -116,10 +116,7 @@ _OF_JOBS: Final = (kinds.OF_QUEUES, kinds.OF_NAMESPACES, kinds.OF_HYPER_NODES, P
 CHECKS: Final = (
     Check(group="volcano-job", run=job, kinds=frozenset((kinds.JOB,)), lookups=_OF_JOBS),
     Check(
-        group="volcano-job",
-        run=job_template,
-        kinds=frozenset((kinds.CRON_JOB, kinds.JOB_TEMPLATE)),
-        lookups=_OF_JOBS,
+        group="volcano-job", run=job_template, kinds=frozenset((kinds.CRON_JOB, kinds.JOB_TEMPLATE)), lookups=_OF_JOBS
     ),
     Check(group="volcano-cron-job", run=_filled(cron_job), kinds=frozenset((kinds.CRON_JOB,))),
     Check(

@@ -16,9 +16,7 @@ from webhook.short_texts import kept_for_short_texts
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _LONGEST_MONTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-_DESCRIPTORS: Final = frozenset(
-    ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"),
-)
+_DESCRIPTORS: Final = frozenset(("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"))
 _EVERY: Final = "@every "
 _NUMBER: Final = re.compile(r"[+]?[0-9]+")
 _LONGEST: Final = 1000

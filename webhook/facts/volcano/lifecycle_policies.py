@@ -15,16 +15,7 @@ from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
 ANY: Final = "*"
-EVENTS: Final = (
-    ANY,
-    "JobUpdated",
-    "PodEvicted",
-    "PodFailed",
-    "PodPending",
-    "TaskCompleted",
-    "TaskFailed",
-    "Unknown",
-)
+EVENTS: Final = (ANY, "JobUpdated", "PodEvicted", "PodFailed", "PodPending", "TaskCompleted", "TaskFailed", "Unknown")
 ACTIONS: Final = (
     "AbortJob",
     "CompleteJob",

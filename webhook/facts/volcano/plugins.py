@@ -55,23 +55,13 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
         tasks={"head": "head", "worker": "worker"},
     ),
     "ssh": Plugin(
-        options={
-            "ssh-key-file-path": "text",
-            "ssh-private-key": "text",
-            "ssh-public-key": "text",
-            "ssh-port": "number",
-        }
+        options={"ssh-key-file-path": "text", "ssh-private-key": "text", "ssh-public-key": "text", "ssh-port": "number"}
     ),
     "svc": Plugin(
-        options={
-            "publish-not-ready-addresses": "truth",
-            "disable-network-policy": "truth",
-            "inject-hosts-env": "truth",
-        }
+        options={"publish-not-ready-addresses": "truth", "disable-network-policy": "truth", "inject-hosts-env": "truth"}
     ),
     "tensorflow": Plugin(
-        options={"port": "number"},
-        tasks={"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator"},
+        options={"port": "number"}, tasks={"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator"}
     ),
 }
 _LARGEST_PORT: Final = 65535

@@ -24,16 +24,7 @@ from webhook.similar_names import nearest
 from webhook.wording import did_you_mean
 
 problem: Final = Group("volcano-scheduler").problem
-ACTIONS: Final = (
-    "enqueue",
-    "allocate",
-    "backfill",
-    "preempt",
-    "reclaim",
-    "gangpreempt",
-    "gangreclaim",
-    "shuffle",
-)
+ACTIONS: Final = ("enqueue", "allocate", "backfill", "preempt", "reclaim", "gangpreempt", "gangreclaim", "shuffle")
 PLUGINS: Final = (
     "binpack",
     "capacity",
