@@ -87,7 +87,7 @@ Catalogue: TypeAlias = Mapping[str, Rule]
 
 
 def load(files: Iterable[Path]) -> Catalogue:
-    """The rules of some files, of which each has one document or more, one for each group.
+    """The rules of some files. Each document has rules of one group, and what they have in common.
 
     Raises:
         InputError: every mistake of every file, with line and column.
