@@ -88,15 +88,14 @@ def _sharing(devices: Iterable[Device]) -> Mapping[tuple[str, int, str], list[De
 
 def _within_counters(devices: Sequence[Device], deadline: Deadline) -> int:
     """How many of the devices of one pool its shared counters suffice for, at the most; those of unknown sets fit."""
-    consumed = [each.consumed() for each in devices]
-    if not any(consumed):
-        return len(devices)
-    most = len(devices)
-    sets = dict.fromkeys(name for each in consumed for name in each)
-    held = devices[0].pool.counters()
-    for name in sets:
-        for counter, has in held.get(name, {}).items():
-            deadline.spend(len(devices))
-            amounts = sorted(each.get(name, {}).get(counter, 0) for each in consumed)
-            most = min(most, sum(total <= has for total in accumulate(amounts)))
+    taken: dict[tuple[str, str], list[int]] = {}
+    for each in deadline.paced(devices):
+        for name, counters in each.consumed().items():
+            for counter, amount in counters.items():
+                taken.setdefault((name, counter), []).append(amount)
+    most, held = len(devices), devices[0].pool.counters() if taken else {}
+    for (name, counter), amounts in deadline.paced(taken.items()):
+        if (has := held.get(name, {}).get(counter)) is not None:
+            fit = sum(total <= has for total in accumulate(sorted(amounts)))
+            most = min(most, len(devices) - len(amounts) + fit)
     return most

@@ -34,6 +34,7 @@ class Pool:
     name: str
     generation: int
     slices: list[Mapping[str, JSON]] = field(default_factory=list)
+    _counters: dict[str, dict[str, int]] | None = None
 
     def is_complete(self) -> bool:
         """Whether all of its slices are there."""
@@ -50,8 +51,10 @@ class Pool:
 
     def counters(self) -> dict[str, dict[str, int]]:
         """How much each set of shared counters has, in thousandths."""
-        sets = (mapping(each) for spec in self.slices for each in items(spec.get("sharedCounters")))
-        return {text(each.get("name")): amounts(each.get("counters")) for each in sets}
+        if self._counters is None:
+            sets = (mapping(each) for spec in self.slices for each in items(spec.get("sharedCounters")))
+            self._counters = {text(each.get("name")): amounts(each.get("counters")) for each in sets}
+        return self._counters
 
 
 @dataclass(frozen=True, slots=True)
