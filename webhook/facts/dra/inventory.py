@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.attributes import JSON
 from webhook.cel import Meter, Program
 from webhook.cluster.interest import reading
 from webhook.deadline import Deadline
@@ -22,14 +22,14 @@ from webhook.facts.dra.device_matching import seen
 from webhook.facts.dra.device_pools import SLICE, Device, pools
 from webhook.facts.dra.device_taints import RULE, Rules, taint_rules
 from webhook.facts.dra.requests import version_of, written_requests
+from webhook.facts.dra.resolved import CLASS, class_selectors
 from webhook.facts.dra.selectors import MOST_COST, compiled
-from webhook.facts.pods.containers import items, text
+from webhook.facts.pods.containers import text
 from webhook.facts.view import View
 from webhook.paths import FieldPath, get
 from webhook.workloads.podsets import group_kind
 
-_CLASS = GroupVersionKind("resource.k8s.io", "v1", "DeviceClass")
-LOOKUPS = (device_pools.LOOKUP, device_taints.LOOKUP, reading(_CLASS, "spec.selectors"))
+LOOKUPS = (device_pools.LOOKUP, device_taints.LOOKUP, reading(CLASS, "spec.selectors"))
 _SPECS: Mapping[str, FieldPath] = {
     "ResourceClaim": ("spec",),
     "ResourceClaimTemplate": ("spec", "spec"),
@@ -64,7 +64,7 @@ def inventory(obj: JSON, view: View) -> JSON:
     listed = [*_seen(view)] if group == SLICE.group and kind in _SPECS else []
     if not listed:
         return {"devices": 0, "requests": []}
-    classes = {text(get(each, ("metadata", "name"))): each for each in reversed(view.objects(_CLASS))}
+    classes = {text(get(each, ("metadata", "name"))): each for each in reversed(view.objects(CLASS))}
     devices = _Devices(listed, classes, taint_rules(view.objects(RULE), view.deadline))
     asked = [_entry(each, devices, view.deadline) for each in _asked(obj, _SPECS[kind], view)]
     return {"devices": len(listed), "requests": asked}
@@ -72,7 +72,7 @@ def inventory(obj: JSON, view: View) -> JSON:
 
 def _asked(obj: JSON, at: FieldPath, view: View) -> Iterator[JSON]:
     if not at:
-        expressions = _expressions(obj)
+        expressions = class_selectors(obj)
         yield {"path": "spec.selectors", "deviceClass": "", "expressions": expressions, "name": "", "of": "", "as": {}}
         return
     for request, written, of in written_requests(get(obj, at), at, version_of(obj), view.deadline):
@@ -110,17 +110,12 @@ def _programs(asked: JSON, known: Mapping[str, JSON], deadline: Deadline) -> tup
         device_class = known.get(name)
         if device_class is None:
             return None, 0
-        by_class = _expressions(device_class)
+        by_class = class_selectors(device_class)
     try:
         written = (*by_class, *asked["expressions"])
         return [compiled(each) for each in deadline.paced(written)], len(by_class)
     except CompileError:
         return None, 0
-
-
-def _expressions(device_class: JSON) -> list[str]:
-    listed = items(get(device_class, ("spec", "selectors")))
-    return [text(get(each, ("cel", "expression"))) for each in listed]
 
 
 def _find(

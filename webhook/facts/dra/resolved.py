@@ -11,11 +11,17 @@ from webhook import paths
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.facts.dra.requests import names, requests, version_of
 from webhook.facts.gpu import devices
-from webhook.facts.pods.containers import text
+from webhook.facts.pods.containers import items, text
 from webhook.facts.view import View
 from webhook.paths import FieldPath
 
 CLASS = GroupVersionKind("resource.k8s.io", "v1", "DeviceClass")
+
+
+def class_selectors(device_class: JSON) -> list[str]:
+    """The expressions of a DeviceClass."""
+    listed = items(paths.get(device_class, ("spec", "selectors")))
+    return [text(paths.get(each, ("cel", "expression"))) for each in listed]
 
 
 class Classes:

@@ -16,9 +16,9 @@ from webhook.errors import CompileError, EvaluationError
 from webhook.facts.dra.device_capacity import used, whole
 from webhook.facts.dra.device_matching import selects
 from webhook.facts.dra.device_pools import SLICE, Device, pools
-from webhook.facts.dra.resolved import CLASS
+from webhook.facts.dra.resolved import CLASS, class_selectors
 from webhook.facts.kueue.configuration import Source
-from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.pods.containers import items, mapping
 from webhook.facts.view import View
 from webhook.paths import get
 from webhook.problem import MissingObject
@@ -78,12 +78,12 @@ def selected(asked: Asked, view: View, source: Source | None = None) -> list[Dev
     if not slices and not view.is_whole():
         view.note(MissingObject(kind=SLICE.kind, name=asked.device_class))
         return None
-    of_class = (text(get(each, ("cel", "expression"))) for each in items(get(device_class, ("spec", "selectors"))))
-    selectors = [*filter(None, (source.selector if source else "", *of_class, *asked.selectors))]
+    written = (source.selector if source else "", *class_selectors(device_class), *asked.selectors)
+    selectors = [*filter(None, written)]
     deadline = view.deadline
     devices = [
         device
-        for pool in pools(slices, deadline)
+        for pool in view.once(pools, lambda: pools(slices, deadline))
         if source is None or (pool.driver == source.driver and pool.is_complete())
         for device in pool.devices(deadline)
     ]
