@@ -18,11 +18,11 @@ from webhook.facts.pods.containers import Container, containers, mapping
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.generated_pods import told_of_job
+from webhook.facts.trainer.lookups import TRAIN_JOB
 from webhook.paths import FieldPath, render
 from webhook.problem import MissingObject, Problem
 from webhook.workloads.podsets import PodSet
 
-TRAIN_JOB: Final = ("trainer.kubeflow.org", "TrainJob")
 BATCH: Final = frozenset(
     (
         ("batch", "Job"),

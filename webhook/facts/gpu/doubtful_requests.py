@@ -13,7 +13,7 @@ from typing import Final
 from webhook.facts.check import Group
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.requested_devices import DeviceContainer, RequestedDevice, device_containers
-from webhook.facts.launch.command import launched
+from webhook.facts.launch.command import MPI, launched
 from webhook.facts.pods.amounts import name_of
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
@@ -40,7 +40,6 @@ _NEED_NONE: Final = frozenset(
     )
 )
 """Roles, in lower case, that have the image of the workers and no GPU on purpose."""
-_REMOTE: Final = ("mpirun", "horovodrun")
 """Launchers that start their processes on the hosts that they are given."""
 
 
@@ -86,7 +85,7 @@ def _sees_gpus(each: DeviceContainer, subject: Subject) -> bool:
 def _starts_elsewhere(each: DeviceContainer, subject: Subject) -> bool:
     """Whether it only starts processes on other hosts, as the master of an MPI job does."""
     started = launched(each.container.value, subject)
-    return started.by in _REMOTE and started.hosts
+    return started.by in MPI and started.hosts
 
 
 def _gpu_runtime(subject: Subject) -> str:

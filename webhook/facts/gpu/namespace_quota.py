@@ -18,6 +18,7 @@ from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import DevicePods, once_each, workload
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
+from webhook.facts.trainer.lookups import TRAIN_JOB
 from webhook.paths import FieldPath, get, render
 from webhook.problem import Problem
 
@@ -80,9 +81,7 @@ def _waits(subject: Subject) -> bool:
     """Whether some pods may be made only after others are done; of a TrainJob its runtime says so."""
     kind = subject.group_kind
     jobs = items(get(subject.object, _ORDERED[kind])) if kind in _ORDERED else []
-    return kind == ("trainer.kubeflow.org", "TrainJob") or any(
-        mapping(each).get("dependsOn") for each in subject.deadline.paced(jobs)
-    )
+    return kind == TRAIN_JOB or any(mapping(each).get("dependsOn") for each in subject.deadline.paced(jobs))
 
 
 def _all_of(pods: int) -> str:

@@ -23,6 +23,7 @@ from webhook.facts.kueue.objects import NODE, RUNTIME_CLASS
 from webhook.facts.kueue.pod_requests import Limits, pod_requests, units
 from webhook.facts.kueue.pod_requests import asked as asked_of
 from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.scheduling.node_selection import REQUIRED_TERMS
 from webhook.facts.subject import Subject
 from webhook.paths import get, render
 from webhook.problem import Problem
@@ -35,7 +36,6 @@ NODE_LOOKUPS: Final = (reading(NODE, "status.allocatable"),)
 _OS: Final = "kubernetes.io/os"
 _BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName"))
 """Fields that may bind a pod to Windows."""
-_TERMS: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 _KEPT_STATES: Final = 4
 _ORDINARY: Final = ("cpu", "memory")
 
@@ -77,9 +77,9 @@ def _windows(spec: JSON, subject: Subject) -> str:
         return "spec.os.name"
     if mapping(spec.get("nodeSelector")).get(_OS) == "windows":
         return render(("spec", "nodeSelector", _OS))
-    terms = items(get(spec, _TERMS))
+    terms = items(get(spec, REQUIRED_TERMS))
     if terms and all(any(map(_is_windows, items(mapping(each).get("matchExpressions")))) for each in terms):
-        return render(("spec", *_TERMS))
+        return render(("spec", *REQUIRED_TERMS))
     name = text(spec.get("runtimeClassName"))
     runtime_class = subject.view().get(RUNTIME_CLASS, name, namespaced=False) if name else None
     selector = mapping(get(runtime_class, ("scheduling", "nodeSelector"))) if runtime_class is not None else {}

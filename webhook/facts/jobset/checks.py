@@ -11,7 +11,7 @@ from webhook.facts.jobset.name_length import limit, validate_name
 from webhook.facts.jobset.validation import validate_create
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.generated_job_set import validate_generated_job_set
-from webhook.facts.trainer.lookups import GROUP, RUNTIMES
+from webhook.facts.trainer.lookups import GROUP, RUNTIMES, TRAIN_JOB
 from webhook.paths import get
 from webhook.problem import Problem
 
@@ -38,5 +38,5 @@ CHECKS: Final = (
         run=runtime,
         kinds=frozenset((GROUP, kind) for kind in ("TrainingRuntime", "ClusterTrainingRuntime")),
     ),
-    Check(group="job-set", run=validate_generated_job_set, kinds=frozenset(((GROUP, "TrainJob"),)), lookups=RUNTIMES),
+    Check(group="job-set", run=validate_generated_job_set, kinds=frozenset((TRAIN_JOB,)), lookups=RUNTIMES),
 )

@@ -19,6 +19,7 @@ from webhook.facts.kueue.objects import CONFIGURATION
 from webhook.facts.kueue.releases import DEFAULT, TRAINING_OFF
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
+from webhook.facts.trainer.lookups import TRAIN_JOB
 from webhook.facts.view import CONFIG_MAP
 from webhook.paths import get
 from webhook.releases import Release
@@ -32,7 +33,7 @@ KINDS: Final[Mapping[tuple[str, str], str]] = {
     ("apps", "StatefulSet"): "statefulset",
     ("jobset.x-k8s.io", "JobSet"): "jobset.x-k8s.io/jobset",
     ("kubeflow.org", "MPIJob"): "kubeflow.org/mpijob",
-    ("trainer.kubeflow.org", "TrainJob"): "trainer.kubeflow.org/trainjob",
+    TRAIN_JOB: "trainer.kubeflow.org/trainjob",
     ("ray.io", "RayJob"): "ray.io/rayjob",
     ("ray.io", "RayCluster"): "ray.io/raycluster",
     ("ray.io", "RayService"): "ray.io/rayservice",

@@ -13,6 +13,7 @@ from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.kueue.queue_validation import count_errors, spec_of
 from webhook.facts.kueue.topology import HOSTNAME
+from webhook.facts.scheduling.node_selection import EFFECTS
 from webhook.facts.subject import Subject
 from webhook.name_faults import key_fault, value_fault
 from webhook.names import USE_KEY, USE_VALUE, label_value, qualified_name
@@ -25,7 +26,6 @@ problem: Final = Group("kueue-queue").problem
 _MOST_OF_FLAVOR: Final = 8
 """Node labels, taints and tolerations, each."""
 _MOST_LEVELS: Final = 16
-_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def validate_resource_flavor(subject: Subject) -> Iterator[Problem]:
@@ -74,8 +74,8 @@ def _validate_taints(taints: JSON, subject: Subject) -> Iterator[Problem]:
         if label_value(taint.get("value", "")) and not is_placeholder(taint.get("value", "")):
             message = f"cannot be the value of a taint because {value_fault(taint['value'])}"
             yield problem("node-taint", (*at, "value"), message, USE_VALUE, taint["value"])
-        if effect not in _EFFECTS and not is_placeholder(effect):
-            message = f"must be one of {', '.join(_EFFECTS)}"
+        if effect not in EFFECTS and not is_placeholder(effect):
+            message = f"must be one of {', '.join(EFFECTS)}"
             yield problem("node-taint", (*at, "effect"), message, "set one of these", effect)
         if (key, effect) in known:
             message = "is listed twice"

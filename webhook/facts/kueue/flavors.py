@@ -17,15 +17,13 @@ from webhook.deadline import Deadline
 from webhook.facts.kueue.objects import RESOURCE_FLAVOR
 from webhook.facts.kueue.queues import name_of
 from webhook.facts.pods.containers import items, mapping, text
-from webhook.facts.scheduling.node_selection import holds, untolerated
+from webhook.facts.scheduling.node_selection import REQUIRED_TERMS, holds, untolerated
 from webhook.facts.view import View
 from webhook.paths import get
 from webhook.same import Same
 from webhook.schema import decode_object
 
-_REQUIRED: Final = (
-    *("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"),
-)
+_REQUIRED: Final = ("spec", *REQUIRED_TERMS)
 TAINTED: Final = "its nodes have the taint"
 UNMATCHED: Final = "its node labels do not match the"
 """How the reasons begin why pods cannot have a flavor."""

@@ -21,7 +21,7 @@ from webhook.facts.pods.containers import is_made_by_another, mapping
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.changes import changes_more_than_suspend
 from webhook.facts.trainer.launched import command_path
-from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.trainer.lookups import RUNTIMES, TRAIN_JOB
 from webhook.facts.trainer.nodes import launcher_is_node, name_of, parallelism
 from webhook.facts.trainer.train_job import TrainJob, train_job
 from webhook.facts.volcano import kinds
@@ -29,7 +29,6 @@ from webhook.paths import get
 from webhook.problem import Problem
 
 _KUBEFLOW: Final = "kubeflow.org"
-_TRAIN_JOB: Final = ("trainer.kubeflow.org", "TrainJob")
 _LWS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 _INDEXED: Final = frozenset((("batch", "Job"), ("batch", "CronJob"), ("jobset.x-k8s.io", "JobSet")))
 _OTHERS: Final = frozenset(
@@ -147,5 +146,5 @@ CHECKS: Final = (
         kinds=frozenset((*_OTHERS, *_INDEXED, *_OPERATORS, *kinds.SPECS, _LWS)),
         lookups=LOOKUPS,
     ),
-    Check(group="launch", run=launch_of_train_job, kinds=frozenset((_TRAIN_JOB,)), lookups=RUNTIMES),
+    Check(group="launch", run=launch_of_train_job, kinds=frozenset((TRAIN_JOB,)), lookups=RUNTIMES),
 )

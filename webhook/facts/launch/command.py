@@ -25,7 +25,7 @@ from webhook.same import Same
 
 PYTHON: Final = "python"
 SEVERAL: Final = "several"
-_MPI: Final = ("mpirun", "horovodrun")
+MPI: Final = ("mpirun", "horovodrun")
 OWN_HOSTS: Final = "/etc/mpi/hostfile"
 """Where both operators mount the hostfile of a job: configMountPath of their controllers."""
 
@@ -137,7 +137,7 @@ def _read(asked: _Asked) -> Launch:
         return Launch(by=SEVERAL)
     if launchers:
         said = _described(launchers[0], " ".join(each or "" for variable in env for each in variable))
-        return replace(said, hosts=said.hosts or (said.by in _MPI and any(map(_changes_hosts, asked.words))))
+        return replace(said, hosts=said.hosts or (said.by in MPI and any(map(_changes_hosts, asked.words))))
     return Launch(by=PYTHON, whole=True) if len(started) == 1 else _NOTHING
 
 
@@ -217,7 +217,7 @@ def _named_hosts(name: str, options: Mapping[str, str]) -> str:
 def _other_hosts(name: str, options: Mapping[str, str]) -> bool:
     """Whether it is not the job's own: mpirun finds the job's hostfile by itself, horovodrun has to be told of it."""
     default = OWN_HOSTS if name == "mpirun" else ""
-    return name in _MPI and options.get("hostfile", default) != OWN_HOSTS
+    return name in MPI and options.get("hostfile", default) != OWN_HOSTS
 
 
 def _options(launcher: Launcher, words: Sequence[str]) -> tuple[dict[str, str], bool]:

@@ -15,7 +15,7 @@ from typing import Final
 
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
-from webhook.facts.launch.command import Launch
+from webhook.facts.launch.command import MPI, Launch
 from webhook.facts.launch.member import Member
 from webhook.paths import FieldPath
 from webhook.problem import Problem
@@ -75,7 +75,7 @@ def validate_hostfile(launch: Launch, path: FieldPath, hosts: int, slots: int, d
     """The command of a launcher against a hostfile with so many slots for each host."""
     if message := lacking_slots(launch, deadline):
         yield problem("ranks-and-slots", path, message, MORE_SLOTS)
-    is_bound = launch.by in ("mpirun", "horovodrun") and launch.whole and not launch.hosts and not launch.oversubscribed
+    is_bound = launch.by in MPI and launch.whole and not launch.hosts and not launch.oversubscribed
     if is_bound and (launch.ranks or 0) > hosts * slots:
         there = f"{counted(slots, 'slot')} on each of {counted(hosts, 'node')}"
         message = (

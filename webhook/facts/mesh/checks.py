@@ -15,12 +15,11 @@ from webhook.deadline import Deadline
 from webhook.facts.check import Check, Group
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.trainer.lookups import RUNTIMES, TRAIN_JOB
 from webhook.paths import get
 from webhook.problem import Problem
 
 problem: Final = Group("mesh").problem
-_TRAIN_JOB: Final = ("trainer.kubeflow.org", "TrainJob")
 _RAY_JOB: Final = ("ray.io", "RayJob")
 _INJECT: Final = "sidecar.istio.io/inject"
 _NATIVE: Final = "sidecar.istio.io/nativeSidecar"
@@ -32,7 +31,7 @@ _SAYS_NO: Final = f'set the label {_INJECT}: "false"'
 
 def sidecar(subject: Subject) -> Iterator[Problem]:
     """Every pod set that gets a sidecar; of a Ray cluster only the pod that submits the job has to end."""
-    is_train_job, is_ray_job = subject.group_kind == _TRAIN_JOB, subject.group_kind == _RAY_JOB
+    is_train_job, is_ray_job = subject.group_kind == TRAIN_JOB, subject.group_kind == _RAY_JOB
     if is_ray_job and _has_default_submitter(subject.object):
         message = (
             "must be set because the default submitter pod gets the sidecar of Istio, which keeps running, so that "

@@ -11,12 +11,12 @@ from webhook.facts.pods.container_validation import validate_service_account
 from webhook.facts.pods.template_changes import validate_template_update
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.generated_pods import generated_problems
-from webhook.facts.trainer.lookups import GROUP, RUNTIMES
+from webhook.facts.trainer.lookups import RUNTIMES, TRAIN_JOB
 from webhook.problem import Problem
 from webhook.schema.kinds import is_builtin
 
 _POD: Final = frozenset((("", "Pod"),))
-_TRAIN_JOB: Final = frozenset(((GROUP, "TrainJob"),))
+_TRAIN_JOB: Final = frozenset((TRAIN_JOB,))
 
 
 def pod_resources(subject: Subject) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.pods.container_validation import problem
+from webhook.facts.scheduling.node_selection import EFFECTS
 from webhook.name_faults import key_fault, value_fault
 from webhook.names import USE_KEY, USE_VALUE, label_value, qualified_name
 from webhook.paths import FieldPath
@@ -20,7 +21,6 @@ from webhook.problem import Problem
 _REQUIRED, _PREFERRED = (f"{each}DuringSchedulingIgnoredDuringExecution" for each in ("required", "preferred"))
 _WEIGHTS: Final = range(1, 101)
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
-_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def validate_affinity(pod: JSON, deadline: Deadline) -> Iterator[Problem]:
@@ -118,8 +118,8 @@ def validate_tolerations(pod: JSON, deadline: Deadline) -> Iterator[Problem]:
 
 def _validate_effect(toleration: JSON, at: FieldPath) -> Sequence[Problem]:
     effect, path = toleration.get("effect") or "", (*at, "effect")
-    if effect and effect not in _EFFECTS and not is_placeholder(effect):
-        return (problem("toleration", path, f"must be one of {', '.join(_EFFECTS)}", "set one of these", effect),)
+    if effect and effect not in EFFECTS and not is_placeholder(effect):
+        return (problem("toleration", path, f"must be one of {', '.join(EFFECTS)}", "set one of these", effect),)
     if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
         message, fix = (
             "must be NoExecute because tolerationSeconds is set",

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.fact import Missing, Result
 from webhook.facts.subject import Subject
+from webhook.facts.trainer.lookups import TRAIN_JOB
 from webhook.problem import MissingObject
 from webhook.workloads.embedded import embedded, holds_objects
 from webhook.workloads.podsets import PodSet, group_kind, podsets
-
-_TRAIN_JOB: Final = ("trainer.kubeflow.org", "TrainJob")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class PodSets:
 
 def pod_sets(subject: Subject) -> PodSets:
     """The pod sets of an object, to be asked for with `Subject.once`."""
-    if group_kind(subject.object) == _TRAIN_JOB:
+    if group_kind(subject.object) == TRAIN_JOB:
         return _of_train_job(subject)
     own = podsets(subject.object, subject.table, subject.deadline)
     if not holds_objects(subject.object, subject.table):
@@ -59,7 +57,7 @@ def _of_train_job(subject: Subject) -> PodSets:
 def _inside(subject: Subject) -> Iterator[PodSets]:
     """The pod sets of the TrainJobs inside an object, as often as it makes them at a time."""
     for place in subject.deadline.paced(embedded(subject.object, subject.table)):
-        if group_kind(place.object) == _TRAIN_JOB:
+        if group_kind(place.object) == TRAIN_JOB:
             made = _of_train_job(subject.inner(place.object))
             located = (
                 replace(each, path=place.path + each.path, groups=each.groups * place.groups) for each in made.all

@@ -15,16 +15,14 @@ from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import DevicePods, workload
 from webhook.facts.kueue.objects import NODE
 from webhook.facts.pods.containers import items, mapping, text
-from webhook.facts.scheduling.node_selection import untolerated
+from webhook.facts.scheduling.node_selection import KEEPS_OUT, REQUIRED_TERMS, untolerated
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, get
 from webhook.problem import Problem
 
 problem: Final = Group("preemption").problem
 FILE: Final = Path(__file__).with_name("spot.yaml")
-_REQUIRED: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 _PREFERRED: Final = ("affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
-_BLOCKING: Final = ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +51,14 @@ def spot_nodes() -> tuple[SpotNodes, ...]:
 def selected(pods: DevicePods) -> tuple[SpotNodes, FieldPath] | None:
     """The spot nodes that pods are bound to, and where they say so; None for pods that may run elsewhere too."""
     selector = mapping(pods.spec.get("nodeSelector"))
-    terms = items(get(pods.spec, _REQUIRED)) if pods.spec.get("affinity") else []
+    terms = items(get(pods.spec, REQUIRED_TERMS)) if pods.spec.get("affinity") else []
     if not terms and _keys().isdisjoint(selector):
         return None
     for each in spot_nodes():
         if selector.get(each.key) == each.value:
             return each, pods.at("nodeSelector", each.key)
         if terms and all(_requires(term, each) for term in terms):
-            return each, pods.at(*_REQUIRED)
+            return each, pods.at(*REQUIRED_TERMS)
     return None
 
 
@@ -113,7 +111,7 @@ def _tainted_in_the_view(subject: Subject) -> frozenset[SpotNodes]:
 def _has_taint(node: JSON, nodes: SpotNodes) -> bool:
     taints = (mapping(each) for each in items(get(node, ("spec", "taints"))))
     return any(
-        each.get("key") == nodes.key and each.get("value") == nodes.value and each.get("effect") in _BLOCKING
+        each.get("key") == nodes.key and each.get("value") == nodes.value and each.get("effect") in KEEPS_OUT
         for each in taints
     )
 
@@ -125,7 +123,7 @@ def _unselected(pods: DevicePods, tolerations: list[dict[str, JSON]]) -> Iterato
         return
     for index, each in enumerate(tolerations):
         nodes = named.get(text(each.get("key")))
-        if nodes and not get(pods.spec, _REQUIRED) and text(each.get("value")) in ("", nodes.value):
+        if nodes and not get(pods.spec, REQUIRED_TERMS) and text(each.get("value")) in ("", nodes.value):
             message = (
                 f"tolerates spot nodes of {nodes.cloud} but does not select them, so the pods may run on other nodes "
                 "as well"

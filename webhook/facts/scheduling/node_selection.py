@@ -13,7 +13,12 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.pods.containers import items, mapping, text
 
-_KEEPS_OUT: Final = ("NoSchedule", "NoExecute")
+KEEPS_OUT: Final = ("NoSchedule", "NoExecute")
+EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+REQUIRED_TERMS: Final = (
+    *("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"),
+)
+"""Where the spec of a pod has the terms of which a node must match one."""
 
 
 def selects(selector: JSON, labels: Mapping[str, JSON], deadline: Deadline) -> bool:
@@ -55,7 +60,7 @@ def untolerated(taints: Iterable[JSON], tolerations: Iterable[JSON], deadline: D
     """The first taint that keeps pods out which have these tolerations."""
     known = [mapping(each) for each in tolerations]
     for taint in map(mapping, deadline.paced(taints)):
-        if taint.get("effect") in _KEEPS_OUT and not any(_tolerates(each, taint) for each in deadline.paced(known)):
+        if taint.get("effect") in KEEPS_OUT and not any(_tolerates(each, taint) for each in deadline.paced(known)):
             return taint
     return None
 

@@ -25,7 +25,7 @@ from webhook.facts.trainer import (
     step_validation,
 )
 from webhook.facts.trainer.installed import release_of
-from webhook.facts.trainer.lookups import GROUP, INSTALLED, RUNTIMES
+from webhook.facts.trainer.lookups import GROUP, INSTALLED, RUNTIMES, TRAIN_JOB
 from webhook.facts.trainer.node_claims import node_claims
 from webhook.facts.trainer.pod_validation import validate_pods
 from webhook.facts.trainer.runtime_plugins import RuntimeSpec
@@ -33,7 +33,7 @@ from webhook.facts.trainer.torchtune import validate_torchtune
 from webhook.facts.trainer.train_job import TrainJob, train_job
 from webhook.problem import Problem
 
-_TRAIN_JOB: Final = frozenset(((GROUP, "TrainJob"),))
+_TRAIN_JOB: Final = frozenset((TRAIN_JOB,))
 _RUNTIMES: Final = frozenset((GROUP, kind) for kind in ("TrainingRuntime", "ClusterTrainingRuntime"))
 
 _ALONE: Final = (

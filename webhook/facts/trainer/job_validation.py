@@ -13,6 +13,7 @@ from typing import Final
 
 from webhook.facts.check import Group
 from webhook.facts.pods.containers import whole
+from webhook.facts.trainer.lookups import GROUP
 from webhook.facts.trainer.nodes import name_of
 from webhook.facts.trainer.releases import CLAIMS, INITIALIZER_MOUNT, NUMBERS_ONLY, REFUSES_ZERO
 from webhook.facts.trainer.train_job import TrainJob
@@ -24,7 +25,6 @@ from webhook.problem import Problem
 from webhook.releases import shown
 
 problem: Final = Group("train-job").problem
-_GROUP: Final = "trainer.kubeflow.org"
 _RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
 _MANAGERS: Final = ("trainer.kubeflow.org/trainjob-controller", "kueue.x-k8s.io/multikueue")
 _SOURCE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.+")
@@ -45,11 +45,11 @@ def validate_name(job: TrainJob) -> Iterator[Problem]:
 def validate_runtime_ref(job: TrainJob) -> Iterator[Problem]:
     """Only two kinds are runtimes."""
     reference = job.spec.get("runtimeRef", {})
-    kind, group = reference.get("kind", _RUNTIMES[0]), reference.get("apiGroup", _GROUP)
-    if (kind not in _RUNTIMES or group != _GROUP) and not is_placeholder(kind + group):
+    kind, group = reference.get("kind", _RUNTIMES[0]), reference.get("apiGroup", GROUP)
+    if (kind not in _RUNTIMES or group != GROUP) and not is_placeholder(kind + group):
         message = f"names kind `{kind}` of API group `{group}`, which is not a runtime of Trainer"
         fixes = [f"set kind to {' or '.join(_RUNTIMES)}"] if kind not in _RUNTIMES else []
-        fixes += [f"set apiGroup to {_GROUP}"] if group != _GROUP else []
+        fixes += [f"set apiGroup to {GROUP}"] if group != GROUP else []
         yield problem("runtime-kind", "spec.runtimeRef", message, ", and ".join(fixes))
 
 

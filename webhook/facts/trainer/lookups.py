@@ -9,6 +9,7 @@ from webhook.cluster.interest import Interest, Scope, reading
 from webhook.facts.view import CONFIG_MAP, NAMESPACES
 
 GROUP: Final = "trainer.kubeflow.org"
+TRAIN_JOB: Final = (GROUP, "TrainJob")
 CLUSTER_RUNTIME: Final = GroupVersionKind(GROUP, "v1alpha1", "ClusterTrainingRuntime")
 RUNTIME: Final = GroupVersionKind(GROUP, "v1alpha1", "TrainingRuntime")
 INSTALLED: Final = Interest(CONFIG_MAP, frozenset(("data",)), scope=Scope(namespace="claimgate-system", name="trainer"))

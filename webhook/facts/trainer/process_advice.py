@@ -15,12 +15,12 @@ from webhook.facts.check import Group
 from webhook.facts.trainer.launched import Launched, advise_launcher, launched
 from webhook.facts.trainer.node_claims import NodeClaim
 from webhook.facts.trainer.train_job import TrainJob
+from webhook.facts.trainer.unset_processes import NOT_READ
 from webhook.paths import get
 from webhook.problem import Problem
 from webhook.releases import shown
 
 problem: Final = Group("train-job").problem
-_UNCOUNTED: Final = ("jax", "plain", "none")
 """Plugins that start one process per node whatever there is."""
 _PER_NODE, _PROCESSES = "spec.trainer.resourcesPerNode", "spec.trainer.numProcPerNode"
 _GPU_IMAGE: Final = re.compile(r"(^|[-_:/.])(cuda|rocm)")
@@ -70,7 +70,7 @@ def _says_none(resources: JSON) -> bool:
 
 def _is_count_right(job: TrainJob) -> bool:
     explicit = job.trainer.get("numProcPerNode") is not None and job.plugin != "xgboost"  # which does not read it
-    return explicit or job.processes.count == job.pod_gpus or job.plugin in _UNCOUNTED
+    return explicit or job.processes.count == job.pod_gpus or job.plugin in NOT_READ
 
 
 def processes_per_gpu(job: TrainJob, gpus: int) -> Iterator[Problem]:
@@ -78,7 +78,7 @@ def processes_per_gpu(job: TrainJob, gpus: int) -> Iterator[Problem]:
     count = job.processes.count
     if job.trainer.get("numProcPerNode") is None or not count or count < 1 or gpus == 0:
         return
-    if job.plugin not in (*_UNCOUNTED, "xgboost") and count != gpus:
+    if job.plugin not in (*NOT_READ, "xgboost") and count != gpus:
         idle = "processes without a GPU of their own fail or share one" if count > gpus else "the other GPUs stay idle"
         there = f"{gpus} GPUs" if gpus > 1 else "one GPU"
         message = f"differs from the {there} of a node, so {idle}"

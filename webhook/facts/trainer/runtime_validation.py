@@ -14,6 +14,7 @@ from webhook.facts.pods.containers import whole
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.installed import release_of
 from webhook.facts.trainer.nodes import container_of, name_of, step
+from webhook.facts.trainer.processes import PLUGINS
 from webhook.facts.trainer.releases import (
     FLUX_AND_MORE,
     INJECTION,
@@ -34,7 +35,6 @@ CONTAINERS: Final = {
     "model-initializer": "model-initializer",
 }
 """The container that each step needs."""
-_POLICIES: Final = ("torch", "mpi", "flux", "jax", "xgboost")
 _WORDS: Final = ("auto", "cpu", "gpu")
 _FIXED: Final = ("failurePolicy", "network", "startupPolicy", "successPolicy", "volumeClaimPolicies")
 _LONGEST_NAME: Final = 20
@@ -75,7 +75,7 @@ def _validate_step_containers(runtime: RuntimeSpec) -> Iterator[Problem]:
 def validate_ml_policy(runtime: RuntimeSpec) -> Iterator[Problem]:
     """The rules of the CustomResourceDefinition."""
     policy = runtime.spec.get("mlPolicy", {})
-    known = _POLICIES if runtime.release >= FLUX_AND_MORE else _POLICIES[:2]
+    known = PLUGINS if runtime.release >= FLUX_AND_MORE else PLUGINS[:2]
     if len(there := [f"`{name}`" for name in known if policy.get(name) is not None]) > 1:
         message = f"must have one policy, but has {', '.join(there)}"
         yield problem("one-policy", "spec.mlPolicy", message, "keep one of them")

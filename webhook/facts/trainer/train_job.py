@@ -18,7 +18,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.trainer import overlays
 from webhook.facts.trainer.fields import pruned
 from webhook.facts.trainer.installed import Installed, installed
-from webhook.facts.trainer.lookups import CLUSTER_RUNTIME, GROUP, RUNTIME
+from webhook.facts.trainer.lookups import CLUSTER_RUNTIME, RUNTIME, TRAIN_JOB
 from webhook.facts.trainer.merged import Merged
 from webhook.facts.trainer.nodes import container_of, counted_resources, name_of, node_count, node_job, parallelism
 from webhook.facts.trainer.processes import Processes, gpu_count, plugin
@@ -131,7 +131,7 @@ def train_job(subject: Subject) -> TrainJob:
 
 
 def _train_job(subject: Subject, known: Installed) -> TrainJob:
-    is_job = group_kind(subject.object) == (GROUP, "TrainJob")
+    is_job = group_kind(subject.object) == TRAIN_JOB
     view, release = subject.view(), known.release
     obj = pruned(subject.object, "TrainJob", release, subject.deadline) if is_job else {}
     runtime = find(get(obj, ("spec", "runtimeRef"), {}), view)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.launch.command import Launch
+from webhook.facts.launch.command import MPI, Launch
 from webhook.facts.launch.mpi_slots import MORE_SLOTS, lacking_slots
 from webhook.facts.training_jobs.job import Job, problem
 from webhook.problem import Problem
@@ -128,7 +128,7 @@ def _told(job: Job) -> Launch | None:
     """What the launcher tells mpirun, where that is all that counts."""
     launcher = job.roles.get("Launcher") if job.kind == "MPIJob" else None
     told = launcher.launch if launcher is not None else None
-    if told is None or told.by not in ("mpirun", "horovodrun") or not told.whole or told.hosts or told.oversubscribed:
+    if told is None or told.by not in MPI or not told.whole or told.hosts or told.oversubscribed:
         return None
     return told
 

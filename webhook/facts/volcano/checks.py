@@ -9,7 +9,7 @@ from typing import Final
 from webhook.facts.check import Check
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.trainer.lookups import RUNTIMES, TRAIN_JOB
 from webhook.facts.volcano import (
     dependencies,
     gang_resources,
@@ -160,7 +160,7 @@ CHECKS: Final = (
     Check(
         group="volcano-pod",
         run=named_queue.queue_of_train_job,
-        kinds=frozenset((named_queue.TRAIN_JOB,)),
+        kinds=frozenset((TRAIN_JOB,)),
         lookups=(kinds.OF_QUEUES, kinds.OF_NAMESPACES, *RUNTIMES),
     ),
     Check(group="volcano-scheduler", run=scheduler_conf, kinds=frozenset((("", "ConfigMap"),))),

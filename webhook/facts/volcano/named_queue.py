@@ -14,7 +14,6 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.lookups import GROUP as TRAINER
 from webhook.facts.trainer.scheduling import scheduler
 from webhook.facts.trainer.train_job import train_job
 from webhook.facts.volcano import kinds
@@ -26,7 +25,6 @@ from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
 problem: Final = Group("volcano-pod").problem
-TRAIN_JOB: Final = (TRAINER, "TrainJob")
 _SPARK: Final = ("sparkoperator.k8s.io", "SparkApplication")
 _RAY_LABEL: Final[FieldPath] = ("metadata", "labels", "volcano.sh/queue-name")
 _POLICY: Final[FieldPath] = ("spec", "runPolicy", "schedulingPolicy", "queue")

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from webhook.facts.launch.command import MPI
 from webhook.facts.launch.nodes import limits_of
 from webhook.facts.pods.containers import items, mapping
 from webhook.facts.subject import Subject
@@ -41,7 +42,6 @@ _IN_TASKS: Final[Mapping[str, tuple[str, ...]]] = {"MPI_HOST": ("master",), "RAN
 """Those that a plugin does not set in every task: the roles of the tasks."""
 _OF_TORCH: Final = frozenset(("torchrun", "accelerate", "deepspeed", "python"))
 """What has to be started for a variable of the plugin pytorch to mean what it does there."""
-_BY_SSH: Final = frozenset(("mpirun", "horovodrun"))
 _HOSTS: Final = re.compile(r"MPI_HOST|VC_.+_HOSTS")
 _NO_SSH: Final = re.compile(r"rsh_agent|launch-agent|ssh[ -]key|\.ssh\b|--gloo\b")
 """What a command says that reaches other pods in a way of its own."""
@@ -175,7 +175,7 @@ def _host_files(command: Command, given: _Given) -> Iterator[Problem]:
 
 def _keys(command: Command, given: _Given) -> Iterator[Problem]:
     """A launcher that logs in to other pods, where nobody gives it keys."""
-    if command.launch.by not in _BY_SSH or "ssh" in given.job.plugins or given.pods < _SEVERAL:
+    if command.launch.by not in MPI or "ssh" in given.job.plugins or given.pods < _SEVERAL:
         return
     counts_on_job = command.host_files or any(map(_HOSTS.fullmatch, command.reads))
     if counts_on_job and not _NO_SSH.search(command.script) and not _brings_keys(command):
