@@ -48,7 +48,7 @@ class GroupVersionKind(NamedTuple):
 NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 POD: Final = GroupVersionKind("", "v1", "Pod")
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
-"""Every Namespace has this label, so no look-up is needed to know it."""
+"""The API server gives each Namespace (since 1.22) this label with its name, so no look-up is needed to know it."""
 
 
 class GroupVersionResource(NamedTuple):

@@ -28,7 +28,6 @@ from webhook.settings.shared import Settings
 from webhook.yamlfile import dump
 
 DOMAIN: Final = "claimgate.dev"
-"""Set on every namespace by the API server to its name (since 1.22), so that names can be selected."""
 LABELS: Final = {"app.kubernetes.io/name": "claimgate", "app.kubernetes.io/part-of": "claimgate"}
 _PATHS: Final = {Phase.VALIDATE: "/validate", Phase.MUTATE: "/mutate"}
 _PORTS: Final = 443

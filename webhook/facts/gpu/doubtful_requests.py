@@ -40,7 +40,6 @@ _NEED_NONE: Final = frozenset(
     )
 )
 """Roles, in lower case, that have the image of the workers and no GPU on purpose."""
-"""Launchers that start their processes on the hosts that they are given."""
 
 
 def gpu_requests(subject: Subject) -> Iterator[Problem]:

@@ -26,6 +26,7 @@ from webhook.same import Same
 PYTHON: Final = "python"
 SEVERAL: Final = "several"
 MPI: Final = ("mpirun", "horovodrun")
+"""Launchers that start their processes on the hosts that they are given."""
 OWN_HOSTS: Final = "/etc/mpi/hostfile"
 """Where both operators mount the hostfile of a job: configMountPath of their controllers."""
 

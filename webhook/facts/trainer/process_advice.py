@@ -21,7 +21,6 @@ from webhook.problem import Problem
 from webhook.releases import shown
 
 problem: Final = Group("train-job").problem
-"""Plugins that start one process per node whatever there is."""
 _PER_NODE, _PROCESSES = "spec.trainer.resourcesPerNode", "spec.trainer.numProcPerNode"
 _GPU_IMAGE: Final = re.compile(r"(^|[-_:/.])(cuda|rocm)")
 
