@@ -64,7 +64,8 @@ def inventory(obj: JSON, view: View) -> JSON:
     listed = [*_seen(view)] if group == SLICE.group and kind in _SPECS else []
     if not listed:
         return {"devices": 0, "requests": []}
-    classes = {text(get(each, ("metadata", "name"))): each for each in reversed(view.objects(CLASS))}
+    known = view.deadline.paced(reversed(view.objects(CLASS)))
+    classes = {text(get(each, ("metadata", "name"))): each for each in known}
     devices = _Devices(listed, classes, taint_rules(view.objects(RULE), view.deadline))
     asked = [_entry(each, devices, view.deadline) for each in _asked(obj, _SPECS[kind], view)]
     return {"devices": len(listed), "requests": asked}

@@ -72,11 +72,12 @@ def admin_allowed(view: View) -> bool | None:
     k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmin.
     """
     name = view.namespace or DEFAULT
-    namespaces = [each for each in view.objects(NAMESPACE) if paths.get(each, ("metadata", "name")) == name]
-    if not namespaces:
+    listed = view.deadline.paced(view.objects(NAMESPACE))
+    namespace = next((each for each in listed if paths.get(each, ("metadata", "name")) == name), None)
+    if namespace is None:
         view.note(MissingObject(kind=NAMESPACE.kind, name=name))
         return None
-    return bool(paths.get(namespaces[0], ("metadata", "labels", "resource.kubernetes.io/admin-access")) == "true")
+    return bool(paths.get(namespace, ("metadata", "labels", "resource.kubernetes.io/admin-access")) == "true")
 
 
 _CLAIMS: FieldPath = ("spec", "resourceClaims")

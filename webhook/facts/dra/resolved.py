@@ -43,7 +43,8 @@ class Classes:
     def names(self) -> list[str]:
         """The names of all classes of the view."""
         if self._names is None:
-            self._names = [text(paths.get(each, ("metadata", "name"))) for each in self._view.objects(CLASS)]
+            listed = self._view.deadline.paced(self._view.objects(CLASS))
+            self._names = [text(paths.get(each, ("metadata", "name"))) for each in listed]
         return self._names
 
     def state(self, name: str) -> JSON:

@@ -93,16 +93,17 @@ def _disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     if count < _SEVERAL or not view.is_whole():
         return
     labels = mapping(get(pods.podset.template, ("metadata", "labels")))
-    selectors = [
-        get(each, ("spec", "selector"))
-        for each in view.objects(PDB)
-        if get(each, ("metadata", "namespace")) == subject.namespace
-    ]
     more = subject.group_kind in SERVICES
-    if not any(_selects(each, labels, has_more=more) for each in subject.deadline.paced(selectors)):
+    if not any(_selects(each, labels, has_more=more) for each in subject.deadline.paced(subject.once(_selectors))):
         message = f"no PodDisruptionBudget selects the {count} pods, so node drains may stop all of them at once"
         at = render(pods.podset.path) if more else "spec.replicas"
         yield problem("disruption-budget", at, message, "create a PodDisruptionBudget with maxUnavailable: 1")
+
+
+def _selectors(subject: Subject) -> list[JSON]:
+    """Those of the PodDisruptionBudgets of the namespace."""
+    listed, here = subject.deadline.paced(subject.view().objects(PDB)), subject.namespace
+    return [get(each, ("spec", "selector")) for each in listed if get(each, ("metadata", "namespace")) == here]
 
 
 def _selects(selector: JSON, labels: dict[str, JSON], *, has_more: bool) -> bool:

@@ -16,7 +16,7 @@ from webhook.facts.check import Group
 from webhook.facts.kueue.absence import is_absent, lacks
 from webhook.facts.kueue.admission_checks import inactive_checks, is_remote
 from webhook.facts.kueue.configuration import configuration
-from webhook.facts.kueue.managed import SERVING, Managed, is_owned, managed, says_namespace
+from webhook.facts.kueue.managed import SERVING, Managed, is_owned, local_queues, managed, says_namespace
 from webhook.facts.kueue.objects import (
     CLUSTER_QUEUE,
     LOCAL_QUEUE,
@@ -26,7 +26,7 @@ from webhook.facts.kueue.objects import (
     TOPOLOGY,
     WORKLOAD_PRIORITY_CLASS,
 )
-from webhook.facts.kueue.queues import Declared, Queues, name_of, queues
+from webhook.facts.kueue.queues import Declared, Queues, queues
 from webhook.facts.kueue.quota import Node, Tree
 from webhook.facts.kueue.reservations import condition
 from webhook.facts.pods.containers import text
@@ -89,7 +89,7 @@ def queue_required(subject: Subject) -> Iterator[Problem]:
         return
     if is_owned(subject) or not says_namespace(subject):
         return
-    queues = [name_of(each) for each in subject.view().all(LOCAL_QUEUE, subject.namespace)]
+    queues = local_queues(subject)
     message = "the object names no queue, so it stays suspended because Kueue runs with manageJobsWithoutQueueName"
     fix = f"set the label {QUEUE_NAME}" + (f", for example to `{min(queues)}`" if queues else "")
     yield NOT_NOW("queue-required", "", message, fix)
@@ -119,8 +119,7 @@ def local_queue(subject: Subject, how: Managed, place: Place) -> Iterator[Proble
     """The LocalQueue exists and is not stopped."""
     if place.local_queue is None:
         if says_namespace(subject) and is_absent(subject.view(), LOCAL_QUEUE, subject.namespace):
-            others = [name_of(each) for each in subject.view().all(LOCAL_QUEUE, subject.namespace)]
-            near = place.view.nearest(how.queue, others)
+            near = place.view.nearest(how.queue, local_queues(subject))
             message = f"is not a LocalQueue of namespace `{subject.namespace}`, so the job waits"
             fix = did_you_mean(near, "create the LocalQueue, or name another LocalQueue")
             reason = f"Kueue: LocalQueue {how.queue} doesn't exist"

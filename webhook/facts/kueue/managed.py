@@ -136,6 +136,10 @@ def _uses_existing_cluster(obj: JSON) -> bool:
 
 
 def _has_default_queue(subject: Subject) -> bool:
-    return any(
-        get(each, ("metadata", "name")) == DEFAULT_QUEUE for each in subject.view().all(LOCAL_QUEUE, subject.namespace)
-    )
+    return DEFAULT_QUEUE in local_queues(subject)
+
+
+def local_queues(subject: Subject) -> list[str]:
+    """The names of the LocalQueues of the namespace."""
+    listed = subject.view().all(LOCAL_QUEUE, subject.namespace)
+    return [text(get(each, ("metadata", "name"))) for each in subject.deadline.paced(listed)]

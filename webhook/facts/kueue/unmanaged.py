@@ -11,9 +11,8 @@ from typing import Final, TypeAlias
 
 from webhook.facts.check import Group
 from webhook.facts.kueue.configuration import configuration
-from webhook.facts.kueue.managed import SERVING, Managed, is_owned, managed, says_namespace
-from webhook.facts.kueue.objects import LOCAL_QUEUE, QUEUE_NAME
-from webhook.facts.kueue.queues import name_of
+from webhook.facts.kueue.managed import SERVING, Managed, is_owned, local_queues, managed, says_namespace
+from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.pods.containers import text
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
@@ -105,7 +104,7 @@ def _on_templates(subject: Subject) -> Iterator[Problem]:
 def _unqueued(subject: Subject, how: Managed) -> Iterator[Problem]:
     if how.framework in SERVING or is_owned(subject) or not says_namespace(subject):
         return
-    queues = [name_of(each) for each in subject.view().all(LOCAL_QUEUE, subject.namespace)]
+    queues = local_queues(subject)
     if queues and not subject.once(configuration).manages_all:
         message = f"does not name a queue, but its namespace has {named(queues[:3], 'LocalQueue')}"
         message = f"the object {message}, so the object starts at once, without quota"
