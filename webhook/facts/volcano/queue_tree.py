@@ -54,7 +54,7 @@ def _validate_parent(own: Queue, queues: Queues, subject: Subject) -> Iterator[P
     if own.parent == own.name:
         yield problem("parent-itself", _PARENT, "is the queue itself", "name another queue as parent", own.parent)
         return
-    above = [own.parent, *(each.parent for each in _upwards(own, queues) if each.parent)]
+    above = [own.parent, *(each.parent for each in _upwards(own, queues, subject) if each.parent)]
     parent = queues.all.get(own.parent)
     if own.name in above:
         message = (
@@ -82,11 +82,12 @@ def _validate_parent(own: Queue, queues: Queues, subject: Subject) -> Iterator[P
         yield problem("parent-default", _PARENT, message, "name another queue", own.parent)
 
 
-def _upwards(own: Queue, queues: Queues) -> Iterator[Queue]:
+def _upwards(own: Queue, queues: Queues, subject: Subject) -> Iterator[Queue]:
     """The queues above one that is created or moved."""
     seen: set[str] = set()
     name = own.parent
     while name in queues.all and name not in seen:
+        subject.deadline.spend(1)
         seen.add(name)
         yield queues.all[name]
         name = queues.all[name].parent
@@ -96,7 +97,7 @@ def _validate_amounts(own: Queue, queues: Queues, subject: Subject) -> Iterator[
     """As validateHierarchicalQueueResources."""
     parent = queues.all.get(own.parent) if own.parent else None
     if parent is not None:
-        yield from _below_ancestors(own, queues)
+        yield from _below_ancestors(own, queues, subject)
         siblings = [queues.all[name] for name in queues.children.get(parent.name, ()) if name != own.name]
         yield from _within(parent, [*siblings, own], own, subject)
     children = [queues.all[name] for name in queues.children.get(own.name, ())]
@@ -105,10 +106,10 @@ def _validate_amounts(own: Queue, queues: Queues, subject: Subject) -> Iterator[
         yield from _within(own, children, own, subject)
 
 
-def _below_ancestors(own: Queue, queues: Queues) -> Iterator[Problem]:
+def _below_ancestors(own: Queue, queues: Queues, subject: Subject) -> Iterator[Problem]:
     """As validateChildAgainstAncestor: the nearest queue above that limits a resource."""
     for name, most in own.amounts("capability").items():
-        for above in _upwards(own, queues) if most and _is_scheduled(name) else ():
+        for above in _upwards(own, queues, subject) if most and _is_scheduled(name) else ():
             limit = above.amounts("capability").get(name)
             if limit:
                 if most > limit:

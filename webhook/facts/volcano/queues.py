@@ -31,6 +31,7 @@ class Queue:
 
     name: str
     value: Mapping[str, Any]
+    _amounts: dict[str, Mapping[str, Quantity]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def spec(self) -> Mapping[str, Any]:
@@ -55,11 +56,13 @@ class Queue:
         return amount.value() if amount else 0
 
     def amounts(self, field_name: str) -> Mapping[str, Quantity]:
-        """Its capability, deserved or guarantee; what is not a quantity is left out."""
-        path = ("guarantee", "resource") if field_name == "guarantee" else (field_name,)
-        written = mapping(get(self.spec, path))
-        read = ((name, amounts.read(amounts.text_of(value))) for name, value in written.items())
-        return {name: amount for name, amount in read if amount is not None}
+        """Its capability, deserved or guarantee; what is not a quantity is left out. Read once: many queues ask."""
+        if field_name not in self._amounts:
+            path = ("guarantee", "resource") if field_name == "guarantee" else (field_name,)
+            written = mapping(get(self.spec, path))
+            read = ((name, amounts.read(amounts.text_of(value))) for name, value in written.items())
+            self._amounts[field_name] = {name: amount for name, amount in read if amount is not None}
+        return self._amounts[field_name]
 
 
 @dataclass(frozen=True, slots=True)
