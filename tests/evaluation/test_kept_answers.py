@@ -15,7 +15,7 @@ from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
-from webhook.evaluation import kept_answers
+from webhook.evaluation import decision_list, kept_answers
 from webhook.evaluation.mutating import mutate
 from webhook.evaluation.selected_bindings import SelectedBindings
 from webhook.evaluation.validating import validate
@@ -23,6 +23,8 @@ from webhook.evaluation.validating import validate
 LABEL = "object.metadata.?labels[?'a'].orValue('') == ''"
 ONLY_GOLD = {"matchResources": {"namespaceSelector": {"matchLabels": {"tier": "gold"}}}}
 GPU = {"containers": [{"name": "a", "resources": {"limits": {"gpu": "1"}}}]}
+HOSTS = [{"name": "hosts", "expression": "object.spec.hostNetwork == true"}]
+NODE = {"key": "node", "valueExpression": "string(object.spec.nodeName)"}
 CHANGE = "Object{metadata: Object.metadata{labels: {'changed': 'yes'}}}"
 
 
@@ -113,12 +115,28 @@ def test_conditions_about_who_asks_are_asked_of_everybody():
 
 
 def test_a_policy_whose_conditions_hold_looks_at_each_pod():
-    hosts = [{"name": "hosts", "expression": "object.spec.hostNetwork == true"}]
-    loaded = policies(validating("object.spec.nodeName == 'a'", matchConditions=hosts))
+    loaded = policies(validating("object.spec.nodeName == 'a'", matchConditions=HOSTS))
     for _ in range(2):
         assert denied(loaded, pod(hostNetwork=True, nodeName="a")) == []
         assert denied(loaded, pod(hostNetwork=True, nodeName="b")) == ["v"]
         assert denied(loaded, pod(hostNetwork=False, nodeName="b")) == []
+
+
+def test_a_policy_without_rules_looks_at_each_pod_that_it_records():
+    loaded = policies(validating(matchConditions=HOSTS, auditAnnotations=[NODE]))
+    for name in ("", "a", "", None, "b"):
+        sent = pod(hostNetwork=True, **({} if name is None else {"nodeName": name}))
+        verdict = review(request(sent, is_decoded=True), loaded, NOBODY, phase=Phase.VALIDATE)
+        assert verdict.audit_annotations == ({"v/node": name} if name else {})
+        assert verdict.allowed is (name is not None)  # what cannot be recorded fails
+
+
+def test_what_is_too_much_to_be_listed_is_not_taken_for_silence(monkeypatch):
+    monkeypatch.setattr(decision_list, "MOST_ADMITTED", 1)
+    rules = ["object.spec.nodeName == 'a'", "true"]
+    loaded = policies(validating("true", "true", name="u"), validating(*rules, matchConditions=HOSTS))
+    for name in ("a", "b"):
+        assert denied(loaded, pod(hostNetwork=True, nodeName=name)) == (["v"] if name == "b" else [])
 
 
 def test_conditions_about_the_operation_are_asked_of_each():

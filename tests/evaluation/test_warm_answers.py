@@ -143,6 +143,13 @@ ACTIONS = st.sampled_from([("Deny",), ("Deny",), ("Warn",), ("Audit",), ("Warn",
 MESSAGES = st.sampled_from(
     ["'a ' + object.metadata.name", "string(object.spec.nodeName)", "string(request.dryRun)", "'said'"]
 )
+RECORDED = st.sampled_from(
+    [
+        "string(has(object.spec.nodeName))",
+        "object.spec.?nodeName.orValue('') == 'a' ? 'a' : ''",
+        "string(object.spec.priority)",
+    ]
+)
 CHANGES = st.sampled_from(
     [
         "Object{metadata: Object.metadata{labels: {'a': 'x'}}}",
@@ -203,8 +210,9 @@ def validating_policies(draw: st.DrawFn, name: str) -> list[JSON]:
             rules += ["variables.v"]
     if draw(st.integers(0, 3)) == 0:
         rules[0] = {"expression": rules[0], "messageExpression": draw(MESSAGES), "reason": "Invalid"}
-    if draw(st.integers(0, 4)) == 0:
-        spec["auditAnnotations"] = [{"key": "k", "valueExpression": "string(has(object.spec.nodeName))"}]
+    if draw(st.integers(0, 2)) == 0:
+        spec["auditAnnotations"] = [{"key": "k", "valueExpression": draw(RECORDED)}]
+        rules = rules if draw(st.booleans()) else []
     actions, binding = draw(ACTIONS), made["binding"]
     return validating(
         *rules, name=name, annotations=annotations, rule=made["rule"], actions=actions, binding=binding, **spec

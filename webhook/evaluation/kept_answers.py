@@ -15,7 +15,8 @@ from webhook.attributes import JSON, Attributes
 from webhook.cel.check.reads import Path
 from webhook.decisions import Decision
 from webhook.errors import EvaluationError, LookupFailed, PatchError
-from webhook.evaluation.match_conditions import conditions
+from webhook.evaluation import expansion
+from webhook.evaluation.match_conditions import conditions, is_asked
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.facts.subject import Subject
@@ -82,15 +83,23 @@ class KeptAnswers:
     def keep(self, key: Key | None, said: Sequence[Decision], context: RequestContext) -> None:
         """Keep what was said, if it is not worth reading and the time was enough to say it.
 
-        Of a policy with conditions the key holds what these read: it tells that they do not hold, never that rules do.
+        Of a policy with conditions the key holds what these read: it tells that they do not hold, never that rules do,
+        nor that there is nothing to record.
         """
         if key is None or context.deadline.is_over or any(map(_is_spoken, said)):
             return
-        if said and self._has_conditions:
+        if self._has_conditions and (said or self._is_asked(context)):
             return
         if len(self._kept) >= MOST_KEPT:
             self._kept.clear()
         self._kept[key] = tuple(said)
+
+    def _is_asked(self, context: RequestContext) -> bool:
+        """Whether the conditions hold; said here, for a policy without rules is silent also where they do."""
+        try:
+            return is_asked(self.candidate.policy, expansion.own(context)[0], self._param, context)
+        except (EvaluationError, LookupFailed):  # the time was over now
+            return True
 
 
 def _is_spoken(decision: Decision) -> bool:
