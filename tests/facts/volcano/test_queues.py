@@ -3,6 +3,10 @@
 from collections.abc import ItemsView
 from typing import Any
 
+import pytest
+
+from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded
 from webhook.facts.volcano.queues import Queue
 
 
@@ -23,3 +27,10 @@ def test_the_amounts_of_a_queue_are_read_once():
     assert [str(queue.amounts("capability")["nvidia.com/gpu"]) for _ in range(3)] == ["8"] * 3
     assert list(queue.amounts("capability")) == ["nvidia.com/gpu"]
     assert capability.walks == 1
+
+
+def test_amounts_are_read_as_long_as_there_is_time():
+    capability = {f"example.com/device-{number}": "1" for number in range(1000)}
+    queue = Queue(name="research", value={"spec": {"capability": capability}}, deadline=Deadline(at=0))
+    with pytest.raises(BudgetExceeded):
+        queue.amounts("capability")

@@ -38,7 +38,9 @@ _SHOWN: Final = 3
 
 def queue(subject: Subject) -> Iterator[Problem]:
     """A queue that is created or changed."""
-    own = Queue(name=get(subject.object, ("metadata", "name"), ""), value=subject.once(defaulted))
+    own = Queue(
+        name=get(subject.object, ("metadata", "name"), ""), value=subject.once(defaulted), deadline=subject.deadline
+    )
     yield from _validate_quantities(own, subject)
     yield from _validate_order(own, subject)
     yield from _validate_hierarchy(own, subject)

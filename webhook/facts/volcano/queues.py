@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.facts.pods import amounts
 from webhook.facts.pods.containers import mapping
 from webhook.facts.subject import Subject
@@ -27,10 +28,11 @@ ALWAYS_THERE: Final = (ROOT, "default")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """One queue."""
+    """One queue; its deadline is charged for the amounts that are read of it."""
 
     name: str
     value: Mapping[str, Any]
+    deadline: Deadline = field(default_factory=Deadline, repr=False, compare=False)
     _amounts: dict[str, Mapping[str, Quantity]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -59,8 +61,8 @@ class Queue:
         """Its capability, deserved or guarantee; what is not a quantity is left out. Read once: many queues ask."""
         if field_name not in self._amounts:
             path = ("guarantee", "resource") if field_name == "guarantee" else (field_name,)
-            written = mapping(get(self.spec, path))
-            read = ((name, amounts.read(amounts.text_of(value))) for name, value in written.items())
+            written = self.deadline.paced(mapping(get(self.spec, path)).items())
+            read = ((name, amounts.read(amounts.text_of(value))) for name, value in written)
             self._amounts[field_name] = {name: amount for name, amount in read if amount is not None}
         return self._amounts[field_name]
 
@@ -90,11 +92,11 @@ class Queues:
 
 def read_queues(subject: Subject) -> Queues:
     """The queues of the cluster, to be asked for with `Subject.once`."""
-    view = subject.view()
-    listed = view.objects(kinds.QUEUES)
-    queues = {name: Queue(name=name, value=each) for each in view.deadline.paced(listed) if (name := _name(each))}
+    view, until = subject.view(), subject.deadline
+    listed = ((_name(each), each) for each in until.paced(view.objects(kinds.QUEUES)))
+    queues = {name: Queue(name=name, value=each, deadline=until) for name, each in listed if name}
     children: dict[str, list[str]] = {}
-    for queue in view.deadline.each(queues.values()):
+    for queue in until.each(queues.values()):
         if queue.parent:
             children.setdefault(queue.parent, []).append(queue.name)
     is_whole = ROOT in queues or (bool(queues) and view.is_whole())
