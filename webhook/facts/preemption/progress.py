@@ -68,8 +68,9 @@ def _restarts(subject: Subject) -> Iterator[Problem]:
     if subject.group_kind[0] != "kubeflow.org":
         return
     spec = mapping(subject.object.get("spec"))
-    for field, roles in spec.items():
-        for name, role in mapping(roles).items() if field.endswith("ReplicaSpecs") else ():
+    for field, roles in subject.deadline.paced(spec.items()):
+        listed = mapping(roles).items() if field.endswith("ReplicaSpecs") else ()
+        for name, role in subject.deadline.paced(listed):
             if mapping(role).get("restartPolicy") == "Never" and name != "Launcher":
                 message = "ends the job when one pod is preempted, and the pods run only on spot nodes"
                 at = ("spec", field, name, "restartPolicy")

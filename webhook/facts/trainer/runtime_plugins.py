@@ -121,7 +121,7 @@ def validate_token_volume(runtime: RuntimeSpec) -> Iterator[Problem]:
         if any(name_of(each) == _TOKEN_VOLUME for each in get(template, ("spec", "volumes"), [])):
             yield _reserved((*at, "spec", "volumes"), _TOKEN_VOLUME)
         for container in containers(template):
-            for place, mount in enumerate(container.value.get("volumeMounts", [])):
+            for place, mount in enumerate(runtime.deadline.paced(container.value.get("volumeMounts", []))):
                 if mount.get("mountPath", "") == _TOKEN_MOUNT:
                     yield _reserved((*at, *container.path, "volumeMounts", place, "mountPath"), _TOKEN_MOUNT)
 
