@@ -11,20 +11,24 @@ from functools import cache
 from itertools import chain
 from operator import is_
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.trainer import overlays
 from webhook.facts.trainer.releases import OLDEST
+from webhook.facts.view import View
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.releases import Release, parsed, shown
-from webhook.schema.absence import lacks
+from webhook.same import Same
+from webhook.schema.absence import is_bare
 
 FILE = Path(__file__).with_name("fields.yaml")
 _FOREVER: Release = (99, 0)
+_MOST_RELEASES: Final = 64
+"""Releases of which it is remembered what they keep: a cluster runs one, but parameters may name any."""
 Make: TypeAlias = Callable[[str, FieldPath, str, str], Problem]
 
 
@@ -49,13 +53,25 @@ class Changed:
 class Shape:
     """What may stand in one object; None where nothing is known about it. `changed` and `inner` by the field's name.
 
-    `is_fixed` is whether every release that has the object has these fields in it.
+    `is_fixed` is whether every release that has the object has these fields in it. `_kept` are the fields that a
+    release certainly keeps.
     """
 
     known: frozenset[str] | None = None
     is_fixed: bool = False
     changed: dict[str, Changed] = field(default_factory=dict)
     inner: dict[str, Shape] = field(default_factory=dict)
+    _kept: dict[Release, frozenset[str]] = field(default_factory=dict)
+
+    def kept(self, release: Release) -> frozenset[str]:
+        """The names that are declared, and that a release keeps; found out once."""
+        made = self._kept.get(release)
+        if made is None:
+            if len(self._kept) >= _MOST_RELEASES:
+                self._kept.clear()
+            named = (*(self.known or ()), *self.changed)
+            made = self._kept[release] = frozenset(name for name in named if self.keeps(name, release))
+        return made
 
     def keeps(self, name: str, release: Release) -> bool:
         """Whether a field of a name is kept; a directive of a merge is a field of no kind."""
@@ -138,6 +154,11 @@ def pruned(obj: JSON, kind: str, release: Release, deadline: Deadline) -> JSON:
     return obj if shape is None else _Pruner.of(obj, release, deadline).value(obj, shape)
 
 
+def pruned_once(obj: JSON, kind: str, release: Release, view: View) -> JSON:
+    """The same, made once a request."""
+    return view.once((pruned, Same(obj), kind, release), lambda: pruned(obj, kind, release, view.deadline))
+
+
 def pruned_part(value: JSON, at: FieldPath, kind: str, release: Release, deadline: Deadline) -> JSON:
     """What stands at a path of an object, without what is dropped of it; None where all of it is."""
     shape = table().kinds.get(kind)
@@ -159,7 +180,7 @@ class _Pruner:
 
     @classmethod
     def of(cls, value: JSON, release: Release, deadline: Deadline) -> _Pruner:
-        return cls(release, deadline, lacks(value, deadline, b"null", b'"$'))
+        return cls(release, deadline, is_bare(value, deadline))
 
     def value(self, value: JSON, shape: Shape | None) -> JSON:
         """What a row describes, or without one, where only nulls and directives are left out."""
@@ -176,14 +197,14 @@ class _Pruner:
     def _object(self, value: dict[str, JSON], shape: Shape) -> JSON:
         """One object; nothing is made of one that is kept whole, as nearly all are."""
         made: dict[str, JSON] = {}
-        is_whole = True
+        is_whole, kept = True, shape.kept(self.release)
         for name, held in value.items():
-            if held is None or not shape.keeps(name, self.release):
+            if held is None or not (name in kept or shape.keeps(name, self.release)):
                 is_whole = False
                 continue
             inner = shape.inner.get(name)
-            made[name] = kept = held if inner is None and self.is_bare else self.value(held, inner)
-            is_whole = is_whole and kept is held
+            made[name] = now = held if inner is None and self.is_bare else self.value(held, inner)
+            is_whole = is_whole and now is held
         return value if is_whole else made
 
 

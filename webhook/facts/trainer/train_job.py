@@ -7,7 +7,7 @@ counting: processes.py. Knows no rule about what is wrong.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
@@ -16,7 +16,7 @@ from webhook.facts.jobset.name_length import replicas
 from webhook.facts.launch.command import Launch, launch
 from webhook.facts.subject import Subject
 from webhook.facts.trainer import overlays
-from webhook.facts.trainer.fields import pruned
+from webhook.facts.trainer.fields import pruned_once
 from webhook.facts.trainer.installed import Installed, installed
 from webhook.facts.trainer.lookups import CLUSTER_RUNTIME, RUNTIME, TRAIN_JOB
 from webhook.facts.trainer.merged import Merged
@@ -133,7 +133,7 @@ def train_job(subject: Subject) -> TrainJob:
 def _train_job(subject: Subject, known: Installed) -> TrainJob:
     is_job = group_kind(subject.object) == TRAIN_JOB
     view, release = subject.view(), known.release
-    obj = pruned(subject.object, "TrainJob", release, subject.deadline) if is_job else {}
+    obj = pruned_once(subject.object, "TrainJob", release, view) if is_job else {}
     runtime = find(get(obj, ("spec", "runtimeRef"), {}), view)
     merged = merge(obj, runtime, release, view.deadline) if runtime.is_found else Merged(spec={})
     return TrainJob(
@@ -154,11 +154,24 @@ def find(reference: JSON, view: View) -> Runtime:
     kind = RUNTIME if reference.get("kind") == RUNTIME.kind else CLUSTER_RUNTIME
     name = reference.get("name", "")
     runtime = view.get(kind, name, namespaced=kind is RUNTIME) if name else None
-    return Runtime(kind=kind, name=name, object=None if runtime is None else _decoded(runtime, kind, view))
+    return Runtime(
+        kind=kind, name=name, object=None if runtime is None else _decoded(_Held(Same(runtime), kind, view.deadline))
+    )
 
 
-def _decoded(runtime: JSON, kind: GroupVersionKind, view: View) -> JSON:
-    return decode_object(runtime, kind, view.deadline).value or {}
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A runtime as the cluster has it; until when it may be read makes no difference to what it is."""
+
+    runtime: Same
+    kind: GroupVersionKind
+    deadline: Deadline = field(compare=False)
+
+
+@lru_cache(maxsize=16)
+def _decoded(held: _Held) -> JSON:
+    """A runtime, decoded once for all TrainJobs until the cluster has another object in its place."""
+    return decode_object(held.runtime.held, held.kind, held.deadline).value or {}
 
 
 def runtime_podsets(job: TrainJob) -> tuple[PodSet, ...]:
