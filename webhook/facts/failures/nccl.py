@@ -6,7 +6,7 @@ over: NVIDIA/nccl v2.27 src/graph/xml.cc ncclTopoGetXmlFromFile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -16,13 +16,14 @@ from webhook import yamlfile
 from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, path_of, workload
 from webhook.facts.launch.command import launched
-from webhook.facts.pods.containers import Container, environment, items, mapping, text, variables
+from webhook.facts.pods.containers import Container, environment, items, mapping, names, text, variables
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
 problem: Final = Group("device-failures").problem
 FILE: Final = Path(__file__).with_name("rdma.yaml")
+_LOOKED_AT: Final = ("NCCL_IB_DISABLE", "NCCL_TOPO_FILE")
 _INTERFACE: Final = "NCCL_SOCKET_IFNAME"
 _CONFIGURATION: Final = "nccl.conf"
 
@@ -32,7 +33,7 @@ def advise_nccl(subject: Subject) -> Iterator[Problem]:
     made = subject.once(workload)
     for pods in made.device_pods:
         for container in pods.containers:
-            known = variables(container.value, subject)
+            known = _variables(container, subject)
             if known.get("NCCL_IB_DISABLE") == "1":
                 yield from _no_infiniband(pods, container, subject)
             if value := known.get("NCCL_TOPO_FILE"):
@@ -41,9 +42,16 @@ def advise_nccl(subject: Subject) -> Iterator[Problem]:
                 yield from _interface(pods, container, subject)
 
 
+def _variables(container: Container, subject: Subject) -> Mapping[str, str | None]:
+    """The variables of a container if it has one of those that are looked at."""
+    listed = names(container.value.get("env"))
+    subject.deadline.spend(len(listed))
+    return variables(container.value, subject) if any(name in listed for name in _LOOKED_AT) else {}
+
+
 def _at(pods: DevicePods, container: Container, name: str, subject: Subject) -> str:
     """Where the variable of a name stands that counts, which is the last."""
-    listed = [each for each, _ in environment(container.value, subject)]
+    listed = list(environment(container.value, subject).names)
     return path_of(pods, container, "env", len(listed) - 1 - listed[::-1].index(name))
 
 

@@ -11,13 +11,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.launch.launchers import Launcher
 from webhook.facts.launch.shell import Reading, Variables
 from webhook.facts.launch.wrappers import Start, starts
+from webhook.facts.pods.containers import Variables as Environment
 from webhook.facts.pods.containers import environment, items, variables_of
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
@@ -57,7 +58,7 @@ class Launch:
         ranks: processes in all; None where only a running script could tell.
         hosts: whether it names hosts of its own.
         named_hosts: those that it lists instead, as written: `${MPI_HOST}`.
-        oversubscribed: whether it may start more processes than there are slots.
+        oversubscribed: whether mpirun may start more processes than there are slots.
         whole: whether every option is understood, so that what is not there was not given.
 
     """
@@ -81,12 +82,15 @@ _LONGEST_KEPT: Final = 16 * 1024
 """Characters of a command line that is kept: users choose them, and long ones are rare."""
 
 
+_Env: TypeAlias = tuple[tuple[str, str | None], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """A command line with its environment; until when it may be followed makes no difference to the answer."""
 
     words: tuple[str, ...]
-    env: tuple[tuple[str, str | None], ...]
+    env: _Env
     deadline: Deadline = field(compare=False)
 
     def length(self) -> int:
@@ -99,7 +103,7 @@ def launch(container: JSON, deadline: Deadline | None = None) -> Launch:
     """What the command of a container starts; a word that is no text is unknown."""
     until = deadline or Deadline()
     argv = _argv(container, until)
-    return _launch(_Asked(argv, variables_of(container, until), until)) if argv else _NOTHING
+    return _of_words(argv, variables_of(container, until), until) if argv else _NOTHING
 
 
 def launched(container: JSON, subject: Subject) -> Launch:
@@ -111,7 +115,17 @@ def launched(container: JSON, subject: Subject) -> Launch:
 
 def _launched(container: JSON, subject: Subject) -> Launch:
     argv = _argv(container, subject.deadline)
-    return _launch(_Asked(argv, environment(container, subject), subject.deadline)) if argv else _NOTHING
+    return _of_words(argv, environment(container, subject), subject.deadline) if argv else _NOTHING
+
+
+def _of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -> Launch:
+    """What some words start; the variables, of which there may be hundreds, are followed if they make a difference."""
+    until.spend(len(env.values))
+    if "$" not in "".join(filter(None, (*argv, *env.values))):
+        said = _launch(_Asked(argv, (), until))
+        if said.by not in MPI:
+            return said
+    return _launch(_Asked(argv, env.pairs(), until))
 
 
 def _argv(container: JSON, until: Deadline) -> tuple[str, ...]:
@@ -197,7 +211,8 @@ def _described(start: Start, env: str) -> Launch:
         ranks=ranks,
         hosts="hosts" in options or _other_hosts(launcher.name, options),
         named_hosts=_named_hosts(launcher.name, options),
-        oversubscribed=_OVERSUBSCRIBE.search(" ".join((*options, policy, options.get("mca", ""), env))) is not None,
+        oversubscribed=launcher.name in MPI
+        and _OVERSUBSCRIBE.search(" ".join((*options, policy, options.get("mca", ""), env))) is not None,
         whole=whole,
     )
 
