@@ -22,7 +22,7 @@ from webhook.evaluation.target import Target
 from webhook.evaluation.typed_input import needs_decoding
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Binding, Policy
-from webhook.policy.matching import Criteria, Match, matches, matches_namespace
+from webhook.policy.matching import NAMESPACES, Criteria, Match, matches, matches_namespace
 from webhook.workloads.resource_fields import has_resources
 
 
@@ -82,10 +82,23 @@ def _targets(policy: Policy, context: RequestContext) -> Iterable[Target]:
 
 def _matched_inside(policy: Policy, context: RequestContext) -> Iterator[Target]:
     """Those besides the request's own object that the criteria of a policy match."""
-    labels, equal = context.namespace_labels, context.equivalents
     for each in context.deadline.each(_inside(policy, context)):
-        if matches(policy.criteria, each.seen_by_criteria, labels, equal, each.match):
+        if _takes(policy.criteria, each, context):
             yield each
+
+
+def _takes(criteria: Criteria, target: Target, context: RequestContext) -> bool:
+    """Whether criteria match an object of the request; asked once for all templates, unless they select by labels."""
+    attributes = target.seen_by_criteria
+    resource = attributes.resource
+    key = ("taken", id(criteria), resource, attributes.request_resource)
+    if key in context.matched:
+        return bool(context.matched[key])
+    labels, equal = context.namespace_labels, context.equivalents
+    taken = matches(criteria, attributes, labels, equal, target.match) is not None
+    if not criteria.objects.requirements and resource.resource != NAMESPACES.resource:
+        context.matched[key] = taken
+    return taken
 
 
 def _matched(criteria: Criteria, context: RequestContext) -> Match | None:
@@ -129,9 +142,7 @@ def bound(binding: tuple[Binding, bool], matched: tuple[Target, ...], context: R
     key = (id(criteria), id(matched))
     kept: tuple[Target, ...] | None = context.matched.get(key)
     if kept is None:
-        labels, equal = context.namespace_labels, context.equivalents
-        listed = context.deadline.each(matched)
-        kept = tuple([each for each in listed if matches(criteria, each.seen_by_criteria, labels, equal, each.match)])
+        kept = tuple([each for each in context.deadline.each(matched) if _takes(criteria, each, context)])
         context.matched[key] = kept
     return kept
 

@@ -11,13 +11,15 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from webhook.attributes import JSON, POD, Attributes, GroupVersionKind, GroupVersionResource
-from webhook.deadline import Deadline
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.evaluation.typed_input import TypedInput, needs_decoding, typed_input
 from webhook.facts.assumptions import Assumptions
-from webhook.facts.trainer.fields import pruned_part
+from webhook.facts.pods.pod_sets import listed
+from webhook.facts.trainer.fields import pruned_once, pruned_part
 from webhook.facts.trainer.installed import known_to
+from webhook.facts.view import View
+from webhook.paths import render
 from webhook.policy.matching import Match
 from webhook.releases import Release
 from webhook.schema import Decoded
@@ -26,7 +28,7 @@ from webhook.workloads.podsets import PodSet, patches, podsets
 from webhook.workloads.table import Table
 
 PODS = GroupVersionResource("", "v1", "pods")
-_Listed: TypeAlias = Callable[[JSON, Table, Deadline], tuple[PodSet, ...]]
+_Listed: TypeAlias = Callable[[JSON, Table, View], tuple[PodSet, ...]]
 
 
 def _typed(context: RequestContext) -> TypedInput:
@@ -39,7 +41,7 @@ def _typed(context: RequestContext) -> TypedInput:
 def virtual(context: RequestContext) -> tuple[Target, ...]:
     """The pod templates of the request as virtual Pods; the same values for every policy."""
     if not isinstance(context.virtual, tuple):
-        context.virtual = _virtual_pods(podsets, context)
+        context.virtual = _virtual_pods(listed, context)
     return context.virtual
 
 
@@ -53,12 +55,24 @@ def laid_over(context: RequestContext) -> tuple[Target, ...]:
 
     """
     if not isinstance(context.patches, tuple):
-        made = _virtual_pods(patches, context)
+        made = _virtual_pods(_patches, context)
         if made:
             release = known_to(context.view().unnoted(), Assumptions()).release
-            made = tuple(each for each in (_kept(target, release, context) for target in made) if each is not None)
+            if not _keeps_all(release, context):
+                made = tuple(each for each in (_kept(target, release, context) for target in made) if each is not None)
         context.patches = made
     return context.patches
+
+
+def _keeps_all(release: Release, context: RequestContext) -> bool:
+    """Whether a release of Trainer drops nothing of a new object, as nearly always."""
+    obj, kind = context.attributes.object, context.attributes.kind.kind
+    is_new = obj is not None and context.attributes.old_object is None
+    return is_new and pruned_once(obj, kind, release, context.view()) is obj
+
+
+def _patches(obj: JSON, table: Table, view: View) -> tuple[PodSet, ...]:
+    return patches(obj, table, view.deadline)
 
 
 def _kept(target: Target, release: Release, context: RequestContext) -> Target | None:
@@ -81,8 +95,8 @@ def _kept_pod(pod: JSON, target: Target, release: Release, context: RequestConte
     return pod if spec is pod["spec"] else None if spec is None else {**pod, "spec": spec}
 
 
-def _virtual_pods(listed: _Listed, context: RequestContext) -> tuple[Target, ...]:
-    pairs = [(podset, old) for podset, old in context.deadline.paced(_pairs(listed, context)) if podset.path]
+def _virtual_pods(of: _Listed, context: RequestContext) -> tuple[Target, ...]:
+    pairs = [(podset, old) for podset, old in context.deadline.paced(_pairs(of, context)) if podset.path]
     made = _typed(context).templates([podset for podset, _ in pairs])
     return tuple(_target(podset, template, old, context) for (podset, old), template in zip(pairs, made, strict=True))
 
@@ -100,7 +114,7 @@ def _target(podset: PodSet, template: Decoded, old: PodSet | None, context: Requ
     before = old and pod_of(old.template if is_kept else _typed(context).old_template(old), attributes)
     is_decoded = not needs_decoding(attributes, attributes.kind)
     virtual = as_pod(attributes, object=now, old_object=before, is_decoded=is_decoded)
-    return Target(virtual, context.sent, now, before, written, podset, template.mismatches)
+    return Target(virtual, context.sent, now, before, written, podset, template.mismatches, place=render(podset.path))
 
 
 def _pods(podset: PodSet, template: Decoded, attributes: Attributes) -> tuple[JSON, JSON]:
@@ -140,9 +154,10 @@ def _decoded(attributes: Attributes, typed: TypedInput, place: PodSet | None, co
     held = podsets(written, context.table, context.deadline) if typed.mismatches else ()
     own = typed.own(held)
     now, before = (written, old) if own else (typed.object, typed.old_object)
+    at = render(place.path) if place else ""
     if now is not written or before is not old:
         attributes = replace(attributes, object=now, old_object=before)
-    return Target(attributes, context.sent, now, before, written, place, own, typed.omitted(held))
+    return Target(attributes, context.sent, now, before, written, place, own, typed.omitted(held), place=at)
 
 
 def _placed(obj: JSON, attributes: Attributes) -> JSON:
@@ -176,15 +191,15 @@ def in_version(obj: JSON, match: Match) -> JSON:
     return {**obj, "apiVersion": match.kind.api_version}
 
 
-def _pairs(listed: _Listed, context: RequestContext) -> Iterator[tuple[PodSet, PodSet | None]]:
+def _pairs(of: _Listed, context: RequestContext) -> Iterator[tuple[PodSet, PodSet | None]]:
     """The templates or patches of the object with those of their names in the old one; on DELETE the old ones."""
-    attributes, table, until = context.attributes, context.table, context.deadline
-    old = listed(attributes.old_object, table, until) if attributes.old_object else ()
+    attributes, table, view = context.attributes, context.table, context.view()
+    old = of(attributes.old_object, table, view) if attributes.old_object else ()
     before = {podset.name: podset for podset in old}
     if attributes.object is None:
         yield from ((podset, podset) for podset in before.values())
         return
-    for podset in listed(attributes.object, table, until):
+    for podset in of(attributes.object, table, view):
         yield podset, before.get(podset.name)
 
 

@@ -12,12 +12,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from webhook.attributes import JSON, Attributes, Operation
+from webhook.attributes import JSON, Operation
 from webhook.decisions import Decision
-from webhook.errors import BindingError, EvaluationError, LookupFailed, PatchError
+from webhook.errors import BindingError, LookupFailed
 from webhook.evaluation import params
 from webhook.evaluation.kept_answers import KeptAnswers, certain_facts, read_of_pods
 from webhook.evaluation.match_conditions import conditions
+from webhook.evaluation.quiet import Groups, admits_without_problems, groups, says_nothing
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.selected_bindings import SelectedBindings
 from webhook.evaluation.target import Target
@@ -30,14 +31,13 @@ from webhook.same import Same
 
 Step: TypeAlias = Candidate | KeptAnswers | Sequence[Decision]
 """A candidate that is to be asked, one that may be kept, or what stands for some that have nothing to say."""
-_Groups: TypeAlias = Sequence[tuple[str, Sequence[Check]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """What stands for a candidate: the checks of each group that are asked, and the decisions when all say nothing."""
 
-    groups: _Groups
+    groups: Groups
     assumed: Assumptions
     admits: Sequence[Decision]
 
@@ -52,12 +52,12 @@ class Plan:
 
     candidates: Sequence[Candidate]
     rows: Sequence[_Row]
-    asked: Sequence[tuple[Assumptions, _Groups]]
+    asked: Sequence[tuple[Assumptions, Groups]]
     quiet: Sequence[Step]
 
     def steps(self, own: Target, context: RequestContext) -> Sequence[Step]:
         """As `steps`."""
-        if all(_is_quiet(assumed, groups, own, context) for assumed, groups in self.asked):
+        if all(says_nothing(assumed, groups, own, context) for assumed, groups in self.asked):
             return self.quiet
         return [_step(candidate, row, own, context) for candidate, row in zip(self.candidates, self.rows, strict=True)]
 
@@ -73,15 +73,8 @@ def steps(candidates: tuple[Candidate, ...], own: Target, context: RequestContex
 
 def _step(candidate: Candidate, row: _Row, own: Target, context: RequestContext) -> Step:
     if isinstance(row, Prepared):
-        return row.admits if _is_quiet(row.assumed, row.groups, own, context) else candidate
+        return row.admits if says_nothing(row.assumed, row.groups, own, context) else candidate
     return row or candidate
-
-
-def _is_quiet(assumed: Assumptions, groups: _Groups, own: Target, context: RequestContext) -> bool:
-    try:
-        return context.subject_assuming(assumed, own.object, own.attributes).says_nothing(groups)
-    except (EvaluationError, LookupFailed, PatchError):
-        return False  # whoever asks in full says it
 
 
 def _plan(candidates: tuple[Candidate, ...], context: RequestContext) -> Plan:
@@ -129,20 +122,11 @@ def _prepare(candidate: Candidate, facts: Collection[str], context: RequestConte
 
 def _of_checks(candidate: Candidate, binding: Binding, param: JSON, context: RequestContext) -> Prepared | None:
     policy, attributes = candidate.policy, context.attributes
-    if (
-        not (policy.checks and policy.rule_count)
-        or conditions(policy, attributes).conditions
-        or not policy.body().admits_without_problems()
-    ):
+    if not admits_without_problems(policy, attributes):
         return None
-    asked = [(group, _checks(group, attributes, context)) for group in policy.checks]
-    groups = tuple((group, checks) for group, checks in asked if checks)
-    return Prepared(groups, context.assumed(param), params.admitted(binding, param))
-
-
-def _checks(group: str, attributes: Attributes, context: RequestContext) -> Sequence[Check]:
-    kind, is_deleted = (attributes.kind.group, attributes.kind.kind), attributes.operation is Operation.DELETE
-    return context.registry.checks_about(group, kind, is_deleted=is_deleted)
+    kind = attributes.kind.group, attributes.kind.kind
+    asked = groups(policy, kind, context, is_deleted=attributes.operation is Operation.DELETE)
+    return Prepared(asked, context.assumed(param), params.admitted(binding, param))
 
 
 def _in_cel(candidate: Candidate, param: JSON, facts: Collection[str], context: RequestContext) -> KeptAnswers | None:

@@ -24,7 +24,7 @@ class Target:
     shows, `podset` the template of a virtual Pod, or the place of an object inside the request's. `object` and
     `old_object` are decoded, `written` is the object as it stands, to which changes are made; `mismatches` are what of
     it is not of its type, and where there are some, the objects are not decoded; `omitted` is where `object` is
-    without something that is written.
+    without something that is written; `place` is the path of its podset as it is printed.
     """
 
     attributes: Attributes
@@ -36,6 +36,7 @@ class Target:
     mismatches: tuple[Mismatch, ...] = ()
     omitted: tuple[FieldPath, ...] = ()
     criteria_attributes: Attributes | None = None
+    place: str = ""
 
     @property
     def seen_by_criteria(self) -> Attributes:
@@ -56,7 +57,7 @@ class Target:
         path, rest = paths.leading(message) if message else ((), "")
         if self.podset is None:
             return paths.render(path), message
-        where = paths.render(self.podset.locate(path) if path else self.podset.path)
+        where = paths.render(self.podset.locate(path)) if path else self.place
         if not message:
             return where, ""
         return where, f"{where}{self._others(rest)}" if path else f"{where}: {message}"

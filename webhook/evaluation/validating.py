@@ -12,7 +12,6 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
-from webhook import paths
 from webhook.attributes import JSON, Attributes, Phase
 from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.cluster import Cluster
@@ -32,6 +31,7 @@ from webhook.evaluation.not_evaluated import missing, unchecked
 from webhook.evaluation.own_fault import contained, is_contained
 from webhook.evaluation.prepared import steps
 from webhook.evaluation.problem_values import has_none
+from webhook.evaluation.quiet import quiet_checks
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.said_once import about, said_once
 from webhook.evaluation.target import Target
@@ -135,8 +135,12 @@ def _binding(
         if not targeted:
             return
         for param in params.collect(policy, binding, context):
+            quiet = quiet_checks(policy, param, context)
             for target in targeted:
                 deadline.spend(1)
+                if quiet is not None and quiet.say_nothing(target):
+                    made.admit(_admits(binding, param, target))
+                    continue
                 said = _invoke(policy, binding, param, target, context)
                 if said:
                     made.add(said)
@@ -167,7 +171,7 @@ def _invoke(
 
 def _admits(binding: Binding, param: JSON, target: Target) -> Sequence[Decision]:
     """The decisions of rules that hold."""
-    return params.admitted(binding, param, paths.render(target.podset.path) if target.podset else "")
+    return params.admitted(binding, param, target.place)
 
 
 class _Invocation:

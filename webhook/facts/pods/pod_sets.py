@@ -13,9 +13,12 @@ from webhook.attributes import JSON
 from webhook.facts.fact import Missing, Result
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.lookups import TRAIN_JOB
+from webhook.facts.view import View
 from webhook.problem import MissingObject
+from webhook.same import Same
 from webhook.workloads.embedded import embedded, holds_objects
 from webhook.workloads.podsets import PodSet, group_kind, podsets
+from webhook.workloads.table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ def pod_sets(subject: Subject) -> PodSets:
     """The pod sets of an object, to be asked for with `Subject.once`."""
     if group_kind(subject.object) == TRAIN_JOB:
         return _of_train_job(subject)
-    own = podsets(subject.object, subject.table, subject.deadline)
+    own = listed(subject.object, subject.table, subject.cluster)
     if not holds_objects(subject.object, subject.table):
         return PodSets(own)
     inside = [*_inside(subject)]
@@ -45,6 +48,11 @@ def pod_sets(subject: Subject) -> PodSets:
         (*own, *(podset for each in inside for podset in each.all)),
         tuple(dict.fromkeys(missing for each in inside for missing in each.missing)),
     )
+
+
+def listed(obj: JSON, table: Table, view: View) -> tuple[PodSet, ...]:
+    """The pod templates of an object, as `podsets` lists them, once a request."""
+    return view.once((listed, Same(obj)), lambda: podsets(obj, table, view.deadline))
 
 
 def _of_train_job(subject: Subject) -> PodSets:
