@@ -38,13 +38,13 @@ def authorizer_values(attributes: Attributes, decides: Authorizer) -> Mapping[st
 
 def request(attributes: Attributes, resource: GroupVersionResource, kind: GroupVersionKind) -> JSON:
     """The AdmissionRequest as expressions see it: without uid, object and oldObject."""
-    own_kind, own_resource = kind._asdict(), resource._asdict()
+    own_kind, own_resource = _kind(kind), _resource(resource)
     shown: dict[str, JSON] = {
         "kind": own_kind,
         "resource": own_resource,
-        "requestKind": own_kind if attributes.request_kind == kind else attributes.request_kind._asdict(),
+        "requestKind": own_kind if attributes.request_kind == kind else _kind(attributes.request_kind),
         "requestResource": (
-            own_resource if attributes.request_resource == resource else attributes.request_resource._asdict()
+            own_resource if attributes.request_resource == resource else _resource(attributes.request_resource)
         ),
         "operation": str(attributes.operation),
         "userInfo": _user(attributes.user_info),
@@ -60,6 +60,14 @@ def request(attributes: Attributes, resource: GroupVersionResource, kind: GroupV
     if attributes.namespace:
         shown["namespace"] = attributes.namespace
     return shown
+
+
+def _kind(kind: GroupVersionKind) -> JSON:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}  # _asdict takes three times as long
+
+
+def _resource(resource: GroupVersionResource) -> JSON:
+    return {"group": resource.group, "version": resource.version, "resource": resource.resource}
 
 
 def _user(user: UserInfo) -> JSON:
