@@ -68,7 +68,9 @@ def validate_failure_policy(job_set: JobSet) -> Iterator[Problem]:
 
 def _validate_rule_name(name: str, called: Collection[str], path: FieldPath) -> Iterator[Problem]:
     if not _RULE.fullmatch(name) and not is_placeholder(name):
-        message = "must begin with a letter, and have at most 128 letters, digits, underscores, commas and colons"
+        message = "must have at most 128 letters, digits, underscores, commas and colons"
+        if not name[:1].isalpha():
+            message = "must begin with a letter because it is the name of a rule"
         yield problem("failure-rule-name", path, message, "write a name such as restartOnHostFailure", name)
     if name in called:
         message = "is also the name of a rule before this one"

@@ -62,8 +62,8 @@ def _validate_name(name: str, seen: set[str], pods: _Pods, path: FieldPath) -> I
     else:
         for job in pods.volumes.get(name, ()):
             message = (
-                f"is also the name of a volume in the pods of replicated job `{job}`, where the claim adds "
-                f"a volume of this name"
+                f"is also the name of a volume in the pods of replicated job `{job}`, but volumes of a pod "
+                "need different names"
             )
             yield problem(
                 "volume-conflict",

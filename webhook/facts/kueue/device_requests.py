@@ -186,7 +186,7 @@ def _refused(request: JSON, of: str, path: FieldPath, configuration: Configurati
             "unmapped-class",
             path,
             message,
-            "add the class to deviceClassMappings and restart Kueue, or use a class that is there",
+            "add the class to the Configuration and restart Kueue, or use another class",
         )
     return None
 

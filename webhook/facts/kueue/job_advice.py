@@ -103,9 +103,6 @@ def _ambiguous(pod_set: PodSetRequests, known: list[Flavor], subject: Subject) -
                 f"does not exclude flavor `{each.name}`, which has no label `{key}`, so the job may get this flavor, "
                 "and its pods then need nodes with this label and the labels of the flavor"
             )
-            fix = (
-                f"ask the administrator to add the label `{key}` to flavor `{each.name}`, or use a queue of the "
-                "flavor that you mean"
-            )
+            fix = "ask the administrator to add this label to the flavor, or use a queue of the flavor that you mean"
             yield problem("flavor-ambiguous", path, message, fix)
         return

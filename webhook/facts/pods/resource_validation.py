@@ -191,7 +191,7 @@ def validate_hugepages_are_not_alone(place: Place, subject: Subject) -> Iterator
     if any(name in place.limits or name in place.requests for name in ("cpu", "memory")):
         return
     if any(name.startswith(HUGE) for name in subject.deadline.each({*place.limits, *place.requests})):
-        message = "must have cpu or memory because Kubernetes refuses hugepages without either of them"
+        message = "must not request hugepages alone because Kubernetes refuses hugepages without cpu or memory"
         yield problem("hugepages-alone", place.path, message, "set a memory limit too")
 
 

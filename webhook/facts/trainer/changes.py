@@ -156,7 +156,7 @@ def validate_job_set_update(subject: Subject) -> Iterator[Problem]:
         return
     old = train_job(subject.about(subject.old_object))
     if _fixed_in_job_set(subject.once(train_job), now) != _fixed_in_job_set(old, before):
-        message = "changes pod fields that JobSet keeps as they are in a job that exists, so JobSet refuses the update"
+        message = "changes fields of pods that cannot change after the JobSet was created, so JobSet refuses the update"
         fix = "create a new TrainJob, or change only nodeSelector, tolerations, schedulingGates, labels and annotations"
         yield problem("job-set-immutable", f"spec.{changed[0]}", message, fix)
 

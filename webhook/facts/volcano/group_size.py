@@ -80,7 +80,10 @@ def _tasks(least: int, known: Sequence[Member], subject: Subject) -> Iterator[Pr
             have = (
                 f"the {counted(pods[task], 'pod')} of the gang that {'names' if pods[task] == 1 else 'name'} this task"
             )
-            message = f"is more than {have} in the annotation {kinds.TASK}, so the gang is never placed"
+            message = (
+                f"must not be more than {have} in the annotation {kinds.TASK} because the gang is otherwise "
+                f"never placed"
+            )
             fix = "set the annotation on the pods of the task, or lower the number"
             yield problem("task-pods", ("spec", "minTaskMember", task), message, fix, count)
 
