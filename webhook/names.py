@@ -24,7 +24,7 @@ LONGEST_LABEL: Final = 63
 LONGEST_SUBDOMAIN: Final = 253
 USE_SUBDOMAIN: Final = "use lower-case letters, digits, dashes and dots, with a letter or digit at both ends"
 """The advice of messages of ours about a name of most objects, and the same about a label's key and its value."""
-USE_KEY: Final = "use letters, digits, dashes, dots and underscores, with a domain and a slash before them or without"
+USE_KEY: Final = "use letters, digits, dashes, dots and underscores, after a domain and a slash or alone"
 USE_VALUE: Final = "use at most 63 letters, digits, dashes, dots and underscores"
 
 

@@ -91,7 +91,7 @@ def test_a_pool_has_what_a_template_asks_for() -> None:
 def test_a_pool_lacks_what_a_template_asks_for() -> None:
     asked = [{"image": "js", "resources": {"requests": {"nvidia.com/gpu": 2, "cpu": "odd"}}}, None]
     selector = {"zone": "a"}
-    expected = "image js, 2 of nvidia.com/gpu, node selector zone=a"
+    expected = "image `js` and 2 nvidia.com/gpu and node selector zone=a"
     assert lacks({"containers": asked, "nodeSelector": selector}) == expected
 
 

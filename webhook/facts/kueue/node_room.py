@@ -35,12 +35,12 @@ def unplaced(fitting: Fitting, wanted: Wanted, ever: Capacity) -> Problem | None
         if most is None or most >= pod_set.least:
             return None
         level = placed.wish.required
-        where = f"no domain of level `{level}` can hold more than" if level else "all nodes together can hold only"
+        where = f"no `{level}` has room for more than" if level else "all nodes together can hold only"
         told.append(f"in topology `{flavor.topology}` of flavor `{name}`, {where} {counted(most, 'pod')}")
         higher = higher or _above(level, flavor, fitting)
     wish = topology.wish(pod_set.template).required
-    asked = f"in one domain of level `{wish}`" if wish else "to be placed by topology"
-    message = f"asks for {counted(pod_set.least, 'pod')} {asked}, but {'; '.join(told)}"
+    asked = f"must run in one `{wish}`" if wish else "must be placed by topology"
+    message = f"its {counted(pod_set.least, 'pod')} {asked}, but {'; '.join(told)}"
     fix = "ask for fewer or smaller pods, or add nodes"
     if higher:
         fix = f"set annotation {topology.REQUIRED} to the higher level `{higher}`, {fix}"
@@ -75,7 +75,7 @@ def _short_of_nodes(fitting: Fitting, placed: Mapping[str, Placement]) -> Iterat
 def _unplaceable(members: Mapping[str, Placement], level: str, short: Shortage) -> Problem:
     flavor = next(iter(members.values())).flavor
     asked, most = (_of_nodes(short.resource, value) for value in (short.asked, short.most))
-    where = f"no domain of level `{level}` has more than" if level else "all nodes together have at most"
+    where = f"no `{level}` has more than" if level else "all nodes together have at most"
     message = f"asks for {asked} in pod sets {', '.join(members)}, which are placed together, but in topology"
     message = f"{message} `{flavor.topology}` of flavor `{flavor.name}`, {where} {most}"
     fix = "ask for fewer or smaller pods, or add nodes"

@@ -31,7 +31,7 @@ _BOOST: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _BOOSTS: Final = range(-(2**31), 2**31)
 _AMOUNTS: Final = frozenset(("requests", "limits", "overhead"))
 """Fields whose values are quantities, which are the same however they are written."""
-_FIX: Final = "create another Workload, or end this Workload first"
+_FIX: Final = "restore the old value, or create another Workload"
 _OF_PODS: Final = ("scheduling.k8s.io", "PriorityClass")
 _OF_WORKLOADS: Final = f"{GROUP}/workloadpriorityclass"
 

@@ -26,8 +26,8 @@ def validate_claim_names(sandbox: Sandbox) -> Iterator[Problem]:
                 if name and first.setdefault(name, place) != place:
                     path = ("spec", *at, index, "resources", "claims", place, "name")
                     message = (
-                        f"is already listed at index {first[name]}, but a container of this kind can list a claim "
-                        "only once"
+                        f"is already listed at index {first[name]}, but a container of a Sandbox can list a claim only "
+                        "once"
                     )
                     fix = "remove one of the two, or declare the claim under two names in spec.resourceClaims"
                     yield problem("claim-named-once", path, message, fix, name)

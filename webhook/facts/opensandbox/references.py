@@ -92,13 +92,13 @@ def _validate_choice(sandbox: Sandbox, view: View) -> Iterator[Problem]:
     asked = get(sandbox.spec, ("template", "spec"))
     lacking: list[str] = []
     for each in view.deadline.paced(_here(POOL, view)):
-        lacks = ", ".join(_lacks(asked, each))
+        lacks = " and ".join(_lacks(asked, each))
         if not lacks:
             return
         lacking.append(f"Pool `{text(get(each, ('metadata', 'name')))}` lacks {lacks}")
     why = f" that fits the template ({'; '.join(lacking[:_MOST_POOLS])})" if lacking else ""
-    message, fix = f"finds no Pool in the namespace{why}", "create a Pool that fits, or name a Pool"
-    yield problem("pool-choice", ("spec", "poolRef"), message, fix, ANY_POOL)
+    fix = "create a Pool that fits, or change the template" if lacking else "create a Pool"
+    yield problem("pool-choice", ("spec", "poolRef"), f"finds no Pool in the namespace{why}", fix, ANY_POOL)
 
 
 def _here(kind: GroupVersionKind, view: View) -> list[JSON]:
@@ -112,9 +112,9 @@ def _lacks(asked: JSON, pool: JSON) -> Iterator[str]:
     offered = get(pool, ("spec", "template", "spec"))
     images, own = ({text(get(each, ("image",))) for each in _containers(spec)} - {""} for spec in (asked, offered))
     if images and images.isdisjoint(own):
-        yield f"image {min(images)}"
+        yield f"image `{min(images)}`"
     wanted, there = _requests(asked), _requests(offered)
-    yield from (f"{amount} of {name}" for name, amount in wanted.items() if name not in there or there[name] < amount)
+    yield from (f"{amount} {name}" for name, amount in wanted.items() if name not in there or there[name] < amount)
     selected = get(pool, ("metadata", "labels")) or {}
     labels = {**selected, **(get(offered, ("nodeSelector",)) or {})} if isinstance(selected, dict) else {}
     selector = get(asked, ("nodeSelector",))

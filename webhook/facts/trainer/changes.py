@@ -102,7 +102,7 @@ def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
         for name in _OF_PODS if old is not None else ():
             is_fixed = name != "terminationGracePeriodSeconds" or release >= FIXED_GRACE
             if old is not None and is_fixed and _differ(overlay.pod, old.pod, name):
-                message = "cannot change because the TrainJob had this patch before the update"
+                message = "cannot change because a patch is fixed once the TrainJob has it"
                 fix = "restore the old value, or create a new TrainJob"
                 yield problem("immutable-patch", f"{overlay.spec_at}.{name}", message, fix)
 

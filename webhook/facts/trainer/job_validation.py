@@ -57,7 +57,7 @@ def validate_managed_by(job: TrainJob) -> Iterator[Problem]:
     """Only two controllers are known."""
     manager = job.spec.get("managedBy")
     if manager is not None and manager not in _MANAGERS and not is_placeholder(manager):
-        fix = f"set {' or '.join(_MANAGERS)}, or remove managedBy for the first of them"
+        fix = f"set {' or '.join(_MANAGERS)}, or remove managedBy, which means {_MANAGERS[0]}"
         yield problem("managed-by", "spec.managedBy", "must be one of the two controllers of TrainJobs", fix, manager)
 
 

@@ -130,6 +130,9 @@ def shared_claims(job: TrainJob, claims: Sequence[NodeClaim]) -> Iterator[Proble
     shared = [claim.reference for claim in claims if claim.kind == "ResourceClaim"]
     if job.nodes > 1 and shared:
         listed = ", ".join(f"`{name}`" for name in shared)
-        message = f"nodes share ResourceClaim {listed}, which is allocated only once for all of them"
-        fix = "use a ResourceClaimTemplate, which gives every node its own claim"
+        message = (
+            f"nodes share ResourceClaim {listed}, which is allocated on one node of the cluster, so pods that do not "
+            "fit there stay Pending"
+        )
+        fix = "where the pods name the claim, name a ResourceClaimTemplate instead, which gives each pod its own claim"
         yield problem("shared-claim", "spec.trainer.numNodes", message, fix, job.nodes)

@@ -48,7 +48,7 @@ def validate_torchtune(job: TrainJob) -> Iterator[Problem]:
 def _validate_model(job: TrainJob, model: str, nodes: int) -> Iterator[Problem]:
     known = _MODELS if job.release >= ADAPTERS else _FIRST_MODELS
     if model not in known:
-        message = f"must be a runtime whose model torchtune in Trainer {shown(job.release)} can train"
+        message = f"names a runtime for a model that Trainer {shown(job.release)} cannot tune with torchtune"
         fix = f"use one of {', '.join(map(_runtime_name, known))}"
         yield problem("tune-model", _NAME, message, fix, job.runtime.name)
     if nodes > 1 and model != _MANY_NODES:

@@ -116,8 +116,9 @@ def _of_setting(job: Job) -> Iterator[Problem]:
     hosts = [role for role in roles if _has_no_gpu(role) and role.cpus and _asks(role, job) == "auto"]
     if hosts:
         who = f"{_named(hosts)} {'has' if len(hosts) == 1 else 'have'} no GPU"
-        message = f"must be a number because {who}, so torchrun starts a process for every CPU of its host"
-        yield problem("processes-of-the-host", _AT, message, f"set {hosts[0].cpus}, the CPUs of a pod")
+        cpus = hosts[0].cpus
+        message = f"must be a number because {who}, and torchrun starts a process for every CPU of the node otherwise"
+        yield problem("processes-of-the-host", _AT, message, f"set {cpus}, as many as a pod has CPUs")
     if number is not None:
         yield from _of_number(job, number, roles)
 

@@ -106,7 +106,9 @@ def _advise_label(subject: Subject) -> Iterator[Problem]:
     name = get(subject.object, ("metadata", "name"), "")
     label = f"{subject.namespace}.{name}"
     if len(label) > _LONGEST_LABEL and not is_placeholder(name):
-        message = f"is too long because the label `{label}` of its Jobs may have at most {_LONGEST_LABEL} characters"
+        message = (
+            f"is too long because its Jobs get a label with the value `{label}`, of at most {_LONGEST_LABEL} characters"
+        )
         fix = f"remove {counted(len(label) - _LONGEST_LABEL, 'character')}"
         yield problem("label-length", "metadata.name", message, fix, name)
 

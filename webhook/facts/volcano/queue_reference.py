@@ -90,7 +90,7 @@ def advise_queue(job: Job, subject: Subject) -> Iterator[Problem]:
     closed = next((each for each in queues.ancestors(name) if each.state not in ("", OPEN)), None)
     if closed is not None:
         message = (
-            f"is below queue `{closed.name}`, which is in state {closed.state}, but Volcano looks only at the queue "
-            "itself and runs the job"
+            f"is below queue `{closed.name}`, which is in state {closed.state}, but Volcano runs the job because it "
+            f"looks only at the state of `{name}`"
         )
-        yield problem("queue-ancestor", path, message, "name another queue if the job should not run", name)
+        yield problem("queue-ancestor", path, message, f"close queue `{name}` too if its jobs must not run", name)
