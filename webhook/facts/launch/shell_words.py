@@ -133,12 +133,19 @@ class _Reader:
     def _skip_documents(self) -> None:
         """Here-documents begin after the line that asks for them, and end at a line that is their delimiter."""
         for delimiter, tabs in self.documents:
-            while self.at < len(self.text):
-                end = self._find("\n", len(self.text))
-                line, self.at = self.text[self.at : end].rstrip("\r"), end + 1
-                if (line.lstrip("\t") if tabs else line) == delimiter:
-                    break
+            self.at = self._after_document(delimiter, "\n" if tabs else f"\n{delimiter}", tabs=tabs)
         self.documents.clear()
+
+    def _after_document(self, delimiter: str, sign: str, *, tabs: bool) -> int:
+        """Where the line after the delimiter begins; only lines that begin with `sign` may be it."""
+        start = self.at - 1
+        while (start := self.text.find(sign, start)) >= 0:
+            end = self.text.find("\n", start + 1)
+            line = self.text[start + 1 : end if end >= 0 else len(self.text)].rstrip("\r")
+            if (line.lstrip("\t") if tabs else line) == delimiter:
+                return end + 1 if end >= 0 else len(self.text)
+            start += 1
+        return len(self.text)
 
     def _word(self) -> Word | None:
         """One word; None for the number of a file before `<` or `>`."""
