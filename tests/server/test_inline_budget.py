@@ -12,7 +12,6 @@ from webhook.server.inline_budget import (
     LEAST_S,
     MOST_S,
     ORDINARY_S,
-    QUICK_S,
     SHARE,
     TENANT_SHARE,
     WARMING_S,
@@ -137,11 +136,10 @@ def test_what_was_done_before_evaluation_is_not_taken_from_it():
     assert deadline.at > time.monotonic()
 
 
-def test_time_on_the_loop_is_that_of_the_processor_unless_it_is_short():
+def test_time_on_the_loop_is_that_of_the_processor():
     spent = LoopTime(time.monotonic(), copies=False)
-    assert 0 < spent.seconds() < QUICK_S * 50
     time.sleep(0.1)
-    assert spent.seconds() < 0.05
+    assert 0 < spent.seconds() < 0.05
 
 
 def test_a_server_that_has_just_started_takes_its_time():

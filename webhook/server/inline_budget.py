@@ -46,8 +46,6 @@ WORKER_S: Final = 0.005
 """What a worker costs the loop: the fork, and the copies of the pages that the next reviews touch."""
 WARMING_S: Final = 1.0
 """A worker would have to make the same functions, and throw them away."""
-QUICK_S: Final = 0.001
-"""An ordinary review is shorter, and not worth asking the system how much of it was waiting."""
 _COPY_S: Final = 0.000_010
 _COPIES_S: Final = 0.005
 _THREAD: Final[int | None] = getattr(resource, "RUSAGE_THREAD", None)
@@ -146,7 +144,7 @@ class InlineBudget:
 class LoopTime:
     """The processor's time that the loop spends on one review from now on.
 
-    Reading it is a system call, the monotonic clock is none; of what is over within QUICK_S it is not asked again.
+    Reading it is a system call, the monotonic clock is none.
 
     After a fork (`copies`), the next reviews also copy the pages that they touch, some hundreds; the tenant whose
     review was the cause has paid for that with WORKER_S, so it is not counted.
@@ -167,9 +165,6 @@ class LoopTime:
 
     def seconds(self) -> float:
         """What was spent so far."""
-        elapsed = monotonic() - self.begun
-        if elapsed <= QUICK_S:
-            return elapsed
         spent = thread_time() - self._thread_begun
         return spent if self._faults is None else spent - min(_COPIES_S, (_page_faults() - self._faults) * _COPY_S)
 
