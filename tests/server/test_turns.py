@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from webhook.server.turns import MOST_S, Turns
+from webhook.server.turns import LITTLE_S, MOST_S, Turns
 
 CROWD, VICTIM = ("a", "crowd"), ("b", "victim")
 
@@ -77,3 +77,26 @@ def test_those_who_wait_fill_their_round():
 
     asyncio.run(run())
     assert rounds <= 20  # one of them in each round would take 36
+
+
+def test_the_end_of_a_round_is_looked_for_once_more_than_little_was_done_in_it():
+    def rounds(seconds: float) -> int:
+        counted = 0
+
+        class Counted(Turns):
+            def _end_round(self) -> None:
+                nonlocal counted
+                counted += 1
+                super()._end_round()
+
+        async def run() -> None:
+            turns = Counted()
+            for _ in range(8):
+                turns.took(CROWD, seconds)
+                await asyncio.sleep(0)
+
+        asyncio.run(run())
+        return counted
+
+    assert rounds(2 * LITTLE_S) == 8
+    assert rounds(0.3 * LITTLE_S) == 2
