@@ -26,7 +26,8 @@ from webhook.errors import CallError
 from webhook.server.connections import CLOCK
 
 Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
 
 FREE_BYTES: Final = 64 * 1024
 """uvicorn buffers as much of each request before anybody reads it; most reviews are a tenth of it."""
@@ -245,7 +246,11 @@ class Body:
             raise await self._discarded(length)
         if length is not None and length > FREE_BYTES:
             return await self._read_reserved(length, [])
-        chunks, size, more = await self._collect([], FREE_BYTES)
+        first = await self._next()
+        body: bytes = first.get("body", b"")
+        if not first.get("more_body") and len(body) <= self._limit:
+            return body  # as nearly every one
+        chunks, size, more = await self._collect([], FREE_BYTES, first)
         if size > self._limit:
             raise await self._discarded(size, more=more)
         if not more:
@@ -276,15 +281,17 @@ class Body:
             raise await self._discarded(received, more=more)
         return Pieces(chunks) if received > JOINED_BYTES else b"".join(chunks)
 
-    async def _collect(self, chunks: list[bytes], most: int) -> tuple[list[bytes], int, bool]:
-        """Append what comes until the end or until there is more than `most`.
+    async def _collect(
+        self, chunks: list[bytes], most: int, first: Message | None = None
+    ) -> tuple[list[bytes], int, bool]:
+        """Append what comes until the end or until there is more than `most`; `first` has come already.
 
         Returns:
             The chunks, their bytes, and whether there is more to come.
         """
         size, more = sum(map(len, chunks)), True
         while more and size <= most:
-            message = await self._next()
+            message, first = first or await self._next(), None
             chunk: bytes = message.get("body", b"")
             more = message.get("more_body", False)
             size += len(chunk)
@@ -310,7 +317,7 @@ class Body:
         text = f"the body is larger than {self._limit} bytes (found {max(size, read)})"
         return CallError(413, "RequestEntityTooLarge", f"{text}; raise --max-body-bytes to take it")
 
-    async def _next(self) -> MutableMapping[str, Any]:
+    async def _next(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.disconnect":
             raise ClientGone
