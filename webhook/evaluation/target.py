@@ -16,9 +16,9 @@ from webhook.schema import Mismatch
 from webhook.workloads.podsets import PodSet
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which makes it twice as slow to make
 class Target:
-    """One object that a policy speaks about, in the version that matched.
+    """One object that a policy speaks about, in the version that matched. Nobody changes one.
 
     `attributes` are its own, which criteria see unless there are `criteria_attributes`, `match` is what `request`
     shows, `podset` the template of a virtual Pod, or the place of an object inside the request's. `object` and

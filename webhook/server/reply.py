@@ -15,7 +15,7 @@ from webhook.server.counters import Counters
 Outcome: TypeAlias = Literal["answered", "refused", "failed", "out of memory"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Reply:
     """How a call ended.
 

@@ -89,13 +89,14 @@ class ReviewHandler:
             await self._turns.wait(_tenant(head) if head else ("", ""))
         spent = self._begin()
         attributes = decode(body)
-        if not self._turns.is_free(_tenant(attributes)):
-            await self._turns.wait(_tenant(attributes))
+        tenant = _tenant(attributes)
+        if not self._turns.is_free(tenant):
+            await self._turns.wait(tenant)
             spent = self._begin()
-        answered = self._inline(attributes, phase, spent, deadline)
+        answered = self._inline(attributes, tenant, phase, spent, deadline)
         if answered is not None:
             return answered
-        self._overruns.note(_tenant(attributes), len(body), spent.begun)
+        self._overruns.note(tenant, len(body), spent.begun)
         await asyncio.sleep(0)  # whoever came meanwhile is answered before a worker is started
         return await self._by_worker(attributes, attributes, phase, started, deadline)
 
@@ -128,9 +129,11 @@ class ReviewHandler:
         begun = monotonic()
         return LoopTime(begun, copies=self._lane.is_recent(begun))
 
-    def _inline(self, attributes: Attributes, phase: Phase, spent: LoopTime, deadline: float) -> bytes | None:
+    def _inline(
+        self, attributes: Attributes, tenant: Tenant, phase: Phase, spent: LoopTime, deadline: float
+    ) -> bytes | None:
         """The answer, or None when it would take too long here."""
-        tenant, started = _tenant(attributes), spent.begun
+        started = spent.begun
         allowance = self.budget.allowance(tenant, started) + spent.grace
         until = spent.deadline(allowance, _soft(started, deadline))
         try:
