@@ -57,9 +57,11 @@ class Plan:
 
     def steps(self, own: Target, context: RequestContext) -> Sequence[Step]:
         """As `steps`."""
-        if all(says_nothing(assumed, groups, own, context) for assumed, groups in self.asked):
-            return self.quiet
-        return [_step(candidate, row, own, context) for candidate, row in zip(self.candidates, self.rows, strict=True)]
+        for assumed, asked in self.asked:
+            if not says_nothing(assumed, asked, own, context):
+                rows = zip(self.candidates, self.rows, strict=True)
+                return [_step(candidate, row, own, context) for candidate, row in rows]
+        return self.quiet
 
 
 def steps(candidates: tuple[Candidate, ...], own: Target, context: RequestContext) -> Sequence[Step]:

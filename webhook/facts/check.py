@@ -81,16 +81,16 @@ NOTHING: Final = Checked()
 
 def check(checks: Iterable[Check], subject: Subject) -> Checked:
     """What some checks that are about an object say of it, in their order."""
-    problems: list[Problem] = []
-    unchecked: list[Problem] = []
+    said: list[Problem] = []
     for each in checks:
         try:
             if each.when is None or subject.once(each.when):
-                for problem in each.run(subject):
-                    (unchecked if problem.missing else problems).append(problem)
+                said.extend(each.run(subject))
         except (ClaimgateError, InlineBudgetSpent):
             raise
         except Exception as fault:
             fault.add_note(each.group)  # whoever answers for it says in which checks it happened
             raise
-    return Checked(tuple(problems), tuple(unchecked)) if problems or unchecked else NOTHING
+    if not said:
+        return NOTHING
+    return Checked(tuple(each for each in said if not each.missing), tuple(each for each in said if each.missing))

@@ -52,11 +52,10 @@ def _may_take_claims(subject: Subject) -> bool:
     spec = subject.object.get("spec") or {}
     if subject.is_patch or spec.get("resourceClaims") or spec.get("ephemeralContainers") or spec.get("resources"):
         return True
-    listed = subject.once(amounts_of)
-    return any(
-        each.container.claims() or any(name.startswith(claim_references.IMPLICIT) for name in each.names)
-        for each in listed
-    )
+    for each in subject.once(amounts_of):
+        if each.container.claims() or [name for name in each.names if name.startswith(claim_references.IMPLICIT)]:
+            return True
+    return False
 
 
 def generated_device_claims(subject: Subject) -> Iterator[Problem]:

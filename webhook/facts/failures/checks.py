@@ -37,7 +37,7 @@ def device_failures(subject: Subject) -> Iterator[Problem]:
 
 def _is_judged(subject: Subject) -> bool:
     """Whether it is neither made from another object, which was looked at, nor a Pod without devices."""
-    if is_made_by_another(subject):
+    if subject.once(is_made_by_another):
         return False
     if subject.group_kind != ("", "Pod"):
         return True

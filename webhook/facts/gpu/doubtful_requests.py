@@ -12,7 +12,12 @@ from typing import Final
 
 from webhook.facts.check import Group
 from webhook.facts.gpu import devices
-from webhook.facts.gpu.requested_devices import DeviceContainer, RequestedDevice, device_containers
+from webhook.facts.gpu.requested_devices import (
+    DeviceContainer,
+    RequestedDevice,
+    device_containers,
+    requests_devices,
+)
 from webhook.facts.launch.command import MPI, launched
 from webhook.facts.pods.amounts import name_of
 from webhook.facts.pods.containers import items, mapping, text
@@ -45,11 +50,13 @@ _NEED_NONE: Final = frozenset(
 def gpu_requests(subject: Subject) -> Iterator[Problem]:
     """Everything that is probably not meant of the GPUs that a pod requests."""
     containers, deadline = subject.once(device_containers), subject.deadline
-    has_devices = any(each.requested for each in containers)
+    has_devices = subject.once(requests_devices)
     for each in deadline.each(containers):
         if not has_devices and _sees_gpus(each, subject) and subject.once(_asks_for_nothing):
             if not _starts_elsewhere(each, subject):
                 yield _every_gpu_visible(each, subject)
+        elif not each.requested:
+            continue
         elif _has_slices_and_devices(each):
             yield _slices_with_devices(each)
         elif _keeps_devices(each, subject):
@@ -124,7 +131,7 @@ def _slices_with_devices(each: DeviceContainer) -> Problem:
 
 def _keeps_devices(each: DeviceContainer, subject: Subject) -> bool:
     """Whether an init container has more devices than the containers that run as long as the pod."""
-    if not each.requested or not each.container.init or each.container.restarts:
+    if not each.container.init or each.container.restarts:
         return False
     return each.devices > subject.once(_lasting_devices)
 

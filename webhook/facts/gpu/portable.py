@@ -125,9 +125,13 @@ def names_gpu(subject: Subject) -> bool:
     spec = subject.object.get("spec") or {}
     holders = [spec]
     for name in _HOLDERS:
-        holders.extend(subject.deadline.each(spec.get(name) or ()))
-    resources = [amounts for each in holders if (amounts := each.get("resources"))]
-    return any(NAME in (each.get(side) or ()) for each in resources for side in SIDES)
+        if listed := spec.get(name):
+            holders += subject.deadline.each(listed)
+    for each in holders:
+        resources = each.get("resources")
+        if resources and (NAME in (resources.get("limits") or ()) or NAME in (resources.get("requests") or ())):
+            return True
+    return False
 
 
 def elsewhere(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:

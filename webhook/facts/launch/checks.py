@@ -47,7 +47,7 @@ _OPERATORS: Final = frozenset(
 
 def launch(subject: Subject) -> Iterator[Problem]:
     """Everything that is to be said of what the containers of an object start."""
-    if is_made_by_another(subject) or (subject.group_kind in _OTHERS and not mentions_launcher(subject)):
+    if subject.once(is_made_by_another) or (subject.group_kind in _OTHERS and not mentions_launcher(subject)):
         return
     listed = subject.once(members)
     is_told = subject.group_kind == (_KUBEFLOW, "PyTorchJob")

@@ -50,7 +50,7 @@ def places_of(spec: Mapping[str, JSON], deadline: Deadline) -> list[Place]:
     """Every place of the spec of a pod where resources may stand."""
     listed = []
     for part in LISTS:
-        for index, container in enumerate(deadline.each(spec.get(part) or ())):
+        for index, container in enumerate(deadline.each(held) if (held := spec.get(part)) else ()):
             if resources := container.get("resources"):
                 restarts = container.get("restartPolicy") == "Always"
                 listed.append(_place(part, ("spec", part, index), resources, restarts))
