@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
 from webhook import paths
 from webhook.deadline import Deadline
@@ -18,25 +18,35 @@ from webhook.decisions import Decision, ValidationAction, rank
 from webhook.errors import BudgetExceeded
 from webhook.evaluation.messages import MAX_BYTES
 from webhook.policy.compiled import Policy
-from webhook.problem import Problem
+from webhook.problem import MissingObject, Problem
 from webhook.problems import text as wording
 
 _Place: TypeAlias = tuple[str, str]
 """The id of a rule, and a path."""
 
 
-def about(decision: Decision, problems: Sequence[Problem], policy: Policy) -> Decision:
-    """A decision of a policy as one about these problems, whose paths begin at the root of the object."""
-    codes = dict.fromkeys(each.code for each in problems)
-    return replace(
-        decision,
-        rule=problems[0].code,
-        path=problems[0].path,
-        message=wording.message(problems, MAX_BYTES),
-        severity=min(map(policy.severity_of, codes), key=rank),
-        problems=tuple(problems),
-        missing=tuple(dict.fromkeys(each for problem in problems for each in problem.missing)),
-    )
+class About(TypedDict):
+    """The fields of a decision about problems that follow from these."""
+
+    rule: str
+    path: str
+    message: str
+    severity: str
+    problems: tuple[Problem, ...]
+    missing: tuple[MissingObject, ...]
+
+
+def about(problems: Sequence[Problem], policy: Policy) -> About:
+    """What a decision of a policy about these problems says; their paths begin at the root of the object."""
+    codes = dict.fromkeys([each.code for each in problems])
+    return {
+        "rule": problems[0].code,
+        "path": problems[0].path,
+        "message": wording.message(problems, MAX_BYTES),
+        "severity": min(map(policy.severity_of, codes), key=rank),
+        "problems": tuple(problems),
+        "missing": tuple(dict.fromkeys([each for problem in problems for each in problem.missing])),
+    }
 
 
 def said_once(
@@ -84,7 +94,7 @@ class _Comparison:
         problems = [self._with_places(each, decision) for each in kept]
         if len(problems) == len(decision.problems) and all(map(is_, problems, decision.problems)):
             return decision
-        return about(decision, problems, self._policies[decision.policy])
+        return replace(decision, **about(problems, self._policies[decision.policy]))
 
     def _with_places(self, problem: Problem, decision: Decision) -> Problem:
         _, *others = self._advice.get(_words(problem, decision), ("",))

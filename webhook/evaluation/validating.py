@@ -7,7 +7,7 @@ after a denial.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
@@ -33,7 +33,7 @@ from webhook.evaluation.prepared import steps
 from webhook.evaluation.problem_values import has_none
 from webhook.evaluation.quiet import quiet_checks
 from webhook.evaluation.request_context import RequestContext, request_context
-from webhook.evaluation.said_once import about, said_once
+from webhook.evaluation.said_once import About, about, said_once
 from webhook.evaluation.target import Target
 from webhook.evaluation.undecoded import undecoded
 from webhook.evaluation.whole_policy import interrupted, unconverted, unusable
@@ -43,7 +43,7 @@ from webhook.policy.matching import is_exempt
 from webhook.policy.policy_set import PolicySet
 from webhook.problem import Problem
 from webhook.problems import text as wording
-from webhook.problems.declarations import Listed
+from webhook.problems.declarations import PROBLEMS, Listed
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
@@ -214,7 +214,7 @@ class _Invocation:
             return self._holding()
         results = self._results(body.rules, seen)
         seen.pop("variables", None)  # breaks the circle that would wait for the garbage collector
-        texts = self._messages(results)
+        texts = self._messages(results, seen)
         decisions: Sequence[Decision]
         if results.count(True) == len(results) and not (texts and isinstance(texts[0], OutOfBudget)):
             decisions = self._holding()
@@ -271,8 +271,8 @@ class _Invocation:
     def _about(self, problems: Sequence[Problem], index: int, evaluation: _Evaluation, rule: Validation) -> Decision:
         """A decision about problems, with their paths in the whole object."""
         kept = problems[:MOST_PROBLEMS]
-        located = tuple(self.target.locate(problem) for problem in self.context.deadline.each(kept))
-        return about(self._decision(index, evaluation, rule=rule), located, self.policy)
+        located = [self.target.locate(problem) for problem in self.context.deadline.each(kept)]
+        return self._decision(index, evaluation, rule=rule, said=about(located, self.policy))
 
     def _results(self, rules: Sequence[Validation], seen: dict[str, Any]) -> Sequence[bool | EvaluationError]:
         values: list[bool | EvaluationError] = []
@@ -287,8 +287,8 @@ class _Invocation:
                 values.append(error)
         return values
 
-    def _messages(self, results: Sequence[bool | EvaluationError]) -> Sequence[object]:
-        """The values of the messageExpressions of rules that do not hold.
+    def _messages(self, results: Sequence[bool | EvaluationError], known: Mapping[str, Any]) -> Sequence[object]:
+        """The values of the messageExpressions of rules that do not hold; `known` is what the rules saw.
 
         The API server evaluates them all, and no rule stands when they run out of budget. Those of other rules are
         evaluated until what is left covers the rest; their order does not matter for that.
@@ -299,6 +299,8 @@ class _Invocation:
         if not left or (False not in results and budget.covers(left, variables)):
             return ()
         seen = activation(self.policy, self.target, self.param, self.context, budget)
+        if (problems := known.get(PROBLEMS)) is not None:
+            seen[PROBLEMS] = problems
         texts: list[object] = [None] * len(rules)
         try:
             for index in sorted(range(len(rules)), key=lambda index: results[index] is not False):
@@ -353,28 +355,32 @@ class _Invocation:
         evaluation: _Evaluation,
         text: str = "",
         rule: Validation | None = None,
+        said: About | None = None,
     ) -> Decision:
+        """A decision of a rule, or of the policy as a whole; `said` where it is about problems."""
         policy, actions = self.policy, self.binding.actions
         is_denial = evaluation == "deny" or (evaluation == "error" and policy.is_fail)
         is_denial = is_denial or (evaluation == "unknown" and policy.missing != "admit")
-        path, text = self.target.reroot(text)
         return Decision(
             policy=policy.name,
-            rule=policy.rule_id(index),
             binding=self.binding.name,
             param=params.name_of(self.param),
             index=index,
-            path=path,
             action="deny" if is_denial else "admit",
             evaluation=evaluation,
             actions=_warning(actions) if evaluation == "unknown" and policy.missing == "warn" else actions,
-            message=text,
             reason=(rule.reason if rule else "Invalid") if is_denial else "",
             code=(rule.code if rule else 422) if is_denial else 0,
             elapsed_s=perf_counter() - self.started,
-            severity=policy.severity,
             category=policy.category,
+            **(said or self._text(index, text)),
         )
+
+    def _text(self, index: int | None, text: str) -> About:
+        """What a decision says that is about no problems."""
+        path, text = self.target.reroot(text)
+        rule, severity = self.policy.rule_id(index), self.policy.severity
+        return {"rule": rule, "path": path, "message": text, "severity": severity, "problems": (), "missing": ()}
 
 
 def _warning(actions: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:

@@ -52,9 +52,10 @@ def message(problems: Sequence[Problem], longest: int) -> str:
 
 def _said_once(problems: Sequence[Problem]) -> Iterator[Problem]:
     """Problems whose sentences differ in more than the place, the first of each with the places of the others."""
-    same: dict[Problem, list[Problem]] = {}
+    same: dict[tuple[object, ...], list[Problem]] = {}
     for problem in problems:
-        same.setdefault(replace(problem, path="", also=()), []).append(problem)
+        key = problem.code, problem.found, problem.message, problem.fix, problem.missing
+        same.setdefault(key, []).append(problem)
     for first, *others in same.values():
         places = (place for each in others for place in (each.path, *each.also))
         yield replace(first, also=(*first.also, *places)) if others else first
