@@ -29,5 +29,5 @@ def validate_claim_names(sandbox: Sandbox) -> Iterator[Problem]:
                         f"is already listed at index {first[name]}, but a container of a Sandbox can list a claim only "
                         "once"
                     )
-                    fix = "remove one of the two, or declare the claim under two names in spec.resourceClaims"
+                    fix = "remove one of the two, or declare the claim under two names in the resourceClaims of the pod"
                     yield problem("claim-named-once", path, message, fix, name)

@@ -122,12 +122,15 @@ def _of_second_decoding(note: Note) -> Problem:
         "sources": f"claim {note.text}",
         "claim": f"claim `{note.text}` is not declared",
     }.get(note.what, note.text)
-    message = f"{said} in the pod that the controller creates, so Kubernetes refuses the pod"
+    message = (
+        f"{said} in the pod that the controller creates because it mixes what the patch moves or removes with what the "
+        "template has there, so Kubernetes refuses the pod"
+    )
     return problem(
         "patch-decoded-twice",
         note.path,
         message,
-        "change the patch so that it neither moves entries of lists nor removes fields",
+        "change the template instead, or write a patch that only adds or sets values",
     )
 
 

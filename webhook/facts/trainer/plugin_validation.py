@@ -92,8 +92,11 @@ def validate_launcher_as_node(job: TrainJob) -> Iterator[Problem]:
             message = f"must be 1 because {job.runtime} runs the launcher as a node and has no replicated job `{name}`"
             yield problem("launcher-as-node", _NODES, message, "set 1, or use another runtime", nodes)
     if nodes == 1 and worker is not None and trainer_step(job.jobs) is not worker:
-        message = f"makes 2 nodes because {job.runtime} runs the launcher as a node and at least one worker"
-        yield problem("extra-node", _NODES, message, "request devices for both nodes", 1)
+        message = (
+            f"starts 2 nodes, each with its devices, because {job.runtime} runs the launcher as a node beside a worker"
+        )
+        fix = "set 2, which starts the same nodes, or use a runtime whose launcher is not a node"
+        yield problem("extra-node", _NODES, message, fix, 1)
 
 
 def validate_workers(job: TrainJob) -> Iterator[Problem]:
@@ -117,8 +120,9 @@ def validate_workers(job: TrainJob) -> Iterator[Problem]:
         yield problem("launcher-resources", "spec.trainer.resourcesPerNode", message, fix)
     image = get(container_of(worker, "node"), ("image",), "")
     if job.trainer.get("image") not in (None, "", image) and job.release < IMAGE_EVERYWHERE:
-        message = f"reaches only the launcher of {job.runtime}, so the workers keep image `{image}`"
-        yield problem("worker-image", "spec.trainer.image", message, "use a runtime that has the image in both")
+        message = f"reaches only the launcher, so the workers of {job.runtime} keep image `{image}`"
+        fix = "use a runtime in which both the launcher and the workers have your image"
+        yield problem("worker-image", "spec.trainer.image", message, fix)
 
 
 def validate_rendezvous(job: TrainJob) -> Iterator[Problem]:

@@ -131,8 +131,11 @@ def shared_claims(job: TrainJob, claims: Sequence[NodeClaim]) -> Iterator[Proble
     if job.nodes > 1 and shared:
         listed = ", ".join(f"`{name}`" for name in shared)
         message = (
-            f"nodes share ResourceClaim {listed}, which is allocated on one node of the cluster, so pods that do not "
+            f"pods share ResourceClaim {listed}, which has its devices on one node of the cluster, so pods that do not "
             "fit there stay Pending"
         )
-        fix = "where the pods name the claim, name a ResourceClaimTemplate instead, which gives each pod its own claim"
+        fix = (
+            "in the resourceClaims of the pods, set resourceClaimTemplateName instead of resourceClaimName, which "
+            "gives each pod its own claim"
+        )
         yield problem("shared-claim", "spec.trainer.numNodes", message, fix, job.nodes)

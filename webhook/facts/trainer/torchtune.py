@@ -18,6 +18,7 @@ from webhook.facts.trainer.train_job import TrainJob
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.releases import shown
+from webhook.wording import counted
 
 problem: Final = Group("train-job").problem
 _MANY_NODES: Final = "llama3_3/70B"
@@ -64,8 +65,8 @@ def _validate_quantized(model: str, explicit: JSON, job: TrainJob) -> Iterator[P
         yield problem("tune-quantized", _NAME, message, "remove model.quantize_base from spec.trainer.args")
     if model in _SMALL and explicit != 1 and gpus != 1:
         message = (
-            f"must have one GPU because quantized adapters (QLoRA) of `{job.runtime.name}` train on one device, but "
-            f"Trainer counts {gpus}"
+            f"each node has {counted(gpus, 'GPU')}, by this field or by the runtime, but quantized adapters (QLoRA) of "
+            f"`{job.runtime.name}` train on one device"
         )
         fix = "request one GPU in limits, or set spec.trainer.numProcPerNode to 1"
         yield problem("tune-devices", "spec.trainer.resourcesPerNode", message, fix)

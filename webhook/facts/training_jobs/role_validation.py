@@ -62,9 +62,9 @@ def _validate_containers(role: Role, job: Job) -> Iterator[Problem]:
         yield problem("containers-required", role.containers_at, f"must have {wanted}", "add such a container")
     elif not role.has_main:
         shown = [f"`{each.get('name', '')}`" for each in role.containers[:_MOST_NAMES]]
-        there = ", ".join((*shown, *(["…"] if len(role.containers) > _MOST_NAMES else [])))
+        there = " or ".join((*shown, *(["another"] if len(role.containers) > _MOST_NAMES else [])))
         message = f"must have a container named `{main}` because the operator sets up only that container for training"
-        yield problem("main-container", role.containers_at, message, f"rename the container that trains ({there})")
+        yield problem("main-container", role.containers_at, message, f"rename {there}, whichever trains, to {main}")
 
 
 def _validate_each_container(role: Role, job: Job) -> Iterator[Problem]:

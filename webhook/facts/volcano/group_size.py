@@ -77,18 +77,15 @@ def _tasks(least: int, known: Sequence[Member], subject: Subject) -> Iterator[Pr
         pods[each.task] += each.pods or 0
     for task, count in subject.deadline.each(wanted.items()):
         if count > pods[task]:
-            have = (
-                f"the {counted(pods[task], 'pod')} of the gang that {'names' if pods[task] == 1 else 'name'} this task"
-            )
+            have = f"{counted(pods[task], 'pod')} of the gang {'has' if pods[task] == 1 else 'have'}"
             message = (
-                f"must not be more than {have} in the annotation {kinds.TASK} because the gang is otherwise "
-                f"never placed"
+                f"can never be reached because only {have} the annotation {kinds.TASK}: {task}, so no pod is placed"
             )
-            fix = "set the annotation on the pods of the task, or lower the number"
+            fix = "set the annotation on the other pods of the task, or lower the number"
             yield problem("task-pods", ("spec", "minTaskMember", task), message, fix, count)
 
 
 def partial(least: int, waiting: str, nodes: int) -> str:
     """What comes of a gang that is smaller than the training of its pods."""
     started = f"{counted(least, 'pod')} start and hold {'its' if least == 1 else 'their'} devices"
-    return f"lets {started} while {waiting} waits for {nodes} nodes"
+    return f"lets {started} while {waiting} waits for {nodes} nodes, each a pod"

@@ -84,13 +84,11 @@ def validate_plugins(job: Job) -> Iterator[Problem]:
     if "mpi" in job.plugins:
         wanted = roles(job, "mpi")["master"]
         if wanted not in job.places() and not is_placeholder(wanted):
-            message = f"must name the task of the master by --master, but there is no task `{wanted}`"
-            yield problem(
-                "mpi-master",
-                (*job.at, "plugins", "mpi"),
-                message,
-                "name another task with --master=<task>, or add a task of this name",
-            )
+            default = PLUGINS["mpi"].tasks["master"]
+            looked_for = f"task `{wanted}`, " + ("the default of --master" if wanted == default else "as --master says")
+            message = f"looks for the master in {looked_for}, but the job has no such task"
+            fix = f"add --master=<task> with the name of one of the tasks, or name a task `{wanted}`"
+            yield problem("mpi-master", (*job.at, "plugins", "mpi"), message, fix)
 
 
 def roles(job: Job, plugin: str) -> Mapping[str, str]:
