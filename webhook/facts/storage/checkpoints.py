@@ -103,7 +103,7 @@ def _folder(container: Container, subject: Subject) -> str:
     """The folder of an option for checkpoints, as a word of its own after it, or inside a script."""
     for word, following in pairwise((*container.words, "")):
         subject.deadline.spend_text(word)
-        if "--" in word and (option := _OPTION.search(word)) is not None:
+        if "-" in word and "--" in word and (option := _OPTION.search(word)) is not None:
             folder = option[1] or (following if option[0] == word else "")
             return folder if folder.startswith("/") and "$" not in folder else ""
     return ""
