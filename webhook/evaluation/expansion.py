@@ -112,7 +112,15 @@ def _matched(criteria: Criteria, context: RequestContext) -> Match | None:
 
 
 def _inside(policy: Policy, context: RequestContext) -> tuple[Target, ...]:
-    """What a policy is asked about besides the request's own object."""
+    """What a policy is asked about besides the request's own object, listed once for all that ask for the same."""
+    key = ("inside", policy.scope)
+    known: tuple[Target, ...] | None = context.matched.get(key)
+    if known is None:
+        known = context.matched[key] = _listed_inside(policy, context)
+    return known
+
+
+def _listed_inside(policy: Policy, context: RequestContext) -> tuple[Target, ...]:
     inside: tuple[Target, ...] = ()
     if policy.reads_resources and has_resources(context.attributes.object, context.table):
         own = whole(context.sent, context)
