@@ -19,7 +19,7 @@ from webhook.facts.pods.containers import containers, items, mapping, text
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
-from webhook.workloads.embedded import embedded
+from webhook.workloads.embedded import embedded, holds_objects
 from webhook.workloads.podsets import Fragment, fragments, group_kind
 from webhook.workloads.resource_fields import resource_fields
 
@@ -58,7 +58,8 @@ class Place:
 
 def asked(subject: Subject) -> list[tuple[Place, Place | None]]:
     """Places that ask for `gpu` and are new or have changed, each with what stood there before."""
-    before = {each.path: each for each in subject.deadline.paced(_places(subject.old_object, subject))}
+    old = () if subject.old_object is None else _places(subject.old_object, subject)
+    before = {each.path: each for each in subject.deadline.paced(old)}
     now = subject.deadline.paced(_places(subject.object, subject))
     pairs = ((place, before.get(place.path)) for place in now if place.asks)
     return [(place, old) for place, old in pairs if old is None or old.resources != place.resources]
@@ -83,7 +84,8 @@ def _places(obj: JSON, subject: Subject) -> Iterator[Place]:
 def _roots(obj: JSON, subject: Subject) -> Iterator[tuple[FieldPath, JSON]]:
     """An object and those inside it, each with its place."""
     yield (), obj
-    yield from ((each.path, each.object) for each in subject.deadline.paced(embedded(obj, subject.table)))
+    if holds_objects(obj, subject.table):
+        yield from ((each.path, each.object) for each in subject.deadline.paced(embedded(obj, subject.table)))
 
 
 def _in_fragment(fragment: Fragment, path: FieldPath, root: JSON) -> Iterator[Place]:
@@ -109,7 +111,7 @@ def devices(subject: Subject) -> Iterator[FieldPath]:
     """Fields with the name of a device and a quantity whose name is `gpu`, and was another before; never of a Pod."""
     if group_kind(subject.object) == POD:
         return
-    before = set(_devices(subject.old_object, subject))
+    before = set(_devices(subject.old_object, subject)) if subject.old_object is not None else ()
     yield from (path for path in _devices(subject.object, subject) if path not in before)
 
 
