@@ -98,6 +98,7 @@ def forgetful(policies: PolicySet) -> PolicySet:
     for cache in _caches():
         cache.cache_clear()
     policies._known.clear()
+    policies._certain.clear()
     object.__setattr__(policies, "standing_params", StandingParams(policies.policies))
     return policies
 

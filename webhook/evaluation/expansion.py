@@ -16,11 +16,11 @@ from dataclasses import replace
 from itertools import chain
 
 from webhook.attributes import POD, Operation
-from webhook.evaluation.inner_objects import as_pod, entered, laid_over, virtual, whole
+from webhook.evaluation.inner_objects import entered, laid_over, virtual, whole
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.evaluation.typed_input import needs_decoding
-from webhook.policy.candidates import Candidate
+from webhook.policy.candidates import PODS, Candidate, as_pod
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.matching import NAMESPACES, Criteria, Match, matches, matches_namespace
 from webhook.workloads.resource_fields import has_resources
@@ -91,6 +91,9 @@ def _takes(criteria: Criteria, target: Target, context: RequestContext) -> bool:
     """Whether criteria match an object of the request; asked once for all templates, unless they select by labels."""
     attributes = target.seen_by_criteria
     resource = attributes.resource
+    known = context.certain.get(id(criteria))
+    if known is not None and known.templates is not None and resource == attributes.request_resource == PODS:
+        return known.templates
     key = ("taken", id(criteria), resource, attributes.request_resource)
     if key in context.matched:
         return bool(context.matched[key])
@@ -103,6 +106,9 @@ def _takes(criteria: Criteria, target: Target, context: RequestContext) -> bool:
 
 def _matched(criteria: Criteria, context: RequestContext) -> Match | None:
     """As what criteria match the request, asked once for all policies that have them."""
+    known = context.certain.get(id(criteria))
+    if known is not None and known.request is not None:
+        return context.sent if known.request else None
     key = ("request", id(criteria))
     if key not in context.matched:
         labels, equal = context.namespace_labels, context.equivalents

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from webhook.attributes import JSON, POD, Attributes, GroupVersionKind, GroupVersionResource
+from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.evaluation.typed_input import TypedInput, needs_decoding, typed_input
@@ -20,6 +20,7 @@ from webhook.facts.trainer.fields import pruned_once, pruned_part
 from webhook.facts.trainer.installed import known_to
 from webhook.facts.view import View
 from webhook.paths import render
+from webhook.policy.candidates import as_pod
 from webhook.policy.matching import Match
 from webhook.releases import Release
 from webhook.schema import Decoded
@@ -27,7 +28,6 @@ from webhook.workloads.embedded import Embedded, embedded
 from webhook.workloads.podsets import PodSet, patches, podsets
 from webhook.workloads.table import Table
 
-PODS = GroupVersionResource("", "v1", "pods")
 _Listed: TypeAlias = Callable[[JSON, Table, View], tuple[PodSet, ...]]
 
 
@@ -99,11 +99,6 @@ def _virtual_pods(of: _Listed, context: RequestContext) -> tuple[Target, ...]:
     pairs = [(podset, old) for podset, old in context.deadline.paced(_pairs(of, context)) if podset.path]
     made = _typed(context).templates([podset for podset, _ in pairs])
     return tuple(_target(podset, template, old, context) for (podset, old), template in zip(pairs, made, strict=True))
-
-
-def as_pod(attributes: Attributes, **others: Any) -> Attributes:
-    """A request as criteria about Pods see it, with other values of some fields."""
-    return replace(attributes, kind=POD, resource=PODS, request_kind=POD, request_resource=PODS, **others)
 
 
 def _target(podset: PodSet, template: Decoded, old: PodSet | None, context: RequestContext) -> Target:

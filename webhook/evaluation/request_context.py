@@ -24,6 +24,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.manifests.label_selectors import Labels, labels_of
 from webhook.paths import FieldPath
+from webhook.policy.candidates import Certain
 from webhook.policy.equivalent_resources import Equivalents
 from webhook.policy.matching import Match, native
 from webhook.policy.policy_set import PolicySet
@@ -60,7 +61,8 @@ class RequestContext:
     Made once per review and shared by its policies; `namespace` and the labels are looked up once. `sent` is the
     request taken as what it is; `typed`, `whole`, `virtual`, `patches`, `entered`, `matched` and `own` are for
     expansion.py, which keeps the decoded objects, the request's own, its pod templates and patches and the objects
-    inside it there, and by which criteria they were matched (by `id`: policies outlive a request); `inputs` are the
+    inside it there, and by which criteria they were matched (by `id`: policies outlive a request); `certain` is what of
+    that is the same for every such request; `inputs` are the
     targets whose objects are not as they were written, by `id` of the object. `undecoded` are targets that no policy
     was asked about because they are not of their type, each with the first policy that was not, `judged` those that a
     policy about types was asked about. `held` is for match_conditions.py, whether all conditions of a policy hold, with
@@ -93,6 +95,7 @@ class RequestContext:
     shown: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     faults: list[Fault] | None = None
     standing: Known = field(default_factory=Known)
+    certain: Mapping[int, Certain] = field(default_factory=dict)
     _sent_request: JSON = None
     _namespace: JSON = _UNKNOWN
     _labels: JSON = _UNKNOWN
@@ -266,4 +269,5 @@ def request_context(
         authorizer=authorizer,
         registry=policies.registry,
         standing=policies.standing_params.known(view),
+        certain=policies.certain_matches(attributes),
     )

@@ -6,14 +6,28 @@ resource and operation, so it is asked once for all of them; selectors and names
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
 
-from webhook.attributes import POD, Attributes
+from webhook.attributes import POD, Attributes, GroupVersionResource
 from webhook.manifests.label_selectors import EVERYTHING
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.equivalent_resources import Equivalents
 from webhook.policy.matching import Criteria, matches, native
+
+PODS: Final = GroupVersionResource("", "v1", "pods")
+
+
+class Certain(NamedTuple):
+    """Whether criteria match every request as it was sent, and every pod template in it; None where it has to be asked.
+
+    It keeps the criteria, so that their `id` stays theirs.
+    """
+
+    criteria: Criteria
+    request: bool | None
+    templates: bool | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +55,29 @@ def candidates(policies: Iterable[Policy], attributes: Attributes, equal: Equiva
         if is_certain is None or (is_certain and bindings):
             made.append(Candidate(policy, bool(is_certain), bindings))
     return tuple(made)
+
+
+def as_pod(attributes: Attributes, **others: Any) -> Attributes:
+    """A request as criteria about Pods see it, with other values of some fields."""
+    return replace(attributes, kind=POD, resource=PODS, request_kind=POD, request_resource=PODS, **others)
+
+
+def certain_matches(listed: Iterable[Candidate], attributes: Attributes, equal: Equivalents) -> Mapping[int, Certain]:
+    """What is certain of the criteria of candidates and their bindings, by the `id` of the criteria."""
+    policies = [candidate.policy for candidate in listed]
+    of_bindings = (binding.criteria for policy in policies for binding in policy.bindings)
+    asked = {id(each): each for each in (*(policy.criteria for policy in policies), *of_bindings) if each is not None}
+    pod = as_pod(attributes)
+    return {
+        number: Certain(criteria, _certainly(criteria, attributes, equal), _certainly(criteria, pod, equal))
+        for number, criteria in asked.items()
+    }
+
+
+def _certainly(criteria: Criteria, attributes: Attributes, equal: Equivalents) -> bool | None:
+    """As `_matches`, without leaving the namespaceSelector out: it decides where everything else matches."""
+    matched = _matches(criteria, attributes, equal)
+    return None if matched and _selects(criteria) else matched
 
 
 def _selects(criteria: Criteria | None) -> bool:
