@@ -60,7 +60,14 @@ def _may_take_claims(subject: Subject) -> bool:
 
 def generated_device_claims(subject: Subject) -> Iterator[Problem]:
     """What the claims of the pods that Trainer makes refer to; how they are declared and used is train-job's."""
-    yield from generated_problems(subject, _references, refuses=False)
+    yield from generated_problems(subject, _references, refuses=False, is_of_pod=_refers_to_nothing)
+
+
+def _refers_to_nothing(subject: Subject) -> bool:
+    """Whether a pod has neither claims nor amounts that name a DeviceClass, so that no object is looked up."""
+    names = (name for each in subject.once(amounts_of) for name in subject.deadline.each(each.names))
+    has_claims = bool(get(subject.object, ("spec", "resourceClaims")))
+    return not has_claims and not any(name.startswith(claim_references.IMPLICIT) for name in names)
 
 
 def _references(subject: Subject) -> Iterator[Problem]:

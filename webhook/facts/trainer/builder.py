@@ -16,7 +16,7 @@ from webhook.facts.trainer.flux_pods import enforce_flux
 from webhook.facts.trainer.merged import Merged
 from webhook.facts.trainer.nodes import counts, launcher_is_node
 from webhook.facts.trainer.plugins import Making
-from webhook.facts.trainer.pod_set import PodSet, pod_set
+from webhook.facts.trainer.pod_set import PodSet, made_of_runtime, pod_set
 from webhook.facts.trainer.processes import plugin, predict
 from webhook.facts.trainer.releases import IMAGE_EVERYWHERE, KEEPS_CLAIMS, WHOLE_JOBSET
 from webhook.facts.trainer.runtime_reference import Runtime
@@ -24,6 +24,7 @@ from webhook.facts.trainer.upsert import upsert_env
 from webhook.paths import get
 from webhook.problem import Problem
 from webhook.releases import Release, shown
+from webhook.same import Same
 
 problem: Final = Group("train-job").problem
 _STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")
@@ -57,7 +58,18 @@ def build(merged: Merged, job: JSON, runtime: Runtime, release: Release) -> None
     for each in sets:
         _initialize(each, get(job, ("spec", "initializer"), {}))
         _lay_trainer(each, trainer, policy, release)
-    merged.spec = {**merged.spec, **_coordinator(merged.spec), "replicatedJobs": [each.made() for each in sets]}
+    own = {id(each) for each in runtime.jobs}
+    made = [_made(each, merged, is_own=id(each.given) in own) for each in sets]
+    merged.spec = {**merged.spec, **_coordinator(merged.spec), "replicatedJobs": made}
+
+
+def _made(of: PodSet, merged: Merged, *, is_own: bool) -> JSON:
+    """A replicated job; where the runtime has it so, the same value for all of its TrainJobs."""
+    if not (is_own and of.is_as_given):
+        return of.made()
+    made = made_of_runtime(Same(of.given), of.count, is_step=of.job is not of.given)
+    merged.of_runtime.add(id(made))
+    return made
 
 
 def _coordinator(spec: JSON) -> JSON:

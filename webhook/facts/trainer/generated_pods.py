@@ -6,8 +6,9 @@ runtime have by themselves where the TrainJob names it, and another one where it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from webhook.attributes import JSON
 from webhook.attributes import POD as KIND
@@ -18,20 +19,40 @@ from webhook.facts.trainer.nodes import POD, is_trainer, name_of
 from webhook.facts.trainer.train_job import TrainJob, train_job
 from webhook.paths import FieldPath, get, parse, render
 from webhook.problem import Problem
+from webhook.same import Same
 
 _OF_TRAINER = {"resources": "resourcesPerNode", "env": "env", "image": "image"}
 
 
 def generated_problems(
-    subject: Subject, run: Callable[[Subject], Iterator[Problem]], *, refuses: bool = True
+    subject: Subject,
+    run: Callable[[Subject], Iterator[Problem]],
+    *,
+    refuses: bool = True,
+    is_of_pod: Callable[[Subject], bool] | None = None,
 ) -> Iterator[Problem]:
-    """What a check says of the pods of each replicated job; one that `refuses` names what no API server takes."""
+    """What a check says of the pods of each replicated job.
+
+    Args:
+        subject: the TrainJob.
+        run: the check, which is not asked again about pods of the runtime alone of which it had nothing to say.
+        refuses: whether it names what no API server takes.
+        is_of_pod: whether nothing but a pod decides what the check says of it; so it is of all without this.
+
+    """
     job = subject.once(train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
     scripts = f"`{entrypoint(name_of(job.object.get('metadata')))}`"
-    for each, pod in job.deadline.paced(subject.once(_pods)):
-        problems = [problem for problem in run(pod) if problem.found != scripts]
+    for each in job.deadline.paced(job.jobs):
+        silent = _silent_about(Same(each)) if id(each) in job.merged.of_runtime else None
+        if silent is not None and run in silent:
+            continue
+        pod = _pod_once(each, subject)
+        problems = list(run(pod))
+        if not problems and silent is not None and (is_of_pod is None or is_of_pod(pod)):
+            silent.add(run)
+        problems = [problem for problem in problems if problem.found != scripts]
         if problems and (name_of(each), "") not in job.merged.unknown:
             before = subject.once(_jobs_of_runtime).get(name_of(each))
             known = {problem.without_path for problem in run(_pod(before, subject))} if before is not None else set()
@@ -44,14 +65,29 @@ def generated_problems(
 def _jobs_of_runtime(subject: Subject) -> Mapping[str, JSON]:
     """The replicated jobs as the runtime has them, by their names."""
     job = subject.once(train_job)
-    listed: Sequence[JSON] = get(job.runtime.spec, ("template", "spec", "replicatedJobs"), [])
-    return {name_of(each): each for each in job.deadline.each(listed)}
+    return {name_of(each): each for each in job.deadline.each(job.runtime.jobs)}
 
 
-def _pods(subject: Subject) -> tuple[tuple[JSON, Subject], ...]:
-    """The replicated jobs, merged, each with its pod: every check asks the same ones."""
-    job = subject.once(train_job)
-    return tuple((each, _pod(each, subject)) for each in job.deadline.paced(job.jobs))
+@lru_cache(maxsize=64)
+def _silent_about(job: Same) -> set[Callable[[Subject], Iterator[Problem]]]:
+    """The checks that have nothing to say of the pod of a replicated job, which no TrainJob changes."""
+    del job
+    return set()
+
+
+def _pod_once(job: JSON, subject: Subject) -> Subject:
+    """A replicated job, merged, as a pod: every check asks the same one."""
+    made = subject.once(_pods)
+    known = made.get(id(job))
+    if known is None:
+        known = made[id(job)] = _pod(job, subject)
+    return known
+
+
+def _pods(subject: Subject) -> dict[int, Subject]:
+    """The pods that were asked about, by the `id` of their replicated jobs."""
+    del subject
+    return {}
 
 
 def _pod(job: JSON, subject: Subject) -> Subject:

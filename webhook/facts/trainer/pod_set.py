@@ -6,11 +6,13 @@ Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go, whose PodSet is a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from webhook.attributes import JSON
 from webhook.facts.trainer.nodes import POD, step
 from webhook.paths import get
+from webhook.same import Same
 
 
 @dataclass(slots=True)
@@ -24,6 +26,7 @@ class PodSet:
         containers, init_containers: its containers.
         count: its pods.
         step: the step that its label names.
+        given: the job as it was before anybody changed it.
         settled: its container that has the variables of spec.trainer for good, None as long as none has.
     """
 
@@ -34,6 +37,7 @@ class PodSet:
     init_containers: list[dict[str, Any]]
     count: int
     step: str | None
+    given: JSON
     settled: dict[str, Any] | None = None
 
     @property
@@ -54,6 +58,14 @@ class PodSet:
         """Its containers `node`: one, where the runtime is valid."""
         return [each for each in self.containers if each.get("name") == "node"]
 
+    @property
+    def is_as_given(self) -> bool:
+        """Whether nothing of it was changed, its replicas left out."""
+        pod, metadata = get(self.given, POD, {}), get(self.given, (*POD[:-1], "metadata"), {})
+        own, first = pod.get("containers", []), pod.get("initContainers", [])
+        now = self.pod, self.metadata, self.containers, self.init_containers
+        return now == (pod, metadata, own, first)
+
     def made(self) -> JSON:
         """The replicated job."""
         template = self.job.get("template") or {}
@@ -71,4 +83,13 @@ def pod_set(job: JSON, count: int) -> PodSet:
     """A replicated job with so many pods."""
     pod = dict(get(job, POD, {}))
     own, first = ([dict(each) for each in pod.get(name, [])] for name in ("containers", "initContainers"))
-    return PodSet(job, pod, dict(get(job, (*POD[:-1], "metadata"), {})), own, first, count, step(job))
+    return PodSet(job, pod, dict(get(job, (*POD[:-1], "metadata"), {})), own, first, count, step(job), job)
+
+
+@lru_cache(maxsize=64)
+def made_of_runtime(job: Same, count: int, *, is_step: bool) -> JSON:
+    """A replicated job of a runtime to which nothing is added, made once until the cluster has another runtime.
+
+    For jobs that stand in a runtime alone: those of users are not kept.
+    """
+    return (pod_set({**job.held, "replicas": 1}, count) if is_step else pod_set(job.held, count)).made()

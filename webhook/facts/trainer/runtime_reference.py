@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,6 +30,12 @@ class Runtime:
     def spec(self) -> JSON:
         """Its spec; {} without the runtime."""
         return get(self.object, ("spec",), {})
+
+    @property
+    def jobs(self) -> Sequence[JSON]:
+        """Its replicated jobs; none without the runtime."""
+        listed: Sequence[JSON] = get(self.spec, ("template", "spec", "replicatedJobs"), [])
+        return listed
 
     @property
     def is_deprecated(self) -> bool:
