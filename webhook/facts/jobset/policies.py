@@ -45,9 +45,8 @@ def validate_startup_policy(job_set: JobSet) -> Iterator[Problem]:
     in_order = get(job_set.spec, ("startupPolicy", "startupPolicyOrder")) == "InOrder"
     if in_order and any(job.get("dependsOn") for job in job_set.deadline.paced(job_set.jobs)):
         message = "must not be InOrder because a replicated job has dependsOn, and JobSet refuses both together"
-        yield problem(
-            "startup-order", (*job_set.at, "startupPolicy"), message, "remove startupPolicyOrder, or every dependsOn"
-        )
+        fix = "remove startupPolicy, or every dependsOn"
+        yield problem("startup-order", (*job_set.at, "startupPolicy"), message, fix)
 
 
 def validate_failure_policy(job_set: JobSet) -> Iterator[Problem]:

@@ -84,8 +84,8 @@ def _nothing_to_borrow(subject: Subject) -> Iterator[Problem]:
         if quota.borrowing_limit and pair not in lent:
             limit = of_resource(pair[1], quota.borrowing_limit)
             message = (
-                f"lets flavor `{pair[0]}` borrow {limit}, but no other member of cohort `{cohort}` has quota for "
-                f"{pair[1]} of this flavor"
+                f"lets flavor `{pair[0]}` borrow {limit}, which has no effect because no other member of cohort "
+                f"`{cohort}` has quota for {pair[1]} of this flavor"
             )
             fix = f"remove the borrowingLimit of {pair[1]} from flavor `{pair[0]}`"
             yield problem("nothing-to-borrow", "spec.resourceGroups", message, fix)

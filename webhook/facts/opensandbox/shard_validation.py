@@ -45,7 +45,8 @@ def _problem(note: Note, known: Sequence[str]) -> Problem:
     match note.what:
         case "type":
             message = f"must be {note.text} because no pod can be created otherwise"
-            return problem("patch-type", note.path, message, f"write {note.text}")
+            fix = f"write {note.text}" + (" with the fields to change" if note.text == "an object" else "")
+            return problem("patch-type", note.path, message, fix)
         case "key":
             message = f"must have a {note.text} because a patch finds the entry to change by its {note.text}"
             return problem(

@@ -123,7 +123,8 @@ class _Pod:
                 message = f"{mounts} only pods of the trainer step have, and only with the feature TrainJobStatus"
                 yield _found("status-volume", message, "remove the mount in the runtime")
             elif name not in volumes and not is_placeholder(name):
-                yield _found("volume-exists", f"{mounts} the pod does not have", "add the volume, or correct the name")
+                fix = f"add a volume `{name}` to the pod, in the runtime or a patch, or correct the name in the mount"
+                yield _found("volume-exists", f"{mounts} the pod does not have", fix)
 
     def unused_claims(self, subject: Subject) -> Iterator[Problem]:
         """Claims of devices that the pods of a node do not share, and that no container refers to."""

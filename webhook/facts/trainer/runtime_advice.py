@@ -46,8 +46,8 @@ def overlooked_steps(runtime: RuntimeSpec) -> Iterator[Problem]:
             fixes["one replica"] = "set replicas to 1"
         if fixes:
             message = (
-                f"must have {' and '.join(fixes)} because Trainer refuses a new runtime without this, though it does "
-                "not check a change"
+                f"must have {' and '.join(fixes)} because Trainer refuses to create such a runtime, although it lets "
+                "this update pass"
             )
             yield problem("overlooked-step", (*JOBS, index), message, ", and ".join(fixes.values()))
 

@@ -88,4 +88,4 @@ def _tasks(least: int, known: Sequence[Member], subject: Subject) -> Iterator[Pr
 def partial(least: int, waiting: str, nodes: int) -> str:
     """What comes of a gang that is smaller than the training of its pods."""
     started = f"{counted(least, 'pod')} start and hold {'its' if least == 1 else 'their'} devices"
-    return f"lets {started} while {waiting} waits for {nodes} nodes, each a pod"
+    return f"lets {started} while {waiting} waits for {nodes} pods"

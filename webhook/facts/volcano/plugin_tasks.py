@@ -51,7 +51,7 @@ def _ray(task: Task, name: str, role: str, job: Job) -> Iterator[Problem]:
             if _RAY_IMAGE.search(text(each.value.get("image"))) and not _starts_ray(each) and not is_placeholder(name):
                 message = f"does not start Ray because the plugin ray sets only the command of a container `{name}`"
                 at = (*task.at, "template", *each.path, "name")
-                fix = f"rename the container to {name}, or add --{role}Container={each.name}"
+                fix = f"rename the container to {name}, or add --{role}Container={each.name} to the plugin"
                 yield problem("ray-container", at, message, fix, each.name)
                 return
     elif chosen.value.get("command") and not _starts_ray(chosen):

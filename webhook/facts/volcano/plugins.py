@@ -137,9 +137,8 @@ def _advise_roles(name: str, wanted: Mapping[str, str], places: Mapping[str, obj
         role, outcome = _NEVER[name]
         if wanted[role] not in places:
             message = f"needs a task `{wanted[role]}`, which does not exist, so {outcome}"
-            yield problem(
-                "plugin-task", at, message, f"name another task with --{role}=<task>, or add a task of this name"
-            )
+            fix = f"add --{role}=<task> with the name of one of the tasks, or name a task `{wanted[role]}`"
+            yield problem("plugin-task", at, message, fix)
             return
     for role, task in named.items() if name != "mpi" or "master" not in named else ():
         message = f"names task `{task}` by --{role}, which does not exist, so the plugin leaves this role out"
