@@ -23,6 +23,8 @@ _QUOTED: Final = re.compile(r"[^\\\"`$]+")
 _NAME: Final = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\}|([0-9@*#?$!-]))")
 _NESTED: Final = re.compile(r"[(){}'\"`\\]")
 _PAIRS: Final = {"(": ")", "{": "}"}
+_LOOKS: Final = 32
+"""Places of one sign that are looked at; more of them cost as much as looking for several signs."""
 _DEEPEST: Final = 40
 """Quotes inside parentheses inside quotes; people stop at three."""
 
@@ -69,6 +71,17 @@ def word(parts: Sequence[Part]) -> Word:
     written = "".join([part.text for part in parts])
     is_literal = not any(part.quoted or part.name for part in parts)
     return Word(tuple(parts), written, written if is_literal else "")
+
+
+def _find_line(text: str, sign: str, start: int) -> int:
+    """As `find`, for a newline and what follows it: CPython finds one sign fifty times as fast as several."""
+    at, first = start + 1, sign[1:2]
+    for _ in range(_LOOKS if first else 0):
+        at = text.find(first, at)
+        if at < 0 or text.startswith(sign, at - 1):
+            return max(-1, at - 1)
+        at += 1
+    return text.find(sign, max(start, at - 1))
 
 
 @kept_for_short_texts(4096)
@@ -139,7 +152,7 @@ class _Reader:
     def _after_document(self, delimiter: str, sign: str, *, tabs: bool) -> int:
         """Where the line after the delimiter begins; only lines that begin with `sign` may be it."""
         start = self.at - 1
-        while (start := self.text.find(sign, start)) >= 0:
+        while (start := _find_line(self.text, sign, start)) >= 0:
             end = self.text.find("\n", start + 1)
             line = self.text[start + 1 : end if end >= 0 else len(self.text)].rstrip("\r")
             if (line.lstrip("\t") if tabs else line) == delimiter:
