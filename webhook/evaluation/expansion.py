@@ -40,7 +40,8 @@ def targets(policy: Policy, context: RequestContext) -> tuple[Target, ...]:
     key = (id(policy.criteria), policy.judges_types, None if context.is_pod else policy.scope)
     known: tuple[Target, ...] | None = context.matched.get(key)
     if known is None:
-        known = context.matched[key] = tuple(_asked(policy, context))
+        made = tuple(_asked(policy, context))  # one value for the same targets: bindings are asked once about it
+        known = context.matched[key] = context.matched.setdefault(("listed", *map(id, made)), made)
     return known
 
 
