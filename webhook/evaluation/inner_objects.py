@@ -109,7 +109,8 @@ def _target(podset: PodSet, template: Decoded, old: PodSet | None, context: Requ
     before = old and pod_of(old.template if is_kept else _typed(context).old_template(old), attributes)
     is_decoded = not needs_decoding(attributes, attributes.kind)
     virtual = as_pod(attributes, object=now, old_object=before, is_decoded=is_decoded)
-    return Target(virtual, context.sent, now, before, written, podset, template.mismatches, place=render(podset.path))
+    place = podset.name if podset.is_patch else render(podset.path)  # a patch is named after its place
+    return Target(virtual, context.sent, now, before, written, podset, template.mismatches, place=place)
 
 
 def _pods(podset: PodSet, template: Decoded, attributes: Attributes) -> tuple[JSON, JSON]:
