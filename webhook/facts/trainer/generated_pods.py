@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
 
 from webhook.attributes import JSON
 from webhook.attributes import POD as KIND
@@ -16,6 +15,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.trainer.changes import changes_more_than_suspend
 from webhook.facts.trainer.flux_pods import entrypoint
 from webhook.facts.trainer.nodes import POD, is_trainer, name_of
+from webhook.facts.trainer.pod_set import silent_about
 from webhook.facts.trainer.train_job import TrainJob, train_job
 from webhook.paths import FieldPath, get, parse, render
 from webhook.problem import Problem
@@ -45,7 +45,7 @@ def generated_problems(
         return
     scripts = f"`{entrypoint(name_of(job.object.get('metadata')))}`"
     for each in job.deadline.paced(job.jobs):
-        silent = _silent_about(Same(each)) if id(each) in job.merged.of_runtime else None
+        silent = silent_about(Same(each)) if id(each) in job.merged.of_runtime else None
         if silent is not None and run in silent:
             continue
         pod = _pod_once(each, subject)
@@ -66,13 +66,6 @@ def _jobs_of_runtime(subject: Subject) -> Mapping[str, JSON]:
     """The replicated jobs as the runtime has them, by their names."""
     job = subject.once(train_job)
     return {name_of(each): each for each in job.deadline.each(job.runtime.jobs)}
-
-
-@lru_cache(maxsize=64)
-def _silent_about(job: Same) -> set[Callable[[Subject], Iterator[Problem]]]:
-    """The checks that have nothing to say of the pod of a replicated job, which no TrainJob changes."""
-    del job
-    return set()
 
 
 def _pod_once(job: JSON, subject: Subject) -> Subject:

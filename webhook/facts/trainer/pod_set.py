@@ -87,6 +87,13 @@ def pod_set(job: JSON, count: int) -> PodSet:
 
 
 @lru_cache(maxsize=64)
+def silent_about(job: Same) -> set[object]:
+    """The checks that have nothing to say of the pod of a replicated job, which `made_of_runtime` made."""
+    del job
+    return set()
+
+
+@lru_cache(maxsize=64)
 def made_of_runtime(job: Same, count: int, *, is_step: bool) -> JSON:
     """A replicated job of a runtime to which nothing is added, made once until the cluster has another runtime.
 

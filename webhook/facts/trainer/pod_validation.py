@@ -18,11 +18,13 @@ from webhook.facts.jobset.volume_claims import claim_templates
 from webhook.facts.pods.containers import Container, containers
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.nodes import name_of
+from webhook.facts.trainer.pod_set import silent_about
 from webhook.facts.trainer.runtime_reference import Runtime
 from webhook.facts.trainer.train_job import TrainJob, train_job
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.same import Same
 
 problem: Final = Group("train-job").problem
 _POD: Final = ("template", "spec", "template")
@@ -53,10 +55,15 @@ def _problems(spec: JSON, subject: Subject) -> Iterator[Problem]:
     before = {name_of(each): get(each, _POD) or {} for each in jobs}
     for each in job.deadline.paced(get(spec, ("replicatedJobs",), [])):
         name = name_of(each)
-        if (name, "") not in job.merged.unknown:
-            pod = _Pod(get(each, _POD) or {}, name, job.runtime, job.deadline, before.get(name, {}))
-            yield from pod.problems(shared, job)
-            yield from pod.unused_claims(subject)
+        silent = silent_about(Same(each)) if id(each) in job.merged.of_runtime else None
+        if (name, "") in job.merged.unknown or (silent is not None and validate_pods in silent):
+            continue
+        pod = _Pod(get(each, _POD) or {}, name, job.runtime, job.deadline, before.get(name, {}))
+        problems = list(pod.problems(shared, job))
+        yield from problems
+        yield from pod.unused_claims(subject)
+        if silent is not None and not (problems or pod.has_claims or shared or job.merged.unknown):
+            silent.add(validate_pods)  # with more volumes and fewer containers to ask about, it says nothing either
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,11 @@ class _Pod:
     @property
     def where(self) -> str:
         return f"replicated job `{self.job}` of {self.runtime}"
+
+    @property
+    def has_claims(self) -> bool:
+        """Whether it has claims, of which the cluster knows more."""
+        return bool(get(self.template, ("spec", "resourceClaims")))
 
     def problems(self, shared: Collection[str], job: TrainJob) -> Iterator[Problem]:
         volumes = get(self.template, ("spec", "volumes"), [])
