@@ -58,13 +58,13 @@ def build(merged: Merged, job: JSON, runtime: Runtime, release: Release) -> None
     for each in sets:
         _initialize(each, get(job, ("spec", "initializer"), {}))
         _lay_trainer(each, trainer, policy, release)
-    own = {id(each) for each in runtime.jobs}
+    own = {id(each) for each in runtime.jobs} if runtime.is_of_cluster else frozenset[int]()
     made = [_made(each, merged, is_own=id(each.given) in own) for each in sets]
     merged.spec = {**merged.spec, **_coordinator(merged.spec), "replicatedJobs": made}
 
 
 def _made(of: PodSet, merged: Merged, *, is_own: bool) -> JSON:
-    """A replicated job; where the runtime has it so, the same value for all of its TrainJobs."""
+    """A replicated job; where it is `is_own`, as a runtime of the cluster has it, the same value for all TrainJobs."""
     if not (is_own and of.is_as_given):
         return of.made()
     made = made_of_runtime(Same(of.given), of.count, is_step=of.job is not of.given)

@@ -97,6 +97,6 @@ def silent_about(job: Same) -> set[object]:
 def made_of_runtime(job: Same, count: int, *, is_step: bool) -> JSON:
     """A replicated job of a runtime to which nothing is added, made once until the cluster has another runtime.
 
-    For jobs that stand in a runtime alone: those of users are not kept.
+    For jobs of ClusterTrainingRuntimes, which are few: what users write is not kept.
     """
     return (pod_set({**job.held, "replicas": 1}, count) if is_step else pod_set(job.held, count)).made()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.facts.trainer.lookups import CLUSTER_RUNTIME
 from webhook.paths import get
 
 
@@ -25,6 +26,11 @@ class Runtime:
     def is_found(self) -> bool:
         """Whether it is there."""
         return self.object is not None
+
+    @property
+    def is_of_cluster(self) -> bool:
+        """Whether administrators wrote it; what users write is not kept beyond a request."""
+        return self.kind == CLUSTER_RUNTIME
 
     @cached_property
     def spec(self) -> JSON:
