@@ -8,7 +8,7 @@ Whoever finds something is asked in full.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,7 +18,7 @@ from webhook.errors import BindingError, LookupFailed
 from webhook.evaluation import params
 from webhook.evaluation.kept_answers import KeptAnswers, certain_facts, read_of_pods
 from webhook.evaluation.match_conditions import conditions
-from webhook.evaluation.quiet import Groups, admits_without_problems, groups, says_nothing
+from webhook.evaluation.quiet import Groups, admits_without_problems, groups, speaking
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.selected_bindings import SelectedBindings
 from webhook.evaluation.target import Target
@@ -35,9 +35,13 @@ Step: TypeAlias = Candidate | KeptAnswers | Sequence[Decision]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What stands for a candidate: the checks of each group that are asked, and the decisions when all say nothing."""
+    """What stands for a candidate: the checks of each group that are asked, and the decisions when all say nothing.
+
+    `names` are those of the groups.
+    """
 
     groups: Groups
+    names: frozenset[str]
     assumed: Assumptions
     admits: Sequence[Decision]
 
@@ -57,11 +61,10 @@ class Plan:
 
     def steps(self, own: Target, context: RequestContext) -> Sequence[Step]:
         """As `steps`."""
-        for assumed, asked in self.asked:
-            if not says_nothing(assumed, asked, own, context):
-                rows = zip(self.candidates, self.rows, strict=True)
-                return [_step(candidate, row, own, context) for candidate, row in rows]
-        return self.quiet
+        spoke = {id(assumed): speaking(assumed, asked, own, context) for assumed, asked in self.asked}
+        if not any(spoke.values()):
+            return self.quiet
+        return [_step(candidate, row, spoke) for candidate, row in zip(self.candidates, self.rows, strict=True)]
 
 
 def steps(candidates: tuple[Candidate, ...], own: Target, context: RequestContext) -> Sequence[Step]:
@@ -73,9 +76,10 @@ def steps(candidates: tuple[Candidate, ...], own: Target, context: RequestContex
     return _plan(candidates, context).steps(own, context)
 
 
-def _step(candidate: Candidate, row: _Row, own: Target, context: RequestContext) -> Step:
+def _step(candidate: Candidate, row: _Row, spoke: Mapping[int, set[str]]) -> Step:
+    """What is done for a candidate, where some groups spoke: by the `id` of what they assume."""
     if isinstance(row, Prepared):
-        return row.admits if says_nothing(row.assumed, row.groups, own, context) else candidate
+        return row.admits if spoke[id(row.assumed)].isdisjoint(row.names) else candidate
     return row or candidate
 
 
@@ -128,7 +132,8 @@ def _of_checks(candidate: Candidate, binding: Binding, param: JSON, context: Req
         return None
     kind = attributes.kind.group, attributes.kind.kind
     asked = groups(policy, kind, context, is_deleted=attributes.operation is Operation.DELETE)
-    return Prepared(asked, context.assumed(param), params.admitted(binding, param))
+    names = frozenset(group for group, _ in asked)
+    return Prepared(asked, names, context.assumed(param), params.admitted(binding, param))
 
 
 def _in_cel(candidate: Candidate, param: JSON, facts: Collection[str], context: RequestContext) -> KeptAnswers | None:

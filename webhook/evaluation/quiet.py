@@ -35,17 +35,17 @@ def groups(policy: Policy, kind: tuple[str, str], context: RequestContext, *, is
     return tuple([each for each in asked if each[1]])
 
 
-def says_nothing(assumed: Assumptions, asked: Groups, target: Target, context: RequestContext) -> bool:
-    """Whether some groups of checks have nothing to say of an object.
+def speaking(assumed: Assumptions, asked: Groups, target: Target, context: RequestContext) -> set[str]:
+    """The groups of checks, of some, that may have something to say of an object.
 
     Raises:
         InlineBudgetSpent: the review takes too long for the event loop.
     """
     try:
         subject = context.subject_assuming(assumed, target.object, target.attributes, target.podset)
-        return subject.says_nothing(asked)
+        return subject.speaking(asked)
     except (EvaluationError, LookupFailed, PatchError):
-        return False  # whoever asks in full says it
+        return {group for group, _ in asked}  # whoever asks in full says it
 
 
 class QuietChecks:
@@ -60,7 +60,7 @@ class QuietChecks:
         self._groups: dict[tuple[str, str, bool], Groups] = {}
 
     def say_nothing(self, target: Target) -> bool:
-        """Whether they have nothing to say of an object that is shown as it was sent. Raises as `says_nothing`."""
+        """Whether they have nothing to say of an object that is shown as it was sent. Raises as `speaking`."""
         if target.match is not self._context.sent:
             return False
         kind, is_deleted = target.attributes.kind, target.object is None
@@ -68,7 +68,7 @@ class QuietChecks:
         asked = self._groups.get(key)
         if asked is None:
             asked = self._groups[key] = groups(self._policy, key[:2], self._context, is_deleted=is_deleted)
-        return not asked or says_nothing(self._assumed, asked, target, self._context)
+        return not asked or not speaking(self._assumed, asked, target, self._context)
 
 
 def quiet_checks(policy: Policy, param: JSON, context: RequestContext) -> QuietChecks | None:

@@ -103,9 +103,10 @@ class Subject:
             said = self._results[group] = check(checks, self) if checks else NOTHING
         return said
 
-    def says_nothing(self, groups: Sequence[tuple[str, Sequence[Check]]]) -> bool:
-        """Whether the checks of some groups, those of each that are about the object, have nothing to say of it."""
+    def speaking(self, groups: Sequence[tuple[str, Sequence[Check]]]) -> set[str]:
+        """The groups, of some with those checks of each that are about the object, that have something to say of it."""
         self.deadline.spend(_WORK * len(groups))
+        spoke: set[str] = set()
         for group, checks in groups:
             said = self._results.get(group)
             if said is None:
@@ -113,8 +114,8 @@ class Subject:
                     continue  # as nearly every check of a Pod: without a call
                 said = self._results[group] = check(checks, self)
             if said is not NOTHING:
-                return False
-        return True
+                spoke.add(group)
+        return spoke
 
     def once(self, compute: Callable[[Subject], _T]) -> _T:
         """What a function makes of the object, computed when it is first asked for."""
