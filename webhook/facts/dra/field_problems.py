@@ -61,8 +61,7 @@ def _missing(note: JSON) -> _Words:
 def _unknown_field(note: JSON) -> _Words:
     place = note["expected"]  # a field, or what to do about one that has no place
     move = place if " " in place else f"move the field to {place}" if place else "remove the field, or correct its name"
-    where = "this version has" if "which only" in place else "there is"
-    return f"is ignored because {where} no such field", _meant(note, move)
+    return "is ignored because there is no such field", _meant(note, move)
 
 
 def _request(note: JSON) -> _Words:
