@@ -67,9 +67,9 @@ def _made(of: PodSet, merged: Merged, *, is_own: bool) -> JSON:
     """A replicated job; where it is `is_own`, as a runtime of the cluster has it, the same value for all TrainJobs."""
     if not (is_own and of.is_as_given):
         return of.made()
-    made = made_of_runtime(Same(of.given), of.count, is_step=of.job is not of.given)
-    merged.of_runtime.add(id(made))
-    return made
+    kept = made_of_runtime(Same(of.given), of.count, is_step=of.job is not of.given)
+    merged.of_runtime[id(kept.job)] = kept.silent
+    return kept.job
 
 
 def _coordinator(spec: JSON) -> JSON:

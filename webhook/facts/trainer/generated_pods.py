@@ -15,11 +15,9 @@ from webhook.facts.subject import Subject
 from webhook.facts.trainer.changes import changes_more_than_suspend
 from webhook.facts.trainer.flux_pods import entrypoint
 from webhook.facts.trainer.nodes import POD, is_trainer, name_of
-from webhook.facts.trainer.pod_set import silent_about
 from webhook.facts.trainer.train_job import TrainJob, train_job
 from webhook.paths import FieldPath, get, parse, render
 from webhook.problem import Problem
-from webhook.same import Same
 
 _OF_TRAINER = {"resources": "resourcesPerNode", "env": "env", "image": "image"}
 
@@ -45,7 +43,7 @@ def generated_problems(
         return
     scripts = f"`{entrypoint(name_of(job.object.get('metadata')))}`"
     for each in job.deadline.paced(job.jobs):
-        silent = silent_about(Same(each)) if id(each) in job.merged.of_runtime else None
+        silent = job.merged.of_runtime.get(id(each))
         if silent is not None and run in silent:
             continue
         pod = _pod_once(each, subject)

@@ -18,13 +18,11 @@ from webhook.facts.jobset.volume_claims import claim_templates
 from webhook.facts.pods.containers import Container, containers
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.nodes import name_of
-from webhook.facts.trainer.pod_set import silent_about
 from webhook.facts.trainer.runtime_reference import Runtime
 from webhook.facts.trainer.train_job import TrainJob, train_job
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.same import Same
 
 problem: Final = Group("train-job").problem
 _POD: Final = ("template", "spec", "template")
@@ -55,7 +53,7 @@ def _problems(spec: JSON, subject: Subject) -> Iterator[Problem]:
     before = {name_of(each): get(each, _POD) or {} for each in jobs}
     for each in job.deadline.paced(get(spec, ("replicatedJobs",), [])):
         name = name_of(each)
-        silent = silent_about(Same(each)) if id(each) in job.merged.of_runtime else None
+        silent = job.merged.of_runtime.get(id(each))
         if (name, "") in job.merged.unknown or (silent is not None and validate_pods in silent):
             continue
         pod = _Pod(get(each, _POD) or {}, name, job.runtime, job.deadline, before.get(name, {}))
