@@ -9,6 +9,18 @@ from webhook.server.turns import LITTLE_S, MOST_S, Turns
 CROWD, VICTIM = ("a", "crowd"), ("b", "victim")
 
 
+class Counted(Turns):
+    """Counts the rounds that end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rounds = 0
+
+    def _end_round(self) -> None:
+        self.rounds += 1
+        super()._end_round()
+
+
 def order(*arriving: tuple[str, str], seconds: float = 2 * MOST_S) -> list[tuple[str, str]]:
     """The order in which reviews that come at once are worked on, each of which takes so long."""
     done: list[tuple[str, str]] = []
@@ -58,17 +70,9 @@ def test_whoever_went_away_does_not_hold_up_the_rest():
 
 
 def test_those_who_wait_fill_their_round():
-    rounds = 0
-
-    class Counted(Turns):
-        def _end_round(self) -> None:
-            nonlocal rounds
-            rounds += 1
-            super()._end_round()
+    turns = Counted()
 
     async def run() -> None:
-        turns = Counted()
-
         async def review() -> None:
             await turns.wait(CROWD)
             turns.took(CROWD, MOST_S / 4)
@@ -76,27 +80,20 @@ def test_those_who_wait_fill_their_round():
         await asyncio.wait_for(asyncio.gather(*(review() for _ in range(40))), 5)
 
     asyncio.run(run())
-    assert rounds <= 20  # one of them in each round would take 36
+    assert turns.rounds <= 20  # one of them in each round would take 36
 
 
 def test_the_end_of_a_round_is_looked_for_once_more_than_little_was_done_in_it():
     def rounds(seconds: float) -> int:
-        counted = 0
-
-        class Counted(Turns):
-            def _end_round(self) -> None:
-                nonlocal counted
-                counted += 1
-                super()._end_round()
+        turns = Counted()
 
         async def run() -> None:
-            turns = Counted()
             for _ in range(8):
                 turns.took(CROWD, seconds)
                 await asyncio.sleep(0)
 
         asyncio.run(run())
-        return counted
+        return turns.rounds
 
     assert rounds(2 * LITTLE_S) == 8
     assert rounds(0.3 * LITTLE_S) == 2

@@ -35,13 +35,9 @@ Step: TypeAlias = Candidate | KeptAnswers | Sequence[Decision]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What stands for a candidate: the checks of each group that are asked, and the decisions when all say nothing.
+    """What stands for a candidate: the checks of each group that are asked, and the decisions when all say nothing."""
 
-    `names` are those of the groups.
-    """
-
-    groups: Groups
-    names: frozenset[str]
+    groups: Mapping[str, Sequence[Check]]
     assumed: Assumptions
     admits: Sequence[Decision]
 
@@ -79,7 +75,7 @@ def steps(candidates: tuple[Candidate, ...], own: Target, context: RequestContex
 def _step(candidate: Candidate, row: _Row, spoke: Mapping[int, set[str]]) -> Step:
     """What is done for a candidate, where some groups spoke: by the `id` of what they assume."""
     if isinstance(row, Prepared):
-        return row.admits if spoke[id(row.assumed)].isdisjoint(row.names) else candidate
+        return row.admits if spoke[id(row.assumed)].isdisjoint(row.groups) else candidate
     return row or candidate
 
 
@@ -132,8 +128,7 @@ def _of_checks(candidate: Candidate, binding: Binding, param: JSON, context: Req
         return None
     kind = attributes.kind.group, attributes.kind.kind
     asked = groups(policy, kind, context, is_deleted=attributes.operation is Operation.DELETE)
-    names = frozenset(group for group, _ in asked)
-    return Prepared(asked, names, context.assumed(param), params.admitted(binding, param))
+    return Prepared(dict(asked), context.assumed(param), params.admitted(binding, param))
 
 
 def _in_cel(candidate: Candidate, param: JSON, facts: Collection[str], context: RequestContext) -> KeptAnswers | None:

@@ -54,7 +54,7 @@ def _said_once(problems: Sequence[Problem]) -> Iterator[Problem]:
     """Problems whose sentences differ in more than the place, the first of each with the places of the others."""
     same: dict[tuple[object, ...], list[Problem]] = {}
     for problem in problems:
-        key = problem.code, problem.found, problem.message, problem.fix, problem.missing
+        key = *problem.without_path, problem.fix, problem.missing
         same.setdefault(key, []).append(problem)
     for first, *others in same.values():
         places = (place for each in others for place in (each.path, *each.also))

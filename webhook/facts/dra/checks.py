@@ -52,8 +52,14 @@ def _may_take_claims(subject: Subject) -> bool:
     spec = subject.object.get("spec") or {}
     if subject.is_patch or spec.get("resourceClaims") or spec.get("ephemeralContainers") or spec.get("resources"):
         return True
+    takes = [each for each in subject.once(amounts_of) if each.container.claims()]  # faster than any()
+    return bool(takes) or _names_class(subject)
+
+
+def _names_class(subject: Subject) -> bool:
+    """Whether an amount of a pod names a DeviceClass."""
     for each in subject.once(amounts_of):
-        if each.container.claims() or [name for name in each.names if name.startswith(claim_references.IMPLICIT)]:
+        if [name for name in subject.deadline.each(each.names) if name.startswith(claim_references.IMPLICIT)]:
             return True
     return False
 
@@ -65,9 +71,7 @@ def generated_device_claims(subject: Subject) -> Iterator[Problem]:
 
 def _refers_to_nothing(subject: Subject) -> bool:
     """Whether a pod has neither claims nor amounts that name a DeviceClass, so that no object is looked up."""
-    names = (name for each in subject.once(amounts_of) for name in subject.deadline.each(each.names))
-    has_claims = bool(get(subject.object, ("spec", "resourceClaims")))
-    return not has_claims and not any(name.startswith(claim_references.IMPLICIT) for name in names)
+    return not get(subject.object, ("spec", "resourceClaims")) and not _names_class(subject)
 
 
 def _references(subject: Subject) -> Iterator[Problem]:

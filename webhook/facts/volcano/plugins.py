@@ -87,8 +87,12 @@ def validate_plugins(job: Job) -> Iterator[Problem]:
             default = PLUGINS["mpi"].tasks["master"]
             looked_for = f"task `{wanted}`, " + ("the default of --master" if wanted == default else "as --master says")
             message = f"looks for the master in {looked_for}, but the job has no such task"
-            fix = f"add --master=<task> with the name of one of the tasks, or name a task `{wanted}`"
-            yield problem("mpi-master", (*job.at, "plugins", "mpi"), message, fix)
+            yield problem("mpi-master", (*job.at, "plugins", "mpi"), message, _choice("master", wanted))
+
+
+def _choice(role: str, wanted: str) -> str:
+    """What to do where the task of a role does not exist."""
+    return f"add --{role}=<task> with the name of one of the tasks, or name a task `{wanted}`"
 
 
 def roles(job: Job, plugin: str) -> Mapping[str, str]:
@@ -137,8 +141,7 @@ def _advise_roles(name: str, wanted: Mapping[str, str], places: Mapping[str, obj
         role, outcome = _NEVER[name]
         if wanted[role] not in places:
             message = f"needs a task `{wanted[role]}`, which does not exist, so {outcome}"
-            fix = f"add --{role}=<task> with the name of one of the tasks, or name a task `{wanted[role]}`"
-            yield problem("plugin-task", at, message, fix)
+            yield problem("plugin-task", at, message, _choice(role, wanted[role]))
             return
     for role, task in named.items() if name != "mpi" or "master" not in named else ():
         message = f"names task `{task}` by --{role}, which does not exist, so the plugin leaves this role out"
