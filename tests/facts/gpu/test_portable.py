@@ -79,7 +79,7 @@ def test_what_is_no_quantity_is_named(value: JSON, found: str) -> None:
 )
 def test_a_limit_and_its_request(resources: JSON, *, equal: bool, every: bool, at: str) -> None:
     (ask,) = asks(pod(resources))
-    assert (ask["isEqual"], ask["isAll"], ask["asked"]["name"]) == (equal, every, at)
+    assert (ask["isEqual"], ask["isAll"], ask["asked"]["path"]) == (equal, every, at)
 
 
 def test_a_null_asks_for_nothing_and_is_there() -> None:
@@ -90,15 +90,15 @@ def test_a_null_asks_for_nothing_and_is_there() -> None:
 def test_what_the_name_means_is_read_in_the_same_place() -> None:
     (ask,) = asks(pod({"limits": {"gpu": 2, "nvidia.com/gpu": "2000m"}, "requests": {"nvidia.com/gpu": "all"}}))
     assert (ask["ownLimit"]["count"], ask["ownRequest"]["count"], ask["ownRequest"]["text"]) == ("2", "", "all")
-    assert ask["ownLimit"]["name"] == 'limits["nvidia.com/gpu"]'
-    assert ask["ownLimit"]["pointer"] == "/spec/containers/0/resources/limits/nvidia.com~1gpu"
+    assert ask["ownLimit"]["path"] == 'limits["nvidia.com/gpu"]'
+    assert ask["pointer"] + ask["ownLimit"]["pointer"] == "/spec/containers/0/resources/limits/nvidia.com~1gpu"
 
 
 def test_places_that_do_not_change_are_left_out() -> None:
     stored, changed = {"limits": {"gpu": 1}}, {"limits": {"gpu": 1, "cpu": 1, "nvidia.com/gpu": 1}}
     before = pod(stored, {"limits": {"cpu": 1, "nvidia.com/gpu": 1}})
     (ask,) = asks(pod(stored, changed), before)
-    assert (ask["path"], ask["ownLimit"]["isKept"], ask["limit"]["isKept"]) == (
+    assert (ask["resources"], ask["ownLimit"]["isKept"], ask["limit"]["isKept"]) == (
         "spec.containers[1].resources", True, False,
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from webhook import paths
 from webhook.attributes import JSON, NAMESPACE
@@ -13,6 +13,7 @@ from webhook.facts.fact import Fact, Result, structure
 from webhook.facts.gpu.portable import (
     NAME,
     POD,
+    SIDES,
     Place,
     asked,
     count,
@@ -36,9 +37,8 @@ OWN: Final = "own"
 
 AMOUNT: Final = structure(
     "PortableAmount",
-    path=(STRING, "where it stands, or would"),
-    name=(STRING, 'the same without the place: `limits["nvidia.com/gpu"]`'),
-    pointer=(STRING, "the same as JSON Pointer"),
+    path=(STRING, 'where it stands, or would, below the resources of the ask: `limits["nvidia.com/gpu"]`'),
+    pointer=(STRING, "the same as JSON Pointer, to be added to the ask's: `/limits/nvidia.com~1gpu`"),
     isSet=(BOOL, "whether the key is there"),
     isNull=(BOOL, "whether the key is there and null"),
     isKept=(BOOL, "whether it is what it was before the update"),
@@ -47,7 +47,8 @@ AMOUNT: Final = structure(
 )
 ASK: Final = structure(
     "PortableAsk",
-    path=(STRING, "where the limits and requests stand"),
+    path=(STRING, "where the amount that counts stands"),
+    resources=(STRING, "where the limits and requests stand"),
     pointer=(STRING, "the same as JSON Pointer"),
     isPatch=(BOOL, "whether null takes an amount of the template away, as in shardPatches"),
     isWindows=(BOOL, "whether the pod runs on Windows, where nobody gets a GPU by this name"),
@@ -105,7 +106,9 @@ def _compute(subject: Subject) -> Result:
     if not (places or named or misplaced):
         return Result(dict(_NOTHING))
     resource, meant = _meaning(subject)
-    rendered = [paths.render(path) for path in (*(place.path for place, _ in places), *named)]
+    portable, own = ([_field(side, name) for side in SIDES] for name in (NAME, resource))
+    at = [paths.render(place.path) for place, _ in places]
+    rendered = [*at, *map(paths.render, named)]
     return Result(
         {
             **meant,
@@ -113,7 +116,9 @@ def _compute(subject: Subject) -> Result:
             "unknownVendor": meant["unknownVendor"] if rendered else "",
             "paths": rendered,
             "asks": [
-                _ask(place, old, resource) for place, old in subject.deadline.paced(places) if not wrong[place.path]
+                _ask(place, where, old, portable, own)
+                for where, (place, old) in subject.deadline.paced(zip(at, places, strict=True))
+                if not wrong[place.path]
             ],
             "mistyped": [_mistyped(*each) for place, _ in places if not place.is_windows for each in wrong[place.path]],
             "devices": [{"path": paths.render(path), "pointer": paths.pointer((*path, "name"))} for path in named],
@@ -155,16 +160,17 @@ def _label(subject: Subject) -> str:
     return text(paths.get(namespace, ("metadata", "labels", LABEL)))
 
 
-def _ask(place: Place, old: Place | None, resource: str) -> JSON:
+def _ask(place: Place, at: str, old: Place | None, portable: Sequence[_Field], meant: Sequence[_Field]) -> JSON:
     read = count_of_patch if place.is_patch else count
-    limit, request = (_amount(place, old, side, NAME, read) for side in ("limits", "requests"))
-    own = {side: _amount(place, old, side, resource, whole) for side in ("limits", "requests")}
+    limit, request = [_amount(place, old, field, read) for field in portable]
+    own = {field.side: _amount(place, old, field, whole) for field in meant}
     written = [each for each in (limit, request) if each["isSet"] and not each["isNull"]]
     every = [each for each in written if each["text"].strip().lower() == "all"]
     chosen = (*every, *written, limit)[0]
     number = "" if place.is_windows else limit["count"] or request["count"]
     return {
-        "path": paths.render(place.path),
+        "path": f"{at}.{chosen['path']}",
+        "resources": at,
         "pointer": paths.pointer(place.path),
         "isPatch": place.is_patch,
         "isWindows": place.is_windows,
@@ -196,7 +202,7 @@ def _outcome(place: Place, own: Mapping[str, JSON]) -> str:
     """What is requested once the key is gone."""
     kept = next((each for each in own.values() if each["isSet"] and not (each["isNull"] or each["isKept"])), None)
     if kept:
-        return f"{kept['name']} stays `{kept['text']}`"
+        return f"{kept['path']} stays `{kept['text']}`"
     return "the shard gets what the template requests" if place.is_patch else "no GPU is requested"
 
 
@@ -205,16 +211,32 @@ def _contradicts(own: JSON, number: str) -> bool:
     return own["isSet"] and not own["isNull"] and not own["isKept"] and own["count"] != number
 
 
-def _amount(place: Place, old: Place | None, side: str, name: str, read: Callable[[JSON], str]) -> JSON:
-    amounts, path = place.amounts(side), (*place.path, side, name)
-    value = amounts.get(name)
+class _Field(NamedTuple):
+    """A limit or request, and its amount where nobody has set it: one for all places, since there may be thousands."""
+
+    side: str
+    name: str
+    unset: JSON
+
+
+def _field(side: str, name: str) -> _Field:
+    where = {"path": paths.render((side, name)), "pointer": paths.pointer((side, name))}
+    nothing = {**dict.fromkeys(("isSet", "isNull", "isKept"), False), "text": "", "count": ""}
+    return _Field(side, name, where | nothing)
+
+
+def _amount(place: Place, old: Place | None, field: _Field, read: Callable[[JSON], str]) -> JSON:
+    side, name, unset = field
+    amounts = place.amounts(side)
+    if name not in amounts:
+        return unset
+    value = amounts[name]
     return {
-        "path": paths.render(path),
-        "name": paths.render((side, name)),
-        "pointer": paths.pointer(path),
-        "isSet": name in amounts,
-        "isNull": name in amounts and value is None,
-        "isKept": name in amounts and old is not None and old.amounts(side).get(name) == value,
+        "path": unset["path"],
+        "pointer": unset["pointer"],
+        "isSet": True,
+        "isNull": value is None,
+        "isKept": old is not None and old.amounts(side).get(name) == value,
         "text": '""' if value == "" else shown(value),
         "count": read(value),
     }
