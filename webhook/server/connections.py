@@ -19,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from webhook.admission.respond import status_body
 from webhook.decisions import Status
 from webhook.server import system
+from webhook.server.answer_writer import AnswerWriter
 
 MAX_HEADER_BYTES: Final = 64 * 1024
 """kube-apiserver sends seven short headers; a client certificate or a token in them stays below 16 KB."""
@@ -119,6 +120,7 @@ class BoundedConnection(HttpToolsProtocol):
             transport.abort()
             return
         super().connection_made(transport)
+        self._answers = AnswerWriter(transport)
         self._wait("first_byte_s")
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -177,6 +179,8 @@ class BoundedConnection(HttpToolsProtocol):
         """Start waiting for the end of the body, unless the request has to wait for the one before it."""
         self._wait("body_s")
         super().on_headers_complete()
+        if self.cycle is not None:  # of a request for another protocol uvicorn makes none
+            self.cycle.transport = self._answers  # type: ignore[assignment]
         if self.pipeline:
             self.pause_clock()
             if len(self.pipeline) > MAX_PIPELINED:
@@ -197,6 +201,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Wait for the next request, or for the rest of one that was answered early or stood in line."""
+        self._answers.end_answer()
         super().on_response_complete()
         self._is_undrained = True
         if self._paused_at is not None:
