@@ -13,7 +13,8 @@ from webhook.evaluation.validating import validate
 from webhook.policy.memo import MOST_KEPT, Memo
 
 VALUES = st.sampled_from([None, True, 1, 1.0, 0, -0.0, "", "1", "[]", "y" * 65, [], {}, ["a"], {"b": 1}, {"b": None}])
-SPECS = st.one_of(VALUES, st.dictionaries(st.sampled_from("ab"), VALUES, max_size=2))
+NESTED = st.recursive(VALUES, lambda each: st.lists(each, max_size=5) | st.dictionaries(st.sampled_from("abcde"), each))
+SPECS = st.one_of(VALUES, st.dictionaries(st.sampled_from("ab"), NESTED, max_size=2))
 OBJECTS = st.fixed_dictionaries(
     {"apiVersion": st.just("v1"), "kind": st.just("Pod"), "metadata": st.just({"name": "o"})}, optional={"spec": SPECS}
 )
@@ -55,7 +56,13 @@ def test_answers_are_those_of_a_first_evaluation(obj):
         ({"spec": {"a": "x"}}, ("x",)),
         ({"spec": {"a": "y" * 65}}, None),
         ({"spec": {"a": []}}, (list,)),
-        ({"spec": {"a": [1]}}, None),
+        ({"spec": {"a": [1]}}, ((list, (int, "1")),)),
+        ({"spec": {"a": [{"b": "x", "c": []}]}}, ((list, (dict, "b", "x", "c", list)),)),
+        ({"spec": {"a": [[1]]}}, ((list, (list, (int, "1"))),)),
+        ({"spec": {"a": [[[1]]]}}, None),
+        ({"spec": {"a": [1] * 5}}, None),
+        ({"spec": {"a": {"y" * 65: 1}}}, None),
+        ({"spec": {"a": {"b": "y" * 65}}}, None),
         ({"spec": None}, None),
         ({"spec": {"a": True}}, ((bool, "True"),)),
         ({"spec": {"a": 1}}, ((int, "1"),)),

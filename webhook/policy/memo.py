@@ -19,6 +19,9 @@ Key: TypeAlias = tuple[object, ...]
 MOST_PATHS: Final = 8
 """A longer key is not worth making."""
 MOST_TEXT: Final = 64
+MOST_FIELDS: Final = 4
+MOST_DEPTH: Final = 2
+"""Of an object or list as a part of a key, and of what stands in it: a list of a claim or two with their sources."""
 MOST_KEPT: Final = 256
 """Keys of one policy, of whose values users choose some."""
 _GIVEN: Final = frozenset(("object", "oldObject", "request", "params", "namespaceObject"))
@@ -69,14 +72,27 @@ class Memo:
         self._kept[key] = answer
 
 
-def _part(value: object) -> object:
+def _part(value: Any, depth: int = MOST_DEPTH) -> object:
     """A short value as a part of a key, apart from equal ones of other types and from depths; None for others."""
     kind = type(value)
     if kind is str:
-        return value if len(value) <= MOST_TEXT else None  # type: ignore[arg-type]
+        return value if len(value) <= MOST_TEXT else None
     if kind in _SCALARS:
         return kind, repr(value)  # -0.0 is not 0.0
-    return kind if kind in _CONTAINERS and not value else None
+    if kind not in _CONTAINERS or not value:
+        return kind if kind in _CONTAINERS else None
+    if not depth or len(value) > MOST_FIELDS:
+        return None
+    parts: list[object] = [kind]
+    for each in value:
+        part = _part(each, depth - 1)
+        parts.append(part)
+        if kind is dict and part is not None:
+            part = _part(value[each], depth - 1)
+            parts.append(part)
+        if part is None:
+            return None
+    return tuple(parts)
 
 
 def memo(
