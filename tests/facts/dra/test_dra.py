@@ -382,3 +382,34 @@ def test_what_a_template_asks_for_is_worked_out_anew_when_its_class_changes():
     assert [claim["atLeast"] for claim in seen] == [2, 2, 2, 2]
     changed = template("one", exactly("gpu", count=3))
     assert of(pod(claims), changed, named)["claims"][0]["atLeast"] == 3
+
+
+def requests_of(*context: dict) -> list:
+    entry = {"name": "a", "resourceClaimTemplateName": "t"}
+    (claim,) = of(pod([entry], user("a")), *context)["claims"]
+    return claim["requests"]
+
+
+def test_what_a_claim_asks_for_is_worked_out_again_when_its_class_changes() -> None:
+    asked, gpus = template("t", exactly("r")), device_class("gpu.nvidia.com")
+    first = requests_of(asked, gpus)
+    assert requests_of(asked, gpus) is first
+    (changed,) = requests_of(asked, device_class("gpu.nvidia.com", extendedResourceName="x.com/gpu"))
+    assert (first[0]["extendedResource"], changed["extendedResource"]) == ("", "x.com/gpu")
+    (absent,) = requests_of(asked, device_class("gpu.nvidia.co"))
+    assert (absent["classFound"], absent["nearestClass"]) == (False, "gpu.nvidia.co")
+    assert requests_of(template("t", exactly("s")), gpus)[0]["name"] == "s"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [exactly("r", selectors=[{"cel": {"expression": "true"}}])],
+        [{"name": "r", "firstAvailable": [{"name": "a", "deviceClassName": "gpu.nvidia.com"}]}],
+        [exactly(f"r{n}") for n in range(5)],
+    ],
+)
+def test_long_claims_are_not_kept(asked: list) -> None:
+    held, gpus = template("t", *asked), device_class("gpu.nvidia.com")
+    assert requests_of(held, gpus) == requests_of(held, gpus)
+    assert requests_of(held, gpus) is not requests_of(held, gpus)

@@ -1,19 +1,24 @@
 """What claims and claim templates of the cluster ask for, with what is known of the device classes.
 
-Worked out once for each object and request: pods of one request often share their claims.
+Worked out once for each object and request: pods of one request often share their claims. Of ordinary ones it is worked
+out once for all requests, until the cluster has another object in the place of the claim or of a class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
 
 from webhook import paths
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.facts.dra.requests import names, requests, version_of
 from webhook.facts.gpu import devices
-from webhook.facts.pods.containers import items, text
+from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.view import View
 from webhook.paths import FieldPath
+from webhook.same import Same
 
 CLASS = GroupVersionKind("resource.k8s.io", "v1", "DeviceClass")
 
@@ -79,17 +84,50 @@ def resolved(obj: JSON, at: FieldPath, classes: Classes, view: View) -> JSON:
     """The part of a claim of `dra` that the object which it names decides; its claim spec stands at a path."""
     key = ("claim", id(obj))
     value = view.remembered(key)
-    if value is None:
-        asked = requests(paths.get(obj, at), at, version_of(obj), view.deadline)
+    if value is not None:
+        return value
+    spec = paths.get(obj, at)
+    kept = _kept(Same(obj)) if _is_ordinary(spec) else _Kept()
+    if not kept.holds(classes):
+        asked = requests(spec, at, version_of(obj), view.deadline)
         classes.mark(asked)
-        value = _summary(asked)
-        if all(
-            each["classFound"] or not each["deviceClass"]
-            for request in asked
-            for each in (request, *request["choices"])
-        ):
-            view.remember(key, value)  # a class that is not there is missing for each fact that needs it
-    return value
+        named = {each["deviceClass"] for request in asked for each in (request, *request["choices"])} - {""}
+        kept.classes, kept.value = {name: classes.get(name) for name in named}, _summary(asked)
+    if None not in kept.classes.values():  # a class that is not there is missing for each fact that needs it
+        view.remember(key, kept.value)
+    return kept.value
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What was worked out of one claim, with the classes that it names."""
+
+    classes: Mapping[str, JSON] = field(default_factory=dict)
+    value: JSON = None
+
+    def holds(self, classes: Classes) -> bool:
+        """Whether these are the classes now, and all of them are there."""
+        asked = self.classes.items()
+        return self.value is not None and all(known and classes.get(name) is known for name, known in asked)
+
+
+@lru_cache(maxsize=64)
+def _kept(_claim: Same) -> _Kept:
+    return _Kept()
+
+
+def _is_ordinary(spec: JSON) -> bool:
+    """Whether a claim is short enough to be kept: its requests name a class and a count, as most do."""
+    listed = items(paths.get(spec, ("devices", "requests")))
+    return len(listed) <= _MOST_KEPT and all(
+        isinstance(each, dict) and _SHORT.issuperset(each) and _SHORT.issuperset(mapping(each.get("exactly")))
+        for each in listed
+    )
+
+
+_MOST_KEPT: Final = 4
+_SHORT: Final = frozenset(("name", "exactly", "deviceClassName", "allocationMode", "count", "adminAccess"))
+"""Fields of a request in which an API server takes no long text."""
 
 
 def _summary(asked: list[JSON]) -> JSON:
