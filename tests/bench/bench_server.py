@@ -186,6 +186,7 @@ def serving(folder: Path) -> Iterator[int]:
 
 def serve(folder: Path) -> None:
     """The server process: everything as in `claimgate serve`, and /noop in front."""
+    from webhook.log_writer import LogWriter
     from webhook.logs import Log
     from webhook.server import runtime as serving
     from webhook.server.connections import ConnectionTimeouts
@@ -196,7 +197,7 @@ def serve(folder: Path) -> None:
 
     certificates = Certificates(Files(certificate=folder / SERVING, key=folder / SERVING_KEY))
     place = Place(host="127.0.0.1", port=0, tls=certificates.listening, timeouts=ConnectionTimeouts(), drain_s=0)
-    log, settings = Log(), Settings()
+    log, settings = Log(writer=LogWriter.to_stderr()), Settings()
     held = serving.Held.make(settings, is_live=False, kubeconfig=None, log=log)
     serving.serve(held, certificates, place, Limits(), log=log, reload_s=2.0, started=perf_counter(), before=_noop)
 
