@@ -155,6 +155,16 @@ def test_conditions_about_a_fact_see_each_pod():
         assert denied(loaded, pod()) == []
 
 
+def test_conditions_about_an_object_and_a_fact_that_it_lacks_see_each_pod(asked):
+    asks = [{"name": "asks", "expression": "portableGpu.paths.size() > 0 || object.spec.nodeName == 'a'"}]
+    loaded = policies(validating("false", annotations={"facts": "portableGpu"}, matchConditions=asks))
+    for _ in range(2):
+        assert denied(loaded, pod(nodeName="a")) == ["v"]
+        assert denied(loaded, pod(nodeName="b")) == []
+        assert denied(loaded, pod(nodeName="b", **GPU)) == ["v"]
+    assert asked == [("v", 1), ("v", 0), ("v", 1), ("v", 1), ("v", 1)]
+
+
 def test_a_pod_is_changed_whatever_was_not_changed_before():
     named = [{"name": "named", "expression": "has(object.metadata.labels) && object.metadata.labels.a == 'x'"}]
     loaded = policies(mutating(CHANGE, matchConditions=named))

@@ -27,6 +27,8 @@ from webhook.policy.memo import MOST_KEPT, MOST_PATHS, Key, Memo, paths_read
 _SAME_FOR_ALL: Final = frozenset(("operation", "kind", "resource", "requestResource", "subResource"))
 """Fields of `request` by which the policy set finds its candidates: policy_set.py."""
 _OBJECTS: Final = frozenset(("object", "oldObject"))
+_ABSENT: Final = object()
+"""What begins the key of a Pod that has nothing that the facts are about."""
 
 
 class _Shown(dict[str, Any]):
@@ -50,15 +52,25 @@ class _Shown(dict[str, Any]):
 class KeptAnswers:
     """The answers of one candidate with one parameter about Pods that are shown to policies as they were sent."""
 
-    __slots__ = ("_has_conditions", "_kept", "_memo", "_param", "_reads", "candidate")
+    __slots__ = ("_absent", "_has_conditions", "_kept", "_memo", "_memo_of_objects", "_param", "_reads", "candidate")
 
-    def __init__(self, candidate: Candidate, param: JSON, read: frozenset[Path], *, has_conditions: bool) -> None:
+    def __init__(
+        self,
+        candidate: Candidate,
+        param: JSON,
+        read: frozenset[Path],
+        context: RequestContext,
+        *,
+        has_conditions: bool,
+    ) -> None:
         self.candidate = candidate
         self._param = param
         self._has_conditions = has_conditions
         names = {path[0] for path in read}
         self._reads = "nothing" if not names else "objects" if names <= _OBJECTS else "facts"
+        self._absent = [context.registry.fact(name).is_absent for name in names - _OBJECTS]
         self._memo = Memo(read)
+        self._memo_of_objects = Memo(path for path in read if path[0] in _OBJECTS)
         self._kept: dict[Key, Sequence[Decision]] = {}
 
     def key(self, own: Target, context: RequestContext) -> Key | None:
@@ -67,6 +79,9 @@ class KeptAnswers:
             return ()
         if self._reads == "objects":
             return self._memo.key({"object": own.object, "oldObject": own.old_object})
+        if self._is_absent(own, context):
+            key = self._memo_of_objects.key({"object": own.object, "oldObject": own.old_object})
+            return None if key is None else (_ABSENT, *key)
         seen = context.shown.get(id(self._param))
         if seen is None:
             try:
@@ -75,6 +90,11 @@ class KeptAnswers:
                 return None
             seen = context.shown[id(self._param)] = _Shown(own, subject)
         return self._memo.key(seen)
+
+    def _is_absent(self, own: Target, context: RequestContext) -> bool:
+        """Whether the Pod plainly has nothing that the facts are about: told without what the parameter says."""
+        subject = context.subject(own.object, own.attributes)
+        return all(each is not None and subject.once(each) for each in self._absent)
 
     def answer(self, key: Key | None) -> Sequence[Decision] | None:
         """What was said of a Pod with a key, if it is kept."""

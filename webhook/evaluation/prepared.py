@@ -134,4 +134,4 @@ def _of_checks(candidate: Candidate, binding: Binding, param: JSON, context: Req
 def _in_cel(candidate: Candidate, param: JSON, facts: Collection[str], context: RequestContext) -> KeptAnswers | None:
     read = read_of_pods(candidate.policy, context.attributes, facts)
     has_conditions = bool(conditions(candidate.policy, context.attributes).conditions)
-    return None if read is None else KeptAnswers(candidate, param, read, has_conditions=has_conditions)
+    return None if read is None else KeptAnswers(candidate, param, read, context, has_conditions=has_conditions)

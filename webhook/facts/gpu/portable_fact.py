@@ -98,8 +98,12 @@ _NOTHING: Final[Mapping[str, JSON]] = {
 }
 
 
+def _is_absent(subject: Subject) -> bool:
+    return group_kind(subject.object) == POD and not names_gpu(subject)  # as nearly every pod
+
+
 def _compute(subject: Subject) -> Result:
-    if group_kind(subject.object) == POD and not names_gpu(subject):  # as nearly every pod
+    if _is_absent(subject):
         return Result(dict(_NOTHING))
     places, named, misplaced = asked(subject), [*devices(subject)], [*elsewhere(subject)]
     wrong = {place.path: [*place.mistyped()] for place, _ in places}
@@ -259,4 +263,5 @@ PORTABLE_GPU: Final = Fact(
     structures=(PORTABLE, ASK, AMOUNT, DEVICE, MISTYPED, MISPLACED),
     compute=_compute,
     lookups=(NAMESPACES,),
+    is_absent=_is_absent,
 )
