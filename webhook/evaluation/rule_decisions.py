@@ -1,0 +1,138 @@
+"""What a validating policy says of one object, as decisions: of each rule, and of the policy as a whole.
+
+Knows what rules said; evaluating them is validator.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Literal
+
+from webhook.attributes import JSON
+from webhook.decisions import Decision, ValidationAction
+from webhook.evaluation import params
+from webhook.evaluation.messages import listed_problems, message
+from webhook.evaluation.not_evaluated import missing, unchecked
+from webhook.evaluation.request_context import RequestContext
+from webhook.evaluation.said_once import About, about
+from webhook.evaluation.target import Target
+from webhook.policy.compiled import Binding, Policy, Validation
+from webhook.problem import Problem
+from webhook.problems import text as wording
+from webhook.problems.declarations import Listed
+
+MOST_PROBLEMS = 1000
+"""Problems that one decision keeps, some hundred kilobytes; reports show a finding for each."""
+_Evaluation = Literal["admit", "deny", "error", "unknown"]
+
+
+class RuleDecisions:
+    """The decisions of one policy under one binding with one parameter about one object.
+
+    `elapsed_s` of a decision is the time from the start to it; rules that hold carry none, as the API server measures
+    only denials and errors.
+    """
+
+    __slots__ = ("_binding", "_context", "_param", "_policy", "_started", "_target")
+
+    def __init__(
+        self, policy: Policy, binding: Binding, param: JSON, target: Target, context: RequestContext, *, started: float
+    ) -> None:
+        self._policy = policy
+        self._binding = binding
+        self._param = param
+        self._target = target
+        self._context = context
+        self._started = started
+
+    def admits(self) -> Sequence[Decision]:
+        """Those of rules that hold."""
+        return params.admitted(self._binding, self._param, self._target.place)
+
+    def error(self, index: int | None, text: str) -> Decision:
+        """That of a rule that could not be evaluated, or of the policy as a whole."""
+        return self._decision(index, "error", text)
+
+    def recorded(self, published: Mapping[str, str]) -> Decision:
+        """That of what the policy records in the audit log."""
+        return replace(self._decision(None, "admit"), audit_annotations=published)
+
+    def denied(self, index: int, rule: Validation, said: object) -> Sequence[Decision]:
+        """Those of a rule that does not hold, whose messageExpression said this."""
+        listed = self._listed(index, "deny", rule, listed_problems(rule, said))
+        if listed:
+            return (*listed, *self._unchecked(index, rule))
+        return (self._decision(index, "deny", message(rule, said), rule),)
+
+    def unknown(self, index: int, rule: Validation) -> Sequence[Decision]:
+        """What is said of a rule that holds without what its facts or checks needed; () where nothing was missing."""
+        if not rule.facts:
+            return ()
+        lacking = missing(rule, self._target, self._param, self._context)
+        if lacking:
+            text = wording.not_evaluated(map(str, lacking))
+            return (replace(self._decision(index, "unknown", text, rule), missing=tuple(lacking)),)
+        return self._unchecked(index, rule)
+
+    def _unchecked(self, index: int, rule: Validation) -> Sequence[Decision]:
+        """What is said of the problems that a validation speaks of and that checks could not make out."""
+        problems = unchecked(rule, self._policy, self._target, self._param, self._context)
+        return self._listed(index, "unknown", rule, problems)
+
+    def _listed(
+        self, index: int, evaluation: _Evaluation, rule: Validation, listed: Sequence[Listed]
+    ) -> Sequence[Decision]:
+        """A decision about the problems that deny and one about those that only warn."""
+        made = []
+        for action in ("Deny", "Warn"):
+            some = [problem for problem, own in listed if own == action]
+            if some:
+                decision = self._about(some, index, evaluation, rule)
+                made.append(decision if action == "Deny" else replace(decision, actions=_warning(decision.actions)))
+        return made
+
+    def _about(self, problems: Sequence[Problem], index: int, evaluation: _Evaluation, rule: Validation) -> Decision:
+        """A decision about problems, with their paths in the whole object."""
+        kept = problems[:MOST_PROBLEMS]
+        located = [self._target.locate(problem) for problem in self._context.deadline.each(kept)]
+        return self._decision(index, evaluation, rule=rule, said=about(located, self._policy))
+
+    def _decision(
+        self,
+        index: int | None,
+        evaluation: _Evaluation,
+        text: str = "",
+        rule: Validation | None = None,
+        said: About | None = None,
+    ) -> Decision:
+        """A decision of a rule, or of the policy as a whole; `said` where it is about problems."""
+        policy, actions = self._policy, self._binding.actions
+        is_denial = evaluation == "deny" or (evaluation == "error" and policy.is_fail)
+        is_denial = is_denial or (evaluation == "unknown" and policy.missing != "admit")
+        return Decision(
+            policy=policy.name,
+            binding=self._binding.name,
+            param=params.name_of(self._param),
+            index=index,
+            action="deny" if is_denial else "admit",
+            evaluation=evaluation,
+            actions=_warning(actions) if evaluation == "unknown" and policy.missing == "warn" else actions,
+            reason=(rule.reason if rule else "Invalid") if is_denial else "",
+            code=(rule.code if rule else 422) if is_denial else 0,
+            elapsed_s=perf_counter() - self._started,
+            category=policy.category,
+            **(said or self._text(index, text)),
+        )
+
+    def _text(self, index: int | None, text: str) -> About:
+        """What a decision says that is about no problems."""
+        path, text = self._target.reroot(text)
+        rule, severity = self._policy.rule_id(index), self._policy.severity
+        return {"rule": rule, "path": path, "message": text, "severity": severity, "problems": (), "missing": ()}
+
+
+def _warning(actions: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
+    """The actions of a binding, without a denial: a warning in its place."""
+    return tuple(dict.fromkeys(ValidationAction.WARN if each is ValidationAction.DENY else each for each in actions))

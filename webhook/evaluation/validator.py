@@ -1,0 +1,157 @@
+"""One validating policy asked about one object: its rules, their messages, and what it records.
+
+Order, errors and texts: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.go. Everything is
+evaluated, also after a denial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from webhook.attributes import JSON
+from webhook.cel.cost import RUNTIME_BUDGET
+from webhook.decisions import Decision, ValidationAction
+from webhook.errors import EvaluationError
+from webhook.evaluation import audit_annotations as auditannotations
+from webhook.evaluation.activation import activation
+from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
+from webhook.evaluation.request_context import RequestContext
+from webhook.evaluation.rule_decisions import RuleDecisions
+from webhook.evaluation.target import Target
+from webhook.policy.compiled import Binding, Policy, Validation
+from webhook.problems.declarations import PROBLEMS
+
+_DENY = (ValidationAction.DENY,)
+
+
+class Validator:
+    """One policy under one binding with one parameter, asked about one object for which its conditions hold."""
+
+    __slots__ = ("_budget", "_context", "_made", "_param", "_policy", "_target")
+
+    def __init__(
+        self, policy: Policy, binding: Binding, param: JSON, target: Target, context: RequestContext, *, started: float
+    ) -> None:
+        self._policy = policy
+        self._param = param
+        self._target = target
+        self._context = context
+        self._made = RuleDecisions(policy, binding, param, target, context, started=started)
+        self._budget = CostBudget(RUNTIME_BUDGET, context.deadline)
+
+    def failure(self, text: str) -> Decision:
+        """The decision of the policy as a whole that could not be evaluated."""
+        return self._made.error(None, text)
+
+    def decisions(self) -> Sequence[Decision]:
+        """One decision per rule, one for what is to be recorded.
+
+        Raises:
+            EvaluationError: the budget is spent, or a fact cannot be computed.
+            BindingError: the namespace that an expression asks about does not exist.
+            LookupFailed: nobody can say something that an expression asks about.
+
+        """
+        body = self._policy.body()
+        seen = activation(self._policy, self._target, self._param, self._context, self._budget)
+        key = body.memo.key(seen) if body.memo is not None else None
+        if body.memo is not None and key is not None and body.memo.answer(key):
+            return self._holding()
+        results = self._results(body.rules, seen)
+        seen.pop("variables", None)  # breaks the circle that would wait for the garbage collector
+        texts = self._messages(results, seen)
+        decisions: Sequence[Decision]
+        if results.count(True) == len(results) and not (texts and isinstance(texts[0], OutOfBudget)):
+            decisions = self._holding()
+            if body.memo is not None and key is not None and not texts:
+                body.memo.keep(key, answer=True)
+        else:
+            admits = self._made.admits()
+            decisions = [
+                each for index, result in enumerate(results) for each in self._judge(index, result, texts, admits)
+            ]
+        return [*decisions, *self._audit()] if body.audits else decisions
+
+    def _holding(self) -> Sequence[Decision]:
+        """The decisions when every rule holds: those made beforehand, but for rules whose facts were not known."""
+        admits = self._made.admits()
+        if not (self._policy.facts or self._policy.checks):
+            return admits
+        unknown = [self._made.unknown(index, rule) for index, rule in enumerate(self._policy.rules)]
+        if not any(unknown):
+            return admits
+        return [each for index, decisions in enumerate(unknown) for each in decisions or (admits[index],)]
+
+    def _results(self, rules: Sequence[Validation], seen: dict[str, Any]) -> Sequence[bool | EvaluationError]:
+        values: list[bool | EvaluationError] = []
+        for rule in rules:
+            try:
+                values.append(self._budget.evaluate(rule.expression, seen) is True)
+            except OutOfBudget:
+                raise
+            except EvaluationError as error:
+                if self._context.deadline.is_over:
+                    raise
+                values.append(error)
+        return values
+
+    def _messages(self, results: Sequence[bool | EvaluationError], known: Mapping[str, Any]) -> Sequence[object]:
+        """The values of the messageExpressions of rules that do not hold; `known` is what the rules saw.
+
+        The API server evaluates them all, and no rule stands when they run out of budget. Those of other rules are
+        evaluated until what is left covers the rest; their order does not matter for that.
+        """
+        body, budget = self._policy.body(), self._budget
+        rules, left = body.rules, body.messages
+        variables = budget.again(len(body.variables)) if left else 0
+        if not left or (False not in results and budget.covers(left, variables)):
+            return ()
+        seen = activation(self._policy, self._target, self._param, self._context, budget)
+        if (problems := known.get(PROBLEMS)) is not None:
+            seen[PROBLEMS] = problems
+        texts: list[object] = [None] * len(rules)
+        try:
+            for index in sorted(range(len(rules)), key=lambda index: results[index] is not False):
+                if rules[index].message_expression is None:
+                    continue
+                if results[index] is not False and budget.covers(left, variables):
+                    break
+                texts[index] = self._message(rules[index], seen)
+                left -= 1
+        except OutOfBudget as error:
+            return [error] * len(rules)
+        return texts
+
+    def _message(self, rule: Validation, seen: dict[str, Any]) -> object:
+        if rule.message_expression is None:
+            return None
+        try:
+            return self._budget.evaluate(rule.message_expression, seen)
+        except OutOfBudget:
+            raise
+        except EvaluationError:
+            return None  # upstream logs it and falls back to `message`
+
+    def _judge(
+        self, index: int, result: bool | EvaluationError, texts: Sequence[object], admits: Sequence[Decision]
+    ) -> Sequence[Decision]:
+        rule = self._policy.rules[index]
+        text = texts[index] if texts else None
+        if isinstance(result, EvaluationError):
+            return (self._made.error(index, str(result)),)
+        if isinstance(text, OutOfBudget):
+            return (self._made.error(index, f"failed messageExpression: {text}"),)
+        if result:
+            return self._made.unknown(index, rule) or (admits[index],)
+        return self._made.denied(index, rule, text)
+
+    def _audit(self) -> Iterator[Decision]:
+        budget = CostBudget(RUNTIME_BUDGET, self._context.deadline)
+        seen = activation(self._policy, self._target, self._param, self._context, budget)
+        published, errors = auditannotations.values(self._policy.audits, seen, budget, is_fail=self._policy.is_fail)
+        for text in errors:
+            yield replace(self._made.error(None, text), actions=_DENY)
+        if published:
+            yield self._made.recorded(published)
