@@ -7,60 +7,25 @@ same, and says so whenever it is asked. Knows neither requests nor files.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import lru_cache, partial
-from typing import Any, TypeAlias, TypeVar
+from functools import partial
 
-from webhook.attributes import GroupVersionKind
-from webhook.cel import Engine, Meter
+from webhook.cel import Engine
 from webhook.cel.library.declaration import Version
-from webhook.cel.types import BOOL, DYN, NULL, STRING, list_of, object_type
-from webhook.decisions import REASON_CODES, ValidationAction
-from webhook.errors import EvaluationError
 from webhook.facts.registry import SHIPPED, Registry
 from webhook.manifests import annotations as extensions
 from webhook.manifests import validation as verification
-from webhook.manifests.field_errors import FieldError, duplicate, invalid, required, unsupported
-from webhook.manifests.label_selectors import selector
-from webhook.manifests.models import (
-    AuditAnnotationManifest,
-    BindingManifest,
-    MutatingPolicyManifest,
-    MutatingSpec,
-    MutationManifest,
-    ParamKind,
-    ParamRef,
-    PolicyManifest,
-    ValidatingBindingManifest,
-    ValidatingPolicyManifest,
-    ValidationManifest,
-)
+from webhook.manifests.field_errors import FieldError, invalid
+from webhook.manifests.models import MutatingSpec, PolicyManifest
 from webhook.manifests.portability import names_pods, obstacles
 from webhook.paths import FieldPath
-from webhook.policy.compiled import (
-    SHARED,
-    AuditAnnotation,
-    Binding,
-    Body,
-    Condition,
-    Deferred,
-    Expression,
-    MatchConditions,
-    Mutation,
-    ParamSource,
-    Policy,
-    Validation,
-)
+from webhook.policy.compile_expressions import body, gate
+from webhook.policy.compiled import Deferred, Policy
 from webhook.policy.expressions import Walk
 from webhook.policy.matching import criteria
-from webhook.policy.memo import memo
-from webhook.problems.declarations import LIST_OF_PROBLEMS, PROBLEMS
+from webhook.policy.param_references import param_kind
 
-OBJECT, JSON_PATCHES = object_type("Object"), list_of(object_type("JSONPatch"))
-T = TypeVar("T", GroupVersionKind, ParamSource)
 _SPEC: FieldPath = ("spec",)
 _EXPAND: FieldPath = ("metadata", "annotations", f"{extensions.PREFIX}expand")
-_UNSPECIFIED = "expression is not specified"
 
 
 def compile_policy(
@@ -89,14 +54,12 @@ def compile_policy(
     rules = registry.catalogue(settings.checks) if settings.checks else {}
     walk = partial(Walk, engine, version, spec.param_kind is not None, facts, rules)
     own = settings.is_about_specs
-    gate, body = (
-        Deferred(lambda: _gate(manifest, walk(), is_about_specs=own)),
-        Deferred(lambda: _body(manifest, walk())),
-    )
+    made_gate = Deferred(lambda: gate(manifest, walk(), is_about_specs=own))
+    made_body = Deferred(lambda: body(manifest, walk()))
     if not is_lazy:
         walked, rest = walk(), walk()
-        made_gate, made = _gate(manifest, walked, is_about_specs=own), _body(manifest, rest)
-        gate, body = Deferred(lambda: made_gate), Deferred(lambda: made)
+        of_conditions, others = gate(manifest, walked, is_about_specs=own), body(manifest, rest)
+        made_gate, made_body = Deferred(lambda: of_conditions), Deferred(lambda: others)
         errors += [*walked.errors, *rest.errors]
     is_mutating = isinstance(spec, MutatingSpec)
     policy = Policy(
@@ -105,10 +68,10 @@ def compile_policy(
         file=file,
         annotations=meta.annotations,
         is_fail=spec.failure_policy != "Ignore",
-        param_kind=_param_kind(spec.param_kind),
+        param_kind=param_kind(spec.param_kind),
         criteria=criteria(spec.match_constraints),
-        gate=gate,
-        body=body,
+        gate=made_gate,
+        body=made_body,
         rule_count=0 if isinstance(spec, MutatingSpec) else len(spec.validations),
         reinvokes=isinstance(spec, MutatingSpec) and spec.reinvocation_policy == "IfNeeded",
         facts=settings.facts,
@@ -128,234 +91,3 @@ def compile_policy(
         obstacles=obstacles(manifest, settings),
     )
     return policy, tuple(errors)
-
-
-def _gate(manifest: PolicyManifest, walk: Walk, *, is_about_specs: bool) -> MatchConditions:
-    """The matchConditions of a policy; what is wrong with them is in the walk."""
-    written = _match_conditions(_conditions(walk, manifest), walk)
-    if not is_about_specs:
-        return written
-    own = extensions.SPEC_CHANGES
-    first = _condition(walk, own["name"], own["expression"], ("metadata", "annotations", own["name"]))
-    return replace(_match_conditions((first, *written.conditions), walk), of_created=written)
-
-
-def _match_conditions(conditions: tuple[Condition, ...], walk: Walk) -> MatchConditions:
-    programs = [each.expression.program for each in conditions]
-    needs: frozenset[str] = frozenset().union(*(program.names for program in programs if program is not None))
-    return MatchConditions(
-        conditions=conditions,
-        sources=tuple(each.expression.source for each in conditions),
-        needs=needs,
-        is_shared=all(map(_is_shared, conditions)),
-        is_of_params=needs == {"params"},
-        memo=memo(programs, {}, walk.computed),
-    )
-
-
-def _body(manifest: PolicyManifest, walk: Walk) -> Body:
-    """The other expressions of a policy; what is wrong with them and with what stands between them is in the walk."""
-    _variables(walk, manifest)
-    rules, audits, changes = _parts(walk, manifest)
-    is_about_problems = walk.needs == {PROBLEMS} and not audits
-    programs = [rule.expression.program for rule in rules]
-    variables = {name: each.program for name, each in walk.variables.items()}
-    return Body(
-        variables=walk.variables,
-        rules=rules,
-        audits=audits,
-        changes=changes,
-        needs=walk.needs,
-        messages=sum(rule.message_expression is not None for rule in rules),
-        admits_without_problems=Deferred(lambda: is_about_problems and all(map(_holds, rules))),
-        memo=None if audits else memo(programs, variables, walk.computed),
-    )
-
-
-def _holds(rule: Validation) -> bool:
-    """Whether a validation that reads `problems` alone holds where there are none."""
-    program = rule.expression.program
-    try:
-        return program is not None and program.evaluate({PROBLEMS: []}, Meter()) is True
-    except EvaluationError:
-        return False
-
-
-def _param_kind(kind: ParamKind | None) -> GroupVersionKind | None:
-    if kind is None:
-        return None
-    group, _, version = kind.api_version.rpartition("/")
-    return _one(GroupVersionKind(group, version, kind.kind))
-
-
-def _conditions(walk: Walk, manifest: PolicyManifest) -> tuple[Condition, ...]:
-    """matchConditions: without `variables`, whatever the policy declares."""
-    path = (*_SPEC, "matchConditions")
-    manifests = manifest.spec.match_conditions
-    walk.errors += verification.condition_count(manifests, path)
-    conditions = []
-    for index, condition in enumerate(manifests):
-        where = (*path, index, "expression")
-        conditions.append(_condition(walk, condition.name, condition.expression, where))
-        walk.errors += verification.condition_names(manifests, path, index)
-    return tuple(conditions)
-
-
-def _condition(walk: Walk, name: str, source: str, where: FieldPath) -> Condition:
-    expression = walk.trimmed(where, source, walk.place(variables=False), (BOOL,))
-    return Condition(name, expression)
-
-
-def _is_shared(condition: Condition) -> bool:
-    """Whether it sees only what is the same for every policy."""
-    program = condition.expression.program
-    return program is not None and program.names <= SHARED
-
-
-def _variables(walk: Walk, manifest: PolicyManifest) -> None:
-    """Variables in order, each sees those before it. Without any there is no `variables`, unless the policy mutates."""
-    if manifest.spec.variables or isinstance(manifest, MutatingPolicyManifest):
-        walk.types = {}
-    for index, variable in enumerate(manifest.spec.variables):
-        path = (*_SPEC, "variables", index)
-        walk.errors += verification.variable_name(variable, path)
-        expression = walk.expression((*path, "expression"), variable.expression, walk.place(), (), _UNSPECIFIED)
-        walk.declare(variable.name, expression, expression.program.result if expression.program else DYN)
-
-
-_Parts: TypeAlias = tuple[tuple[Validation, ...], tuple[AuditAnnotation, ...], tuple[Mutation, ...]]
-
-
-def _parts(walk: Walk, manifest: PolicyManifest) -> _Parts:
-    if isinstance(manifest, MutatingPolicyManifest):
-        return (), (), _changes(walk, manifest.spec)
-    spec = manifest.spec
-    if not spec.validations and not spec.audit_annotations:
-        text = "validations or auditAnnotations must contain at least one item"
-        walk.errors += [required((*_SPEC, "validations"), text), required((*_SPEC, "auditAnnotations"), text)]
-    rules = tuple(_rule(walk, validation, (*_SPEC, "validations", i)) for i, validation in enumerate(spec.validations))
-    return rules, _audits(walk, manifest), ()
-
-
-def _rule(walk: Walk, manifest: ValidationManifest, path: FieldPath) -> Validation:
-    expression = walk.expression((*path, "expression"), manifest.expression, walk.place(), (BOOL,), _UNSPECIFIED)
-    message = None
-    where = (*path, "messageExpression")
-    texts = (STRING, LIST_OF_PROBLEMS) if walk.rules else (STRING,)
-    if manifest.message_expression.strip():
-        message = walk.expression(where, manifest.message_expression, walk.place(authorizer=False), texts)
-    elif manifest.message_expression:
-        walk.errors.append(invalid(where, manifest.message_expression, "must be non-empty if specified"))
-    walk.errors += verification.validation_texts(manifest, path)
-    reason = manifest.reason or "Invalid"
-    code = REASON_CODES.get(reason, 422)
-    lists = message is not None and message.program is not None and message.program.result == LIST_OF_PROBLEMS
-    facts = walk.facts_of(expression)
-    return Validation(expression, manifest.message.strip(), message, reason, code, facts, lists_problems=lists)
-
-
-def _audits(walk: Walk, manifest: ValidatingPolicyManifest) -> tuple[AuditAnnotation, ...]:
-    manifests = manifest.spec.audit_annotations
-    path = (*_SPEC, "auditAnnotations")
-    if len(manifests) > verification.MAX_AUDIT_ANNOTATIONS:
-        shown = [{"Key": each.key, "ValueExpression": each.value_expression} for each in manifests]
-        text = f"must not have more than {verification.MAX_AUDIT_ANNOTATIONS} auditAnnotations"
-        walk.errors.append(invalid(path, shown, text))
-    rules: list[AuditAnnotation] = []
-    for index, each in enumerate(manifests):
-        walk.errors += verification.audit_key(manifest.metadata.name, each.key, (*path, index))
-        rules.append(AuditAnnotation(each.key, _audit_value(walk, each, (*path, index, "valueExpression"))))
-        if any(rule.key == each.key for rule in rules[:-1]):
-            walk.errors.append(duplicate((*path, index, "key"), each.key))
-    return tuple(rules)
-
-
-def _audit_value(walk: Walk, manifest: AuditAnnotationManifest, path: FieldPath) -> Expression:
-    if len(manifest.value_expression.strip().encode()) > verification.MAX_VALUE_EXPRESSION:
-        text = f"must not exceed {verification.MAX_VALUE_EXPRESSION} bytes in length"
-        walk.errors.append(required(path, text))
-        return Expression(manifest.value_expression, error=text)
-    text = "valueExpression is not specified"
-    return walk.trimmed(path, manifest.value_expression, walk.place(), (STRING, NULL), text, shows_all=True)
-
-
-def _changes(walk: Walk, spec: MutatingSpec) -> tuple[Mutation, ...]:
-    if not spec.mutations:
-        walk.errors.append(required((*_SPEC, "mutations"), "mutations must contain at least one item"))
-    changes = [_change(walk, manifest, (*_SPEC, "mutations", i)) for i, manifest in enumerate(spec.mutations)]
-    walk.errors += verification.reinvocation_policy(spec, _SPEC)
-    return tuple(change for change in changes if change)
-
-
-def _change(walk: Walk, manifest: MutationManifest, path: FieldPath) -> Mutation | None:
-    """One mutation, or None where nobody can tell what it should be."""
-    fields = {
-        "JSONPatch": ("jsonPatch", manifest.json_patch),
-        "ApplyConfiguration": ("applyConfiguration", manifest.apply_configuration),
-    }
-    if not manifest.patch_type:
-        walk.errors.append(required((*path, "patchType")))
-    elif manifest.patch_type not in fields:
-        walk.errors.append(unsupported((*path, "patchType"), manifest.patch_type, sorted(fields)))
-    if manifest.patch_type not in fields:
-        return None
-    name, own = fields.pop(manifest.patch_type)
-    other_name, other = next(iter(fields.values()))
-    change = None
-    if own is None:
-        walk.errors.append(required((*path, name), f"must be specified when patchType is {manifest.patch_type}"))
-    else:
-        place = walk.place(mutation=True)
-        expected = JSON_PATCHES if manifest.patch_type == "JSONPatch" else OBJECT
-        expression = walk.trimmed((*path, name, "expression"), own.expression, place, (expected,))
-        change = Mutation("JSONPatch" if manifest.patch_type == "JSONPatch" else "ApplyConfiguration", expression)
-    if other is not None:
-        text = f"must not be specified when patchType is {manifest.patch_type}"
-        walk.errors.append(invalid((*path, other_name), f"{{{other_name}}}", text))
-    return change
-
-
-def compile_binding(manifest: BindingManifest, file: str = "") -> tuple[Binding, tuple[FieldError, ...]]:
-    """Compile a binding; errors in the API server's order and words."""
-    spec = manifest.spec
-    errors = [*verification.metadata(manifest.metadata), *verification.policy_name(spec.policy_name, _SPEC)]
-    is_old = manifest.api_version.endswith("/v1alpha1")
-    errors += verification.param_ref(spec.param_ref, (*_SPEC, "paramRef"), needs_action=not is_old)
-    path = (*_SPEC, "matchResources")
-    if spec.match_resources is not None:
-        errors += verification.match_resources(spec.match_resources, path)
-    actions: list[str] = []
-    if isinstance(manifest, ValidatingBindingManifest):
-        actions = manifest.spec.validation_actions
-        errors += verification.validation_actions(manifest.spec, (*_SPEC, "validationActions"))
-    elif spec.match_resources is not None:
-        errors += verification.mutating_operations(spec.match_resources, path)
-    binding = Binding(
-        name=manifest.metadata.name,
-        policy=spec.policy_name,
-        criteria=criteria(spec.match_resources) if spec.match_resources is not None else None,
-        param_source=_param_source(spec.param_ref),
-        actions=tuple(ValidationAction(action) for action in actions if action in verification.ACTIONS),
-        file=file,
-    )
-    return binding, tuple(errors)
-
-
-def _param_source(reference: ParamRef | None) -> ParamSource | None:
-    if reference is None:
-        return None
-    chosen = selector(reference.selector) if reference.selector is not None else None
-    return _one(
-        ParamSource(reference.name, reference.namespace, chosen, reference.parameter_not_found_action != "Allow")
-    )
-
-
-def _one(value: T) -> T:
-    """The same value for equal kinds and sources, so that what many bindings share is looked up once per request."""
-    one: T = _first(value)
-    return one
-
-
-@lru_cache(maxsize=4096)
-def _first(value: Any) -> Any:
-    return value

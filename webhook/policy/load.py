@@ -37,7 +37,8 @@ from webhook.manifests.models import (
 )
 from webhook.object_lists import unlisted
 from webhook.paths import FieldPath, get
-from webhook.policy.compile import compile_binding, compile_policy
+from webhook.policy.compile import compile_policy
+from webhook.policy.compile_binding import compile_binding
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.kept import Compiled, Kept
 from webhook.policy.policy_set import PolicySet

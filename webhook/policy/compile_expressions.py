@@ -1,0 +1,223 @@
+"""The expressions of a policy as programs: matchConditions, variables, validations, audit annotations and mutations.
+
+What is wrong with them, and with what stands between them, is noted in the walk, in the order of compile.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeAlias
+
+from webhook.cel import Meter
+from webhook.cel.types import BOOL, DYN, NULL, STRING, list_of, object_type
+from webhook.decisions import REASON_CODES
+from webhook.errors import EvaluationError
+from webhook.manifests import annotations as extensions
+from webhook.manifests import validation as verification
+from webhook.manifests.field_errors import duplicate, invalid, required, unsupported
+from webhook.manifests.models import (
+    AuditAnnotationManifest,
+    MutatingPolicyManifest,
+    MutatingSpec,
+    MutationManifest,
+    PolicyManifest,
+    ValidatingPolicyManifest,
+    ValidationManifest,
+)
+from webhook.paths import FieldPath
+from webhook.policy.compiled import (
+    SHARED,
+    AuditAnnotation,
+    Body,
+    Condition,
+    Deferred,
+    Expression,
+    MatchConditions,
+    Mutation,
+    Validation,
+)
+from webhook.policy.expressions import Walk
+from webhook.policy.memo import memo
+from webhook.problems.declarations import LIST_OF_PROBLEMS, PROBLEMS
+
+OBJECT, JSON_PATCHES = object_type("Object"), list_of(object_type("JSONPatch"))
+_SPEC: FieldPath = ("spec",)
+_UNSPECIFIED = "expression is not specified"
+
+
+def gate(manifest: PolicyManifest, walk: Walk, *, is_about_specs: bool) -> MatchConditions:
+    """The matchConditions of a policy; what is wrong with them is in the walk."""
+    written = _match_conditions(_conditions(walk, manifest), walk)
+    if not is_about_specs:
+        return written
+    own = extensions.SPEC_CHANGES
+    first = _condition(walk, own["name"], own["expression"], ("metadata", "annotations", own["name"]))
+    return replace(_match_conditions((first, *written.conditions), walk), of_created=written)
+
+
+def _match_conditions(conditions: tuple[Condition, ...], walk: Walk) -> MatchConditions:
+    programs = [each.expression.program for each in conditions]
+    needs: frozenset[str] = frozenset().union(*(program.names for program in programs if program is not None))
+    return MatchConditions(
+        conditions=conditions,
+        sources=tuple(each.expression.source for each in conditions),
+        needs=needs,
+        is_shared=all(map(_is_shared, conditions)),
+        is_of_params=needs == {"params"},
+        memo=memo(programs, {}, walk.computed),
+    )
+
+
+def body(manifest: PolicyManifest, walk: Walk) -> Body:
+    """The other expressions of a policy; what is wrong with them and with what stands between them is in the walk."""
+    _variables(walk, manifest)
+    rules, audits, changes = _parts(walk, manifest)
+    is_about_problems = walk.needs == {PROBLEMS} and not audits
+    programs = [rule.expression.program for rule in rules]
+    variables = {name: each.program for name, each in walk.variables.items()}
+    return Body(
+        variables=walk.variables,
+        rules=rules,
+        audits=audits,
+        changes=changes,
+        needs=walk.needs,
+        messages=sum(rule.message_expression is not None for rule in rules),
+        admits_without_problems=Deferred(lambda: is_about_problems and all(map(_holds, rules))),
+        memo=None if audits else memo(programs, variables, walk.computed),
+    )
+
+
+def _holds(rule: Validation) -> bool:
+    """Whether a validation that reads `problems` alone holds where there are none."""
+    program = rule.expression.program
+    try:
+        return program is not None and program.evaluate({PROBLEMS: []}, Meter()) is True
+    except EvaluationError:
+        return False
+
+
+def _conditions(walk: Walk, manifest: PolicyManifest) -> tuple[Condition, ...]:
+    """matchConditions: without `variables`, whatever the policy declares."""
+    path = (*_SPEC, "matchConditions")
+    manifests = manifest.spec.match_conditions
+    walk.errors += verification.condition_count(manifests, path)
+    conditions = []
+    for index, condition in enumerate(manifests):
+        where = (*path, index, "expression")
+        conditions.append(_condition(walk, condition.name, condition.expression, where))
+        walk.errors += verification.condition_names(manifests, path, index)
+    return tuple(conditions)
+
+
+def _condition(walk: Walk, name: str, source: str, where: FieldPath) -> Condition:
+    expression = walk.trimmed(where, source, walk.place(variables=False), (BOOL,))
+    return Condition(name, expression)
+
+
+def _is_shared(condition: Condition) -> bool:
+    """Whether it sees only what is the same for every policy."""
+    program = condition.expression.program
+    return program is not None and program.names <= SHARED
+
+
+def _variables(walk: Walk, manifest: PolicyManifest) -> None:
+    """Variables in order, each sees those before it. Without any there is no `variables`, unless the policy mutates."""
+    if manifest.spec.variables or isinstance(manifest, MutatingPolicyManifest):
+        walk.types = {}
+    for index, variable in enumerate(manifest.spec.variables):
+        path = (*_SPEC, "variables", index)
+        walk.errors += verification.variable_name(variable, path)
+        expression = walk.expression((*path, "expression"), variable.expression, walk.place(), (), _UNSPECIFIED)
+        walk.declare(variable.name, expression, expression.program.result if expression.program else DYN)
+
+
+_Parts: TypeAlias = tuple[tuple[Validation, ...], tuple[AuditAnnotation, ...], tuple[Mutation, ...]]
+
+
+def _parts(walk: Walk, manifest: PolicyManifest) -> _Parts:
+    if isinstance(manifest, MutatingPolicyManifest):
+        return (), (), _changes(walk, manifest.spec)
+    spec = manifest.spec
+    if not spec.validations and not spec.audit_annotations:
+        text = "validations or auditAnnotations must contain at least one item"
+        walk.errors += [required((*_SPEC, "validations"), text), required((*_SPEC, "auditAnnotations"), text)]
+    rules = tuple(_rule(walk, validation, (*_SPEC, "validations", i)) for i, validation in enumerate(spec.validations))
+    return rules, _audits(walk, manifest), ()
+
+
+def _rule(walk: Walk, manifest: ValidationManifest, path: FieldPath) -> Validation:
+    expression = walk.expression((*path, "expression"), manifest.expression, walk.place(), (BOOL,), _UNSPECIFIED)
+    message = None
+    where = (*path, "messageExpression")
+    texts = (STRING, LIST_OF_PROBLEMS) if walk.rules else (STRING,)
+    if manifest.message_expression.strip():
+        message = walk.expression(where, manifest.message_expression, walk.place(authorizer=False), texts)
+    elif manifest.message_expression:
+        walk.errors.append(invalid(where, manifest.message_expression, "must be non-empty if specified"))
+    walk.errors += verification.validation_texts(manifest, path)
+    reason = manifest.reason or "Invalid"
+    code = REASON_CODES.get(reason, 422)
+    lists = message is not None and message.program is not None and message.program.result == LIST_OF_PROBLEMS
+    facts = walk.facts_of(expression)
+    return Validation(expression, manifest.message.strip(), message, reason, code, facts, lists_problems=lists)
+
+
+def _audits(walk: Walk, manifest: ValidatingPolicyManifest) -> tuple[AuditAnnotation, ...]:
+    manifests = manifest.spec.audit_annotations
+    path = (*_SPEC, "auditAnnotations")
+    if len(manifests) > verification.MAX_AUDIT_ANNOTATIONS:
+        shown = [{"Key": each.key, "ValueExpression": each.value_expression} for each in manifests]
+        text = f"must not have more than {verification.MAX_AUDIT_ANNOTATIONS} auditAnnotations"
+        walk.errors.append(invalid(path, shown, text))
+    rules: list[AuditAnnotation] = []
+    for index, each in enumerate(manifests):
+        walk.errors += verification.audit_key(manifest.metadata.name, each.key, (*path, index))
+        rules.append(AuditAnnotation(each.key, _audit_value(walk, each, (*path, index, "valueExpression"))))
+        if any(rule.key == each.key for rule in rules[:-1]):
+            walk.errors.append(duplicate((*path, index, "key"), each.key))
+    return tuple(rules)
+
+
+def _audit_value(walk: Walk, manifest: AuditAnnotationManifest, path: FieldPath) -> Expression:
+    if len(manifest.value_expression.strip().encode()) > verification.MAX_VALUE_EXPRESSION:
+        text = f"must not exceed {verification.MAX_VALUE_EXPRESSION} bytes in length"
+        walk.errors.append(required(path, text))
+        return Expression(manifest.value_expression, error=text)
+    text = "valueExpression is not specified"
+    return walk.trimmed(path, manifest.value_expression, walk.place(), (STRING, NULL), text, shows_all=True)
+
+
+def _changes(walk: Walk, spec: MutatingSpec) -> tuple[Mutation, ...]:
+    if not spec.mutations:
+        walk.errors.append(required((*_SPEC, "mutations"), "mutations must contain at least one item"))
+    changes = [_change(walk, manifest, (*_SPEC, "mutations", i)) for i, manifest in enumerate(spec.mutations)]
+    walk.errors += verification.reinvocation_policy(spec, _SPEC)
+    return tuple(change for change in changes if change)
+
+
+def _change(walk: Walk, manifest: MutationManifest, path: FieldPath) -> Mutation | None:
+    """One mutation, or None where nobody can tell what it should be."""
+    fields = {
+        "JSONPatch": ("jsonPatch", manifest.json_patch),
+        "ApplyConfiguration": ("applyConfiguration", manifest.apply_configuration),
+    }
+    if not manifest.patch_type:
+        walk.errors.append(required((*path, "patchType")))
+    elif manifest.patch_type not in fields:
+        walk.errors.append(unsupported((*path, "patchType"), manifest.patch_type, sorted(fields)))
+    if manifest.patch_type not in fields:
+        return None
+    name, own = fields.pop(manifest.patch_type)
+    other_name, other = next(iter(fields.values()))
+    change = None
+    if own is None:
+        walk.errors.append(required((*path, name), f"must be specified when patchType is {manifest.patch_type}"))
+    else:
+        place = walk.place(mutation=True)
+        expected = JSON_PATCHES if manifest.patch_type == "JSONPatch" else OBJECT
+        expression = walk.trimmed((*path, name, "expression"), own.expression, place, (expected,))
+        change = Mutation("JSONPatch" if manifest.patch_type == "JSONPatch" else "ApplyConfiguration", expression)
+    if other is not None:
+        text = f"must not be specified when patchType is {manifest.patch_type}"
+        walk.errors.append(invalid((*path, other_name), f"{{{other_name}}}", text))
+    return change
