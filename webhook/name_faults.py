@@ -16,7 +16,7 @@ _SPACES: Final = {" ": "a space", "\t": "a tab", "\n": "a line break", "`": "a b
 
 def label_fault(name: str, *, begins_with_letter: bool = False) -> str:
     """What is wrong with a label of RFC 1123, or of RFC 1035, which begins with a letter."""
-    fault = _capital(name) or sign_fault(name, "-") or _length(name, LONGEST_LABEL) or _ends(name)
+    fault = _characters(name, "-") or _length(name, LONGEST_LABEL) or _ends(name)
     if not fault and begins_with_letter and name[0].isdigit():
         return f"it begins with the digit `{name[0]}`"
     return fault or _UNKNOWN
@@ -46,9 +46,15 @@ def value_fault(value: str) -> str:
 
 
 def _subdomain(name: str) -> str:
-    fault = _capital(name) or sign_fault(name, "-.") or _length(name, LONGEST_SUBDOMAIN) or _ends(name)
+    fault = _characters(name, "-.") or _length(name, LONGEST_SUBDOMAIN) or _ends(name)
     signs = next((signs for signs in ("..", ".-", "-.") if signs in name), "")
     return fault or (f"it contains `{signs}`" if signs else "")
+
+
+def _characters(name: str, allowed: str) -> str:
+    """The first capital letter and the first sign that is not allowed: whoever mends one of them has to mend both."""
+    capital, sign = _capital(name), sign_fault(name, allowed)
+    return f"{capital} and {sign.removeprefix('it contains ')}" if capital and sign else capital or sign
 
 
 def _capital(name: str) -> str:

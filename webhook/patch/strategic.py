@@ -33,14 +33,16 @@ _COPIED: Final = 1000
 _GAP: Final = 1 << 1024
 """Numbers between neighbours: so many that over a thousand patches fit between two before all are numbered again."""
 _REFUSED: Final = ("$deleteFromPrimitiveList/", "$setElementOrder/")
+_NO_DIRECTIVE: Final = f"write the list in full, or use {_DIRECTIVE}"
+_FOLLOWED: Final = f"remove {_DIRECTIVE} to merge the two, or write replace or delete"
 
 
-class MissingKey(PatchError):
-    """An item of a list lacks the field `key` by which the items are merged."""
+class Unmergeable(PatchError):
+    """A patch that cannot be merged, and what to write instead."""
 
-    def __init__(self, message: str, key: str) -> None:
+    def __init__(self, message: str, fix: str) -> None:
         super().__init__(message)
-        self.key = key
+        self.fix = fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +110,10 @@ def merge(
         indexes: those of earlier merges, by whose outcomes this one goes on.
 
     Raises:
-        PatchError: the patch is no object, lacks a merge key, or holds a directive that cannot be followed.
+        Unmergeable: the patch is no object, lacks a merge key, or holds a directive that cannot be followed.
     """
     if not isinstance(patch, dict) or not isinstance(original, dict | None):
-        raise PatchError(f"a strategic merge patch of {root} must be an object laid over an object")
+        raise Unmergeable(f"a strategic merge patch of {root} must be an object laid over an object", "write an object")
     walk = _Walk(deadline or Deadline(), indexes or Indexes())
     return _merge_map(original or {}, patch, tags_of(root), walk)
 
@@ -136,11 +138,11 @@ def _merge_map(original: dict[str, JSON], patch: dict[str, JSON], tags: Tags, wa
     if directive == "delete":
         return {}
     if directive is not None:
-        raise PatchError(f"`{_DIRECTIVE}: {directive}` is unknown; expected replace or delete")
+        raise Unmergeable(f"the patch has `{_DIRECTIVE}: {directive}`, which must be replace or delete", _FOLLOWED)
     merged = _retained(original, patch)
     for name, value in patch.items():
         if name.startswith(_REFUSED):
-            raise PatchError(f"the directive `{name}` is not supported; write the list in full, or use `{_DIRECTIVE}`")
+            raise Unmergeable(f"the directive `{name}` is not supported", _NO_DIRECTIVE)
         if value is None:
             merged.pop(name, None)
         elif name != _RETAIN:
@@ -156,7 +158,8 @@ def _retained(original: dict[str, JSON], patch: dict[str, JSON]) -> dict[str, JS
     named = [name for name, value in patch.items() if value is not None and not name.startswith("$")]
     known = {name for name in kept if isinstance(name, str)} if isinstance(kept, list) else None
     if known is None or not known.issuperset(named):
-        raise PatchError(f"`{_RETAIN}` must be a list that names every field of its patch")
+        fix = f"list all fields that are set next to {_RETAIN}, or remove {_RETAIN}"
+        raise Unmergeable(f"`{_RETAIN}` must be a list of every field that is set next to it", fix)
     return {name: value for name, value in original.items() if name in known}
 
 
@@ -332,7 +335,8 @@ def _directed(original: list[JSON], patch: list[JSON], key: str, name: str) -> t
         elif directive == "replace":
             replaces = True
         else:
-            raise PatchError(f"an item of {name} has `{_DIRECTIVE}: {directive}`, which must be replace or delete")
+            message = f"an item of {name} has `{_DIRECTIVE}: {directive}`, which must be replace or delete"
+            raise Unmergeable(message, _FOLLOWED)
     if unwanted:
         known = {*_keys(unwanted, key, name)}
         original = [old for old, own in zip(original, _keys(original, key, name), strict=True) if own not in known]
@@ -345,13 +349,14 @@ def _keys(listed: list[JSON], key: str, name: str) -> list[Any]:
     except (KeyError, TypeError):
         keys = [_key(item, key, f"{name}[{index}]") for index, item in enumerate(listed)]
     if not {dict, list}.isdisjoint(map(type, keys)):  # in C: each of n patches asks the whole list again
-        raise PatchError(f"{name}: the merge key `{key}` of an item must be a plain value, not an object or a list")
+        message = f"an item of {name} has a `{key}` that is an object or a list, and cannot be told apart by it"
+        raise Unmergeable(message, f"write a string as `{key}`")
     return keys
 
 
 def _key(item: JSON, key: str, name: str) -> Any:
     if not isinstance(item, dict) or key not in item:
-        raise MissingKey(f"{name} has no `{key}`, which tells the items of the list apart", key)
+        raise Unmergeable(f"{name} has no `{key}`, which tells the items of the list apart", f"set `{key}`")
     return item[key]
 
 

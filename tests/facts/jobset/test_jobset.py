@@ -81,7 +81,7 @@ RULES = "failurePolicy.rules"
             {"replicatedJobs": [job(), job("b", dependsOn=[{"name": "c"}]), job("c")]},
             "dependency-order",
             "replicatedJobs[1].dependsOn[0].name",
-            "`c` must stand in the list before",
+            "`c` must stand in replicatedJobs before",
         ),
         (
             {"replicatedJobs": [job(), job("b", dependsOn=[{"name": "b"}])]},

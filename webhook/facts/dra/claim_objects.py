@@ -125,7 +125,7 @@ def _selectors(listed: Sequence[JSON], group: str) -> Iterator[Problem]:
                 "needs the feature gate DRAListTypeAttributes, which is off by default; without the gate, the "
                 f"expression {gated}"
             )
-            fix = "turn the gate on, or correct the expression"
+            fix = "correct the expression, or ask the administrator of the cluster to turn the gate on"
             yield _problem("selector-feature-gate", each["path"], message, fix, group=group)
 
 

@@ -73,7 +73,7 @@ def _class(state: JSON, asks: str, path: str, subject: Subject) -> Iterator[Prob
     name = state["deviceClass"]
     if state["classAbsent"]:
         near = (
-            f"write `{state['nearestClass']}` there if that is meant, or install"
+            f"write `{state['nearestClass']}` in its place if that is meant, or install"
             if state["nearestClass"]
             else "install"
         )

@@ -21,6 +21,10 @@ from webhook.problem import Problem
 _SHARED_ON_PURPOSE: Final = frozenset(("channel", "nic"))
 """Devices that the pods of a node share."""
 _STAYS_IDLE: Final = frozenset(("device", "slice"))
+USE_TEMPLATE: Final = (
+    "create a ResourceClaimTemplate, and name it in resourceClaimTemplateName instead of resourceClaimName"
+)
+OWN_DEVICES: Final = f"{USE_TEMPLATE}, so that each pod gets its own devices"
 _MOST_PODS: Final = 256
 """k8s.io/api v0.36.1 resource/v1 types.go ResourceClaimReservedForMaxSize."""
 
@@ -60,11 +64,11 @@ def may_stay_idle(claim: JSON) -> bool:
 def idle(claim: JSON) -> str:
     """What comes of a claim that no container names, as far as it is known: the end of a sentence."""
     if claim["found"]:
-        return ", so its devices are allocated and stay idle"
+        return ", so the devices of the claim are allocated and stay idle"
     if claim["absent"] or claim["promised"] or not claim["reference"]:
         return ""
     source = f"{claim['kind']} `{claim['reference']}`"
-    return f", so its devices may stay idle (their kind is not known because {source} was not found)"
+    return f", so any GPUs of the claim stay idle (whether there are any is unknown because {source} was not found)"
 
 
 def _is_shared(claim: JSON) -> bool:
@@ -77,4 +81,4 @@ def _shared(claim: JSON, pods: int) -> Problem:
     message = f"{pods} pods share ResourceClaim `{claim['reference']}` and its devices"
     if pods > _MOST_PODS:
         message += f", but a claim serves at most {_MOST_PODS} pods"
-    return problem("shared", claim["path"], message, "use resourceClaimTemplateName to give each pod its own devices")
+    return problem("shared", claim["path"], message, OWN_DEVICES)

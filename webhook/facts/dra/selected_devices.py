@@ -58,9 +58,11 @@ def _different(asked: JSON, subject: Subject) -> Iterator[Problem]:
     mixed = different_models(asked["allocatable"].devices, subject.deadline)
     if mixed is not None:
         models = " and ".join(f"`{each}`" for each in mixed.models)
-        message = f"takes any {asked['wanted']} devices that fit, but node {mixed.node} has {models} among them"
-        fix = f"add a constraint with matchAttribute {mixed.attribute}, or select one model"
-        yield _problem("different-models", asked, f"{message}, so the slowest one slows the others", fix)
+        message = (
+            f"takes any {asked['wanted']} devices that fit, and those of node `{mixed.node}` are of the models {models}"
+        )
+        fix = f"add a constraint with matchAttribute {mixed.attribute}, or a selector for one model"
+        yield _problem("different-models", asked, f"{message}, so a slower device slows the others", fix)
 
 
 def _most_of_alternatives(asked: Sequence[JSON]) -> Mapping[str, int]:

@@ -11,6 +11,7 @@ from typing import Final
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
 from webhook.facts.check import Group
+from webhook.facts.dra.claim_use import OWN_DEVICES
 from webhook.facts.gpu.device_pods import SERVING, DevicePods, path_of, trains, workload
 from webhook.facts.pods.containers import Container, items, mapping, text
 from webhook.facts.subject import Subject
@@ -53,7 +54,7 @@ def advise_shared_claims(subject: Subject) -> Iterator[Problem]:
                 "shared-claim",
                 claim["path"],
                 f"{message}, even if the devices have failed",
-                "use resourceClaimTemplateName",
+                OWN_DEVICES,
             )
 
 

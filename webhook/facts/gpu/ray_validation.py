@@ -57,8 +57,8 @@ def validate_ray_job_spec(subject: Subject) -> Iterator[Problem]:
         )
     if spec.get("suspend") is True and (selector or spec.get("shutdownAfterJobFinishes") is not True):
         why = "runs on an existing Ray cluster" if selector else "keeps its Ray cluster"
-        message = f"is not allowed for a job that {why} because KubeRay suspends a job by deleting its Ray cluster"
-        fix = "remove suspend" if selector else "set shutdownAfterJobFinishes to true"
+        message = f"is not allowed for a job that {why}, because KubeRay suspends a job by deleting its Ray cluster"
+        fix = "remove suspend" if selector else "set spec.shutdownAfterJobFinishes to true, or remove suspend"
         yield problem("suspend", "spec.suspend", message, fix, shown="`true`")
 
 

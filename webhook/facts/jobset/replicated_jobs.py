@@ -111,7 +111,7 @@ def _dependency(wanted: str, index: int, *, is_there: bool, is_itself: bool, pat
         message = "is the replicated job itself, which waits for itself and never starts"
         return problem("self-dependency", path, message, "remove the entry", wanted)
     if is_there:
-        message = "must stand in the list before the replicated job that depends on it"
-        return problem("dependency-order", path, message, f"move `{wanted}` up in the list", wanted)
+        message = "must stand in replicatedJobs before the replicated job that depends on it"
+        return problem("dependency-order", path, message, f"move `{wanted}` up in replicatedJobs", wanted)
     message = "is not the name of a replicated job of this JobSet"
     return problem("dependency-exists", path, message, "write the name of a replicated job before this one", wanted)

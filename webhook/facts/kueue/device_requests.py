@@ -14,6 +14,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
+from webhook.facts.dra.claim_use import USE_TEMPLATE
 from webhook.facts.dra.device_pools import DeviceID
 from webhook.facts.dra.pod_claims import TEMPLATE
 from webhook.facts.dra.requests import version_of, written_requests
@@ -71,7 +72,7 @@ def claimed(template: JSON, configuration: Configuration, view: View) -> Devices
         path, claim = (*_CLAIMS, index), mapping(entry)
         if text(claim.get("resourceClaimName")):
             message = "names a ResourceClaim, whose devices Kueue cannot count"
-            made.refused.append(Refused("direct-claim", path, message, "name a ResourceClaimTemplate instead"))
+            made.refused.append(Refused("direct-claim", path, message, USE_TEMPLATE))
         elif name := text(claim.get("resourceClaimTemplateName")):
             _Counting(name, path, configuration, view, made).count()
     return made
@@ -87,7 +88,7 @@ def without_claims(template: JSON, deadline: Deadline) -> Devices:
                 "claims-off",
                 (*_CLAIMS, index),
                 message,
-                "ask the administrator of Kueue for the gate, or remove the claim",
+                "ask the administrator of Kueue to turn the gate on, or remove the claim",
             )
         )
     return made

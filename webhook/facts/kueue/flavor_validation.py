@@ -39,13 +39,14 @@ def validate_resource_flavor(subject: Subject) -> Iterator[Problem]:
             yield problem("too-many", ("spec", name), message, "use fewer", shown=counted(count, "entry", "entries"))
     for key, value in subject.deadline.paced(labels.items()):
         if (qualified_name(key) or label_value(value)) and not is_placeholder(f"{key}{value}"):
-            part, fault = ("key", key_fault(key)) if qualified_name(key) else ("value", value_fault(value))
+            is_key = bool(qualified_name(key))
+            part, fault = ("key", key_fault(key)) if is_key else ("value", value_fault(value))
             message = f"is not a valid label because {fault.replace('it ', f'its {part} ', 1)}"
             yield problem(
                 "node-label",
                 ("spec", "nodeLabels", key),
                 message,
-                f"correct the {part}",
+                f"in the {part}, {USE_KEY if is_key else USE_VALUE}",
                 shown=f"`{key}: {value}`",
             )
     yield from _validate_taints(spec.get("nodeTaints", []), subject)

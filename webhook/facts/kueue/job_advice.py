@@ -80,8 +80,10 @@ def advise_quota(subject: Subject) -> Iterator[Problem]:
     for pod_set in subject.deadline.paced(pod_sets):
         if items(get(pod_set.template, ("spec", "resourceClaims"))) and not is_on(DEVICE_CLAIMS, subject):
             gate = f"feature gate {DEVICE_CLAIMS} is off (the default before Kueue 0.18)"
-            message = f"are claims that Kueue does not count against the quota of the queue because its {gate}"
-            fix = "request the devices as a resource that the queue covers, or turn the gate of Kueue on"
+            message = f"do not count against the quota of the queue because Kueue's {gate}"
+            fix = (
+                "request the devices as a resource that the queue covers, or ask the administrator to turn the gate on"
+            )
             yield problem("claims-uncounted", pod_set.at(("spec", "resourceClaims")), message, fix)
             return
     covered = {name for group in place.queue.groups for name in group.resources}

@@ -95,7 +95,7 @@ def validate_pod(subject: Subject, how: Managed) -> Iterator[Problem]:
         yield problem("pod-group", (*_NOTES, POD_GROUP_COUNT), message, "set the number of pods of the group")
     elif count is not None and not group:
         message = f"must be set because the annotation {POD_GROUP_COUNT} counts the pods of a group"
-        yield problem("pod-group", ("metadata", "labels", POD_GROUP), message, "name the group")
+        yield problem("pod-group", ("metadata", "labels", POD_GROUP), message, "set the label to the name of the group")
     elif count is not None and not _is_count(text(count)):
         message = "must be a whole number of pods, at least 1"
         yield problem("pod-group", (*_NOTES, POD_GROUP_COUNT), message, "set the number of pods", text(count))
@@ -128,7 +128,7 @@ def _validate_ray_job(spec: JSON) -> Iterator[Problem]:
             "ray-cluster",
             "spec.rayClusterSpec",
             "must be set because Kueue counts the pods of the Ray cluster",
-            "describe the Ray cluster of the job",
+            "set rayClusterSpec",
         )
     if spec.get("shutdownAfterJobFinishes") is not True:
         message = "must be true because the job keeps its quota as long as its Ray cluster runs"
@@ -144,9 +144,8 @@ def _validate_ray_cluster(cluster: JSON, at: FieldPath, subject: Subject) -> Ite
     groups, most = items(cluster.get("workerGroupSpecs")), most_pod_sets(subject.assumptions.kueue)
     if len(groups) + 1 > most:
         message = f"are more than the {most - 1} that are allowed because a Workload has at most {most} pod sets"
-        yield problem(
-            "ray-groups", (*at, "workerGroupSpecs"), message, "join some groups", shown=f"{len(groups)} groups"
-        )
+        fix = f"use at most {most - 1} groups, and more replicas of those that are alike"
+        yield problem("ray-groups", (*at, "workerGroupSpecs"), message, fix, shown=f"{len(groups)} groups")
     for index, group in enumerate(subject.deadline.paced(groups)):
         if mapping(group).get("groupName") == "head":
             path = (*at, "workerGroupSpecs", index, "groupName")

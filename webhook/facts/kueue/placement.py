@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Final
 
 from webhook.facts.kueue.amounts import of_resource
 from webhook.facts.kueue.assignment import Wanted, together
@@ -24,15 +25,25 @@ from webhook.facts.subject import Subject
 from webhook.problem import MissingObject, Problem
 from webhook.releases import shown
 
+_REPEATED: Final = {
+    ("jobset.x-k8s.io", "JobSet"): "replicatedJobs",
+    ("workload.codeflare.dev", "AppWrapper"): "components",
+}
+"""What kinds have several of, each with a pod template."""
+
 
 def pod_set_count(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
     """The CustomResourceDefinition of Workloads bounds their pod sets; no event tells a job of it."""
     count, release = len(subject.once(workload).pod_sets), subject.assumptions.kueue
     if count > most_pod_sets(release):
-        message = f"has {count} pod sets, but a Workload of Kueue {shown(release)} has at most {most_pod_sets(release)}"
-        yield NEVER(
-            "pod-set-count", "spec", f"{message}, so Kueue creates no Workload and the job waits", "join some pod sets"
+        most = most_pod_sets(release)
+        message = (
+            f"has {count} pod templates, but a Workload of Kueue {shown(release)} has at most {most} pod sets, one"
         )
+        message = f"{message} for each template, so Kueue creates no Workload and the job waits"
+        what = _REPEATED.get(subject.group_kind, "pod templates")
+        fix = f"use at most {most} {what}, and more replicas of those that are alike"
+        yield NEVER("pod-set-count", "spec", message, fix)
 
 
 def namespace(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001

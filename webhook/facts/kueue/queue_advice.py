@@ -133,4 +133,9 @@ def advise_flavor(subject: Subject) -> Iterator[Problem]:
     everybody = (*known.cluster_queues.values(), *known.cohorts.values())
     if everybody and not any(name in group.flavors for each in everybody for group in each.groups):
         message = "the flavor is used by no ClusterQueue and no Cohort, so no pods ever get it"
-        yield problem("flavor-unused", "", message, "add the flavor to a resource group, or delete the flavor")
+        yield problem(
+            "flavor-unused",
+            "",
+            message,
+            "add the flavor to spec.resourceGroups of a ClusterQueue, or delete the flavor",
+        )

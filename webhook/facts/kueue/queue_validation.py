@@ -141,7 +141,13 @@ def _validate_order(
         given = quota.get("name", "")
         if given != name:
             message = f"must be {name} because coveredResources has {name} at this place"
-            yield problem("flavor-resources", (*at, index, "name"), message, "use the order of coveredResources", given)
+            yield problem(
+                "flavor-resources",
+                (*at, index, "name"),
+                message,
+                "list the resources in the order of coveredResources",
+                given,
+            )
 
 
 def validate_quotas(subject: Subject) -> Iterator[Problem]:

@@ -31,7 +31,7 @@ from webhook.names import qualified_name
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.wording import counted, either
+from webhook.wording import counted, either, shown
 from webhook.workloads.podsets import PodSet
 
 problem: Final = Group("kueue-job").problem
@@ -79,7 +79,7 @@ def _validate_slices(notes: Mapping[str, str], pod_set: PodSet) -> Iterator[Prob
             message = "must be a whole number of pods, at least 1"
             yield problem("topology-slice", at, message, "set 1 or more", notes[SLICE_SIZE])
         elif pod_set.count is not None and size > pod_set.count:
-            message = f"must not be above {pod_set.count}, the number of pods of the pod set"
+            message = f"must not be above {pod_set.count}, the number of pods of this template"
             yield problem("topology-slice", at, message, f"set at most {pod_set.count}", notes[SLICE_SIZE])
 
 
@@ -111,10 +111,12 @@ def _validate_layers(notes: Mapping[str, str], pod_set: PodSet) -> Iterator[Prob
         yield problem("topology-layers", at, message, "write objects with topology and size")
         return
     above = 0
-    for layer in map(mapping, layers):
-        size = layer.get("size")
-        if not isinstance(size, int) or size < 1 or (above and above % size):
-            message = "must have layers whose sizes are whole numbers, each a divisor of the one before"
+    for index, layer in enumerate(map(mapping, layers)):
+        size: JSON = layer.get("size")
+        wrong = "a whole number of at least 1" if not isinstance(size, int) or size < 1 else ""
+        if wrong or (above and above % size):
+            wrong = wrong or f"a divisor of {above}, the size of the layer before it"
+            message = f"has `{shown(size)}` as the size of the layer at index {index}, which must be {wrong}"
             yield problem("topology-layers", at, message, "write sizes such as 8, 4 and 2")
             return
         above = size
@@ -130,15 +132,19 @@ def validate_pod_set_groups(pod_sets: Sequence[PodSet], subject: Subject) -> Ite
     for name, members in groups.items():
         path = members[0].locate((*_AT, POD_SET_GROUP))
         if len(members) != 2:
-            verb = "names" if len(members) == 1 else "name"
-            message = f"must be a group of 2 pod sets, but {counted(len(members), 'pod set')} {verb} this group"
-            yield problem("topology-group", path, message, "set the annotation on a leader and on its workers", name)
+            given = counted(len(members), "pod template")
+            message = f"is a group of {given}, but a group must have 2, one of a single pod and one of its workers"
+            fix = "set the annotation on exactly two pod templates"
+            if len(pod_sets) == 1:
+                fix = "remove the annotation because this object has only one pod template"
+            yield problem("topology-group", path, message, fix, name)
         elif None not in (counts := [each.count for each in members]) and 1 not in counts:
-            message = "must be the name of a group in which one pod set has a single pod"
-            yield problem("topology-group", path, message, "group a leader with its workers", name)
+            message = "is a group of two pod templates with several pods each, but one of them must have a single pod"
+            yield problem("topology-group", path, message, "group the pod that leads with its workers", name)
         elif _asked(members[0]) != _asked(members[1]):
-            message = "must be the name of a group whose two pod sets ask for the same topology"
-            yield problem("topology-group", path, message, "use the same annotation and level", name)
+            message = "is a group whose two pod templates ask for different topologies, but must ask for the same"
+            fix = "set the same topology annotation with the same level on both"
+            yield problem("topology-group", path, message, fix, name)
 
 
 def _asked(pod_set: PodSet) -> tuple[JSON, ...]:

@@ -59,12 +59,9 @@ def _labelled(subject: Subject, how: Managed) -> Iterator[Problem]:
         message = f"has no effect because Kueue does not manage namespace `{subject.namespace}`"
         yield problem("namespace-excluded", _AT, message, "use a namespace that Kueue manages", how.queue)
     elif how.why_not == "cluster-selector":
-        message = (
-            "has no effect because Kueue does not manage a RayJob that clusterSelector runs on an existing Ray cluster"
-        )
-        yield problem(
-            "existing-cluster", _AT, message, "label the RayCluster, or set rayClusterSpec instead", how.queue
-        )
+        message = "has no effect because Kueue does not manage a RayJob on an existing cluster (spec.clusterSelector)"
+        fix = "set the label on the RayCluster, or replace spec.clusterSelector with spec.rayClusterSpec"
+        yield problem("existing-cluster", _AT, message, fix, how.queue)
 
 
 def _off(subject: Subject, how: Managed) -> str:

@@ -13,10 +13,13 @@ from webhook.facts.pods.containers import items, text
 from webhook.facts.subject import Subject
 from webhook.paths import get
 from webhook.problem import Problem
-from webhook.wording import either
+from webhook.wording import did_you_mean, either
 
 _PARTS: Final = ("containers", "initContainers")
 _MOST_NAMES: Final = 3
+_LIST_NEW_LAST: Final = "list the containers of the template before new containers in the patch"
+_KEEP_ORDER: Final = "in the patch, keep the order of the template, put new entries last, and delete no entry"
+_LEAVE_TO_PATCHES: Final = "remove these fields from spec.template, and set them only in the patches that need them"
 _COUNTED: Final = ("device", "shared", "slice")
 
 
@@ -60,7 +63,7 @@ def _problem(note: Note, known: Sequence[str]) -> Problem:
                 "patch-merge",
                 note.path,
                 f"cannot be merged into the template because {note.text}",
-                "correct this entry of the patch",
+                note.fix,
             )
         case "image":
             others = f", or name container {either(known[:_MOST_NAMES])} of the template" if known else ""
@@ -70,8 +73,8 @@ def _problem(note: Note, known: Sequence[str]) -> Problem:
             message = f"must leave the limit and the request of the device equal, but in the merged pod {note.text}"
             return problem("patch-resources", note.path, message, "set both the limit and the request in the patch")
         case "sources":
-            message = f"together with the template, claim {note.text}, but a claim must have exactly one"
-            return problem("patch-claim-source", note.path, message, "set the same field as the template")
+            message = f"merged with the template, claim {note.text}, but a claim must have exactly one"
+            return problem("patch-claim-source", note.path, message, note.fix)
         case "claim":
             message = "is not declared in spec.resourceClaims of the template or of the patch"
             return problem("patch-claim", note.path, message, "declare the claim there, or correct the name", note.text)
@@ -92,13 +95,11 @@ def _advice(note: Note) -> Problem:
             )
         case "directive":
             message = "does not remove fields, so the shard keeps what the template has here"
-            fix = "remove these fields from spec.template, and set them only in the patches that need them"
-            return problem("patch-directive", note.path, message, fix, note.text or None)
-        case "inherits":
-            message = f"new container {note.text} because it takes the place of that container in the list"
-            return problem(
-                "patch-order", note.path, message, "list the containers of the template before new containers"
-            )
+            return problem("patch-directive", note.path, message, _LEAVE_TO_PATCHES, note.text or None)
+        case "inherits" | "moved":
+            message = f"{note.text}, which has the same place in the list of the template"
+            fix = f"write the name `{note.over}` if that container is meant, or {_LIST_NEW_LAST}"
+            return problem("patch-order", note.path, message, _KEEP_ORDER if note.what == "moved" else fix)
         case "added":
             message = "is not a container of the template, so the shard gets an additional container"
             return problem(
@@ -109,9 +110,8 @@ def _advice(note: Note) -> Problem:
                 note.text,
             )
         case _:
-            return problem(
-                "patch-field", note.path, "is ignored because a Pod has no such field", "correct or remove the field"
-            )
+            fix = did_you_mean(note.text, "remove the field")
+            return problem("patch-field", note.path, "is ignored because a Pod has no such field", fix)
 
 
 def _of_second_decoding(note: Note) -> Problem:
@@ -123,16 +123,12 @@ def _of_second_decoding(note: Note) -> Problem:
         "sources": f"claim {note.text}",
         "claim": f"claim `{note.text}` is not declared",
     }.get(note.what, note.text)
-    message = (
-        f"{said} in the pod that the controller creates because it mixes what the patch moves or removes with what the "
-        "template has there, so Kubernetes refuses the pod"
-    )
-    return problem(
-        "patch-decoded-twice",
-        note.path,
-        message,
-        "change the template instead, or write a patch that only adds or sets values",
-    )
+    why, fix = "the controller keeps the fields of the template that the patch removes", _LEAVE_TO_PATCHES
+    if note.over:
+        why = f"the controller adds the fields of `{note.over}`, which has the same place in the list of the template"
+        fix = _KEEP_ORDER
+    message = f"{said} in the pod because {why}, so Kubernetes refuses the pod"
+    return problem("patch-decoded-twice", note.path, message, fix)
 
 
 def validate_shard_devices(subject: Subject) -> Iterator[Problem]:

@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from webhook.attributes import JSON, POD
 from webhook.deadline import Deadline
-from webhook.errors import PatchError
 from webhook.facts.pods.containers import items, text
 from webhook.patch import schema, strategic
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.quantity import Quantity, read
+from webhook.similar_names import nearest
+from webhook.wording import either
 
 _WORDS = {"string": "a string", "numeric": "a number", "boolean": "true or false"}
 _TYPES: dict[str, type | tuple[type, ...]] = {"string": str, "numeric": (int, float), "boolean": bool}
@@ -33,12 +35,14 @@ class Note:
     """What is to be said of the patch of one shard.
 
     Args:
-        what: of the patch: type (text is what was expected), unknown, key (the merge key that an item lacks), merge
-            (why it cannot be merged), keeps and directive (what it cannot take away). Of the pod: image, added,
-            inherits, resources, sources and claim.
+        what: of the patch: type (text is what was expected), unknown (the field that is probably meant), key (the merge
+            key that an item lacks), merge (why it cannot be merged), keeps and directive (what it cannot take away). Of
+            the pod: image, added, inherits (a new container) and moved, resources, sources and claim.
         path: where it stands in the object.
         text: what it is about.
         certain: whether it would be so without the second decoding too.
+        over: the item of the template at whose place an item of the pod stands, where that is another one.
+        fix: what to do about it, where that depends on what is wrong.
 
     """
 
@@ -46,6 +50,8 @@ class Note:
     path: FieldPath
     text: str
     certain: bool = True
+    over: str = ""
+    fix: str = ""
 
 
 class Template:
@@ -62,7 +68,7 @@ class Template:
         """The template with a patch merged into it, and the pod that the controller makes of both.
 
         Raises:
-            PatchError: the patch cannot be merged.
+            Unmergeable: the patch cannot be merged.
 
         """
         merged = _merged(self.written, patch, self.deadline)
@@ -78,8 +84,8 @@ class Template:
             return broken
         try:
             merged, pod = self.pods(patch)
-        except PatchError as error:
-            return [*broken, Note("merge", at, str(error))]
+        except strategic.Unmergeable as error:
+            return [*broken, Note("merge", at, str(error), fix=error.fix)]
         shard = _Shard(self, patch, merged, pod, at, _places(patch))
         either = [*_containers(shard, merged), *_sources(shard, merged)]
         told = {(note.what, note.path) for note in either}
@@ -175,7 +181,7 @@ def _mistyped(value: JSON, node: schema.Node, at: FieldPath, deadline: Deadline)
             if known is not None:
                 yield from _mistyped(inner, known, (*at, name), deadline)
             elif not name.startswith("$"):
-                yield Note("unknown", (*at, name), "")
+                yield Note("unknown", (*at, name), nearest(name, deadline.paced([*shape.map.fields])))
     elif shape.list and isinstance(value, list):
         for place, inner in enumerate(value):
             yield from _mistyped(inner, shape.list.element, (*at, place), deadline)
@@ -230,15 +236,22 @@ def _containers(shard: _Shard, pod: JSON) -> Iterator[Note]:
         if after is before:
             continue
         same = _Same(before)
-        for container in shard.template.deadline.paced(after):
+        for place, container in enumerate(shard.template.deadline.paced(after)):
             if not isinstance(container, dict) or container in same:
                 continue
-            where = shard.place(part, name := text(container.get("name")))
+            where, over = shard.place(part, name := text(container.get("name"))), _over(before, place, name)
             if name not in same.names:
-                yield Note("added" if text(container.get("image")) else "image", where, name)
-            yield from _amounts(container, get(shard.patch, where[len(shard.at) :]), where)
+                yield Note("added" if text(container.get("image")) else "image", where, name, over=over)
             declared = _declared(shard, pod) if declared is None else declared
-            yield from _undeclared(container, declared, where)
+            patched = get(shard.patch, where[len(shard.at) :])
+            for note in chain(_amounts(container, patched, where), _undeclared(container, declared, where)):
+                yield replace(note, over=over)
+
+
+def _over(before: Sequence[JSON], place: int, name: str) -> str:
+    """The item of the template at a place of a list, where it is another one than the pod has there."""
+    there = text(get(before[place], ("name",))) if place < len(before) else ""
+    return there if there != name else ""
 
 
 class _Same:
@@ -269,12 +282,15 @@ def _inherited(shard: _Shard) -> Iterator[Note]:
             shard.list_of(part),
             *(items(get(each, ("spec", part))) for each in (shard.merged, shard.pod)),
         )
+        known = {text(get(each, ("name",))) for each in before} if after is not before else ()
         for old, new, container in zip(before, merged, after, strict=False) if after is not before else ():
             name = text(get(new, ("name",)))
             foreign = sorted(container.keys() - new.keys()) if isinstance(new, dict) else ()
             if foreign and text(old.get("name")) != name:
-                words = f"`{name}` gets {' and '.join(foreign)} of container `{text(old.get('name'))}`"
-                yield Note("inherits", shard.place(part, name), words)
+                over = text(old.get("name"))
+                what, said = ("moved", "also") if name in known else ("inherits", "is not in the template and")
+                words = f"container `{name}` {said} gets {' and '.join(foreign)} of container `{over}`"
+                yield Note(what, shard.place(part, name), words, over=over)
 
 
 def _amounts(container: JSON, patched: JSON, where: FieldPath) -> Iterator[Note]:
@@ -313,7 +329,17 @@ def _sources(shard: _Shard, pod: JSON) -> Iterator[Note]:
     listed, before = items(get(pod, ("spec", "resourceClaims"))), shard.template.sources
     if listed is shard.template.claims and not shard.template.is_torn:
         return
-    for name, source in _claims(shard.template.deadline.paced(listed)):
+    for place, (name, source) in enumerate(_claims(shard.template.deadline.paced(listed))):
         if len(source) != 1 and before.get(name) != source:
             words = f"two sources ({' and '.join(source)})" if source else "no source"
-            yield Note("sources", shard.place("resourceClaims", name), f"`{name}` has {words}")
+            at, over = shard.place("resourceClaims", name), _over(shard.template.claims, place, name)
+            yield Note("sources", at, f"`{name}` has {words}", over=over, fix=_one_source(source, before.get(name)))
+
+
+def _one_source(source: Sequence[str], of_template: Sequence[str] | None) -> str:
+    """What to do about a claim without source, or with two."""
+    if not source:
+        return f"set {either(_SOURCES)}"
+    if of_template is None or len(of_template) != 1:
+        return "set only one of them"
+    return f"set only {of_template[0]}, as the template does, or give the claim another name"

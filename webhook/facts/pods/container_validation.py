@@ -13,7 +13,7 @@ from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.pods.containers import Container, containers_of, names
 from webhook.facts.subject import Subject
-from webhook.name_faults import label_fault, subdomain_fault
+from webhook.name_faults import label_fault, sign_fault, subdomain_fault
 from webhook.names import USE_SUBDOMAIN, dns1123_label, dns1123_subdomain
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
@@ -74,19 +74,23 @@ def validate_env(container: Container, subject: Subject) -> Iterator[Problem]:
         return
     for index, name in enumerate(subject.deadline.each(listed)):
         if not _is_env_name(name):
-            message = "must be printable ASCII characters without `=`"
-            yield problem(
-                "env-name",
-                (*container.path, "env", index, "name"),
-                message,
-                "use only letters, digits and other ASCII characters",
-                name,
-            )
+            message, fix = _env_name_fault(name)
+            yield problem("env-name", (*container.path, "env", index, "name"), message, fix, name)
 
 
 def _is_env_name(name: str) -> bool:
     """IsRelaxedEnvVarName."""
     return name != "" and name.isascii() and not name.encode().translate(None, _OF_ENV_NAMES)
+
+
+def _env_name_fault(name: str) -> tuple[str, str]:
+    """What is wrong with the name of a variable, and what to do."""
+    if not name:
+        return "must be set because a variable without a name cannot be read", "set the name of the variable"
+    fix = "use only letters, digits and underscores"
+    if "=" in name:
+        fix = "remove `=` from the name, and write the value in the field value"
+    return f"cannot be the name of a variable because {sign_fault(name, _OF_ENV_NAMES.decode())}", fix
 
 
 def validate_volume_mounts(container: Container, subject: Subject) -> Iterator[Problem]:

@@ -24,6 +24,7 @@ from webhook.problem import Problem
 
 problem: Final = Group("storage").problem
 _PATH: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
+MORE_SHARED_MEMORY: Final = "mount an emptyDir with medium Memory and a sizeLimit of several GiB at /dev/shm"
 _DEFAULT: Final = 64 * 2**20
 Limits: TypeAlias = dict[JSON, tuple[int, JSON]]
 """The positions and size limits of volumes by their names."""
@@ -58,8 +59,7 @@ def _size(pods: DevicePods, container: Container, gpus: int, limits: Limits, sub
     if mount is None:
         if subject.group_kind != ("kubeflow.org", "PyTorchJob"):
             message = f"has {gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
-            fix = "mount an emptyDir with medium Memory at /dev/shm"
-            yield problem("shared-memory", path_of(pods, container), message, fix)
+            yield problem("shared-memory", path_of(pods, container), message, MORE_SHARED_MEMORY)
         return
     index, limit = limits.get(mount.get("name"), (0, None))
     if _is_small(limit, gpus):

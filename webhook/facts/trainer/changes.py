@@ -13,6 +13,7 @@ from typing import Final
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
+from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.pods.containers import items, whole
 from webhook.facts.subject import Subject
@@ -40,6 +41,9 @@ _REFERENCE: Final = {"name": "", "kind": "ClusterTrainingRuntime", "apiGroup": "
 _MANAGER: Final = "trainer.kubeflow.org/trainjob-controller"
 _MUTABLE: Final = ("nodeSelector", "tolerations", "schedulingGates")
 """Fields of a PodSpec that JobSet lets change while it is suspended, besides labels and annotations."""
+_FIXED_POD: Final = ("template", "spec", "template", 1)
+"""Where `_fixed` puts the PodSpec of a job."""
+_MOST_NAMED: Final = 3
 _MAKING: Final = ("runtimePatches", "trainer", "initializer")
 """Fields of a TrainJob of which its JobSet is made."""
 _OF_PODS: Final = (
@@ -154,11 +158,21 @@ def validate_job_set_update(subject: Subject) -> Iterator[Problem]:
     changed = [name for name in _MAKING if now.get(name) != before.get(name)]
     if not changed:
         return
-    old = train_job(subject.about(subject.old_object))
-    if _fixed_in_job_set(subject.once(train_job), now) != _fixed_in_job_set(old, before):
-        message = "changes fields of pods that cannot change after the JobSet was created, so JobSet refuses the update"
+    old = _fixed_in_job_set(train_job(subject.about(subject.old_object)), before)
+    new = _fixed_in_job_set(subject.once(train_job), now)
+    if old != new:
+        fields = _differing(old, new, subject.deadline) or "fields"
+        message = f"changes {fields} of pods, which cannot change after the JobSet was created, so JobSet refuses the "
+        message = f"{message}update"
         fix = "create a new TrainJob, or change only nodeSelector, tolerations, schedulingGates, labels and annotations"
         yield problem("job-set-immutable", f"spec.{changed[0]}", message, fix)
+
+
+def _differing(old: list[JSON], new: list[JSON], deadline: Deadline) -> str:
+    """The first fields of pods that are not the same in both, "" where others differ."""
+    pods = ([get(each, _FIXED_POD) or each for each in both] for both in zip(deadline.paced(old), new, strict=False))
+    names = sorted({name for one, other in pods for name in (*one, *other) if one.get(name) != other.get(name)})
+    return " and ".join(names[:_MOST_NAMED]) if "template" not in names else ""
 
 
 def _is_refused(subject: Subject) -> bool:

@@ -24,6 +24,8 @@ from webhook.problem import Problem
 from webhook.releases import Release, parsed, shown
 from webhook.same import Same
 from webhook.schema.absence import is_bare
+from webhook.similar_names import nearest
+from webhook.wording import did_you_mean
 
 FILE = Path(__file__).with_name("fields.yaml")
 _FOREVER: Release = (99, 0)
@@ -250,8 +252,9 @@ class _Reader:
             )
         elif changed is None and shape.lacks(name, self.release):
             message = f"is ignored because Trainer {shown(self.release)} does not know this field"
-            yield self.problem(
-                "unknown-field", path, message, "correct the name or the place of the field, or remove the field"
-            )
+            known = sorted(each for each in shape.known or () if shape.keeps(each, self.release))
+            near = nearest(name, self.deadline.paced(known))
+            fix = did_you_mean(near, "remove the field, or move the field to its place")
+            yield self.problem("unknown-field", path, message, fix)
         elif name in shape.inner:
             yield from self.object(held, shape.inner[name], path)

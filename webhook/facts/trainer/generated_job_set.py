@@ -13,7 +13,7 @@ from dataclasses import replace
 from webhook.attributes import JSON
 from webhook.facts.jobset.job_set import JobSet, problem
 from webhook.facts.jobset.name_length import MOST, limit, validate_name
-from webhook.facts.jobset.replicated_jobs import invalid_label
+from webhook.facts.jobset.replicated_jobs import LABEL, invalid_label
 from webhook.facts.jobset.validation import validate_create
 from webhook.facts.subject import Subject
 from webhook.facts.trainer import overlays
@@ -64,7 +64,7 @@ def _validate_labels(job: TrainJob) -> Iterator[Problem]:
         if (label_value(value) or qualified_name(key)) and not is_placeholder(key + value):
             part, message = invalid_label(key, value)
             message = f"set label `{key}: {value}` of the JobSet, but `{part}` {message}"
-            yield problem("label", f"spec.{overlays.field(job.release)}", message, "correct the label in the patch")
+            yield problem("label", f"spec.{overlays.field(job.release)}", message, f"in the patch, {LABEL}")
 
 
 def _told(problems: list[Problem], job: TrainJob) -> Iterator[Problem]:

@@ -43,7 +43,14 @@ def validate_reserved_env(job: TrainJob) -> Iterator[Problem]:
         for index, name in enumerate(job.deadline.paced(variables)):
             if name in reserved:
                 message = f"must not be set because the {job.plugin} plugin sets this variable"
-                yield problem("reserved-env", f"spec.trainer.env[{index}].name", message, "remove the variable", name)
+                at = f"spec.trainer.env[{index}].name"
+                yield problem("reserved-env", at, message, instead_of(name, "the TrainJob"), name)
+
+
+def instead_of(variable: str, whose: str) -> str:
+    """What to do about a variable that a plugin sets."""
+    field = {"PET_NNODES": _NODES, "PET_NPROC_PER_NODE": _PROCESSES}.get(variable, "")
+    return f"remove the variable, and set {field} of {whose}" if field else "remove the variable"
 
 
 def validate_processes(job: TrainJob) -> Iterator[Problem]:
@@ -116,7 +123,7 @@ def validate_workers(job: TrainJob) -> Iterator[Problem]:
         return
     if job.trainer.get("resourcesPerNode") is not None and not launcher_is_node(job.runtime.spec.get("mlPolicy")):
         message = f"reaches only the launcher of {job.runtime}, so the workers keep the resources of the runtime"
-        fix = "set the resources of the workers in the runtime"
+        fix = "remove resourcesPerNode, and use a runtime whose workers request these resources"
         yield problem("launcher-resources", "spec.trainer.resourcesPerNode", message, fix)
     image = get(container_of(worker, "node"), ("image",), "")
     if job.trainer.get("image") not in (None, "", image) and job.release < IMAGE_EVERYWHERE:

@@ -135,7 +135,7 @@ def shared_claims(job: TrainJob, claims: Sequence[NodeClaim]) -> Iterator[Proble
             "fit there stay Pending"
         )
         fix = (
-            "in the resourceClaims of the pods, set resourceClaimTemplateName instead of resourceClaimName, which "
-            "gives each pod its own claim"
+            "create a ResourceClaimTemplate, and name it in resourceClaimTemplateName instead of resourceClaimName in "
+            "the resourceClaims of the pods"
         )
         yield problem("shared-claim", "spec.trainer.numNodes", message, fix, job.nodes)

@@ -13,7 +13,6 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
-from webhook.errors import PatchError
 from webhook.facts.check import Group
 from webhook.facts.trainer.builder import build
 from webhook.facts.trainer.merged import Merged
@@ -74,11 +73,10 @@ def _lay(
         return
     try:
         merged.spec = strategic.merge(merged.spec, {"replicatedJobs": taken}, "JobSetSpec", deadline, indexes)
-    except PatchError as error:
+    except strategic.Unmergeable as error:
         where = f"in replicated job `{layer.overlays[0].name}`, " if len(layer.overlays) == 1 else ""
         message = f"cannot be merged into {runtime} because {where}{error}"
-        fix = f"set `{error.key}`" if isinstance(error, strategic.MissingKey) else "correct this entry of the patch"
-        merged.problems.append(problem("patch-merges", layer.at, message, fix))
+        merged.problems.append(problem("patch-merges", layer.at, message, error.fix))
 
 
 def _unknown_job(overlay: Overlay, known: Mapping[str, JSON], runtime: Runtime, release: Release) -> Problem:

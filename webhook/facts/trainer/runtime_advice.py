@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from webhook.attributes import JSON
 from webhook.facts.pods.containers import containers, names
 from webhook.facts.trainer.nodes import STEP_LABEL, container_of, is_trainer, name_of, step, trainer_step
-from webhook.facts.trainer.plugin_validation import RESERVED
+from webhook.facts.trainer.plugin_validation import RESERVED, instead_of
 from webhook.facts.trainer.releases import INITIALIZER_MOUNT, WHOLE_JOBSET
 from webhook.facts.trainer.runtime_plugins import JOBS, POD, RuntimeSpec, problem
 from webhook.facts.trainer.runtime_reference import SUPPORT
@@ -69,7 +69,7 @@ def plugin_variables(runtime: RuntimeSpec) -> Iterator[Problem]:
                 if name in RESERVED["torch"]:
                     message = "is replaced by the torch plugin, which sets it for each TrainJob with spec.trainer"
                     at = (*JOBS, index, *POD, *container.path, "env", place, "name")
-                    yield problem("plugin-variable", at, message, "remove the variable", name)
+                    yield problem("plugin-variable", at, message, instead_of(name, "TrainJobs"), name)
 
 
 def unmounted_initializers(runtime: RuntimeSpec) -> Iterator[Problem]:

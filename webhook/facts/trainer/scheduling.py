@@ -48,9 +48,10 @@ def validate_gang(job: TrainJob) -> Iterator[Problem]:
     if job.release < GANG_RESOURCES and job.trainer.get("resourcesPerNode") is not None:
         message = (
             f"is not counted by Trainer {shown(job.release)} in the PodGroup for {by}, which asks only for the "
-            f"resources of {job.runtime}, so the gang may start with too few resources"
+            f"resources of {job.runtime}, so some pods may start before there is room for the others"
         )
-        yield problem("gang-resources", "spec.trainer.resourcesPerNode", message, "set the resources in the runtime")
+        fix = "use a runtime that requests these resources"
+        yield problem("gang-resources", "spec.trainer.resourcesPerNode", message, fix)
     pods = [parallelism(each) for each in job.jobs]
     if sum(pods) < 1 and job.jobs:
         message = f"makes no pod for the PodGroup of {by}, which needs at least one pod, so the job is never started"

@@ -73,10 +73,10 @@ def validate_mpi_settings(job: Job) -> Iterator[Problem]:
 
 def _validate_version(job: Job) -> Iterator[Problem]:
     version = "v2beta1" if job.is_beta else "v1"
-    fix = "set the field under spec.runPolicy, or use kubeflow.org/v1"
-    if not job.is_beta:
-        fix = "remove the field, or use kubeflow.org/v2beta1 and the MPI Operator"
+    other = "kubeflow.org/v1 and the Training Operator" if job.is_beta else "kubeflow.org/v2beta1 and the MPI Operator"
     for name in _V1_ONLY if job.is_beta else _BETA_ONLY:
+        is_moved = name == "cleanPodPolicy"
+        fix = f"{'move the field to spec.runPolicy' if is_moved else 'remove the field'}, or use {other}"
         if job.given(name) is not None or job.is_unfilled(name):
             message = f"is ignored because an MPIJob of kubeflow.org/{version} has no such field"
             yield problem("other-version", ("spec", name), message, fix)
@@ -88,21 +88,30 @@ def validate_slots(job: Job) -> Iterator[Problem]:
     if told is None or not hosts:
         return
     by, ranks, each = told.by, told.ranks, told.processes
-    there = f"{counted(slots, 'slot')} on each of {counted(hosts, 'node')}"
+    names = _named(job, hosts)
+    there = f"{counted(slots, 'slot')} to each of {names}"
     if ranks is not None and ranks > hosts * slots:
-        message = f"gives {there}, but {by} in the launcher asks for {counted(ranks, 'rank')}, so {by} fails"
-        fix = "lower -np, or raise slotsPerWorker or the number of workers"
+        together = f"{there} ({counted(hosts * slots, 'slot')} in all)" if hosts > 1 else there
+        message = f"gives {together}, but {by} in the launcher asks for {counted(ranks, 'rank')}, so {by} fails"
+        fix = f"set -np to at most {hosts * slots}, or raise slotsPerWorker or the number of workers"
         yield problem("slots-for-ranks", ("spec", "slotsPerWorker"), message, fix)
     if each is not None and each > slots:
-        message = f"gives {there}, but {by} in the launcher starts {counted(each, 'rank')} on each node, so {by} fails"
-        yield problem("slots-per-node", ("spec", "slotsPerWorker"), message, "raise slotsPerWorker")
+        message = f"gives {there}, but {by} in the launcher starts {counted(each, 'rank')} on each, so {by} fails"
+        yield problem("slots-per-node", ("spec", "slotsPerWorker"), message, f"set {each} or more")
     if by == "mpirun" and each is not None and ranks is not None and ranks > each * hosts:
         message = (
-            f"gives {counted(hosts, 'node')}, but mpirun in the launcher asks for {counted(ranks, 'rank')} with "
-            f"at most {each} on each node, so mpirun fails"
+            f"gives {names}, but mpirun in the launcher asks for {counted(ranks, 'rank')} with at most {each} "
+            "on each, so mpirun fails"
         )
         fix = f"set -np to at most {each * hosts}, or raise the number of workers"
         yield problem("nodes-for-ranks", (*job.roles_at, "Worker", "replicas"), message, fix)
+
+
+def _named(job: Job, hosts: int) -> str:
+    """The hosts of mpirun in words."""
+    worker = job.roles.get("Worker")
+    workers = hosts if worker is None or worker.replicas is None else worker.replicas
+    return f"{counted(workers, 'worker')}{' and the launcher' if workers < hosts else ''}"
 
 
 def _slots(job: Job) -> int:
@@ -146,7 +155,7 @@ def advise_mpi(job: Job) -> Iterator[Problem]:
     is_known = slots >= 1 and not job.is_unfilled("slotsPerWorker") and is_used
     if is_known and worker is not None and worker.gpus >= 1 and worker.gpus != slots:
         what = "some GPUs stay idle" if slots < worker.gpus else "ranks share GPUs"
-        both = f"{counted(slots, 'slot')} to workers with {counted(worker.gpus, 'GPU')}"
+        both = f"{counted(slots, 'slot')} to each worker, which has {counted(worker.gpus, 'GPU')}"
         message = f"gives {both}, so {what} unless each process uses several GPUs"
         yield problem("slots-and-gpus", ("spec", "slotsPerWorker"), message, f"set {worker.gpus}")
     is_worker = job.given("runLauncherAsWorker") is True or job.is_unfilled("runLauncherAsWorker")

@@ -11,8 +11,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.facts.storage.shared_memory import MORE_SHARED_MEMORY
 from webhook.facts.training_jobs.job import Job, problem
 from webhook.facts.training_jobs.role import Role
+from webhook.paths import render
 from webhook.problem import Problem
 from webhook.wording import counted
 
@@ -73,7 +75,7 @@ def _of_command(job: Job) -> Iterator[Problem]:
     for role in job.each_role():
         started, by = role.launch.processes, role.launch.by
         if by in _LAUNCHERS and role.gpus and started is not None and started != role.gpus:
-            both = f"{counted(started, 'process', 'processes')} on {counted(role.gpus, 'GPU')}"
+            both = f"{counted(started, 'process', 'processes')} in each pod, which has {counted(role.gpus, 'GPU')}"
             message = f"{by} starts {both}, so {_outcome(started, role.gpus)}"
             fix = f"set --nproc_per_node={role.gpus}" if by == "torchrun" else f"start {role.gpus} in each pod"
             yield problem("processes-and-gpus", role.template, message, fix)
@@ -81,12 +83,17 @@ def _of_command(job: Job) -> Iterator[Problem]:
             message = f"runs a single Python process for {role.gpus} GPUs unless the script itself starts more"
             yield problem("one-process", role.template, message, "start the script with torchrun")
         if _has_no_gpu(role) and _asks(role, job) == "gpu":
-            message = (
-                "requests no GPU, but torchrun starts one process for each GPU, so torchrun starts no process and fails"
-            )
-            yield problem(
-                "gpu-for-torchrun", role.template, message, "request GPUs, or set --nproc_per_node to a number"
-            )
+            field = _field(job) if _is_silent(role) else "--nproc_per_node"
+            message = f"requests no GPU, but {field} is `gpu`, so torchrun looks for GPUs and fails"
+            fix = f"request GPUs, or set {field} to a number of processes"
+            yield problem("gpu-for-torchrun", role.template, message, fix)
+
+
+def _field(job: Job) -> str:
+    """The field that tells the operator how many processes to start."""
+    elastic = ("elasticPolicy", "nProcPerNode")
+    is_elastic = job.given("nprocPerNode") is None and job.given(*elastic) is not None
+    return render(("spec", *elastic) if is_elastic else _AT)
 
 
 def _outcome(processes: int, gpus: int) -> str:
@@ -115,29 +122,45 @@ def _of_setting(job: Job) -> Iterator[Problem]:
         yield problem("nproc-value", _AT, message, "set auto, cpu, gpu or a whole number of at least 1", said)
     hosts = [role for role in roles if _has_no_gpu(role) and role.cpus and _asks(role, job) == "auto"]
     if hosts:
-        who = f"{_named(hosts)} {'has' if len(hosts) == 1 else 'have'} no GPU"
-        cpus = hosts[0].cpus
-        message = f"must be a number because {who}, and torchrun starts a process for every CPU of the node otherwise"
-        yield problem("processes-of-the-host", _AT, message, f"set {cpus}, as many as a pod has CPUs")
+        yield _processes_of_the_host(job, [each for each in hosts if _is_silent(each)], hosts)
     if number is not None:
         yield from _of_number(job, number, roles)
+
+
+def _processes_of_the_host(job: Job, silent: list[Role], hosts: list[Role]) -> Problem:
+    """As many processes as the node has CPUs, of roles without GPUs: by the setting, or by their own commands."""
+    roles, given = silent or hosts, job.given("nprocPerNode") if silent else None
+    many = "a process for every CPU of the node"
+    why = f"{_named(roles)} {'has' if len(roles) == 1 else 'have'} no GPU"
+    fix = f"{roles[0].cpus}, the number of CPUs of a pod"
+    if not silent:
+        message = (
+            f"has no effect on {_named(roles)}, where torchrun with --nproc_per_node=auto starts {many} because {why}"
+        )
+        return problem("processes-of-the-host", _AT, message, f"set --nproc_per_node={fix}")
+    does = "is not set, so torchrun starts" if given is None else "makes torchrun start"
+    return problem("processes-of-the-host", _AT, f"{does} {many} because {why}", f"set {fix}", given)
 
 
 def _of_number(job: Job, number: int, roles: tuple[Role, ...]) -> Iterator[Problem]:
     unequal = [role for role in roles if _is_silent(role) and role.gpus and role.gpus != number]
     if unequal:
-        gpus = " and ".join(f"{counted(role.gpus, 'GPU')} of `{role.name}`" for role in unequal)
-        message = f"starts {counted(number, 'process', 'processes')} on {gpus}, so {_outcome(number, unequal[0].gpus)}"
-        yield problem("nproc-and-gpus", _AT, message, "set the number of GPUs of one pod, or remove nprocPerNode")
+        gpus = " and ".join(f"a pod of `{role.name}` has {counted(role.gpus, 'GPU')}" for role in unequal)
+        message = f"starts {counted(number, 'process', 'processes')} in each pod, but {gpus}"
+        same = f"set {unequal[0].gpus}, or " if len({role.gpus for role in roles}) == 1 else ""
+        fix = f"{same}remove {_field(job)}"
+        yield problem("nproc-and-gpus", _AT, f"{message}, so {_outcome(number, unequal[0].gpus)}", fix)
     elif len({role.gpus for role in roles}) > 1 and not any(role.has_open_gpus for role in roles):
         gpus = " and ".join(f"`{role.name}` has {counted(role.gpus, 'GPU')}" for role in roles)
         message = f"{gpus}, but nprocPerNode is the same for all roles"
         yield problem("unequal-gpus", job.roles_at, message, "request the same number in every role")
     alone = [role for role in roles if role.launch.by == "python"]
     if number > 1 and "Master" in job.roles and alone:
-        start = "start one process each and wait" if len(alone) > 1 else "starts one process and waits"
-        message = f"makes WORLD_SIZE count {number} processes for each pod, but {_named(alone)} {start} for the others"
-        yield problem("processes-awaited", _AT, message, "start the processes with torchrun, or remove nprocPerNode")
+        message = (
+            f"makes WORLD_SIZE count {number} processes for each pod, but each pod of {_named(alone)} starts only one, "
+            "which waits for the others without end"
+        )
+        yield problem("processes-awaited", _AT, message, f"start the script with torchrun, or remove {_field(job)}")
 
 
 def _named(roles: list[Role]) -> str:
@@ -162,4 +185,4 @@ def _shared_memory(job: Job) -> Iterator[Problem]:
     for role in job.each_role():
         if role.gpus > 1 and not role.shares_memory:
             message = f"has {role.gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
-            yield problem("shared-memory", role.template, message, "mount an emptyDir with medium Memory at /dev/shm")
+            yield problem("shared-memory", role.template, message, MORE_SHARED_MEMORY)

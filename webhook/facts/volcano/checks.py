@@ -92,7 +92,7 @@ def _advice(subject: Subject) -> Iterator[Problem]:
     yield from advise_tier(read.spec, read.at, subject, problem)
     for task in read.deadline.each(read.tasks):
         policy = task.value.get("partitionPolicy") or {}
-        yield from advise_part(policy, (*task.at, "partitionPolicy"), read.spec, subject, problem)
+        yield from advise_part(policy, (*task.at, "partitionPolicy"), (read.spec, read.at), subject, problem)
 
 
 def _but_unfilled(problems: Iterable[Problem], subject: Subject) -> Iterable[Problem]:

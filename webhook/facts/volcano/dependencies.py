@@ -89,8 +89,8 @@ def advise_start(job: Job) -> Iterator[Problem]:
     if job.min_available > pods:
         message = (
             f"leads to a job that never starts because only {counted(pods, 'pod')} can be created at first, and "
-            f"{named([task.name for task in late], 'task')} {'waits' if len(late) == 1 else 'wait'} until other tasks "
-            "run"
+            f"{named([f'`{task.name}`' for task in late], 'task')} {'waits' if len(late) == 1 else 'wait'} until other "
+            "tasks run"
         )
         fix = f"set {pods}" if pods else "remove a dependency so that one task can start first"
         yield problem("deadlock", path, message, fix, shown=job.shown_min_available)
@@ -98,8 +98,8 @@ def advise_start(job: Job) -> Iterator[Problem]:
     task = next((task for task in late if task.min_available), None)
     if task is not None and job.min_available >= needed:
         message = (
-            f"leads to a job that never starts because the gang needs {counted(task.min_available, 'pod')} of task "
-            f"`{task.name}`, which is created only when another task runs"
+            f"leads to a job that never starts because no pod starts before {counted(task.min_available, 'pod')} of "
+            f"task `{task.name}` can start, and this task is created only when another task runs"
         )
         fix = "set minAvailable of the task to 0"
         yield problem("deadlock", (*task.at, "minAvailable"), message, fix, task.min_available)

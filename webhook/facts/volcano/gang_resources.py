@@ -45,13 +45,14 @@ def above_capability(
         for resource, amount in needed.items():
             most = capability.get(resource)
             if most is not None and amount > most.milli_value() and _is_limit(resource, most):
-                why = f"the capability of the queue is {most}"
+                why = f"spec.capability of the queue is {most}"
                 if queue.name != name:
                     where = "which counts if the capacity plugin has a hierarchy"
-                    why = f"queue `{queue.name}` above it has a capability of {most}, {where}"
+                    why = f"spec.capability of queue `{queue.name}` above this queue is {most}, {where}"
                 asked = Quantity(amount, -3, most.format)
-                message = f"can never give the {asked} of {resource} that the gang needs because {why}"
-                yield problem("capability", path, message, "ask for less, or raise the capability", name)
+                message = f"can never give the {asked} {resource} that the pods need together because {why}"
+                fix = "ask for less, or ask the administrator to raise the capability"
+                yield problem("capability", path, message, fix, name)
                 return
 
 

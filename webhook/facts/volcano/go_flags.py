@@ -10,18 +10,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
+from webhook.wording import either
+
 Kind: TypeAlias = Literal["text", "number", "truth"]
 _TRUE: Final = frozenset(("1", "t", "T", "true", "TRUE", "True"))
 _TRUTHS: Final = _TRUE | {"0", "f", "F", "false", "FALSE", "False"}
+_EXAMPLES: Final = {
+    "number": "a whole number, such as --{}=5000",
+    "truth": "--{0}=true or --{0}=false",
+}
 _NUMBER: Final = re.compile(r"[-+]?([0-9][0-9_]*|0[xXoObB][0-9a-fA-F_]+)")
 
 
 @dataclass(slots=True)
 class Flags:
-    """What was read. `error` says why reading ended early, at argument `at`; the rest keeps its defaults."""
+    """What was read. `error` says why reading ended early, at argument `at`; the rest keeps its defaults.
+
+    `fix` is what to write there instead.
+    """
 
     values: dict[str, str] = field(default_factory=dict)
     error: str = ""
+    fix: str = ""
     at: int = 0
 
 
@@ -38,9 +48,10 @@ def read_flags(arguments: Sequence[str], known: Mapping[str, Kind]) -> Flags:
         name, equals, value = _split(arguments[index])
         if not name:
             flags.error = "" if arguments[index] == "--" else f"`{arguments[index]}` is not an option"
-            break
-        if name not in known:
+        elif name not in known:
             flags.error = f"`{name}` is not an option"
+        if name not in known:
+            flags.fix = f"use only {either(f'--{each}' for each in sorted(known))}"
             break
         if not equals:
             if known[name] == "truth":
@@ -49,10 +60,11 @@ def read_flags(arguments: Sequence[str], known: Mapping[str, Kind]) -> Flags:
                 index += 1
                 value = arguments[index]
             else:
-                flags.error = f"`{name}` has no value"
+                flags.error, flags.fix = f"`{name}` has no value", f"write --{name}= and the value"
                 break
         flags.error = _wrong(name, value, known[name])
         if flags.error:
+            flags.fix = f"write {_EXAMPLES[known[name]].format(name)}"
             break
         flags.values[name] = value
         index += 1
@@ -68,7 +80,7 @@ def _split(argument: str) -> tuple[str, str, str]:
 
 def _wrong(name: str, value: str, kind: Kind) -> str:
     if kind == "number" and not _NUMBER.fullmatch(value):
-        return f"`{value}` of `{name}` is not a whole number"
+        return f"`{value}`, the value of --{name}, is not a whole number"
     if kind == "truth" and value not in _TRUTHS:
-        return f"`{value}` of `{name}` is not true or false"
+        return f"`{value}`, the value of --{name}, is not true or false"
     return ""

@@ -49,11 +49,11 @@ def _too_few(least: int, known: Sequence[Member]) -> Iterator[Problem]:
     elsewhere = sum(each.pods or 0 for each in known if each.scheduler == kinds.DEFAULT_SCHEDULER)
     others = f" ({counted(elsewhere, 'other')} not placed by Volcano)" if elsewhere else ""
     named = f"{counted(pods, 'pod')} that {'names' if pods == 1 else 'name'} the PodGroup{others}"
-    message = f"is more than the {named}, so the gang is never placed"
+    message = f"is more than the {named}, so no pod is ever placed"
     fix = (
         "set schedulerName: volcano in all of these pods"
         if least <= pods + elsewhere
-        else f"set {pods}, or make more pods"
+        else f"set {pods}, or create more pods"
     )
     yield problem("members", _AT, message, fix, least)
 
@@ -77,10 +77,9 @@ def _tasks(least: int, known: Sequence[Member], subject: Subject) -> Iterator[Pr
         pods[each.task] += each.pods or 0
     for task, count in subject.deadline.each(wanted.items()):
         if count > pods[task]:
-            have = f"{counted(pods[task], 'pod')} of the gang {'has' if pods[task] == 1 else 'have'}"
-            message = (
-                f"can never be reached because only {have} the annotation {kinds.TASK}: {task}, so no pod is placed"
-            )
+            most = f"only {counted(pods[task], 'pod')}" if pods[task] else "no pod"
+            have = f"{most} of the PodGroup {'have' if pods[task] > 1 else 'has'} the annotation {kinds.TASK}: {task}"
+            message = f"can never be reached because {have}, so no pod is placed"
             fix = "set the annotation on the other pods of the task, or lower the number"
             yield problem("task-pods", ("spec", "minTaskMember", task), message, fix, count)
 

@@ -60,7 +60,7 @@ def advise_schedulers(job: Job) -> Iterator[Problem]:
     for task in job.deadline.each(job.tasks):
         other = task.pod.get("schedulerName") or own
         if other != own and not is_placeholder(other + own):
-            message = f"takes the pods out of the gang because scheduler `{own}` of the job places the gang"
+            message = f"takes these pods from scheduler `{own}` of the job, which starts the pods of the job together"
             path = (*task.at, "template", "spec", "schedulerName")
             yield problem("other-scheduler", path, message, "remove schedulerName", other)
 

@@ -42,7 +42,8 @@ def job_flow(subject: Subject) -> Iterator[Problem]:
         at, name = ("spec", "flows", index), flow.get("name", "")
         if name in seen and not is_placeholder(name):
             message = "is also the name of a flow before this one, but Volcano makes only one Job of that name"
-            yield problem("flow-twice", (*at, "name"), message, "copy the JobTemplate under another name", name)
+            fix = "copy the JobTemplate under another name, and write that name here"
+            yield problem("flow-twice", (*at, "name"), message, fix, name)
         elif name and not is_placeholder(name):
             yield from _advise_template(name, (*at, "name"), subject)
         seen.add(name)

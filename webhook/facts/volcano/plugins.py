@@ -112,7 +112,7 @@ def advise_plugins(job: Job) -> Iterator[Problem]:
         if flags.error and flags.error.split("`")[1] not in _HELP:
             message = f"cannot be read because {flags.error}, so the plugin ignores this and all later arguments"
             path = (*job.at, "plugins", name, flags.at)
-            yield problem("plugin-argument", path, message, "correct the argument", arguments[flags.at])
+            yield problem("plugin-argument", path, message, flags.fix, arguments[flags.at])
         if name == "ssh":
             yield from _advise_keys(flags.values, (*job.at, "plugins", name))
         wanted = {**known.tasks, **flags.values}
@@ -151,7 +151,7 @@ def _advise_roles(name: str, wanted: Mapping[str, str], places: Mapping[str, obj
         left = [task.name for task in job.tasks if task.name not in wanted.values()]
         if left and not _is_alone(job):
             message = f"does not know the role of task `{left[0]}`, so TF_CONFIG leaves the task out"
-            fix = f"give the role of the task, such as with --ps={left[0]}"
+            fix = f"add an argument with the role of the task, such as --ps={left[0]}"
             yield problem("plugin-role", at, message, fix)
     elif "worker" in wanted and wanted["worker"] not in places and len(job.tasks) > 1:
         left = [task.name for task in job.tasks if task.name not in wanted.values()]

@@ -43,7 +43,7 @@ def pod(subject: Subject) -> Iterator[Problem]:
     if name and not is_placeholder(name):
         yield from _advise_group(name, scheduler, subject)
     if (other := annotations.get(_OTHER_GROUP)) and not name and _is_as_written(subject):
-        message = "is not read by Volcano's scheduler, so the pod is not part of that gang"
+        message = "is ignored by Volcano's scheduler, so the pod is not part of this PodGroup"
         yield problem(
             "group-annotation", (*_AT, _OTHER_GROUP), message, f"use the annotation {kinds.GROUP_NAME} instead", other
         )

@@ -41,7 +41,7 @@ def pod_group(subject: Subject) -> Iterator[Problem]:
                 yield from _advise_capability(subject, name)
     for resource in subject.deadline.each(spec.get("minResources", {})):
         if is_unknown_resource(resource) and not is_placeholder(resource):
-            message = "is a resource that no node has because it has no domain, so the gang is never placed"
+            message = "is a resource that no node has because the name has no domain, so no pod is ever placed"
             path = ("spec", "minResources", resource)
             yield problem("unknown-resource", path, message, "write a full name such as nvidia.com/gpu", resource)
     yield from _advise_task_members(subject)
@@ -49,10 +49,10 @@ def pod_group(subject: Subject) -> Iterator[Problem]:
     yield from advise_tier(spec, ("spec",), subject, problem)
     for index, each in enumerate(subject.deadline.paced(spec.get("subGroupPolicy", []))):
         at = ("spec", "subGroupPolicy", index)
-        yield from advise_part(each, at, spec, subject, problem)
+        yield from advise_part(each, at, (spec, ("spec",)), subject, problem)
         if (wanted := each.get("minSubGroups") or 0) > 1 and not each.get("matchLabelKeys"):
             message = (
-                "is more than the one subgroup that the pods form without matchLabelKeys, so the gang is never placed"
+                "is more than the one subgroup that the pods form without matchLabelKeys, so no pod is ever placed"
             )
             yield problem("sub-groups", (*at, "minSubGroups"), message, "set 1, or set matchLabelKeys", wanted)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.job import Job, problem
-from webhook.facts.volcano.queues import ALWAYS_THERE, OPEN, ROOT, Queues, read_queues
+from webhook.facts.volcano.queues import ALWAYS_THERE, OPEN, ROOT, Queues, operate, read_queues
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -45,10 +45,11 @@ def holds_gangs(name: str, path: FieldPath | str, queues: Queues, problem: Calla
             "the root queue" if name == ROOT else f"a queue with {counted(len(children or ()), 'child', 'children')}"
         )
         message = (
-            f"is {below}, where Volcano places no gang (with a hierarchy of the capacity plugin, Volcano then "
-            "schedules no job at all)"
+            f"is {below}, but Volcano places pods only of queues without children (with enableHierarchy in its plugin "
+            "capacity, Volcano then schedules no job at all)"
         )
-        yield problem("queue-leaf", path, message, "name a queue without children", name)
+        fix = f"name a queue below `{name}`, such as `{min(children)}`" if children else "name a queue below the root"
+        yield problem("queue-leaf", path, message, fix, name)
 
 
 def exists_and_is_open(
@@ -71,7 +72,9 @@ def exists_and_is_open(
             if queue.state
             else "is a new queue that is not open yet, which takes some seconds"
         )
-        fix = "open the queue, or name another queue" if queue.state else "wait until the queue is open"
+        fix = f"name another queue, or ask the administrator to open this one ({operate('open', name)})"
+        if not queue.state:
+            fix = "wait until the queue is open"
         yield problem("queue-open", path, message, fix, name)
 
 
@@ -93,4 +96,5 @@ def advise_queue(job: Job, subject: Subject) -> Iterator[Problem]:
             f"is below queue `{closed.name}`, which is in state {closed.state}, but Volcano runs the job because it "
             f"looks only at the state of `{name}`"
         )
-        yield problem("queue-ancestor", path, message, f"close queue `{name}` too if its jobs must not run", name)
+        fix = f"close queue `{name}` too ({operate('close', name)}) if its jobs must not run"
+        yield problem("queue-ancestor", path, message, fix, name)

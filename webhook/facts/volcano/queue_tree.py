@@ -113,7 +113,7 @@ def _below_ancestors(own: Queue, queues: Queues, subject: Subject) -> Iterator[P
             limit = above.amounts("capability").get(name)
             if limit:
                 if most > limit:
-                    message = f"must not be more than the {limit} of queue `{above.name}` above"
+                    message = f"must not be more than {limit}, the capability of queue `{above.name}` above this queue"
                     path = ("spec", "capability", name)
                     yield problem(
                         "capability-ancestor",
@@ -132,7 +132,7 @@ def _above_descendants(own: Queue, children: Iterable[Queue], queues: Queues, su
         for below in _limited(name, children, queues, subject):
             largest = below.amounts("capability")[name]
             if largest > most:
-                message = f"must not be less than the {largest} of queue `{below.name}` below"
+                message = f"must not be less than {largest}, the capability of queue `{below.name}` below this queue"
                 yield problem(
                     "capability-descendant",
                     ("spec", "capability", name),
@@ -169,12 +169,12 @@ def _within(parent: Queue, children: Iterable[Queue], own: Queue, subject: Subje
         path = ("spec", *(("guarantee", "resource") if kind == "guarantee" else (kind,)))
         if own is parent:
             own_amount = has.get(name, _NONE)
-            message = f"has {own_amount} {name}, but the queues below have {total[name]} {name} together"
+            message = f"has {own_amount} {name}, but spec.{kind} of the queues below is {total[name]} {name} together"
             fix = f"set at least {total[name]}, or lower spec.{kind} of the queues below"
         else:
             message = (
-                f"brings the sum of the queues below `{parent.name}` to {total[name]} {name}, but `{parent.name}` has "
-                f"only {has.get(name, _NONE)} {name}"
+                f"brings the queues below `{parent.name}` to {total[name]} {name} together, but spec.{kind} of "
+                f"`{parent.name}` is only {has.get(name, _NONE)} {name}"
             )
             fix = f"lower the amount, or raise spec.{kind} of `{parent.name}`"
         yield problem(f"{kind}-sum", path, message, fix)

@@ -20,7 +20,7 @@ from webhook.facts.volcano.gang_resources import is_unknown_resource
 from webhook.facts.volcano.job import is_created
 from webhook.facts.volcano.kinds import HIERARCHY, HIERARCHY_WEIGHTS
 from webhook.facts.volcano.queue_tree import problem
-from webhook.facts.volcano.queues import ALWAYS_THERE, OPEN, Queue, read_queues
+from webhook.facts.volcano.queues import ALWAYS_THERE, OPEN, Queue, operate, read_queues
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -48,7 +48,8 @@ def queue(subject: Subject) -> Iterator[Problem]:
     yield from _advise_resources(own, subject)
     if is_created(subject) and own.state not in ("", OPEN):
         message = "has no effect on a new queue because the API server drops the status, so the queue opens"
-        yield problem("status", ("status", "state"), message, "create the queue, then close it", own.state)
+        fix = f"remove status, and close the queue once it exists ({operate('close', own.name)})"
+        yield problem("status", ("status", "state"), message, fix, own.state)
 
 
 def queue_deletion(subject: Subject) -> Iterator[Problem]:
@@ -74,7 +75,7 @@ def queue_deletion(subject: Subject) -> Iterator[Problem]:
             "deletion-of-used",
             "metadata.name",
             message,
-            "close the queue, wait until the pods end, then delete the queue",
+            f"close the queue ({operate('close', name)}), wait until the pods end, then delete the queue",
             name,
         )
 
@@ -146,17 +147,13 @@ def _validate_sub_path(own: Queue, path: str, subject: Subject) -> Iterator[Prob
         theirs = str(get(other.value, (*_ANNOTATIONS, HIERARCHY), ""))
         if other.name != own.name and theirs.startswith(f"{path}/"):
             message = (
-                f"puts this queue above queue `{other.name}`, whose path is `{theirs}`, but in this "
-                f"hierarchy no queue may be "
-                "above another"
+                f"must not be the beginning of the path of another queue, but the path of queue `{other.name}` is "
+                f"`{theirs}`"
             )
-            yield problem(
-                "hierarchy-path",
-                (*_ANNOTATIONS, HIERARCHY),
-                message,
-                f"write a longer path, such as {path}/{own.name}",
-                path,
-            )
+            fix = f"end the path with the name of this queue, such as {path}/{own.name}"
+            if path.endswith(f"/{own.name}"):
+                fix = "write a path that no other path begins with"
+            yield problem("hierarchy-path", (*_ANNOTATIONS, HIERARCHY), message, fix, path)
             return
 
 
@@ -166,6 +163,6 @@ def _advise_resources(own: Queue, subject: Subject) -> Iterator[Problem]:
         written: Mapping[str, JSON] = get(own.value, path, {})
         for name in subject.deadline.each(written):
             if is_unknown_resource(name) and not is_placeholder(name):
-                message = "is a resource that no node has because it has no domain, so it limits nothing"
+                message = "is a resource that no node has because the name has no domain, so the amount limits nothing"
                 fix = "write a full name such as nvidia.com/gpu"
                 yield problem("unknown-resource", (*path, name), message, fix, name)

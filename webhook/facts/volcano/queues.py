@@ -26,6 +26,11 @@ ALWAYS_THERE: Final = (ROOT, "default")
 """Queues that Volcano makes, and that cannot be deleted."""
 
 
+def operate(action: str, name: str) -> str:
+    """The command that opens or closes a queue: its state is in the status, which no manifest sets."""
+    return f"vcctl queue operate --action {action} --name {name}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
     """One queue; its deadline is charged for the amounts that are read of it."""

@@ -21,7 +21,7 @@ from webhook.paths import FieldPath, render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.similar_names import nearest
-from webhook.wording import did_you_mean
+from webhook.wording import did_you_mean, either
 
 problem: Final = Group("volcano-scheduler").problem
 ACTIONS: Final = ("enqueue", "allocate", "backfill", "preempt", "reclaim", "gangpreempt", "gangreclaim", "shuffle")
@@ -96,6 +96,12 @@ _FIRST: Final = (
     ("allocate", "gangpreempt"),
 )
 """Pairs of actions of which the first should come first."""
+_OUT_OF_ORDER: Final[Mapping[str, str]] = {
+    "allocate": "so allocate works only with jobs that enqueue admitted in the previous cycle",
+    "backfill": "but backfill is for pods that request nothing, after allocate has placed the others",
+    "preempt": "but preempt is for pods that allocate found no room for",
+    "gangpreempt": "but gangpreempt is for pods that allocate found no room for",
+}
 _LONGEST: Final = 100_000
 """Characters of a configuration that are read; the longest that says something has some thousands."""
 
@@ -166,7 +172,7 @@ def _validate_plugins(plugins: Sequence[tuple[FieldPath, Mapping[str, Any]]], at
         for key, value in option.items():
             if key in _OPTION_KEYS[2:] and not isinstance(value, bool) and value is not None:
                 message = f"has `{render((*place, key))}`, which must be true or false, so the scheduler cannot read it"
-                yield problem("unreadable", at, message, "write true or false")
+                yield problem("unreadable", at, message, "write true or false without quotes")
 
 
 def _validate_tiers(conf: Mapping[str, Any], at: FieldPath) -> Iterator[Problem]:
@@ -186,10 +192,10 @@ def _validate_tiers(conf: Mapping[str, Any], at: FieldPath) -> Iterator[Problem]
         yield problem("plugins-together", at, message, "keep one of them")
     if "gang" not in every:
         message = "does not have the plugin gang, so minAvailable of jobs has no effect"
-        yield problem("plugin-missing", at, message, "add the plugin to a tier")
+        yield problem("plugin-missing", at, message, "add the plugin gang to tiers")
     if "predicates" not in every:
         message = "does not have the plugin predicates, so node selectors, taints and ports have no effect"
-        yield problem("plugin-missing", at, message, "add the plugin to a tier")
+        yield problem("plugin-missing", at, message, "add the plugin predicates to tiers")
 
 
 def _validate_actions(written: JSON, plugins: set[str], at: FieldPath) -> Iterator[Problem]:
@@ -207,9 +213,9 @@ def _validate_actions(written: JSON, plugins: set[str], at: FieldPath) -> Iterat
             )
             yield problem("action", at, message, fix)
         elif name in _VICTIMS and plugins.isdisjoint(_VICTIMS[name]):
-            wanted = " or ".join(_VICTIMS[name])
-            message = f"has the action {name} but none of the plugins that choose the pods to evict for it"
-            yield problem("action-plugin", at, message, f"add {wanted}, or remove the action")
+            wanted = either(_VICTIMS[name])
+            message = f"has the action {name}, but none of the plugins that choose which pods {name} evicts"
+            yield problem("action-plugin", at, message, f"add the plugin {wanted}, or remove the action")
     if "allocate" not in actions:
         yield problem(
             "action-missing",
@@ -219,8 +225,5 @@ def _validate_actions(written: JSON, plugins: set[str], at: FieldPath) -> Iterat
         )
     for first, second in _FIRST:
         if first in actions and second in actions and actions.index(first) > actions.index(second):
-            message = (
-                f"has the action {second} before {first}, so allocate works only with jobs that enqueue admitted in "
-                "the cycle before"
-            )
-            yield problem("action-order", at, message, f"put {first} first")
+            message = f"lists the action {second} ahead of {first}, {_OUT_OF_ORDER[second]}"
+            yield problem("action-order", at, message, f"put {first} ahead of {second}")

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from webhook.facts.pods.containers import text, whole
 from webhook.facts.subject import Subject
 from webhook.facts.volcano import kinds
 from webhook.facts.volcano.queues import read_queues
-from webhook.paths import FieldPath, get
+from webhook.paths import FieldPath, get, render
 from webhook.placeholders import is_placeholder
 from webhook.problem import MissingObject, Problem
 from webhook.wording import did_you_mean
 
 _ABSENT = (MissingObject(kind="HyperNode", name=""),)
+_HIGHEST: Final = ("networkTopology", "highestTierAllowed")
+_SECOND: Final = 2
+_Say: TypeAlias = Callable[..., Problem]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +51,7 @@ def read_tiers(subject: Subject) -> Tiers:
     return Tiers(min(numbers, default=None), names, is_unknown)
 
 
-def advise_tier(
-    holder: Mapping[str, Any], at: FieldPath, subject: Subject, problem: Callable[..., Problem]
-) -> Iterator[Problem]:
+def advise_tier(holder: Mapping[str, Any], at: FieldPath, subject: Subject, problem: _Say) -> Iterator[Problem]:
     """The highest tier that a gang allows, where HyperNodes are known and none is of such a tier."""
     topology = holder.get("networkTopology")
     if not topology or topology.get("mode") == "soft":
@@ -60,27 +61,27 @@ def advise_tier(
     if tiers.is_unknown and (most is not None or name):
         yield problem("tier", path, missing=_ABSENT)
     elif most is not None and tiers.lowest is not None and tiers.lowest > most:
-        message = f"is below {tiers.lowest}, the lowest tier of all HyperNodes, so the gang is never placed"
+        message = f"is below {tiers.lowest}, the lowest tier of all HyperNodes, so the pods are never placed"
         yield problem("tier", (*path, "highestTierAllowed"), message, f"set {tiers.lowest} or more", most)
     elif most is None and name and not is_placeholder(name) and tiers.lowest is not None and name not in tiers.names:
         near = subject.view().nearest(name, tiers.names)
-        message = "is not the tier name of any HyperNode, so Volcano places the gang without regard to the topology"
+        message = "is not the tier name of any HyperNode, so Volcano places the pods without regard to the topology"
         fix = did_you_mean(near, "write the tier name of a HyperNode")
         yield problem("tier-name", (*path, "highestTierName"), message, fix, name)
 
 
 def advise_part(
-    part: Mapping[str, Any], at: FieldPath, of: Mapping[str, Any], subject: Subject, problem: Callable[..., Problem]
+    part: Mapping[str, Any], at: FieldPath, of: tuple[Mapping[str, Any], FieldPath], subject: Subject, problem: _Say
 ) -> Iterator[Problem]:
-    """The same of partitions or subgroups of a gang, which has a topology of its own or none."""
+    """The same of partitions or subgroups of a gang, which stands at a path and has a topology of its own or none."""
     yield from advise_tier(part, at, subject, problem)
-    bound, most = _bound(of), _bound(part)
+    (gang, of_at), most = of, _bound(part)
+    bound = _bound(gang)
     if bound is not None and most is not None and most > bound:
-        message = f"has no effect because the whole gang is kept within tier {bound}"
-        path = (*at, "networkTopology", "highestTierAllowed")
-        yield problem(
-            "tier-order", path, message, f"set less than {bound}, or raise highestTierAllowed of the gang", most
-        )
+        above = render((*of_at, *_HIGHEST))
+        message = f"has no effect because {above} keeps all pods within tier {bound}"
+        lower = f"set {'at most ' if bound > _SECOND else ''}{bound - 1}" if bound > 1 else "remove the field here"
+        yield problem("tier-order", (*at, *_HIGHEST), message, f"{lower}, or raise {above}", most)
 
 
 def _bound(holder: Mapping[str, Any]) -> int | None:

@@ -55,9 +55,8 @@ def advise_volumes(job: Job) -> Iterator[Problem]:
                 yield problem("volume-claim", (*at, "volumeClaim"), message, f"set {' and '.join(lacking)}")
         elif name in claims and name and not is_placeholder(name):
             message = "is mounted only at the first of its paths because Volcano ignores the other paths"
-            yield problem(
-                "claim-twice", (*at, "volumeClaimName"), message, "mount the claim in the pod templates", name
-            )
+            fix = "remove this entry, and mount the claim in the pod templates"
+            yield problem("claim-twice", (*at, "volumeClaimName"), message, fix, name)
         claims.add(name)
         if path in mounted:
             message = (
