@@ -185,5 +185,5 @@ def validate_device_taint_rule(subject: Subject) -> Iterator[Problem]:
     if is_open and effect not in ("", "None"):
         evicts = " and evicts every pod that uses one" if effect == "NoExecute" else ""
         message = f"does not restrict the devices, so the taint is put on every device of the cluster{evicts}"
-        fix = "name a driver, a pool or a device, or try effect None first"
+        fix = "set driver, pool or device, or try effect None first"
         yield _problem("every-device", "spec.deviceSelector", message, fix, group=CLASSES)

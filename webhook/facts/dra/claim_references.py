@@ -106,7 +106,7 @@ def validate_requests(references: Sequence[JSON], claims: Sequence[JSON], subjec
         if each["resolved"] and not each["requestFound"]:
             message = f"is not a request of claim `{each['name']}`, so the container gets no device"
             near = each["nearestRequest"]
-            fix = f"write `{near}` if that is meant" if near else "name a request of the claim"
+            fix = f"write `{near}` if that is meant" if near else "write the name of a request of the claim"
             yield problem("request-exists", path, message, fix, each["request"])
         elif each["request"] and each["declared"] and not each["resolved"] and subject.namespace:
             claim = first[each["name"]]

@@ -157,7 +157,7 @@ _RULES: Final[Mapping[str, tuple[str, Callable[[JSON], _Words], bool]]] = {
         "feature-gate",
         lambda note: (
             f"needs the driver's feature gate {note['expected']}, which is off by default",
-            "turn the gate on, then name the gate in featureGates of ConfigMap nvidia-device-configs",
+            "ask the administrator to turn the gate on and name it in featureGates of ConfigMap nvidia-device-configs",
         ),
         True,
     ),

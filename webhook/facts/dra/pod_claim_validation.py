@@ -37,7 +37,12 @@ def validate_pod_claims(subject: Subject) -> Iterator[Problem]:
             yield _ephemeral_container(index)
     if (spec.get("resources") or {}).get("claims"):
         message = "must not be set because claims are given to containers, not to a pod as a whole"
-        yield problem("pod-level", ("spec", "resources", "claims"), message, "give the claims to containers")
+        yield problem(
+            "pod-level",
+            ("spec", "resources", "claims"),
+            message,
+            "list the claims in resources.claims of the containers",
+        )
 
 
 def _validate_declarations(claims: Sequence[JSON], subject: Subject) -> Iterator[Problem]:
@@ -88,7 +93,9 @@ def validate_pod_resource_claim(claim: JSON, path: FieldPath) -> Iterator[Proble
         if named and not names_variable(named) and dns1123_subdomain(named):
             kind = "ResourceClaim" if field == "resourceClaimName" else "ResourceClaimTemplate"
             message = f"cannot be the name of a {kind} because {subdomain_fault(named)}"
-            yield problem("source-name", (*path, field), message, f"write the name of a {kind}", named)
+            yield problem(
+                "source-name", (*path, field), message, f"write the name of a {kind} of this namespace", named
+            )
 
 
 def validate_claim_names(subject: Subject) -> Iterator[Problem]:
@@ -111,7 +118,9 @@ def validate_container_resource_claims(claims: Sequence[JSON], path: FieldPath, 
             yield problem("container-claim-name", (*path, index), "must have the name of a claim", fix)
         elif not names_variable(request) and request and dns1123_label(request):
             message = f"cannot be the name of a request because {label_fault(request)}"
-            yield problem("request-name", (*path, index, "request"), message, "name a request of the claim", request)
+            yield problem(
+                "request-name", (*path, index, "request"), message, "write the name of a request of the claim", request
+            )
         elif before and (not request or not before.isdisjoint((request, ""))):
             what = f"request `{request}` of claim" if request else "claim"
             held = "the whole claim" if "" in before else "this request" if request else "a request of this claim"

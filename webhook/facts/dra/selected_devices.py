@@ -79,15 +79,17 @@ def _problem(rule: str, asked: JSON, message: str, fix: str) -> Problem:
 
 
 def _none(asked: JSON, devices: int) -> Problem:
-    of_class = f"DeviceClass `{asked['deviceClass']}`"
+    of_class, wait = f"DeviceClass `{asked['deviceClass']}`", "or wait until such devices are added"
+    fix = f"change the selectors so that they match devices of the cluster, {wait}"
     if not asked["deviceClass"]:
         message = f"the selectors match none of the {devices} devices that the cluster has now"
     elif asked["classed"] == 0:
         message = f"none of the {devices} devices that the cluster has now is of {of_class}, so the pods stay Pending"
+        fix = f"use another DeviceClass, {wait}"
     else:
         taken = f"the selectors match none of the {asked['classed']} devices of {of_class} that the cluster has now"
         message = f"{taken}, so the pods stay Pending"
-    return _problem("no-device", asked, message, "correct the selectors, or add such devices")
+    return _problem("no-device", asked, message, fix)
 
 
 def _few(asked: JSON) -> Problem:
@@ -128,5 +130,8 @@ def _failing(asked: JSON) -> Problem:
         "this device"
     )
     return _problem(
-        "selector-fails", asked, message, "check device.driver first, or check with `in` whether the device has the key"
+        "selector-fails",
+        asked,
+        message,
+        "in the selector, check device.driver first, or check with `in` whether the device has the key",
     )

@@ -89,7 +89,7 @@ def _job_set(subject: Subject) -> Iterator[Problem]:
     path: FieldPath = ("spec", "failurePolicy") if policy is None else ("spec", "failurePolicy", "maxRestarts")
     is_written = mapping(policy).get("maxRestarts") is not None
     message = f"is {'0' if is_written else 'not set'}, so the first Job that fails ends the JobSet and all of its pods"
-    yield problem("job-set-restarts", path, message, "set failurePolicy.maxRestarts")
+    yield problem("job-set-restarts", path, message, "set spec.failurePolicy.maxRestarts, such as to 3")
 
 
 def _devices(subject: Subject) -> int:

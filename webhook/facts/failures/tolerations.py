@@ -18,6 +18,7 @@ from webhook.paths import FieldPath, get, render
 from webhook.problem import Problem
 
 problem: Final = Group("device-failures").problem
+NAME_TAINTS: Final = "write one toleration for each taint that is meant, with its key"
 _EVICTING: Final = (None, "", "NoExecute")
 _NODE_FAILURES: Final = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"))
 
@@ -31,7 +32,7 @@ def advise_tolerations(subject: Subject) -> Iterator[Problem]:
             at, key = pods.at("tolerations", index), mapping(toleration).get("key")
             if not key:
                 message = "tolerates every taint, so the pods stay on nodes that are gone or whose devices have failed"
-                yield problem("tolerates-everything", at, message, "name the key of each taint that is meant")
+                yield problem("tolerates-everything", at, message, NAME_TAINTS)
             elif key in _NODE_FAILURES:
                 message = f"tolerates `{key}` without tolerationSeconds, so a pod on a lost node is never replaced"
                 yield problem("lost-node", at, message, "set tolerationSeconds, such as to 300")
@@ -52,7 +53,7 @@ def advise_device_tolerations(subject: Subject) -> Iterator[Problem]:
                 if not mapping(toleration).get("key") and _stays_for_ever(toleration):
                     message = "tolerates every taint of a device, so devices that have failed are allocated again"
                     where = render((*path, "tolerations", number))
-                    yield problem("device-taints", where, message, "name the key of each taint that is meant")
+                    yield problem("device-taints", where, message, NAME_TAINTS)
 
 
 def _asked(request: dict[str, JSON], path: FieldPath) -> Iterator[tuple[FieldPath, dict[str, JSON]]]:

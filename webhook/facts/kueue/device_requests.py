@@ -174,10 +174,12 @@ def _asked(request: JSON, written: Mapping[str, JSON]) -> Asked:
 def _refused(request: JSON, of: str, path: FieldPath, configuration: Configuration) -> Refused | None:
     if request["kind"] == "firstAvailable":
         message = f"uses {of} is a choice (firstAvailable), and Kueue cannot count a choice"
-        return Refused("claim-choice", path, message, "in the template, ask for exactly one device class")
+        return Refused(
+            "claim-choice", path, message, "in the template, replace firstAvailable with a request for one device class"
+        )
     if request["allocationMode"] not in ("", "ExactCount"):
         message = f"uses {of} has allocationMode {request['allocationMode']}, which Kueue cannot count"
-        return Refused("claim-choice", path, message, "in the template, ask for a count of devices")
+        return Refused("claim-choice", path, message, "in the template, set allocationMode to ExactCount")
     if request["deviceClass"] not in configuration.device_classes:
         message = (
             f"uses {of} asks for DeviceClass `{request['deviceClass']}`, which is not in deviceClassMappings of Kueue's"
@@ -215,8 +217,9 @@ def extended(
 
 
 def _of_sources(name: str, device_class: str) -> Refused:
-    message = f"requests {name} of DeviceClass `{device_class}`, but the quota of this class is not a number of devices"
-    fix = "use a ResourceClaimTemplate for these devices instead"
+    counted_by = "but Kueue counts this class by a capacity or a counter and not by devices"
+    message = f"requests {name} of DeviceClass `{device_class}`, {counted_by}"
+    fix = "remove the request, and ask for these devices in a ResourceClaimTemplate"
     return Refused("extended-sources", ("spec",), message, fix)
 
 

@@ -103,8 +103,8 @@ def _ambiguous(pod_set: PodSetRequests, known: list[Flavor], subject: Subject) -
             path = pod_set.at(("spec", "nodeSelector", key))
             message = (
                 f"does not exclude flavor `{each.name}`, which has no label `{key}`, so the job may get this flavor, "
-                "and its pods then need nodes with this label and the labels of the flavor"
+                "and then the pods wait for nodes with both this label and the labels of the flavor"
             )
-            fix = "ask the administrator to add this label to the flavor, or use a queue of the flavor that you mean"
+            fix = "ask the administrator to add this label to the flavor, or use a queue without this flavor"
             yield problem("flavor-ambiguous", path, message, fix)
         return

@@ -24,6 +24,7 @@ from webhook.problem import Problem
 from webhook.wording import did_you_mean
 
 problem: Final = Group("kueue-queue").problem
+_ADD_GROUP: Final = "add a group with coveredResources and flavors"
 _RAW: Final = "gpu"
 
 
@@ -39,7 +40,7 @@ def advise_cohorts(subject: Subject) -> Iterator[Problem]:
         above = known.cohorts[above].above if above in known.cohorts else ""
     if above:
         message = f"makes a cycle through cohort `{above}`, so Kueue admits no job in any cohort of the cycle"
-        yield problem("cohort-cycle", "spec.parentName", message, "name another parent", parent)
+        yield problem("cohort-cycle", "spec.parentName", message, "set a parent that is not below this Cohort", parent)
 
 
 def advise_cluster_queue(subject: Subject) -> Iterator[Problem]:
@@ -49,7 +50,7 @@ def advise_cluster_queue(subject: Subject) -> Iterator[Problem]:
         message = "is not set, so no namespace may use the ClusterQueue"
         yield problem("no-namespace", "spec.namespaceSelector", message, "set {} for every namespace, or a selector")
     if not groups_of(spec):
-        yield problem("no-resources", "spec.resourceGroups", "is empty, so no job is admitted", "add a group")
+        yield problem("no-resources", "spec.resourceGroups", "is empty, so no job is admitted", _ADD_GROUP)
     for index, group in enumerate(subject.deadline.paced(groups_of(spec))):
         path = ("spec", "resourceGroups", index, "coveredResources")
         if _RAW in group.get("coveredResources", []):
@@ -68,7 +69,7 @@ def _absent_flavors(subject: Subject) -> Iterator[Problem]:
                 path = ("spec", "resourceGroups", index, "flavors", place, "name")
                 near = view.nearest(name, (name_of(each) for each in view.all(RESOURCE_FLAVOR)))
                 message = "does not exist, so the whole ClusterQueue is inactive"
-                yield problem("flavor-missing", path, message, did_you_mean(near, "create the flavor"), name)
+                yield problem("flavor-missing", path, message, did_you_mean(near, "create the ResourceFlavor"), name)
 
 
 def _nothing_to_borrow(subject: Subject) -> Iterator[Problem]:

@@ -153,7 +153,7 @@ def _of_number(job: Job, number: int, roles: tuple[Role, ...]) -> Iterator[Probl
     elif len({role.gpus for role in roles}) > 1 and not any(role.has_open_gpus for role in roles):
         gpus = " and ".join(f"`{role.name}` has {counted(role.gpus, 'GPU')}" for role in roles)
         message = f"{gpus}, but nprocPerNode is the same for all roles"
-        yield problem("unequal-gpus", job.roles_at, message, "request the same number in every role")
+        yield problem("unequal-gpus", job.roles_at, message, "request the same number of GPUs in every role")
     alone = [role for role in roles if role.launch.by == "python"]
     if number > 1 and "Master" in job.roles and alone:
         message = (

@@ -79,7 +79,7 @@ def _members(obj: JSON, table: Table) -> Iterator[tuple[str, Member]]:
     for podset in podsets(obj, table):
         name = text(get(podset.template, ("metadata", "annotations", kinds.GROUP_NAME)))
         if name:
-            yield name, _member(podset, f"{obj['kind']} {text(get(obj, ('metadata', 'name')))}")
+            yield name, _member(podset, f"{obj['kind']} `{text(get(obj, ('metadata', 'name')))}`")
 
 
 def _member(podset: PodSet, maker: str) -> Member:

@@ -13,6 +13,7 @@ from webhook.facts.scheduling.priority_classes import ALWAYS_THERE, PRIORITY_CLA
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.job import Job, Task, problem
 from webhook.facts.volcano.queues import read_queues
+from webhook.paths import render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import counted
@@ -47,9 +48,12 @@ def advise_minima(job: Job) -> Iterator[Problem]:
         return
     for task in job.tasks:
         if 0 < task.min_available < task.replicas:
-            message = f"has no effect because minAvailable of the job, {job.min_available}, is less than the"
-            message = f"{message} {counted(needed, 'pod')} that its tasks need together"
-            fix = f"set minAvailable of the job to {needed}, or remove that field of the job"
+            of_job = render((*job.at, "minAvailable"))
+            message = (
+                f"has no effect because {of_job} `{job.min_available}` is less than the {counted(needed, 'pod')} that"
+            )
+            message = f"{message} the tasks need together"
+            fix = f"set {of_job} to {needed}, or remove {of_job}"
             yield problem("task-minimum", (*task.at, "minAvailable"), message, fix, task.min_available)
             return
 

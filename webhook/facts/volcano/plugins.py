@@ -130,7 +130,7 @@ def _advise_keys(given: Mapping[str, str], at: FieldPath) -> Iterator[Problem]:
         yield problem("plugin-keys", at, message, "add the private key, or remove the public key")
     port = given.get("ssh-port", "22")
     if port.isdecimal() and not 0 < int(port[:_MOST_DIGITS]) <= _LARGEST_PORT:
-        message = f"has --ssh-port={port}, but the plugin ignores it and uses 22"
+        message = f"has --ssh-port={port}, but the plugin ignores this port and uses 22"
         yield problem("plugin-port", at, message, f"set a port from 1 to {_LARGEST_PORT}")
 
 

@@ -58,8 +58,8 @@ def _validate_parent(own: Queue, queues: Queues, subject: Subject) -> Iterator[P
     parent = queues.all.get(own.parent)
     if own.name in above:
         message = (
-            "makes the queue its own ancestor, which Volcano accepts, although it fails when one of these queues "
-            "changes later"
+            "makes the queue its own ancestor, which Volcano accepts, but then its webhook does not answer when one of "
+            "these queues changes"
         )
         yield problem("parent-cycle", _PARENT, message, "name a queue that is not below this one", own.parent)
     elif len(above) + 1 > _DEEPEST:

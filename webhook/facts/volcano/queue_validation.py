@@ -129,8 +129,8 @@ def _validate_hierarchy(own: Queue, subject: Subject) -> Iterator[Problem]:
             yield problem("hierarchy-weights", at, message, "write a number above 0", weights)
             return
         if not math.isfinite(weight):
-            message = f"has the weight `{text}`, which Volcano accepts, although it cannot compute shares with it"
-            yield problem("hierarchy-weight-finite", at, message, "write a number", weights)
+            message = f"has the weight `{text}`, which Volcano accepts, although no share can be computed with it"
+            yield problem("hierarchy-weight-finite", at, message, "write a finite number, such as 1", weights)
     yield from _validate_sub_path(own, path, subject)
 
 
