@@ -73,9 +73,9 @@ def _class(state: JSON, asks: str, path: str, subject: Subject) -> Iterator[Prob
     name = state["deviceClass"]
     if state["classAbsent"]:
         near = (
-            f"write `{state['nearestClass']}` in its place if that is meant, or install"
+            f"write `{state['nearestClass']}` in its place if that is meant, or ask the administrator to install"
             if state["nearestClass"]
-            else "install"
+            else "ask the administrator to install"
         )
         message = f"{asks} `{name}`, which does not exist, so the pods stay Pending"
         yield problem("class-exists", path, message, f"{near} the driver that brings the class")

@@ -93,4 +93,9 @@ def _exceeded(name: str, asked: _Asked, allowed: int, quota: str) -> Problem:
         f"{_all_of(asked.pods)} {asked.devices} `{name}`, but ResourceQuota `{quota}` of the "
         f"namespace allows {allowed}, so the API server refuses some of the pods"
     )
-    return problem("devices", render(asked.path), message, f"request at most {allowed} in all, or raise the quota")
+    return problem(
+        "devices",
+        render(asked.path),
+        message,
+        f"request at most {allowed} in all, or ask the administrator to raise the quota",
+    )

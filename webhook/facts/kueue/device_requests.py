@@ -189,7 +189,7 @@ def _refused(request: JSON, of: str, path: FieldPath, configuration: Configurati
             "unmapped-class",
             path,
             message,
-            "add the class to the Configuration and restart Kueue, or use another class",
+            "use another class, or ask the administrator to add the class to the Configuration and to restart Kueue",
         )
     return None
 

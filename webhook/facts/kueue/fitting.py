@@ -27,6 +27,7 @@ from webhook.wording import counted
 
 PODS: Final = "pods"
 MOST_TOLD: Final = 6
+_RAISE: Final = "ask the administrator to raise the quota"
 """Flavors whose reasons are told; a resource group has up to 64."""
 
 
@@ -62,8 +63,8 @@ class Fitting:
                 message = f"asks for {of_resource(name, value)}, which ClusterQueue `{self.queue.name}` does not cover"
                 reason = f"Kueue: resource {name} unavailable in ClusterQueue"
                 fix = (
-                    f"remove the request, use a queue with {name}, or add {name} to coveredResources of the "
-                    "ClusterQueue"
+                    f"remove the request, use a queue with {name}, or ask the administrator to add {name} to "
+                    "coveredResources of the ClusterQueue"
                 )
                 return NEVER("resource-uncovered", pod_set.at(("spec",)), f"{message} ({reason})", fix)
         return None
@@ -164,8 +165,8 @@ class Fitting:
                 most[each.resource] = max(most.get(each.resource, 0), each.most)
         positive = [of_resource(name, value) for name, value in most.items() if value > 0]
         if len(positive) < len(most) or not positive:
-            return "use another queue, or raise the quota"
-        return f"ask for at most {' and '.join(positive)}, use another queue, or raise the quota"
+            return f"use another queue, or {_RAISE}"
+        return f"ask for at most {' and '.join(positive)}, use another queue, or {_RAISE}"
 
     def too_much_together(self, short: Sequence[Wanted], ever: Capacity) -> Problem:
         """What pod sets are told that fit one by one, and not together."""
@@ -184,7 +185,7 @@ class Fitting:
         message = (
             f"asks for {asked} in pod sets {names}, which Kueue admits together, but {given} (Kueue: ExceedsMaxQuota)"
         )
-        return NEVER("exceeds-max-quota", "spec", message, "ask for less, use another queue, or raise the quota")
+        return NEVER("exceeds-max-quota", "spec", message, f"ask for less, use another queue, or {_RAISE}")
 
 
 def _change(reason: str) -> str:

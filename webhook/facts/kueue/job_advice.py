@@ -68,7 +68,7 @@ def _without_nodes(
     labels = without_nodes(fitting, queue, subject.view()) if fitting else ""
     if labels:
         message = f"can be admitted, but no node has the labels {labels}, so the pods then wait for such a node"
-        fix = "add such a node, correct the labels of the flavor, or use another queue"
+        fix = "use another queue, or ask the administrator to add such a node or to correct the labels of the flavor"
         yield problem("flavor-without-nodes", pod_set.at(("spec",)), message, fix)
 
 

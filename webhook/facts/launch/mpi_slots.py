@@ -77,9 +77,8 @@ def validate_hostfile(launch: Launch, path: FieldPath, hosts: int, slots: int, d
         yield problem("ranks-and-slots", path, message, MORE_SLOTS)
     is_bound = launch.by in MPI and launch.whole and not launch.hosts and not launch.oversubscribed
     if is_bound and (launch.ranks or 0) > hosts * slots:
-        there = f"{counted(slots, 'slot')} on each of {counted(hosts, 'node')}"
-        message = (
-            f"{launch.by} asks for {counted(launch.ranks or 0, 'rank')}, but there are only {there}, so the launcher "
-            "fails"
-        )
-        yield problem("ranks-and-slots", path, message, "lower -np, or raise numProcPerNode or numNodes")
+        there = f"{counted(hosts * slots, 'slot')} ({slots} on each of {counted(hosts, 'node')})"
+        asks = f"{launch.by} asks for {counted(launch.ranks or 0, 'rank')}"
+        message = f"{asks}, but the hostfile has only {there}, so {launch.by} fails"
+        fix = f"set -np to at most {hosts * slots}, or raise numProcPerNode or numNodes"
+        yield problem("ranks-and-slots", path, message, fix)

@@ -72,8 +72,8 @@ def _validate_gate(job: TrainJob, claims: list[JSON]) -> Iterator[Problem]:
             "resource allocation, which is off"
         )
         fix = (
-            "turn the gate on and set dynamicResourceAllocation to true in ConfigMap `trainer`, or declare claims in "
-            "the pod template of the runtime"
+            "declare claims in the pod template of the runtime, or ask the administrator to turn the gate on and set "
+            "dynamicResourceAllocation to true in ConfigMap `trainer`"
         )
         yield problem("claim-feature-gate", place, message, fix)
 

@@ -45,7 +45,7 @@ def holds_gangs(name: str, path: FieldPath | str, queues: Queues, problem: Calla
             "the root queue" if name == ROOT else f"a queue with {counted(len(children or ()), 'child', 'children')}"
         )
         message = (
-            f"is {below}, but Volcano places pods only of queues without children (with enableHierarchy in its plugin "
+            f"is {below}, but Volcano places pods only of queues without children (with enableHierarchy in the plugin "
             "capacity, Volcano then schedules no job at all)"
         )
         fix = f"name a queue below `{name}`, such as `{min(children)}`" if children else "name a queue below the root"
