@@ -93,6 +93,10 @@ def _advice(note: Note) -> Problem:
                 message,
                 "remove the field from spec.template, and set it only in the patches that need it",
             )
+        case "directive" if note.text == "delete" and isinstance(note.path[-2], int):
+            message = "removes the entry, but an entry that moves to this place gets fields of the removed one"
+            fix = "remove the entry from spec.template, and add the entry only in the patches that need it"
+            return problem("patch-directive", note.path, message, fix, note.text)
         case "directive":
             message = "does not remove fields, so the shard keeps what the template has here"
             return problem("patch-directive", note.path, message, _LEAVE_TO_PATCHES, note.text or None)
