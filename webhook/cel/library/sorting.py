@@ -2,7 +2,8 @@
 
 Python's own sort is one call of C that nothing interrupts. So many keys are first dealt into parts by keys drawn from
 among them (a sample sort), each of which is sorted by that call: about the same time, and the same order, since equal
-keys come into one part in the order in which they stood. Knows no CEL values.
+keys come into one part in the order in which they stood. Long texts are numbered first: the same one may stand in a
+list a hundred thousand times, and a comparison reads all of it. Knows no CEL values.
 """
 
 from __future__ import annotations
@@ -19,28 +20,58 @@ DRAWN: Final = 500
 """Keys that the others are dealt by; a part of more than PART keys is dealt again."""
 
 
+LONG: Final = 64
+"""Characters of a text on average that are compared as quickly as numbers."""
+
+
 def ascending(deadline: Deadline, keys: list[Any]) -> list[int]:
     """The places of the keys in the order of the keys; equal ones stay in order."""
+    is_text = bool(keys) and isinstance(keys[0], str | bytes)
+    is_long = is_text and sum(map(len, keys)) > LONG * len(keys)
+    return _ascending(deadline, _numbered(deadline, keys) if is_long else keys)
+
+
+def _numbered(deadline: Deadline, texts: list[Any]) -> list[int]:
+    """Numbers in the order of some texts, of which each is compared once, however often it is there."""
+    each_once = list(dict.fromkeys(deadline.each(texts)))
+    order = _ascending(deadline, each_once)
+    numbers = {each_once[place]: number for number, place in enumerate(deadline.each(order))}
+    return [numbers[text] for text in deadline.each(texts)]
+
+
+def _ascending(deadline: Deadline, keys: list[Any]) -> list[int]:
     order: list[int] = []
-    pending = [list(range(len(keys)))]
+    pending = [(list(range(len(keys))), False)]
     while pending:
-        places = pending.pop()
-        deadline.spend(len(places) if len(places) <= PART else 0)
-        if len(places) <= PART or not (parts := _dealt(deadline, keys, places)):
+        places, is_sorted = pending.pop()
+        if not is_sorted and len(places) > PART:
+            pending.extend(reversed(_dealt(deadline, keys, places)))
+            continue
+        if not is_sorted:
+            deadline.spend(len(places))
             places.sort(key=keys.__getitem__)
-            order += places
-        else:
-            pending.extend(reversed(parts))
+        order += places
     return order
 
 
-def _dealt(deadline: Deadline, keys: list[Any], places: list[int]) -> list[list[int]]:
-    """Parts of the places with ascending keys; none when all keys drawn are equal, so that most keys are."""
+def _dealt(deadline: Deadline, keys: list[Any], places: list[int]) -> list[tuple[list[int], bool]]:
+    """Parts of the places with ascending keys, and whether all keys of a part are equal."""
     drawn = Random(len(places)).sample(places, DRAWN)  # noqa: S311 - nothing is kept secret by it
     bounds = sorted({keys[place] for place in drawn})
-    if len(bounds) == 1:
-        return []
+    if len(bounds) == 1:  # so that most keys are equal
+        return _dealt_by_one(deadline, keys, places, bounds[0])
     parts: list[list[int]] = [[] for _ in range(len(bounds) + 1)]
     for place in deadline.paced(places):
         parts[bisect_right(bounds, keys[place])].append(place)
-    return [part for part in parts if part]
+    return [(part, False) for part in parts if part]
+
+
+def _dealt_by_one(deadline: Deadline, keys: list[Any], places: list[int], pivot: Any) -> list[tuple[list[int], bool]]:
+    """The places of keys that are less than one key, equal to it and greater."""
+    before: list[int] = []
+    equal: list[int] = []
+    after: list[int] = []
+    for place in deadline.paced(places):
+        key = keys[place]
+        (equal if key == pivot else before if key < pivot else after).append(place)
+    return [(before, False), (equal, True), (after, False)]
