@@ -193,6 +193,15 @@ def test_what_there_was_no_time_for_is_not_kept():
     assert denied(loaded, labelled("x")) == ["v"]
 
 
+def test_a_policy_whose_fact_there_was_no_time_for_says_so():
+    asks = [{"name": "asks", "expression": "portableGpu.paths.size() > 0"}]
+    loaded = policies(validating("false", annotations={"facts": "portableGpu"}, matchConditions=asks))
+    many = pod(containers=[{"name": f"c{number}"} for number in range(1000)])
+    assert denied(loaded, many) == []
+    late = validate(request(many, is_decoded=True), loaded, NOBODY, Phase.VALIDATE, Deadline(at=0.0))
+    assert [(each.policy, each.evaluation) for each in late] == [("v", "error")]
+
+
 def test_what_is_kept_is_bounded(asked, monkeypatch):
     monkeypatch.setattr(kept_answers, "MOST_KEPT", 3)
     loaded = policies(validating("object.spec.nodeName != 'z'"))

@@ -79,16 +79,19 @@ class KeptAnswers:
             return ()
         if self._reads == "objects":
             return self._memo.key({"object": own.object, "oldObject": own.old_object})
+        try:
+            return self._key_of_facts(own, context)
+        except (EvaluationError, LookupFailed):  # of what the parameter says of the cluster, or the time is up
+            return None  # whoever asks in full says it
+
+    def _key_of_facts(self, own: Target, context: RequestContext) -> Key | None:
         if self._is_absent(own, context):
             key = self._memo_of_objects.key({"object": own.object, "oldObject": own.old_object})
             return None if key is None else (_ABSENT, *key)
         seen = context.shown.get(id(self._param))
         if seen is None:
-            try:
-                subject = context.subject(own.object, own.attributes, self._param)
-            except LookupFailed:  # of what the parameter says of the cluster
-                return None
-            seen = context.shown[id(self._param)] = _Shown(own, subject)
+            seen = _Shown(own, context.subject(own.object, own.attributes, self._param))
+            context.shown[id(self._param)] = seen
         return self._memo.key(seen)
 
     def _is_absent(self, own: Target, context: RequestContext) -> bool:
