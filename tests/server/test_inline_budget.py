@@ -142,6 +142,13 @@ def test_time_on_the_loop_is_that_of_the_processor():
     assert 0 < spent.seconds() < 0.05
 
 
+def test_a_review_that_copied_many_pages_took_no_less_than_nothing():
+    spent = LoopTime(time.monotonic(), copies=True)
+    copied = b"x" * 8_000_000  # two thousand pages, which are counted for more than they take
+    assert spent.seconds() >= 0
+    assert len(copied) == 8_000_000
+
+
 def test_a_server_that_has_just_started_takes_its_time():
     budget = InlineBudget()
     budget.is_warming = True

@@ -69,6 +69,16 @@ def test_whoever_went_away_does_not_hold_up_the_rest():
     assert asyncio.run(run()) == ["a", "c"]
 
 
+def test_whoever_waits_has_a_turn_whatever_little_the_others_took():
+    async def run() -> None:
+        turns = Turns()
+        turns.took(CROWD, -2 * MOST_S)  # a review whose copied pages were counted for more than they took
+        turns.took(VICTIM, 1.5 * MOST_S)
+        await asyncio.wait_for(turns.wait(VICTIM), 5)
+
+    asyncio.run(run())
+
+
 def test_those_who_wait_fill_their_round():
     turns = Counted()
 

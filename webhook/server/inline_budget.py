@@ -164,9 +164,11 @@ class LoopTime:
         return 0.0 if self._faults is None else _COPIES_S
 
     def seconds(self) -> float:
-        """What was spent so far."""
+        """What was spent so far; nothing where the copies seem to have taken all of it."""
         spent = thread_time() - self._thread_begun
-        return spent if self._faults is None else spent - min(_COPIES_S, (_page_faults() - self._faults) * _COPY_S)
+        if self._faults is None:
+            return spent
+        return max(0.0, spent - min(_COPIES_S, (_page_faults() - self._faults) * _COPY_S))
 
     def deadline(self, allowance_s: float, end: float) -> InlineDeadline:
         """The deadline of evaluation that begins now: so many seconds of processor time, and never past `end`."""

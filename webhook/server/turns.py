@@ -43,6 +43,7 @@ class Turns:
             return
         turn: _Turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(tenant, deque()).append(turn)
+        self._end_round_later()
         await turn
 
     def took(self, tenant: Tenant, seconds: float) -> None:
