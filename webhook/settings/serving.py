@@ -57,13 +57,13 @@ class ServerSettings(Settings):
     timeout: float = setting(10.0, values.seconds(0.1), "Bound of one review; `?timeout=` of a call may be shorter.")
     max_body_bytes: int = setting(20 << 20, values.size(), "Largest body of a call.")
     max_inflight_body_bytes: int = setting(
-        40 << 20, values.size(), "Memory for bodies above 64Ki of all calls together; further ones wait."
+        36 << 20, values.size(), "Memory for bodies above 64Ki of all calls together; further ones wait."
     )
     workers: int = setting(
         2, values.whole("COUNT", 1, 64), "Processes at a time for reviews that take too long for the event loop."
     )
     worker_memory: int = setting(
-        54 << 20, values.size(), "Memory of each of these processes beyond what it shares with the server."
+        50 << 20, values.size(), "Memory of each of these processes beyond what it shares with the server."
     )
     drain: float = setting(5.0, values.seconds(0), "How long the server goes on answering after SIGTERM or SIGHUP.")
     reload: float = setting(2.0, values.seconds(0), "How often the server looks for changed files; 0 is never.")
