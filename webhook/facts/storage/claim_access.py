@@ -115,7 +115,7 @@ def _access(claim: JSON, who: str, listed: list[Mount], view: View) -> Iterator[
     is_read = all(each.volume.is_read_only or each.is_read_only for each in listed)
     if modes == {"ReadOnlyMany"} and not is_read:
         written = next(each for each in listed if not (each.volume.is_read_only or each.is_read_only))
-        message = f"mounts {who} for writing, but the claim is ReadOnlyMany, so the mount or every write fails"
+        message = f"mounts {who} for writing, but the claim is ReadOnlyMany, so the mount or the writes may fail"
         yield problem("read-only", written.path, message, "set readOnly: true on the volume and its mounts")
     if pods < 2:
         return
@@ -129,7 +129,7 @@ def _access(claim: JSON, who: str, listed: list[Mount], view: View) -> Iterator[
             "node"
         )
         yield problem("node-local", path, message, "use storage that every node can mount")
-    elif modes and modes <= {"ReadWriteOnce", "ReadOnlyMany"} and not (is_read and "ReadOnlyMany" in modes):
+    elif modes == {"ReadWriteOnce"} or (modes == {"ReadWriteOnce", "ReadOnlyMany"} and not is_read):
         message = f"{who} is ReadWriteOnce, so the {pods} pods that use it must all run on one node"
         yield problem("read-write-once", path, message, "use a ReadWriteMany claim, or keep all pods on one node")
 
