@@ -6,7 +6,12 @@ from tests.facts.subjects import subject
 from webhook.attributes import JSON
 from webhook.facts.volcano.checks import job
 
-ROOT = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "root"}}
+ROOT = {
+    "apiVersion": "scheduling.volcano.sh/v1beta1",
+    "kind": "Queue",
+    "metadata": {"name": "root"},
+    "status": {"state": "Open"},
+}
 
 
 def hyper_node(tier: JSON, name: JSON = None) -> JSON:

@@ -1,7 +1,8 @@
 """The queues of the cluster, as a tree: what is known of each, its parent and its children.
 
-Volcano makes the queues `root` and `default` itself. Only a view that has `root`, or that is the whole cluster, knows
-which queues there are and which states they have; files of manifests hold some of them, and no state.
+Volcano makes the queues `root` and `default` itself. Only a view that has `root` with its state, or that is the whole
+cluster, knows which queues there are and which states they have; files of manifests hold some of them, `root` too where
+somebody sets its amounts, and no state.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def read_queues(subject: Subject) -> Queues:
     for queue in until.each(queues.values()):
         if queue.parent:
             children.setdefault(queue.parent, []).append(queue.name)
-    is_whole = ROOT in queues or (bool(queues) and view.is_whole())
+    is_whole = (ROOT in queues and bool(queues[ROOT].state)) or (bool(queues) and view.is_whole())
     return Queues(queues, is_whole, {name: tuple(each) for name, each in children.items()})
 
 
