@@ -102,14 +102,19 @@ _OUT_OF_ORDER: Final[Mapping[str, str]] = {
     "preempt": "but preempt is for pods that allocate found no room for",
     "gangpreempt": "but gangpreempt is for pods that allocate found no room for",
 }
+_AGENT: Final = "agent-scheduler"
+"""How the configuration of Volcano's other scheduler is named: installer/helm/chart/volcano/templates."""
 _LONGEST: Final = 100_000
 """Characters of a configuration that are read; the longest that says something has some thousands."""
 
 
 def scheduler_conf(subject: Subject) -> Iterator[Problem]:
-    """Each key of a ConfigMap that holds a configuration of the scheduler."""
+    """Each key of a ConfigMap that holds a configuration of the scheduler.
+
+    The agent scheduler reads one of the same form, but has plugins of its own and knows no gangs.
+    """
     for key, written in subject.deadline.each(mapping(subject.object.get("data")).items()):
-        if key.endswith(".conf") and _is_configuration(written):
+        if key.endswith(".conf") and not key.startswith(_AGENT) and _is_configuration(written):
             yield from _validate(written, ("data", key), subject)
 
 
