@@ -24,6 +24,7 @@ from webhook.wording import named
 problem: Final = Group("kueue-unmanaged").problem
 Rule: TypeAlias = Callable[[Subject, Managed], Iterator[Problem]]
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
+_DEPLOYMENT: Final = ("apps", "Deployment")
 _INSIDE: Final[Mapping[tuple[str, str], FieldPath]] = {
     ("batch", "CronJob"): ("spec", "jobTemplate", "metadata", "labels", QUEUE_NAME),
 }
@@ -88,10 +89,19 @@ def _elsewhere(subject: Subject, how: Managed) -> Iterator[Problem]:
 
 
 def _on_templates(subject: Subject) -> Iterator[Problem]:
+    """A queue that only the pods name: with the integration of pods, each of them is queued by itself.
+
+    Of a Deployment that is what Kueue does anyway, for its own webhook only copies the label to the pods.
+    """
+    has_pods = "pod" in subject.once(configuration).frameworks
+    if has_pods and subject.group_kind == _DEPLOYMENT:
+        return
     for pod_set in subject.deadline.paced(subject.once(pod_sets).all):
         name = text(get(pod_set.template, _AT))
         if name and pod_set.path:
             message = "has no effect on the object because Kueue reads the label of the object and not of its pods"
+            if has_pods:
+                message = "queues each pod by itself and not the object, whose pods then do not start together"
             yield problem(
                 "label-place", pod_set.locate(_AT), message, "move the label to metadata.labels of the object", name
             )
