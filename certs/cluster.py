@@ -6,8 +6,10 @@ Knows how to find the cluster and how its refusals read; knows nothing of certif
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from certs import CertificateError
@@ -60,8 +62,8 @@ def client(kubeconfig: str | None) -> Any:
             except ConfigException:
                 pass
         return load(config_file=kubeconfig)
-    except (ConfigException, OSError) as error:
-        raise CertificateError(f"no cluster: {error}; name a kubeconfig with --kubeconfig") from None
+    except Exception as error:  # noqa: BLE001 - the package checks no types: a file of another form raises anything
+        raise CertificateError(f"{_unusable(kubeconfig, error)}; name a kubeconfig with --kubeconfig") from None
 
 
 def core(kubeconfig: str | None) -> Any:
@@ -74,6 +76,22 @@ def core(kubeconfig: str | None) -> Any:
     from kubernetes.client import CoreV1Api
 
     return CoreV1Api(connected)
+
+
+def _unusable(kubeconfig: str | None, error: Exception) -> str:
+    """As webhook/cluster/connection.py says it, of which nothing here knows."""
+    from kubernetes.config.config_exception import ConfigException
+
+    if kubeconfig is None and "No configuration found" in str(error):
+        return "no cluster is configured by KUBECONFIG, ~/.kube/config or the service account of a pod"
+    name = f"kubeconfig {kubeconfig}" if kubeconfig else "the default kubeconfig"
+    if kubeconfig and not Path(kubeconfig).exists():
+        return f"{name}: no such file"
+    if isinstance(error, OSError):
+        return f"{name}: {(error.strerror or str(error)).lower()}"
+    if isinstance(error, ConfigException):
+        return f"{name}: {re.sub(r'^Invalid kube-config( file)?[.] ', '', str(error)).rstrip('.')}"
+    return f"{name}: expected YAML with clusters, users, contexts and current-context"
 
 
 def _in_cluster() -> Any:

@@ -4,6 +4,7 @@ import io
 import json
 
 import pytest
+from kubernetes.config import kube_config
 
 from tests.cluster.server import CONFIG, CONFIGS, RUNTIME, RUNTIMES, config, event, eventually, page, resources
 from webhook.cluster import connection
@@ -170,9 +171,36 @@ def test_a_server_that_is_away_is_told(started, server):
     assert not view.wait(0)
 
 
-def test_a_missing_kubeconfig_is_a_configuration_error(tmp_path):
-    with pytest.raises(ConfigurationError, match="name one with --kubeconfig"):
-        connect(tmp_path / "absent")
+UNUSABLE = {
+    "no file": (None, "no such file; name one with --kubeconfig"),
+    "an empty file": (b"", "file is empty; name one with"),
+    "another object": (b"kind: Pod", "Expected key current-context in .*; name one with"),
+    "broken YAML": (b"a: [", "expected YAML with clusters, users, contexts and current-context; name one with"),
+    "a text": (b"hello", "expected YAML with clusters"),
+    "bytes": (b"\x86\x00", "expected YAML with clusters"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), UNUSABLE.values(), ids=UNUSABLE)
+def test_a_file_that_is_no_kubeconfig_is_a_configuration_error(content, message, tmp_path):
+    file = tmp_path / "config"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=f"^kubeconfig {file}: .*{message}"):
+        connect(file)
+
+
+def test_a_folder_is_no_kubeconfig(tmp_path):
+    with pytest.raises(
+        ConfigurationError, match=f"^kubeconfig {tmp_path}: is a directory; name one with --kubeconfig$"
+    ):
+        connect(tmp_path)
+
+
+def test_without_a_kubeconfig_the_places_are_named_where_one_would_be_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "absent"))
+    with pytest.raises(ConfigurationError, match=r"^no cluster is configured by KUBECONFIG, ~/\.kube/config or the"):
+        connect()
 
 
 def test_a_pod_uses_its_service_account(tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ from certs.store import Folder
 from webhook.cli import run
 
 Capture = pytest.CaptureFixture[str]
+SAMPLE = Path(__file__).parents[2] / "deploy/samples/reviews/01-pod-with-claim.json"
 
 
 def test_issue_show_rotate(tmp_path: Path, capsys: Capture) -> None:
@@ -55,7 +56,16 @@ REFUSED = {
     "nothing to inject": (["inject", "claimgate", "--dir", "x"], "there is no ca.crt"),
     "no such kubeconfig": (
         ["show", "--secret", "a/b", "--kubeconfig", "nowhere"],
-        "name a kubeconfig with --kubeconfig",
+        "kubeconfig nowhere: no such file; name a kubeconfig with --kubeconfig",
+    ),
+    "a kubeconfig that is none": (
+        ["show", "--secret", "a/b", "--kubeconfig", __file__],
+        "expected YAML with clusters, users, contexts and current-context; name a kubeconfig with --kubeconfig",
+    ),
+    "a folder for a kubeconfig": (["show", "--secret", "a/b", "--kubeconfig", "."], "kubeconfig .: is a directory"),
+    "another object for a kubeconfig": (
+        ["show", "--secret", "a/b", "--kubeconfig", str(SAMPLE)],
+        "Expected key current-context",
     ),
 }
 

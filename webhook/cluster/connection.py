@@ -7,6 +7,7 @@ server, the credentials and the pool of connections; requests are plain GETs, fo
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -95,9 +96,25 @@ def connect(kubeconfig: Path | None = None, context: str | None = None) -> Conne
         else:
             file = str(kubeconfig) if kubeconfig else None
             package.config.load_kube_config(config_file=file, context=context, client_configuration=configuration)
-    except (package.config.ConfigException, OSError) as error:
-        raise ConfigurationError(f"kubeconfig {kubeconfig or ''}: {error}; name one with --kubeconfig") from None
+    except Exception as error:  # noqa: BLE001 - the package checks no types: a file of another form raises anything
+        raise ConfigurationError(f"{_unusable(kubeconfig, error)}; name one with --kubeconfig") from None
     return _HttpConnection(configuration, package.client.rest.RESTClientObject(configuration).pool_manager)
+
+
+def _unusable(kubeconfig: Path | None, error: Exception) -> str:
+    """Why nothing can be connected to by this file, or by those that kubectl takes when none is named."""
+    from kubernetes.config import ConfigException
+
+    if kubeconfig is None and "No configuration found" in str(error):
+        return "no cluster is configured by KUBECONFIG, ~/.kube/config or the service account of a pod"
+    name = f"kubeconfig {kubeconfig}" if kubeconfig else "the default kubeconfig"
+    if kubeconfig and not kubeconfig.exists():
+        return f"{name}: no such file"
+    if isinstance(error, OSError):
+        return f"{name}: {(error.strerror or str(error)).lower()}"
+    if isinstance(error, ConfigException):
+        return f"{name}: {re.sub(r'^Invalid kube-config( file)?[.] ', '', str(error)).rstrip('.')}"
+    return f"{name}: expected YAML with clusters, users, contexts and current-context"
 
 
 @dataclass(frozen=True, slots=True)
