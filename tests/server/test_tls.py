@@ -161,6 +161,29 @@ def test_what_is_no_pair_refuses_to_start(pki: Pki, file: str, content: bytes | 
         Certificates(pki.files)
 
 
+CLIENT_CA = {
+    "no file": (None, r"^--client-ca: `.*/clients\.crt`: no such file$"),
+    "text": (b"hello", r"^--client-ca: `.*/clients\.crt` does not contain a PEM certificate$"),
+    "an empty file": (b"", r"^--client-ca: `.*/clients\.crt` does not contain a PEM certificate$"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), CLIENT_CA.values(), ids=CLIENT_CA.keys())
+def test_what_is_wrong_with_the_authority_of_clients_is_not_said_of_the_pair(
+    pki: Pki, content: bytes | None, message: str
+) -> None:
+    authority = pki.folder / "clients.crt"
+    if content is not None:
+        authority.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=message):
+        Certificates(Files(certificate=pki.folder / "tls.crt", key=pki.folder / "tls.key", client_ca=authority))
+
+
+def test_a_folder_for_the_authority_of_clients_is_named(pki: Pki) -> None:
+    with pytest.raises(ConfigurationError, match=r"^--client-ca: `.*`: is a directory$"):
+        Certificates(Files(certificate=pki.folder / "tls.crt", key=pki.folder / "tls.key", client_ca=pki.folder))
+
+
 def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_a_passphrase(pki: Pki) -> None:
     key = serialization.load_pem_private_key((pki.folder / "tls.key").read_bytes(), password=None)
     form = serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"secret")

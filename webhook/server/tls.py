@@ -58,12 +58,21 @@ def context(files: Files) -> ssl.SSLContext:
     made.set_alpn_protocols(_ALPN)
     try:
         made.load_cert_chain(files.certificate, files.key, password=_no_password)
-        if files.client_ca:
-            made.load_verify_locations(files.client_ca)
-            made.verify_mode = ssl.CERT_REQUIRED
     except OSError as error:  # ssl.SSLError is one
         raise ConfigurationError(_explain(files, error)) from None
+    if files.client_ca:
+        _ask_for_clients(made, files.client_ca)
     return made
+
+
+def _ask_for_clients(listening: ssl.SSLContext, authority: Path) -> None:
+    try:
+        listening.load_verify_locations(authority)
+    except ssl.SSLError:
+        raise ConfigurationError(f"--client-ca: `{authority}` does not contain a PEM certificate") from None
+    except OSError as error:
+        raise ConfigurationError(f"--client-ca: `{authority}`: {(error.strerror or str(error)).lower()}") from None
+    listening.verify_mode = ssl.CERT_REQUIRED
 
 
 class Certificates:
@@ -132,7 +141,9 @@ def _no_password() -> str:
 
 def _explain(files: Files, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
-        missing = [path for path in (files.certificate, files.key, files.client_ca) if path and not path.exists()]
+        if files.client_ca and str(files.client_ca) == str(error.filename):
+            return f"--client-ca: `{files.client_ca}`: no such file"
+        missing = [path for path in (files.certificate, files.key) if not path.exists()]
         names = ", ".join(f"`{path}`" for path in missing) or "a certificate file"
         return f"{names}: no such file; issue a pair with `claimgate certs issue`"
     if isinstance(error, ssl.SSLError):
