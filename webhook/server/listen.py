@@ -239,7 +239,7 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=dual)
     except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        reason, _, _ = (getattr(error, "strerror", None) or str(error)).partition(" (while attempting to bind on")
         raise ConfigurationError(f"cannot listen on {host}:{port}: {reason.lower()}") from None
 
 
