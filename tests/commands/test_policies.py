@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tests.literals import mutating, validating
 from webhook import shipped, yamlfile
 from webhook.cli import run
 
+ROOT = Path(__file__).parents[2]
 POLICIES = str(Path(__file__).parents[1] / "data" / "commands" / "policies")
 
 
@@ -231,6 +233,21 @@ def test_policies_on_standard_input_are_asked_for_by_file(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
     assert run(["policies", "export", "-"]) == 2
     assert "name their file or folder" in capsys.readouterr().err
+
+
+def test_only_what_cannot_be_rewritten_is_a_reason_to_leave_a_policy_out(tmp_path, capsys):
+    text = (Path(POLICIES) / "policies.yaml").read_text()
+    uses = "claimgate.dev/updates: spec, claimgate.dev/facts: gpu, "
+    (tmp_path / "p.yaml").write_text(text.replace("annotations: {", "annotations: {" + uses, 1))
+    assert run(["policies", "export", str(tmp_path)]) == 0
+    assert "not exported: denies: uses facts (gpu), which only claimgate computes\n" in capsys.readouterr().err
+
+
+def test_of_the_shipped_policies_export_prints_the_one_that_readme_names(capsys):
+    assert run(["policies", "export"]) == 0
+    exported = re.findall(r"^  name: (.+)$", capsys.readouterr().out, re.MULTILINE)
+    assert [name for name in exported if not name.startswith("claims-exactly-one")] == []
+    assert "only `claims-exactly-one` remains" in (ROOT / "README.md").read_text()
 
 
 def test_a_mutating_policy_that_expands_is_named(tmp_path, capsys):

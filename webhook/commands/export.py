@@ -14,7 +14,7 @@ from webhook import documents
 from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
 from webhook.manifests.annotations import spelled_out
-from webhook.manifests.portability import is_written_out
+from webhook.manifests.portability import hindrances
 from webhook.paths import get
 from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
@@ -64,16 +64,15 @@ class _Collecting:
         kind = f"{policy.kind.capitalize()}AdmissionPolicy"
         own = spelled_out(self.written[kind, policy.name])
         bindings = [self.written[f"{kind}Binding", binding.name] for binding in policy.bindings]
-        if not policy.expands and all(map(is_written_out, policy.obstacles)):
+        if hindering := hindrances(policy.obstacles, policy.kind):
+            self.lacking.append(f"not exported: {policy.name}: {'; '.join(hindering)}")
+            return False
+        if not policy.expands:
             self.manifests += [own, *bindings]
             if policy.obstacles:
                 self.rewritten[_key(own)] = ()
             return True
-        if policy.kind == "validating" and all(map(is_written_out, policy.obstacles)):
-            return self._rewrite(policy.name, own, bindings)
-        also = ", which is rewritten for validating policies only" if policy.kind == "mutating" else ""
-        self.lacking.append(f"not exported: {policy.name}: {'; '.join(policy.obstacles)}{also}")
-        return False
+        return self._rewrite(policy.name, own, bindings)
 
     def _rewrite(self, name: str, own: JSON, bindings: Sequence[JSON]) -> bool:
         from webhook.export.native import rewrite

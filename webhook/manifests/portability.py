@@ -5,6 +5,8 @@ Knows manifests and annotations only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from webhook.manifests.annotations import PREFIX, Settings
 from webhook.manifests.models import MutatingPolicyManifest, PolicyManifest
 from webhook.manifests.validation import OWN_REASONS
@@ -13,9 +15,15 @@ EXPANDS = "expands to the pod templates of workloads"
 LEAVES = "leaves out updates that do not change the spec"
 
 
-def is_written_out(obstacle: str) -> bool:
-    """Say whether `claimgate policies export` can say it in the API server's own terms."""
-    return obstacle.startswith((EXPANDS, LEAVES))
+def hindrances(of_policy: Sequence[str], kind: str) -> tuple[str, ...]:
+    """Those of the obstacles that `claimgate policies export` cannot say in the API server's own terms, either."""
+    if kind == "validating":
+        return tuple(each for each in of_policy if not each.startswith((EXPANDS, LEAVES)))
+    return tuple(
+        f"{each}, which is rewritten for validating policies only" if each.startswith(EXPANDS) else each
+        for each in of_policy
+        if not each.startswith(LEAVES)
+    )
 
 
 def obstacles(manifest: PolicyManifest, settings: Settings) -> tuple[str, ...]:
