@@ -100,7 +100,9 @@ def nothing(named: Sequence[str | Path], inputs: Inputs, expected: str) -> tuple
     """That there was nothing at all to read, where something should have been."""
     if inputs.documents or inputs.problems or inputs.templates:
         return ()
-    message = f"no {expected} found; expected YAML, JSON or NDJSON"
+    is_emptied = inputs.excluded and not inputs.files
+    why = "--exclude leaves out every file" if is_emptied else "expected YAML, JSON or NDJSON"
+    message = f"no {expected} found; {why}"
     return (Problem(message=message, file=" ".join(map(yamlfile.shown, named))),)
 
 

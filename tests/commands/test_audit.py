@@ -182,6 +182,11 @@ def test_files_are_left_out_by_name_and_path(pattern, tree, capsys):
     assert "frowned" not in capsys.readouterr().out
 
 
+def test_a_pattern_that_leaves_nothing_is_what_is_wrong(tree, capsys):
+    assert audit(tree, "--exclude", "*") == 2
+    assert f"error: {tree}: no object found; --exclude leaves out every file\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("version", "kind", "said"),
     [
