@@ -5,7 +5,8 @@ Knows the order of the steps; the plan itself is made in rotate.py, the certific
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -40,6 +41,19 @@ def issue(store: Store, names: Sequence[str], *, now: datetime, days: Days, repl
     store.write({CA: ca.certificate, CA_KEY: ca.key, SERVING: pair.certificate, SERVING_KEY: pair.key})
 
 
+@contextmanager
+def named(file: str) -> Iterator[None]:
+    """Say which file of a store it is that cannot be read.
+
+    Raises:
+        CertificateError: it cannot be read.
+    """
+    try:
+        yield
+    except CertificateError as error:
+        raise CertificateError(f"{file}: {error}") from None
+
+
 def state(files: Mapping[str, bytes]) -> State:
     """What a store's files amount to; an authority without its key cannot sign and counts as none.
 
@@ -47,9 +61,16 @@ def state(files: Mapping[str, bytes]) -> State:
         CertificateError: one of them cannot be read.
     """
     bundle = split(files.get(CA, b""))
-    authorities = tuple(read(one)[0] for one in bundle) if files.get(CA_KEY) else ()
+    with named(CA):
+        authorities = tuple(read(one)[0] for one in bundle) if files.get(CA_KEY) else ()
     pair = Pair(files.get(SERVING, b""), files.get(SERVING_KEY, b""))
-    if not pair.certificate or not pair.key or not belongs(pair):
+    if not pair.certificate or not pair.key:
+        return State(authorities=authorities)
+    with named(SERVING):
+        read(pair.certificate)
+    with named(SERVING_KEY):
+        belong = belongs(pair)
+    if not belong:
         return State(authorities=authorities)
     signers = [is_signed_by(pair.certificate, one) for one in bundle]
     return State(

@@ -52,8 +52,8 @@ REFUSED = {
         "--service: expected NAMESPACE/NAME, found `a/b/c`",
     ),
     "a name that is none": (["issue", "--dir", "x", "--name", "a b"], "`a b` is neither a DNS name nor an IP address"),
-    "nothing to show": (["show", "--dir", "x"], "make one with `claimgate certs issue`"),
-    "nothing to inject": (["inject", "claimgate", "--dir", "x"], "there is no ca.crt"),
+    "nothing to show": (["show", "--dir", "x"], "there is no certificate in x; make one with `claimgate certs issue`"),
+    "nothing to inject": (["inject", "claimgate", "--dir", "x"], "there is no ca.crt in x; make one"),
     "no such kubeconfig": (
         ["show", "--secret", "a/b", "--kubeconfig", "nowhere"],
         "kubeconfig nowhere: no such file; name a kubeconfig with --kubeconfig",
@@ -78,3 +78,21 @@ def test_refused_with_code_2_and_one_line(
     assert run(["certs", *arguments]) == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+UNREADABLE = {
+    "the bundle, shown": ("ca.crt", "show", "error: ca.crt: a PEM certificate is required"),
+    "the certificate, shown": ("tls.crt", "show", "error: tls.crt: a PEM certificate is required"),
+    "the certificate, rotated": ("tls.crt", "rotate", "error: tls.crt: a PEM certificate is required"),
+    "the key, rotated": ("tls.key", "rotate", "error: tls.key: the private key is not an unencrypted PEM key"),
+}
+
+
+@pytest.mark.parametrize(("file", "verb", "message"), UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_file_that_cannot_be_read_is_named(
+    file: str, verb: str, message: str, tmp_path: Path, capsys: Capture
+) -> None:
+    assert run(["certs", "issue", "--dir", str(tmp_path)]) == 0
+    (tmp_path / file).write_text("hello")
+    assert run(["certs", verb, "--dir", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith(message)

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Issue, show, rotate and inject certificates.")
 
-Dir: TypeAlias = Annotated[Path | None, typer.Option("--dir", metavar="DIR", help="Keep them in this folder.")]
+Dir: TypeAlias = Annotated[
+    Path | None, typer.Option("--dir", metavar="DIR", help="The folder that holds the certificates.")
+]
 SecretName: TypeAlias = Annotated[
-    str, typer.Option("--secret", metavar="NAMESPACE/NAME", help="Keep them in this Secret of the cluster.")
+    str, typer.Option("--secret", metavar="NAMESPACE/NAME", help="The Secret that holds them, in the cluster.")
 ]
 Kubeconfig: TypeAlias = Annotated[
     str | None, typer.Option(metavar="FILE", help="The cluster. Default: the one this runs in, else kubectl's.")
@@ -92,7 +94,9 @@ def show(
         store = _store(directory, secret, kubeconfig)
         facts = _facts(store)
         if not facts:
-            raise CertificateError("there is no certificate; make one with `claimgate certs issue`")
+            raise CertificateError(
+                f"there is no certificate{_where(directory, secret)}; make one with `claimgate certs issue`"
+            )
         typer.echo(
             json.dumps([_plain(file, one) for file, one in facts], indent=2) if output == "json" else _text(store)
         )
@@ -150,7 +154,9 @@ def inject_bundle(
     with _complaints():
         bundle = _store(directory, secret, kubeconfig).read().get(CA)
         if not bundle:
-            raise CertificateError("there is no ca.crt; make one with `claimgate certs issue`")
+            raise CertificateError(
+                f"there is no ca.crt{_where(directory, secret)}; make one with `claimgate certs issue`"
+            )
         _inject(configuration, bundle, kubeconfig)
     return 0
 
@@ -173,6 +179,10 @@ def _store(directory: Path | None, secret: str, kubeconfig: str | None) -> Store
         return Folder(directory)
     namespace, name = _split("--secret", secret)
     return Secret(namespace, name, _core(kubeconfig))
+
+
+def _where(directory: Path | None, secret: str) -> str:
+    return f" in Secret {secret}" if secret else f" in {directory}"
 
 
 def _core(kubeconfig: str | None) -> Any:
@@ -215,10 +225,15 @@ def _inject(names: list[str] | None, bundle: bytes, kubeconfig: str | None) -> N
 
 def _facts(store: Store) -> list[tuple[str, Facts]]:
     from certs.issue import read
+    from certs.keep import named
     from certs.store import CA, SERVING
 
+    told: list[tuple[str, Facts]] = []
     files = store.read()
-    return [(file, one) for file in (CA, SERVING) if file in files for one in read(files[file])]
+    for file in (CA, SERVING):
+        with named(file):
+            told += [(file, one) for one in read(files[file])] if file in files else []
+    return told
 
 
 def _plain(file: str, facts: Facts) -> dict[str, Any]:
