@@ -85,7 +85,7 @@ def test_phases_types_and_versions(row, passed):
 @pytest.mark.parametrize(
     "text, complaint",
     [
-        ("{", "cases.jsonl:1: not JSON"),
+        ("{", "cases.jsonl:1:2: not JSON: expecting property name"),
         ('{"expr": "1", "expect": {"int": "1"}}\n[]', "cases.jsonl:2: not a row of a corpus"),
     ],
 )

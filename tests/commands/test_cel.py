@@ -99,7 +99,7 @@ def test_cases(capsys, tmp_path):
     [
         ((), "an expression is required"),
         (("1", "--cases", "x.jsonl"), "--cases: a corpus has its own expressions"),
-        (("--cases", "missing.jsonl"), "missing.jsonl: cannot be read"),
+        (("--cases", "missing.jsonl"), "error: missing.jsonl: cannot be read: no such file or directory\n"),
         (("1", "-o", "yaml"), "unknown format `yaml`"),
     ],
 )

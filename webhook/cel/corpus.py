@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.cel import typed_json
 from webhook.cel.check.inference import show
@@ -84,17 +85,16 @@ def rows(file: Path) -> Iterator[JSON]:
     Raises:
         InputError: a line that is no row.
     """
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(Problem(message=f"cannot be read: {error}", file=str(file))) from None
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(yamlfile.text(file).split("\n"), 1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise InputError(Problem(message=f"not JSON: {error}", file=str(file), line=number)) from None
+            message = f"not JSON: {getattr(error, 'msg', str(error)).lower()}"
+            raise InputError(
+                Problem(message=message, file=str(file), line=number, column=getattr(error, "colno", 0))
+            ) from None
         if not isinstance(row, dict) or not isinstance(row.get("expr"), str):
             message = "not a row of a corpus: expected an object with `expr`, a string"
             raise InputError(Problem(message=message, file=str(file), line=number))
