@@ -11,16 +11,13 @@ import pytest
 
 from webhook.errors import CallError
 from webhook.server.bodies import (
-    BEGINNING_BYTES,
     BURST_BYTES,
     BYTES_PER_S,
     FREE_BYTES,
-    JOINED_BYTES,
     MAX_WAITING,
     Body,
     BodyBudget,
     ClientGone,
-    Pieces,
 )
 from webhook.server.connections import CLOCK
 
@@ -101,15 +98,6 @@ def test_large_bodies_are_reserved_until_they_are_answered(
         assert client.clock.said == (["pause", "hold", "resume"] if reserved else [])
 
     run(one)
-
-
-def test_a_very_large_body_stays_in_its_pieces() -> None:
-    pieces = Pieces([b"a" * BEGINNING_BYTES, b"b" * JOINED_BYTES])
-    assert len(pieces) == BEGINNING_BYTES + JOINED_BYTES
-    assert next(pieces.beginnings()) == b"a" * BEGINNING_BYTES
-    assert list(pieces.beginnings())[1] == pieces.joined()
-    assert pieces.joined() == b"a" * BEGINNING_BYTES + b"b" * JOINED_BYTES
-    assert list(Pieces([b"a", b"b"]).beginnings()) == [b"ab", b"ab"]
 
 
 def test_without_room_one_piece_is_read_until_there_is() -> None:

@@ -8,22 +8,22 @@ beginning says; one for which there is no place in the queue as kube-apiserver a
 sends away: 429, reason TooManyRequests, `Retry-After: 1`. An API server that calls a webhook tries again while it has
 time (client-go rest/with_retry.go), and applies its failurePolicy then.
 
-A large body stays in the pieces in which it came: whoever reads all of it joins them, which takes tens of milliseconds
-and the same memory again.
+A large body stays in memory of its own (large_body.py): whoever reads all of it copies it, which takes milliseconds and
+the same memory again.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
-from itertools import accumulate
+from collections.abc import Awaitable, Callable, MutableMapping
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Protocol, TypeAlias
 
 from webhook.errors import CallError
 from webhook.server.connections import CLOCK
+from webhook.server.large_body import LargeBody
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -31,11 +31,8 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 
 FREE_BYTES: Final = 64 * 1024
 """uvicorn buffers as much of each request before anybody reads it; most reviews are a tenth of it."""
-JOINED_BYTES: Final = 1024 * 1024
-"""Larger bodies are handed on in pieces."""
-BEGINNING_BYTES: Final = 128 * 1024
-LONG_BEGINNING_BYTES: Final = 4 * 1024 * 1024
-"""More than kube-apiserver takes from a user: nothing that is named before the object is longer."""
+JOINED_BYTES: Final = 128 * 1024
+"""Larger bodies stay in memory of their own."""
 DRAINED_FACTOR: Final = 4
 """A body declared up to this many times the limit is read and thrown away before 413 is sent, because a client that is
 still writing would see a reset connection instead of the answer; beyond that the connection just closes."""
@@ -47,33 +44,10 @@ MAX_WAITING: Final = 128
 """Calls in the queue; each holds up to 600 KB that TLS had read before it could be stopped. More are sent away."""
 
 
-class Pieces:
-    """A large body as it came."""
-
-    __slots__ = ("_chunks", "_size")
-
-    def __init__(self, chunks: Sequence[bytes]) -> None:
-        self._chunks = chunks
-        self._size = sum(map(len, chunks))
-
-    def __len__(self) -> int:
-        return self._size
-
-    def joined(self) -> bytes:
-        """All of it."""
-        return b"".join(self._chunks)
-
-    def beginnings(self) -> Iterator[bytes]:
-        """What came first: at least BEGINNING_BYTES of it if it is as long, then LONG_BEGINNING_BYTES."""
-        for enough in (BEGINNING_BYTES, LONG_BEGINNING_BYTES):
-            sizes = accumulate(map(len, self._chunks), initial=0)
-            yield b"".join(chunk for chunk, size in zip(self._chunks, sizes, strict=False) if size < enough)
-
-
 class LateBody(CallError):
     """A body that was not whole before the call's deadline. `came` is what there is of it: maybe who asks for what."""
 
-    def __init__(self, error: CallError, came: Pieces) -> None:
+    def __init__(self, error: CallError, came: LargeBody) -> None:
         super().__init__(error.code, error.reason, error.message)
         self.came = came
 
@@ -95,6 +69,14 @@ class ClientClock(Protocol):
 
     def hold(self) -> None:
         """Memory is held for the body: it must come at the pace of such bodies."""
+        ...
+
+
+class _Kept(Protocol):
+    """Where the pieces of a body are put."""
+
+    def append(self, piece: bytes, /) -> None:
+        """Keep one more."""
         ...
 
 
@@ -223,7 +205,7 @@ class Body:
         self._reserved = 0
         self._clock: ClientClock = scope.get("extensions", {}).get(CLOCK, _NO_CLOCK)
 
-    async def __aenter__(self) -> bytes | Pieces:
+    async def __aenter__(self) -> bytes | LargeBody:
         """The body, whole.
 
         Raises:
@@ -240,7 +222,7 @@ class Body:
     async def __aexit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self._release()
 
-    async def _read(self) -> bytes | Pieces:
+    async def _read(self) -> bytes | LargeBody:
         length = self._length
         if length is not None and length > self._limit:
             raise await self._discarded(length)
@@ -250,55 +232,56 @@ class Body:
         body: bytes = first.get("body", b"")
         if not first.get("more_body") and len(body) <= self._limit:
             return body  # as nearly every one
-        chunks, size, more = await self._collect([], FREE_BYTES, first)
+        chunks: list[bytes] = []
+        size, more = await self._collect(chunks, 0, FREE_BYTES, first)
         if size > self._limit:
             raise await self._discarded(size, more=more)
         if not more:
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
         return await self._read_reserved(self._limit, chunks)
 
-    async def _read_reserved(self, reserved: int, chunks: list[bytes]) -> bytes | Pieces:
+    async def _read_reserved(self, reserved: int, chunks: list[bytes]) -> bytes | LargeBody:
         """The same after its bytes were reserved; both are bounded by the call's deadline."""
-        clock = self._clock
-        received, more = sum(map(len, chunks)), True
+        clock, size, more = self._clock, sum(map(len, chunks)), True
+        body: LargeBody | None = None
         try:
             async with asyncio.timeout(self._deadline - monotonic()):
                 if not chunks:  # its first piece, which says who asks for what, is read without a budget
-                    chunks, received, more = await self._collect(chunks, 0)
+                    size, more = await self._collect(chunks, 0, 0)
                 clock.pause_clock()
                 await self._budget.reserve(reserved, (self._scope.get("client") or ("",))[0])
                 self._reserved = reserved
                 clock.hold()
+                body = LargeBody(reserved, chunks)
                 if more:
-                    chunks, received, more = await self._collect(chunks, self._limit)
+                    size, more = await self._collect(body, size, self._limit)
         except TimeoutError:
-            raise LateBody(self._late(), Pieces(chunks)) from None
+            came = LargeBody(size, chunks) if body is None else body
+            raise LateBody(self._late(), came) from None
         finally:
             clock.resume_clock()
-        if received > self._limit:
+        if size > self._limit:
             self._release()
-            chunks.clear()
-            raise await self._discarded(received, more=more)
-        return Pieces(chunks) if received > JOINED_BYTES else b"".join(chunks)
+            body.close()
+            raise await self._discarded(size, more=more)
+        return body if size > JOINED_BYTES else body.joined()
 
-    async def _collect(
-        self, chunks: list[bytes], most: int, first: Message | None = None
-    ) -> tuple[list[bytes], int, bool]:
-        """Append what comes until the end or until there is more than `most`; `first` has come already.
+    async def _collect(self, into: _Kept, size: int, most: int, first: Message | None = None) -> tuple[int, bool]:
+        """Append what comes to `size` bytes, to the end or until there is more than `most`; `first` has come already.
 
         Returns:
-            The chunks, their bytes, and whether there is more to come.
+            The bytes then, and whether there is more to come.
         """
-        size, more = sum(map(len, chunks)), True
+        more = True
         while more and size <= most:
             message, first = first or await self._next(), None
             chunk: bytes = message.get("body", b"")
             more = message.get("more_body", False)
             size += len(chunk)
-            chunks.append(chunk)
+            into.append(chunk)
             if self._reserved and more and (pause := self._budget.took(len(chunk), monotonic())):
                 await self._wait(pause)
-        return chunks, size, more
+        return size, more
 
     async def _wait(self, seconds: float) -> None:
         """Leave the loop to others; the client is not charged for it."""

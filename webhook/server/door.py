@@ -20,7 +20,8 @@ from webhook.admission.respond import status_body
 from webhook.attributes import Phase
 from webhook.decisions import Status
 from webhook.errors import CallError
-from webhook.server.bodies import Body, BodyBudget, ClientGone, LateBody, Pieces, Receive, Scope
+from webhook.server.bodies import Body, BodyBudget, ClientGone, LateBody, Receive, Scope
+from webhook.server.large_body import LargeBody
 from webhook.server.readiness import Readiness
 from webhook.settings.serving import DEFAULTS
 
@@ -44,11 +45,11 @@ class Limits:
 class Handler(Protocol):
     """What stands behind the door: reviews in, reviews out, and a note of every call that was none."""
 
-    async def answer(self, body: bytes | Pieces, phase: Phase, deadline: float) -> bytes:
+    async def answer(self, body: bytes | LargeBody, phase: Phase, deadline: float) -> bytes:
         """The AdmissionReview that answers this one; raises CallError when it cannot be read."""
         ...
 
-    def unread(self, came: Pieces, phase: Phase, arrived: float) -> bytes | None:
+    def unread(self, came: LargeBody, phase: Phase, arrived: float) -> bytes | None:
         """The AdmissionReview for a body of which only this much came in time; None when it names no request."""
         ...
 

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from time import monotonic, perf_counter
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from webhook.admission.decode import decode, decode_head
 from webhook.admission.respond import respond
@@ -22,9 +22,9 @@ from webhook.deadline import Deadline
 from webhook.decisions import Status, Verdict
 from webhook.errors import BudgetExceeded, CallError, InlineBudgetSpent
 from webhook.logs import Level, Log
-from webhook.server.bodies import Pieces
 from webhook.server.counters import Counters
 from webhook.server.inline_budget import WORKER_S, InlineBudget, LoopTime, Tenant
+from webhook.server.large_body import LargeBody, keep_only
 from webhook.server.overruns import SMALL_BYTES, Overruns
 from webhook.server.reply import Reply, unpack
 from webhook.server.review_log import FAULTS, WorkerFault, fault, line
@@ -42,6 +42,9 @@ _MOST_SLACK_S: Final = 0.3
 """What a worker keeps of its time to write the answer when evaluation has run out of it."""
 _LONGEST_USERNAME: Final = 512
 """Characters of a name by which a user is remembered: a service account's with its namespace has 340 at most."""
+
+_Asked: TypeAlias = bytes | LargeBody | Attributes
+"""What a worker is given: a body, or a request that was read already."""
 
 
 class Reviewer(Protocol):
@@ -72,14 +75,14 @@ class ReviewHandler:
         self._overruns = Overruns()
         self._turns = Turns()
 
-    async def answer(self, body: bytes | Pieces, phase: Phase, deadline: float) -> bytes:
+    async def answer(self, body: bytes | LargeBody, phase: Phase, deadline: float) -> bytes:
         """The AdmissionReview that answers this one, before a moment of the monotonic clock.
 
         Raises:
             CallError: it cannot be read.
         """
         started = monotonic()
-        if isinstance(body, Pieces):
+        if isinstance(body, LargeBody):
             return await self._by_worker(body, _head(body), phase, started, deadline)
         if len(body) > SMALL_BYTES:
             head = decode_head(body)
@@ -100,7 +103,7 @@ class ReviewHandler:
         await asyncio.sleep(0)  # whoever came meanwhile is answered before a worker is started
         return await self._by_worker(attributes, attributes, phase, started, deadline)
 
-    def unread(self, came: Pieces, phase: Phase, arrived: float) -> bytes | None:
+    def unread(self, came: LargeBody, phase: Phase, arrived: float) -> bytes | None:
         """Answer a review whose body was not whole before its deadline; None when its beginning names no request."""
         attributes = _head(came)
         if attributes is None:
@@ -166,7 +169,7 @@ class ReviewHandler:
     # ---- a child process
 
     async def _by_worker(
-        self, asked: bytes | Pieces | Attributes, head: Attributes | None, phase: Phase, started: float, deadline: float
+        self, asked: _Asked, head: Attributes | None, phase: Phase, started: float, deadline: float
     ) -> bytes:
         """The answer of a worker, or of the policies' failurePolicy when none can give one.
 
@@ -197,11 +200,12 @@ class ReviewHandler:
         await _while(partial(self.budget.pause, tenant), deadline)
         self.budget.charge(tenant, WORKER_S, monotonic())
 
-    def _in_child(self, asked: bytes | Pieces | Attributes, phase: Phase, end: float) -> bytes:
+    def _in_child(self, asked: _Asked, phase: Phase, end: float) -> bytes:
         """What a child does; its counts travel with the answer, and it logs nothing."""
+        keep_only(asked)
         counters = Counters()
         try:
-            body = asked.joined() if isinstance(asked, Pieces) else asked
+            body = asked.joined() if isinstance(asked, LargeBody) else asked
             attributes = decode(body) if isinstance(body, bytes) else body
             reply = self._reply(attributes, phase, Deadline(end, BudgetExceeded), counters)
         except CallError as error:
@@ -271,12 +275,12 @@ async def _while(wait_s: Callable[[float], float], until: float) -> None:
         await asyncio.sleep(min(seconds, until - now))
 
 
-def _head(body: Pieces) -> Attributes | None:
+def _head(body: LargeBody) -> Attributes | None:
     """What its beginning says of a request; a longer beginning is read only where the first one does not say it."""
     return next(filter(None, map(decode_head, body.beginnings())), None)
 
 
-def _size(asked: bytes | Pieces | Attributes) -> Size:
+def _size(asked: _Asked) -> Size:
     """Of a body of up to INLINE_BYTES that was begun on the loop, only what it asks is left."""
     if isinstance(asked, Attributes) or len(asked) <= INLINE_BYTES:
         return Size.SMALL

@@ -1,0 +1,75 @@
+"""The memory of large bodies: what is kept, what is said of the beginning, and what a worker lets go of."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from webhook.server.large_body import BEGINNING_BYTES, LONG_BEGINNING_BYTES, LargeBody, keep_only
+
+MB = 1 << 20
+
+
+def test_it_is_what_came() -> None:
+    body = LargeBody(10, [b"abc"])
+    body.append(b"def")
+    assert (len(body), body.joined(), list(body.beginnings())) == (6, b"abcdef", [b"abcdef", b"abcdef"])
+
+
+def test_nothing_is_kept_beyond_its_capacity() -> None:
+    body = LargeBody(4, [b"abc"])
+    body.append(b"def")
+    body.append(b"g")
+    assert (len(body), body.joined()) == (4, b"abcd")
+
+
+def test_one_of_which_nothing_came() -> None:
+    assert LargeBody(0).joined() == b""
+
+
+def test_its_beginnings_are_bounded() -> None:
+    body = LargeBody(5 * MB, [b"a" * (5 * MB)])
+    assert list(map(len, body.beginnings())) == [BEGINNING_BYTES, LONG_BEGINNING_BYTES]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a worker is a fork")
+def test_a_worker_reads_its_own_and_lets_go_of_all_others() -> None:
+    mine, other = LargeBody(MB, [b"mine"]), LargeBody(MB, [b"other"])
+
+    def child() -> bytes:
+        keep_only(mine)
+        return b"%s %d" % (mine.joined(), len(other))
+
+    assert _forked(child) == b"mine 0"
+    assert other.joined() == b"other"
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux what is resident")
+def test_all_of_its_memory_is_given_back() -> None:
+    before = _resident()
+    body = LargeBody(64 * MB, [b"x" * MB] * 64)
+    assert _resident() - before > 60 * MB
+    body.close()
+    assert _resident() - before < 8 * MB
+
+
+def _forked(work: Callable[[], bytes]) -> bytes:
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:  # pragma: no cover - in a child
+        os.write(write, work())
+        os._exit(0)
+    os.close(write)
+    os.waitpid(pid, 0)
+    with os.fdopen(read, "rb") as pipe:
+        return pipe.read()
+
+
+def _resident() -> int:
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
+    assert found is not None
+    return int(found[1]) * 1024
