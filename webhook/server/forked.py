@@ -30,6 +30,8 @@ from dataclasses import dataclass
 from time import monotonic, process_time
 from typing import Final, NoReturn
 
+from webhook.server.system import trim_heap
+
 HEAD: Final = struct.Struct("!Qd")
 """What stands before an answer: its length, and the seconds of a processor that it took."""
 _NICENESS: Final = 10
@@ -100,6 +102,7 @@ def _run(  # pragma: no cover - in a child, whose lines nobody counts
     try:
         gc.freeze()  # or the first collection would copy every page that it walks
         _part(channel, deadline)
+        trim_heap()  # what the server has free at this moment would stay with the child, even when the server trims it
         _bound_memory(memory_bytes)
         answer = work()
         channel.sendall(HEAD.pack(len(answer), process_time()))

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
-_LARGE_BYTES: Final = 1024 * 1024
-"""glibc raises its own 128 KB to the largest block that was freed, up to 32 MB, and takes such blocks from the heap
-from then on, where one small object above them keeps all below from being given back: 24 bodies of 20 MB left the
-process at 530 MB for good. Set by hand, it stays. Below the 256 KB that each read of TLS asks for and gives back it
-would cost 45 us a request."""
+_LARGE_BYTES: Final = 256 * 1024
+"""Blocks from this size on come from the system and go back to it. uvloop keeps one of exactly 256 KB for each TLS
+connection, of which few bytes are used; from a heap that larger work has left dirty, all of it would be resident. Left
+to itself, glibc raises its own 128 KB to the largest block that was freed, up to 32 MB: one small object above such
+blocks on the heap then keeps them from being given back, and 24 bodies of 20 MB left the process at 530 MB for good."""
 _TRIM_BYTES: Final = 8 * 1024 * 1024
 _GROWN_BYTES: Final = 16 * 1024 * 1024
 _HELPED_BYTES: Final = 1024 * 1024
@@ -31,6 +31,15 @@ def give_memory_back() -> bool:
     except (AttributeError, OSError, TypeError):
         return False
     return bool(mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES) and mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES))
+
+
+def trim_heap() -> bool:
+    """Return the free pages of the heap to the system, wherever they are in it; whether that was possible."""
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError, TypeError):
+        return False
+    return True
 
 
 class MemoryTrimmer:
@@ -53,9 +62,7 @@ class MemoryTrimmer:
         if resident - self._least < _GROWN_BYTES or self._looks < self._pause:
             return False
         self._looks = 0
-        try:
-            ctypes.CDLL(None).malloc_trim(0)
-        except (AttributeError, OSError, TypeError):
+        if not trim_heap():
             return False
         has_helped = resident - resident_bytes() > _HELPED_BYTES
         self._pause = 1 if has_helped else min(self._pause * 2, _MAX_PAUSE)
