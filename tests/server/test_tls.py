@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -106,6 +108,22 @@ def test_a_change_of_key_type_is_served(pki: Pki) -> None:
         _rsa_pair(pki.folder)
         assert server.certificates.reload()
         assert shown(server) == (pki.folder / "tls.crt").read_bytes()
+
+
+def test_a_read_takes_no_more_than_a_record_and_loses_nothing(pki: Pki) -> None:
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    client = context.wrap_bio(to_client, to_server)
+    server = Certificates(pki.files).listening.wrap_bio(to_server, to_client, server_side=True)
+    for side in (client, server, client, server):
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    sent = os.urandom(100_000)
+    client.write(sent)
+    pieces = [server.read(1 << 18) for _ in range(7)]
+    assert b"".join(pieces) == sent
+    assert max(map(len, pieces)) == 1 << 14
 
 
 def test_a_mismatched_pair_leaves_the_last_good_one(pki: Pki) -> None:
