@@ -134,11 +134,21 @@ def _silence() -> Iterator[bytes]:
         yield b"\n"
 
 
+class Server(ThreadingHTTPServer):
+    """Says nothing of clients that went away: each measurement ends with its connections open."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Any other fault is shown as ever."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 def api_server(counts: dict[str, int], port: Any) -> None:
     """Serve until killed."""
     Handler.counts = counts
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = Server(("127.0.0.1", 0), Handler)
     port.send(server.server_port)
     server.serve_forever()
 
