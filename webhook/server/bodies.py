@@ -253,10 +253,12 @@ class Body:
                 self._reserved = reserved
                 clock.hold()
                 body = LargeBody(reserved, chunks)
+                chunks.clear()
                 if more:
                     size, more = await self._collect(body, size, self._limit)
         except TimeoutError:
             came = LargeBody(size, chunks) if body is None else body
+            chunks.clear()  # which the error would keep with this frame
             raise LateBody(self._late(), came) from None
         finally:
             clock.resume_clock()
