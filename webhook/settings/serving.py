@@ -63,7 +63,9 @@ class ServerSettings(Settings):
         2, values.whole("COUNT", 1, 64), "Processes at a time for reviews that take too long for the event loop."
     )
     worker_memory: int = setting(
-        44 << 20, values.size(), "Memory of each of these processes beyond what it shares with the server."
+        44 << 20,
+        values.size(least=16 << 20),
+        "Memory of each of these processes beyond what it shares with the server.",
     )
     drain: float = setting(5.0, values.seconds(0), "How long the server goes on answering after SIGTERM or SIGHUP.")
     reload: float = setting(2.0, values.seconds(0), "How often the server looks for changed files; 0 is never.")

@@ -92,9 +92,16 @@ def seconds(least: float) -> ValueType:
     return ValueType(metavar="SECONDS", read=read, show=lambda value: f"{value:g}")
 
 
-def size() -> ValueType:
+def size(least: int = 1) -> ValueType:
     """A number of bytes, such as `20Mi`."""
-    return ValueType(metavar="SIZE", read=_bytes, show=_shown_bytes)
+
+    def read(value: str) -> int:
+        number = _bytes(value)
+        if number < least:
+            raise ValueError(f"is too small; the least is {_shown_bytes(least)}")
+        return number
+
+    return ValueType(metavar="SIZE", read=read, show=_shown_bytes)
 
 
 def version() -> ValueType:
