@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
+from typing import Final
 
 from webhook.attributes import JSON
 from webhook.paths import FieldPath, render
@@ -32,6 +34,26 @@ class Mismatch:
     def message(self) -> str:
         """What is wrong, without the path: ``must be a list, not an object``."""
         return f"must be {self.expected}, not {self.shown}"
+
+    @property
+    def fix(self) -> str:
+        """What to do where the value is right but for its quotes, else "": YAML makes other types of such texts."""
+        if self.expected == "a string":
+            if isinstance(self.value, bool):
+                return "put it in quotes, because YAML reads words such as yes, no, on and off as true or false"
+            return "put it in quotes" if isinstance(self.value, int | float) else ""
+        unquoted = _UNQUOTED.get(self.expected)
+        is_meant = unquoted and isinstance(self.value, str) and unquoted.fullmatch(self.value)
+        return "write it without quotes" if is_meant else ""
+
+
+_WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
+_UNQUOTED: Final = {
+    "a whole number": _WHOLE,
+    "a whole number of 32 bits": _WHOLE,
+    "true or false": re.compile("true|false"),
+}
+"""What a text must be to be of another type without its quotes, by what is expected (schema/types.py)."""
 
 
 def described(value: JSON) -> str:

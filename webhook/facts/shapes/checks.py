@@ -37,7 +37,7 @@ def decode_object(subject: Subject) -> Iterator[Problem]:
 def _wrong_types(subject: Subject, code: str) -> Iterator[Problem]:
     for each in subject.deadline.paced(subject.mismatches):
         if not _was_stored(each, subject.old_object):
-            yield Problem(code=code, path=each.path, message=each.message)
+            yield Problem(code=code, path=each.path, message=each.message, fix=each.fix)
 
 
 def _was_stored(mismatch: Mismatch, old: JSON) -> bool:

@@ -1,0 +1,31 @@
+"""What is said of a value that is not of its type."""
+
+from __future__ import annotations
+
+import pytest
+
+from webhook.attributes import JSON
+from webhook.schema import Mismatch
+
+QUOTE, UNQUOTE = "put it in quotes", "write it without quotes"
+
+
+@pytest.mark.parametrize(
+    ("expected", "value", "fix"),
+    [
+        ("a string", 4, QUOTE),
+        ("a string", 1.5, QUOTE),
+        ("a string", False, f"{QUOTE}, because YAML reads words such as yes, no, on and off as true or false"),
+        ("a string", ["a"], ""),
+        ("a whole number", "-4", UNQUOTE),
+        ("a whole number of 32 bits", "4", UNQUOTE),
+        ("a whole number", "four", ""),
+        ("a whole number", "4.5", ""),
+        ("true or false", "true", UNQUOTE),
+        ("true or false", "yes", ""),
+        ("a whole number or a string", 1.5, ""),
+        ("a list", "4", ""),
+    ],
+)
+def test_quotes_that_are_missing_or_too_many_are_the_fix(expected: str, value: JSON, fix: str) -> None:
+    assert Mismatch(at=("spec", "x"), expected=expected, value=value).fix == fix
