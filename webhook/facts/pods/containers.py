@@ -44,7 +44,9 @@ class Container(NamedTuple):
         """Its `limits` or `requests`; null values, which the API server drops, are left out."""
         resources = self.value.get("resources")
         amounts = mapping(resources.get(side)) if isinstance(resources, dict) else None
-        return {name: value for name, value in amounts.items() if value is not None} if amounts else {}
+        if not amounts or None not in amounts.values():  # as nearly always: no copy
+            return amounts or {}
+        return {name: value for name, value in amounts.items() if value is not None}
 
     def claims(self) -> list[JSON]:
         """Its `resources.claims`."""

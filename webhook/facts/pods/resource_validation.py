@@ -188,9 +188,10 @@ def _broken_by_limit(place: Place, name: str, value: JSON) -> Broken | None:
 
 def validate_hugepages_are_not_alone(place: Place, subject: Subject) -> Iterator[Problem]:
     """The end of ValidateContainerResourceRequirements: hugepages need cpu or memory."""
-    if any(name in place.limits or name in place.requests for name in ("cpu", "memory")):
+    limits, requests = place.limits, place.requests
+    if "cpu" in limits or "memory" in limits or "cpu" in requests or "memory" in requests:
         return
-    if any(name.startswith(HUGE) for name in subject.deadline.each({*place.limits, *place.requests})):
+    if [name for name in subject.deadline.each((*limits, *requests)) if name.startswith(HUGE)]:  # faster than any()
         message = "must not request hugepages alone because Kubernetes refuses hugepages without cpu or memory"
         yield problem("hugepages-alone", place.path, message, "set a memory limit too")
 
