@@ -233,6 +233,36 @@ def test_audited_objects_are_context_for_each_other(capsys):
     assert "not found" not in capsys.readouterr().out
 
 
+def example(request):
+    """A claim template of the one name that all examples use, and a Pod that names its request."""
+    return f"""
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {{name: gpus}}
+spec: {{spec: {{devices: {{requests: [{{name: {request}, exactly: {{deviceClassName: gpu.nvidia.com}}}}]}}}}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: pod-{request}}}
+spec:
+  resourceClaims: [{{name: gpus, resourceClaimTemplateName: gpus}}]
+  containers: [{{name: main, image: i, resources: {{claims: [{{name: gpus, request: {request}}}]}}}}]
+"""
+
+
+def test_an_example_means_the_objects_of_its_own_folder(tmp_path, capsys):
+    """Each is meant to be applied by itself; what --context holds is meant by all."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "example.yaml").write_text(example(name))
+    assert run(["audit", str(tmp_path)]) == 0, capsys.readouterr().out
+    context = tmp_path / "one" / "example.yaml"
+    assert run(["audit", str(tmp_path), "--context", str(context)]) == 1
+    findings = capsys.readouterr().out
+    assert "pod-two" in findings
+    assert "pod-one" not in findings
+
+
 def test_context_that_cannot_be_read_stops_the_audit(tmp_path, capsys):
     assert audit(HERE / "objects", "--context", tmp_path / "absent") == 2
     out, err = capsys.readouterr()

@@ -26,8 +26,7 @@ class FilesCluster:
             for _, obj in unlisted(item.value if isinstance(item, yamlfile.Document) else item):
                 if not isinstance(obj, dict):
                     continue
-                kind = _group(obj), _text(obj.get("kind"))
-                place = _namespace(at(obj, ("metadata", "namespace"))), _text(at(obj, ("metadata", "name")))
+                kind, place = identity(obj)
                 self._objects.setdefault(kind, {}).setdefault(place, obj)
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
@@ -63,6 +62,12 @@ def read(places: Iterable[str | Path]) -> FilesCluster:
         InputError: a file cannot be read.
     """
     return FilesCluster(document for file in yamlfile.discover(places) for document in yamlfile.read(file))
+
+
+def identity(obj: JSON) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Group and kind, and namespace and name: what tells an object from all others."""
+    place = _namespace(at(obj, ("metadata", "namespace"))), _text(at(obj, ("metadata", "name")))
+    return (_group(obj), _text(obj.get("kind"))), place
 
 
 def _group(obj: JSON) -> str:

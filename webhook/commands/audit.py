@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
@@ -14,8 +14,9 @@ from webhook import assembly, charts, documents, terminal
 from webhook.admission import fixtures
 from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import Local, PhaseName, run
-from webhook.attributes import JSON, POD, Attributes, GroupVersionKind
-from webhook.commands import options, output
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.nearest_files import NearestFiles
+from webhook.commands import audited_objects, options, output
 from webhook.errors import CallError, Problem
 from webhook.report import formats
 from webhook.report.finding import Finding, Result, findings, subject
@@ -59,14 +60,14 @@ def command(
     """Report every finding about the objects of folders, files or stdin.
 
     Each object is reviewed as if it were created now, or with --as stored as it is, without a mutation; the audited
-    objects, and those of --context, are what the cluster holds. Exits with 0 when nothing was found, 1 when something
-    was, 2 when an input or a policy cannot be read, and 3 when nothing was found but a policy that may deny could not
-    decide.
+    objects, and those of --context, are what the cluster holds. Where several files define the same name, each file
+    means the object of the nearest file. Exits with 0 when nothing was found, 1 when something was, 2 when an input or
+    a policy cannot be read, and 3 when nothing was found but a policy that may deny could not decide.
     """
     writers = formats.of_findings()
     outputs = output.parse(chosen, writers)
     inputs = documents.read(path, exclude or ())
-    assembled = assembly.assemble(settings, context=_objects(inputs), unbound=unbound)
+    assembled = assembly.assemble(settings, context=audited_objects.objects(inputs), unbound=unbound)
     options.warn_of_unbound(assembled.policies)
     # before the report, so that findings are what a terminal shows last
     problems = (*inputs.problems, *documents.nothing(path, inputs, "object"))
@@ -92,13 +93,6 @@ def _told(inputs: documents.Inputs, assembled: assembly.Assembly, problems: Sequ
             yield f"warning: {each.place(('kind',))}: kind: {mistake}"
 
 
-def _objects(inputs: documents.Inputs) -> Iterator[JSON]:
-    """The audited objects that a cluster could hold: what is not a review and has a kind."""
-    for each in inputs.documents:
-        if isinstance(each.value, dict) and "kind" in each.value and not fixtures.is_call(each.value):
-            yield each.value
-
-
 class _Audit:
     """One audit: its findings one after the other, and then what they add up to."""
 
@@ -108,7 +102,8 @@ class _Audit:
         self.rules: Rules = rules(assembled.policies)
         self._inputs = inputs
         self._row = assembled.table.row
-        self._door = Local(policies=assembled.policies, cluster=assembled.cluster)
+        self._policies, self._cluster = assembled.policies, assembled.cluster
+        self._repeated = audited_objects.repeated(inputs, assembled.cluster)
         self._reviewed: Reviewed = reviewed
         self._results: Counter[Result] = Counter()
         self._is_undecided = False
@@ -118,7 +113,12 @@ class _Audit:
 
     def findings(self) -> Iterator[Finding]:
         """The findings of each object, once."""
-        for each in self._inputs.documents:
+        for source, listed in groupby(self._inputs.documents, key=lambda each: each.source):
+            cluster = NearestFiles(self._cluster, self._repeated, source)
+            yield from self._of_file(listed, Local(policies=self._policies, cluster=cluster))
+
+    def _of_file(self, listed: Iterable[documents.Input], door: Local) -> Iterator[Finding]:
+        for each in listed:
             try:
                 attributes = fixtures.attributes(each.value, self._row)
             except CallError as error:
@@ -127,8 +127,8 @@ class _Audit:
                 self._skipped.append(SkippedDocument(place=each.place(), why=why, is_half=is_half))
                 continue
             if self._reviewed == "stored":
-                attributes = _as_submitted(attributes)
-            decisions = run(attributes, _PHASES[self._reviewed], self._door).decisions
+                attributes = audited_objects.as_submitted(attributes)
+            decisions = run(attributes, _PHASES[self._reviewed], door).decisions
             if not decisions:
                 self._unasked[_qualified(attributes.kind)] += 1
             locate = each.locator(fixtures.object_path(each.value))
@@ -155,15 +155,6 @@ class _Audit:
             unasked=dict(sorted(self._unasked.items())),
             is_verbose=self._is_verbose,
         )
-
-
-def _as_submitted(attributes: Attributes) -> Attributes:
-    """A stored object without what the scheduler wrote: a rule about a node that a user names is none about its."""
-    spec = attributes.object.get("spec") if isinstance(attributes.object, dict) else None
-    if attributes.kind != POD or not isinstance(spec, dict) or "nodeName" not in spec:
-        return attributes
-    kept = {name: value for name, value in spec.items() if name != "nodeName"}
-    return replace(attributes, object={**attributes.object, "spec": kept})
 
 
 def _is_half(value: JSON) -> bool:
