@@ -132,8 +132,42 @@ def test_check_names_rules_in_params_that_do_not_exist(tmp_path, capsys):
 def test_rules_are_printed_with_their_examples(capsys):
     assert run(["policies", "rules", str(Path(shipped.policies()) / "gpu-limits")]) == 0
     out = capsys.readouterr().out
-    assert "\n### pod-resources/limit-required\n" in out
+    assert "\n## pod-resources/limit-required\n" in out
     assert "Bad: a request without a limit is denied\n" in out
+
+
+def test_one_rule_is_printed(capsys):
+    assert run(["policies", "rules", "--rule", "gpu-portable/all"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("## gpu-portable/all\n")
+    assert out.count("\n## ") == 0
+    assert "\nGood: " in out
+
+
+@pytest.mark.parametrize(
+    ("rule", "hint"),
+    [
+        pytest.param("gpu-portable/al", "did you mean `gpu-portable/all`?", id="misspelt"),
+        pytest.param("x", "`claimgate policies rules` prints all of them", id="like no other"),
+    ],
+)
+def test_a_rule_that_no_policy_states_is_said(rule, hint, capsys):
+    assert run(["policies", "rules", "--rule", rule]) == 2
+    assert capsys.readouterr() == ("", f"error: no policy states the rule `{rule}`: {hint}\n")
+
+
+def test_pages_of_rules_are_written(tmp_path, capsys):
+    """Also of own policies, whose rules have an index of their own."""
+    folder = str(Path(shipped.policies()) / "claims-exactly-one")
+    assert run(["policies", "rules", folder, "--pages", str(tmp_path / "pages")]) == 0
+    assert capsys.readouterr().out == ""
+    assert {path.name for path in (tmp_path / "pages").iterdir()} == {"README.md", "claims-exactly-one.md"}
+    assert "(claims-exactly-one.md#claims-exactly-oneone-source)" in (tmp_path / "pages" / "README.md").read_text()
+
+
+def test_one_kind_of_reference_is_printed_at_once(capsys):
+    assert run(["policies", "rules", "--late", "--rule", "gpu-portable/all"]) == 2
+    assert "--rule, --pages and --late exclude each other" in capsys.readouterr().err
 
 
 def test_late_failures_are_printed_as_tables(capsys):
@@ -141,7 +175,10 @@ def test_late_failures_are_printed_as_tables(capsys):
     assert run(["policies", "rules", "--late", folder]) == 0
     out = capsys.readouterr().out
     assert "\n## GPU requests\n" in out
-    assert "| [pod-resources/limit-required](rules.md#pod-resourceslimit-required): A request for a device" in out
+    assert (
+        "| [pod-resources/limit-required](rules/pod-resources.md#pod-resourceslimit-required): A request for a device"
+        in out
+    )
     assert "\n## Not covered\n" not in out  # which is about the shipped policies as a whole
     assert run(["policies", "rules", "--late"]) == 0
     assert "\n## Not covered\n" in capsys.readouterr().out

@@ -41,7 +41,9 @@ def test_every_late_rule_and_every_report_is_on_the_page() -> None:
     text = PAGE.read_text()
     late = [rule for rule in RULES if rule.fails != AT_ONCE or rule.issues]
     assert len(late) > 300
-    assert [rule.id for rule in late if f"| [{rule.id}](rules.md#{rule.id.replace('/', '')})" not in text] == []
+    assert [
+        rule.id for rule in late if f"| [{rule.id}](rules/{rule.group}.md#{rule.id.replace('/', '')})" not in text
+    ] == []
     links = [link for rule in RULES for link in rule.issues] + [link for each in not_covered() for link in each.issues]
     assert [link for link in links if f"]({link})" not in text] == []
 
@@ -52,7 +54,7 @@ def test_what_is_not_covered_has_a_topic_of_the_page_and_a_reason() -> None:
 
 
 def test_all_policies_together_tell_what_breaks_a_rule_and_refuse_nothing_that_keeps_it() -> None:
-    """The examples that docs/rules.md shows, where everything is on."""
+    """The examples that docs/rules shows, where everything is on."""
     shown: set[tuple[str, bool]] = set()
     wrong = []
     for suite in find.suites([Path(shipped.policies())]):

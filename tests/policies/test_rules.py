@@ -1,7 +1,8 @@
-"""Every rule of the shipped policies has one declaration, a bad and a good example, and its part of docs/rules.md."""
+"""Every rule of the shipped policies has one declaration, a bad and a good example, and its part of docs/rules."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
@@ -14,12 +15,15 @@ from tests.rows import all_rows
 from webhook import shipped
 from webhook.facts.registry import SHIPPED
 from webhook.suites.examples import Pair, examples
-from webhook.suites.rule_reference import markdown, stated
+from webhook.suites.rule_pages import pages
+from webhook.suites.rule_reference import stated
 
-PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
+PAGES = Path(__file__).parents[2] / "docs" / "rules"
 FOLDER = Path(shipped.policies())
 POLICIES = shipped_policies().policies
 RULES = stated(POLICIES)
+TITLE = re.compile(r"^## (\S+)$", re.MULTILINE)
+LINK = re.compile(r"\]\(([\w-]+\.md)(#[\w-]*)?\)")
 
 
 @cache
@@ -28,11 +32,28 @@ def shown() -> Mapping[str, Pair]:
     return examples([FOLDER], OPTIONS)
 
 
-def test_the_page_is_up_to_date(request: pytest.FixtureRequest) -> None:
-    found = markdown(POLICIES, shown())
+def test_the_pages_are_up_to_date(request: pytest.FixtureRequest) -> None:
+    found = pages(POLICIES, shown())
     if request.config.getoption("--update-golden"):
-        PAGE.write_text(found)
-    assert PAGE.read_text() == found
+        for old in PAGES.iterdir():
+            old.unlink()
+        for name, page in found.items():
+            (PAGES / name).write_text(page)
+    assert {path.name: path.read_text() for path in PAGES.iterdir()} == dict(found)
+
+
+def test_a_page_is_small_enough_to_be_rendered() -> None:
+    """GitHub shows Markdown of more than 512 KB as plain text."""
+    assert max(path.stat().st_size for path in PAGES.iterdir()) < 400_000
+
+
+def test_every_link_between_pages_leads_somewhere() -> None:
+    ids = {
+        path.name: {f"#{each.replace('/', '')}" for each in TITLE.findall(path.read_text())} for path in PAGES.iterdir()
+    }
+    links = [link for path in PAGES.iterdir() for link in LINK.findall(path.read_text())]
+    assert len(links) > 2 * len(RULES)
+    assert [(file, place) for file, place in links if place and place not in ids[file]] == []
 
 
 @all_rows("rule", RULES)

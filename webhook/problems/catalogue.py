@@ -5,7 +5,7 @@ those of their validations in `rules.yaml` (policy_rules.py). A rule's id, `grou
 messages and reports, and name it in params. Rules stand in the order of their importance. A rule that only warns is of
 medium severity unless it says otherwise, one that denies as severe as its policy.
 
-`fails` says when an object that breaks the rule goes wrong otherwise, `issues` where people reported it; docs/rules.md
+`fails` says when an object that breaks the rule goes wrong otherwise, `issues` where people reported it; docs/rules
 and docs/late-failures.md are made of both.
 """
 

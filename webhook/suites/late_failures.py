@@ -27,7 +27,7 @@ An object that the API server accepts may still fail: its controller cannot crea
 its processes wait for each other for ever, or a setting is dropped without a word. These tables list what claimgate
 tells when the object is sent, or in an audit, by topic and by the moment at which it would be noticed otherwise. What
 an API server or a webhook refuses at once is listed where people reported it, because an audit and a CI job tell it
-before. A rule links to [rules.md](rules.md), which has an object that breaks it and one that keeps it.
+before. A rule links to its page in [rules](rules/README.md), which has an object that breaks it and one that keeps it.
 """
 _NOT_COVERED: Final = """\
 ## Not covered
@@ -92,7 +92,7 @@ def _moments(entries: Iterable[Stated]) -> Iterator[str]:
 
 def _row(entry: Stated) -> str:
     rule = entry.rule
-    told = f"[{rule.id}](rules.md{anchor(rule)}): {_cell(rule.title)}"
+    told = f"[{rule.id}](rules/{anchor(rule)}): {_cell(rule.title)}"
     return f"| {told} | {_cell(rule.why)} | {links(rule.reports)} |"
 
 

@@ -1,30 +1,15 @@
-"""The reference of all rules, as Markdown: what, why, who refuses, a bad and a good example, and how to switch it off.
-
-Made of catalogues, policies and suites; docs/rules.md is that of the shipped ones, which a test holds to them.
-"""
+"""What the reference says of one rule, as Markdown. rule_pages.py makes pages of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from webhook import yamlfile
 from webhook.policy.compiled import Policy
 from webhook.problems.catalogue import Rule
 from webhook.problems.moments import MOMENTS
 from webhook.suites.examples import Example, Pair
-
-_TITLE: Final = """\
-# Rules
-
-*Written by `claimgate policies rules`.*
-
-Every rule has an id that stays: messages and reports name it. A rule of checks is switched off, or only warned of, by
-its id in the params of its policy: `data.ignore`, `data.warn` or `data.deny` of the ConfigMap that the policy's binding
-names, ids separated by spaces. A rule of a policy that is CEL alone is switched off by the policy's binding: its
-`validationActions`, or a namespaceSelector that leaves namespaces out.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,30 +31,10 @@ def stated(policies: Iterable[Policy]) -> Mapping[str, Stated]:
     return by_id
 
 
-def markdown(policies: Iterable[Policy], examples: Mapping[str, Pair]) -> str:
-    """The whole page, groups in the order of the alphabet, rules in that of their importance."""
-    groups: dict[str, list[Stated]] = {}
-    for entry in stated(policies).values():
-        groups.setdefault(entry.rule.group, []).append(entry)
-    lines = [_TITLE, *_index(groups)]
-    for group in sorted(groups):
-        lines += [f"## {group}", ""]
-        for entry in groups[group]:
-            lines += _rule(entry, examples.get(entry.rule.id, Pair()))
-    return "\n".join(lines)
-
-
-def _index(groups: Mapping[str, list[Stated]]) -> Iterator[str]:
-    for group in sorted(groups):
-        yield f"- [{group}](#{group})"
-        for entry in groups[group]:
-            yield f"  - [{entry.rule.id}]({anchor(entry.rule)}): {entry.rule.title.rstrip('.')}"
-    yield ""
-
-
-def _rule(entry: Stated, pair: Pair) -> Iterator[str]:
+def section(entry: Stated, pair: Pair) -> Iterator[str]:
+    """The lines about one rule: what, why, who refuses, how to switch it off, and its examples."""
     rule = entry.rule
-    yield from (f"### {rule.id}", "", rule.title, "", rule.why, "")
+    yield from (f"## {rule.id}", "", rule.title, "", rule.why, "")
     if rule.refused_by:
         yield f"- Refused by: {rule.refused_by}"
     if rule.fails:
@@ -90,8 +55,8 @@ def _within(title: str) -> str:
 
 
 def anchor(rule: Rule) -> str:
-    """The address of a rule within the page."""
-    return f"#{rule.id.replace('/', '')}"
+    """The address of a rule below the folder of all pages."""
+    return f"{rule.group}.md#{rule.id.replace('/', '')}"
 
 
 def links(reports: Mapping[str, str]) -> str:

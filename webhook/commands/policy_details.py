@@ -1,0 +1,104 @@
+"""What `claimgate policies` says of a policy, as data: its actions and file, what it covers and costs, its mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from difflib import get_close_matches
+from typing import Any, TypeAlias
+
+from webhook import shipped
+from webhook.attributes import Phase
+from webhook.errors import InputError
+from webhook.export.webhook_rules import rules
+from webhook.paths import get
+from webhook.policy.compiled import Policy
+from webhook.policy.field_names import undefined_fields
+from webhook.policy.policy_set import PolicySet
+from webhook.policy.readability import hard_to_read
+from webhook.policy.worst_case import worst_case
+from webhook.problems.actions import unknown
+from webhook.releases import Release
+
+Exported: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
+"""By kind and name the policies that `export` says in other words, with what these do not cover."""
+
+
+def brief(policy: Policy) -> dict[str, Any]:
+    """What `list` says: name, kind, actions, file, and what its author says of it."""
+    actions = {str(action) for binding in policy.bindings for action in binding.actions}
+    return {
+        "name": policy.name,
+        "kind": f"{policy.kind.capitalize()}AdmissionPolicy",
+        "actions": sorted(actions),
+        "bound": bool(policy.bindings),
+        "severity": policy.severity,
+        "category": policy.category,
+        "file": shipped.shown(policy.file),
+    }
+
+
+def rewritten(loaded: PolicySet, version: Release) -> Exported:
+    """The policies that `export` can say in other words, with what these do not cover."""
+    from webhook.commands.export import export as collect
+
+    try:
+        return collect(loaded, version).rewritten
+    except InputError:  # policies of standard input, which cannot be read again
+        return {}
+
+
+def full(policy: Policy, loaded: PolicySet, exported: Exported) -> dict[str, Any]:
+    """What `check` says besides: what it covers and may cost, whether it is portable, and what may be wrong."""
+    short = brief(policy)
+    left_out = exported.get((short["kind"], policy.name))
+    return {
+        **short,
+        "description": " ".join(policy.annotations.get("kubernetes.io/description", "").split()),
+        "docs": policy.docs,
+        "phase": "mutate" if policy.kind == "mutating" else policy.phase,
+        "expands": policy.expands,
+        "facts": list(policy.facts),
+        "covers": sorted(set(_covers(policy, loaded))),
+        "portable": not policy.obstacles,
+        "obstacles": list(policy.obstacles),
+        "exported": "as it is" if not policy.obstacles else "no" if left_out is None else "rewritten",
+        "notRewritten": list(left_out or ()),
+        "unknownRules": list(_unknown_rules(policy, loaded)),
+        "worstCase": asdict(worst_case(policy)),
+        "hardToRead": list(hard_to_read(policy)),
+        "undefinedFields": list(undefined_fields(policy)),
+        "crashes": list(dict.fromkeys(_crashes(policy))),
+    }
+
+
+def _covers(policy: Policy, loaded: PolicySet) -> Iterator[str]:
+    """`resource.group`, as kubectl names resources, for everything the policy is asked about."""
+    alone = PolicySet(
+        validating=(policy,) if policy.kind == "validating" else (),
+        mutating=(policy,) if policy.kind == "mutating" else (),
+        table=loaded.table,
+    )
+    for phase in Phase:
+        for rule in rules(alone, phase):
+            for group in rule.groups:
+                yield from (f"{resource}.{group}" if group else resource for resource in rule.resources)
+
+
+def _unknown_rules(policy: Policy, loaded: PolicySet) -> Iterator[str]:
+    """Ids in the params of a policy over checks that no policy's catalogue has."""
+    known = [rule for each in loaded.policies for rule in each.catalogue]
+    names = {source.name for source in (binding.param_source for binding in policy.bindings) if source}
+    for param in loaded.params if policy.checks else ():
+        name = get(param, ("metadata", "name"))
+        for rule in unknown(param, known) if name in names else ():
+            close = get_close_matches(rule, known, n=1)
+            hint = f": did you mean `{close[0]}`?" if close else ""
+            yield f"{name} names the rule `{rule}`, which does not exist{hint}"
+
+
+def _crashes(policy: Policy) -> Iterator[str]:
+    """What makes kube-apiserver drop the connection when the policy is created there."""
+    for each in policy.expressions():
+        if each.program is not None:
+            yield from each.program.crashes()

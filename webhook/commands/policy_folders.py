@@ -1,0 +1,23 @@
+"""The folders of policies that the verbs of `claimgate policies` take, and the settings that say how to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
+
+import typer
+
+from webhook.settings.shared import Settings
+
+SETTINGS: Final = ("workloads", "cel_engine", "kubernetes_version")
+Folders: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="DIR", show_default=False, help="Folders and files. Default: the shipped policies."),
+]
+
+
+def chosen(named: Sequence[Path] | None, settings: Settings) -> Settings:
+    """The settings, with the policies that the command line names in place of the shipped ones."""
+    return replace(settings, policies=tuple(named)) if named else settings

@@ -1,0 +1,96 @@
+"""What `claimgate policies` says of policies, for people: a table, or the verdict of a check with its reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from webhook import terminal
+from webhook.policy.worst_case import WorstCase
+from webhook.wording import counted
+
+
+def table(described: Sequence[dict[str, Any]]) -> str:
+    """A line for each policy, in columns."""
+    rows = [("NAME", "KIND", "ACTIONS", "SEVERITY", "FILE")]
+    rows += [
+        (
+            one["name"],
+            one["kind"],
+            ",".join(one["actions"]) or ("-" if one["bound"] else "unbound"),
+            one["severity"] or "-",
+            terminal.one_line(one["file"]),
+        )
+        for one in described
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def checked(described: Sequence[dict[str, Any]], *, verbose: bool) -> str:
+    """The verdict, then the policies with what is wrong; all of them, with everything, where that is wanted."""
+    lines = [_verdict(described)]
+    for one in described:
+        wrong, details = list(_wrong(one)), list(_details(one)) if verbose else []
+        if wrong or details:
+            lines.append(f"{one['name']} ({one['kind']}, {one['file']}): compiles")
+            lines += [f"    {text}" for text in (*details[:1], *wrong, *details[1:])]
+    return terminal.lines(lines)
+
+
+def _verdict(described: Sequence[dict[str, Any]]) -> str:
+    portable = sum(one["portable"] for one in described)
+    rewritten = sum(one["exported"] == "rewritten" for one in described)
+    after = f", {rewritten} more after export" if rewritten else ""
+    compiled = "1 policy compiles" if len(described) == 1 else f"{len(described)} policies compile"
+    wrong = sum(any(_wrong(one)) for one in described)
+    rest = f"{wrong} may be wrong" if wrong else "nothing is wrong"
+    return f"{compiled}, {portable} portable{after}; {rest}"
+
+
+def _wrong(one: dict[str, Any]) -> Iterator[str]:
+    """What is probably a mistake."""
+    if not one["bound"]:
+        yield "never evaluated: no binding names it"
+    yield from (f"param: {text}" for text in one["unknownRules"])
+    yield from (f"field: {text}" for text in one["undefinedFields"])
+    yield from (f"kube-apiserver 1.36 crashes on it and drops the connection: {text}" for text in one["crashes"])
+
+
+def _details(one: dict[str, Any]) -> Iterator[str]:
+    if one["description"]:
+        yield one["description"]
+    yield f"covers: {_coverage(one)}"
+    yield f"worst-case cost: {_cost(WorstCase(**one['worstCase']))}"
+    yield f"portable: {_portability(one)}"
+    yield from (f"hard to read: {text}" for text in one["hardToRead"])
+
+
+def _portability(one: dict[str, Any]) -> str:
+    if one["portable"]:
+        return "yes"
+    if one["exported"] == "no":
+        return f"no: {'; '.join(one['obstacles'])}"
+    left_out = "".join(f"; not for {each}" for each in one["notRewritten"])
+    what = "its expansion" if one["expands"] else "its condition"
+    return f"after `claimgate policies export`, which writes {what} out{left_out}"
+
+
+def _coverage(one: dict[str, Any]) -> str:
+    """What a policy is asked about; an expanded one names pods and counts the kinds that hold them."""
+    names = one["covers"]
+    if one["expands"] and len(names) > 1:
+        return f"pods, and the pod templates of {counted(len(names) - 1, 'kind')}"
+    return ", ".join(names) or "nothing"
+
+
+def _cost(worst: WorstCase) -> str:
+    if worst.is_within:
+        if worst.most is not None:
+            return f"fine: at most {worst.most:,}, whatever the object"
+        return f"fine: at most {worst.request:,} for the largest request, of 3 MiB, which is below every limit"
+    if worst.within is None:
+        return "not known: the estimate reaches a limit for any object; the API server stops an expression there"
+    length = f"no limit is reached while no text, list or map is longer than {worst.within:,}"
+    return f"fine for ordinary objects, not bounded for huge ones: {length}"

@@ -1,0 +1,79 @@
+"""The reference of all rules, as Markdown: an index, and a page for each group of rules.
+
+Made of catalogues, policies and suites; docs/rules is that of the shipped ones, which a test holds to them. A page for
+all of them would have more than 1 MB, which GitHub shows as plain text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Final
+
+from webhook.errors import InputError, Problem
+from webhook.policy.compiled import Policy
+from webhook.suites.examples import Pair
+from webhook.suites.rule_reference import Stated, anchor, section, stated
+
+INDEX: Final = "README.md"
+_TITLE: Final = """\
+# Rules
+
+*Written by `claimgate policies rules --pages`.*
+
+Every rule has an id that stays: messages and reports name it. `claimgate policies rules --rule ID` prints one rule.
+
+A rule of checks is switched off, or only warned of, by its id in the params of its policy: `data.ignore`, `data.warn`
+or `data.deny` of the ConfigMap that the policy's binding names, ids separated by spaces. A rule of a policy that is CEL
+alone is switched off by the policy's binding: its `validationActions`, or a namespaceSelector that leaves namespaces
+out.
+"""
+
+
+def pages(policies: Iterable[Policy], examples: Mapping[str, Pair]) -> Mapping[str, str]:
+    """Every page by the name of its file, groups in the order of the alphabet, rules in that of their importance."""
+    groups: dict[str, list[Stated]] = {}
+    for entry in stated(policies).values():
+        groups.setdefault(entry.rule.group, []).append(entry)
+    made = {f"{group}.md": _page(group, groups[group], examples) for group in sorted(groups)}
+    return {INDEX: "\n".join((_TITLE, *_index(groups))), **made}
+
+
+def text(policies: Iterable[Policy], examples: Mapping[str, Pair], named: Sequence[str] = ()) -> str:
+    """Rules one after the other: those that are named, else all.
+
+    Raises:
+        InputError: no policy states a rule that is named.
+    """
+    known = stated(policies)
+    unknown = [_unknown(each, known) for each in named if each not in known]
+    if unknown:
+        raise InputError(*unknown)
+    chosen = [known[each] for each in named or sorted(known, key=lambda rule: known[rule].rule.group)]
+    return "\n".join(line for entry in chosen for line in section(entry, examples.get(entry.rule.id, Pair())))
+
+
+def _unknown(rule: str, known: Iterable[str]) -> Problem:
+    close = get_close_matches(rule, known, n=1)
+    hint = f"did you mean `{close[0]}`?" if close else "`claimgate policies rules` prints all of them"
+    return Problem(message=f"no policy states the rule `{rule}`: {hint}")
+
+
+def _index(groups: Mapping[str, Sequence[Stated]]) -> Iterator[str]:
+    for group in sorted(groups):
+        yield f"- [{group}]({group}.md)"
+        yield from (f"  - [{each.rule.id}]({anchor(each.rule)}): {_title(each)}" for each in groups[group])
+    yield ""
+
+
+def _page(group: str, entries: Sequence[Stated], examples: Mapping[str, Pair]) -> str:
+    lines = [f"# {group}", "", f"*Written by `claimgate policies rules --pages`; all rules: [{INDEX}]({INDEX})*", ""]
+    lines += [f"- [{each.rule.id}]({anchor(each.rule)}): {_title(each)}" for each in entries]
+    lines.append("")
+    for each in entries:
+        lines += section(each, examples.get(each.rule.id, Pair()))
+    return "\n".join(lines)
+
+
+def _title(entry: Stated) -> str:
+    return entry.rule.title.rstrip(".")
