@@ -9,7 +9,7 @@ RUN_STAMP := .venv/.installed-run
 DEV_STAMP := .venv/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test coverage e2e bench bench-bounds bench-cel soak fuzz fuzz-server deploy lock clean
+.PHONY: help demo serve install test coverage e2e bench bench-bounds bench-cel soak fuzz fuzz-server deploy docs lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -60,6 +60,10 @@ deploy: $(RUN_STAMP) ## write the parts of deploy/base that follow from the poli
 	$(BIN)/claimgate webhook-config > deploy/base/webhooks.yaml
 	$(BIN)/claimgate webhook-config --rbac > deploy/base/lookups.yaml
 	awk 'FNR == 1 && NR > 1 { print "---" } { print }' $(sort $(wildcard policies/*/params.yaml)) > deploy/base/params.yaml
+
+docs: $(DEV_STAMP) deploy ## write everything that follows from rules, facts, policies and settings anew: docs, README, deploy/base
+	$(BIN)/python -m pytest -q --update-golden tests/facts/test_reference.py tests/policies/test_rules.py tests/policies/test_late_failures.py
+	$(BIN)/python -m tests.test_readme
 
 lock: $(DEV_STAMP) ## write the lock files anew from pyproject.toml: newest versions, hashes, no host
 	$(PIP) install uv

@@ -25,7 +25,7 @@ def test_the_page_is_up_to_date(request: pytest.FixtureRequest) -> None:
     found = markdown(POLICIES, not_covered())
     if request.config.getoption("--update-golden"):
         PAGE.write_text(found)
-    assert PAGE.read_text() == found
+    assert PAGE.read_text() == found, "the rules changed: run make docs"
 
 
 def test_every_rule_says_when_what_breaks_it_fails() -> None:

@@ -39,7 +39,9 @@ def test_the_pages_are_up_to_date(request: pytest.FixtureRequest) -> None:
             old.unlink()
         for name, page in found.items():
             (PAGES / name).write_text(page)
-    assert {path.name: path.read_text() for path in PAGES.iterdir()} == dict(found)
+    assert {path.name: path.read_text() for path in PAGES.iterdir()} == dict(found), (
+        "the rules or their examples changed: run make docs"
+    )
 
 
 def test_a_page_is_small_enough_to_be_rendered() -> None:
