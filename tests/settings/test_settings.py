@@ -33,7 +33,7 @@ def test_flags_win_over_the_environment():
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
-        ("policies", "a:b/c", (Path("a"), Path("b/c"))),
+        ("policies", "/:-", (Path("/"), Path("-"))),
         ("kubernetes_version", "v1.34.2", (1, 34)),
         ("max_body_bytes", "4Mi", 4 * 1024 * 1024),
         ("max_body_bytes", " 100 ", 100),
@@ -68,6 +68,12 @@ def test_text_is_read(name, text, value):
         ("drain", "nan", "`nan` is not a number of 0 or more seconds"),
         ("tls_cert", "https://h/x", "`https://h/x` is an address; write the name of a file"),
         ("context", "https://h/x", "`https://h/x` holds an address; write names of files and folders"),
+        ("context", "nowhere", "`nowhere` does not exist; write files and folders, separated by `:`"),
+        (
+            "context",
+            "/:nowhere",
+            "`/:nowhere` names nowhere, which does not exist; write files and folders, separated by `:`",
+        ),
         ("reload", "inf", "`inf` is not a number of 0 or more seconds"),
     ],
 )
@@ -80,6 +86,11 @@ def test_what_cannot_be_used_names_its_flag_or_variable(name, text, message):
         with pytest.raises(ConfigurationError) as error:
             read(ServerSettings, flags, environment)
         assert str(error.value) == f"{origin}: {message}"
+
+
+def test_a_path_that_cannot_be_looked_at_is_left_to_its_reader():
+    long = "x" * 300
+    assert read(ServerSettings, {}, {"WEBHOOK_CONTEXT": f"-:{long}"}).context == (Path("-"), Path(long))
 
 
 @all_rows("each", declared(ServerSettings), ids=lambda each: each.name)

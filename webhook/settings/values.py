@@ -128,7 +128,22 @@ def switch() -> ValueType:
 def _paths(value: str) -> tuple[Path, ...]:
     if "://" in value:  # its colon would separate two paths
         raise ValueError("holds an address; write names of files and folders")
-    return tuple(Path(part) for part in value.split(os.pathsep) if part)
+    named = tuple(Path(part) for part in value.split(os.pathsep) if part)
+    missing = [str(path) for path in named if str(path) != "-" and _is_missing(path)]
+    if missing:  # said here, where the variable is known: a person has forgotten that it is set
+        which = f"names {', '.join(missing)}, which does" if len(named) > 1 else "does"
+        raise ValueError(f"{which} not exist; write files and folders, separated by `{os.pathsep}`")
+    return named
+
+
+def _is_missing(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:  # whoever reads it says what is wrong
+        return False
+    return False
 
 
 def _names(value: str) -> tuple[str, ...]:
