@@ -10,6 +10,7 @@ from tests.cluster.server import CONFIG, CONFIGS, RUNTIME, RUNTIMES, config, eve
 from webhook.cluster import connection
 from webhook.cluster.connection import connect
 from webhook.cluster.interest import Interest
+from webhook.cluster.live import Watched
 from webhook.cluster.watch import WatchCluster
 from webhook.errors import ConfigurationError, LookupFailed
 from webhook.logs import Log
@@ -97,7 +98,7 @@ def test_a_kind_that_is_not_served_fails_until_it_is(server, started):
     view = started(RUNTIME, log=Log(stream=stream))
     assert view.wait(5)
     assert not view.synced(RUNTIME)
-    with pytest.raises(LookupFailed, match="ClusterTrainingRuntime is not served by the API server"):
+    with pytest.raises(LookupFailed, match=r"^ClusterTrainingRuntime: not served by the API server; install its"):
         view.get(RUNTIME, "", "torch")
     assert "not served" in view.failures()[RUNTIME]
     server.answers["/apis/trainer.kubeflow.org"] = 200, {"versions": [{"version": "v2"}]}
@@ -163,12 +164,28 @@ def test_nothing_is_asked_before_the_start(server, tmp_path):
     assert server.asked == []
 
 
-def test_a_server_that_is_away_is_told(started, server):
+def test_a_server_that_is_away_is_told_once(started, server):
     server.shutdown()
     server.server_close()
-    view = started(CONFIG)
-    eventually(lambda: "cannot be reached" in view.failures()[CONFIG])
+    stream = io.StringIO()
+    view = started(CONFIG, RUNTIME, log=Log(stream=stream))
+    told = f"the API server http://127.0.0.1:{server.server_port} cannot be reached: connection refused"
+    eventually(lambda: set(view.failures().values()) == {told})
+    assert Watched(view).failures() == f"ConfigMap, ClusterTrainingRuntime: {told}"
     assert not view.wait(0)
+    eventually(lambda: view.failed > 10)
+    [line] = stream.getvalue().splitlines()
+    assert (json.loads(line)["message"], json.loads(line)["error"]) == ("API server unreachable", told)
+
+
+def test_a_failure_that_stays_is_logged_once(started, server):
+    stream = io.StringIO()
+    view = started(RUNTIME, log=Log(stream=stream))
+    eventually(lambda: view.failed > 5)
+    assert len(stream.getvalue().splitlines()) == 1
+    server.answers["/apis/trainer.kubeflow.org"] = 403, {"message": "forbidden for you"}
+    eventually(lambda: "forbidden" in view.failures()[RUNTIME])
+    eventually(lambda: len(stream.getvalue().splitlines()) == 2)
 
 
 UNUSABLE = {

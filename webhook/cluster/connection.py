@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 from webhook.attributes import JSON
 from webhook.cluster.decoding import LARGEST, Listed, decoded
+from webhook.cluster.unreachable import Unreachable, why
 from webhook.errors import ConfigurationError, LookupFailed
 
 CONNECT_S = 5.0
@@ -149,7 +150,7 @@ class _HttpConnection:
                 "GET", url, headers=headers, timeout=timeout, preload_content=False, retries=False
             )
         except urllib3.exceptions.HTTPError as error:
-            raise LookupFailed(f"{path}: the API server cannot be reached: {error}") from None
+            raise Unreachable(self.configuration.host, error) from None
         if response.status != 200:
             raise ServerRefused(response.status, f"{path}: {_refusal(response)}")
         return response
@@ -186,7 +187,7 @@ def _chunks(response: Any, path: str) -> Iterator[bytes]:
     try:
         yield from response.stream(amt=_CHUNK, decode_content=True)
     except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-        raise LookupFailed(f"{path}: the stream broke: {error}") from None
+        raise LookupFailed(f"{path}: the stream broke: {why(error)}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def discover(connection: Connection, gvk: GroupVersionKind) -> Resource:
         for resource in resources:
             if resource["kind"] == gvk.kind and "/" not in resource["name"]:
                 return Resource(root, resource["name"], api_version, bool(resource["namespaced"]))
-    raise NotServed(f"{gvk.kind} is not served by the API server; install its CustomResourceDefinition")
+    raise NotServed("not served by the API server; install its CustomResourceDefinition")
 
 
 def _versions(connection: Connection, group: str) -> list[str]:

@@ -45,4 +45,7 @@ class Watched:
 
     def failures(self) -> str:
         """What cannot be looked up, and why: policies that ask for it say "not evaluated"."""
-        return "; ".join(f"{gvk.kind}: {reason}" for gvk, reason in self.cluster.failures().items())
+        kinds: dict[str, list[str]] = {}
+        for gvk, reason in self.cluster.failures().items():
+            kinds.setdefault(reason, []).append(gvk.kind)
+        return "; ".join(f"{', '.join(dict.fromkeys(names))}: {reason}" for reason, names in kinds.items())

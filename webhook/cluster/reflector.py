@@ -21,6 +21,7 @@ from webhook.cluster.discovery import NotServed, Resource, discover
 from webhook.cluster.interest import Interest
 from webhook.cluster.projection import projection
 from webhook.cluster.store import Place, Store
+from webhook.cluster.unreachable import Outages, Unreachable
 from webhook.errors import LookupFailed
 from webhook.logs import Log
 
@@ -50,6 +51,7 @@ class Reflector:
     interest: Interest
     connection: Connection
     log: Log
+    outages: Outages
     backoff_s: tuple[float, float]
     before: Reflector | None = None
     failure: str = "not synced yet"
@@ -136,7 +138,7 @@ class Reflector:
             try:
                 self.resource = discover(self.connection, self.interest.gvk)
                 version = self._replace(self.resource)
-                self._wait_s = 0.0
+                self._succeeded()
                 self._follow(self.resource, version)
             except LookupFailed as error:
                 self._back_off(error)
@@ -157,15 +159,28 @@ class Reflector:
 
     def _note(self, error: LookupFailed) -> None:
         """Remember why; a kind that is not served or not allowed is settled, and holds nothing any more if gone."""
+        is_new = self.failure != str(error)
         self.failure, self.failed = str(error), self.failed + 1
         if isinstance(error, NotServed):
             self._store.replace(None)
             self._hand_over()
         if isinstance(error, NotServed | ServerRefused):
             self.settled.set()
+            self.outages.ends()
+        if isinstance(error, Unreachable):
+            self.outages.begins(error)
+        elif is_new:  # a kind that is not served is asked for every half a minute
+            self._tell(error)
+
+    def _tell(self, error: LookupFailed) -> None:
         gvk = self.interest.gvk
         with suppress(OSError, ValueError):  # a log that nobody can write to is not this thread's to mend
             self.log.warning("watch failed", group=gvk.group, kind=gvk.kind, error=str(error))
+
+    def _succeeded(self) -> None:
+        """Forget the failures before."""
+        self.failure, self._wait_s = "", 0.0
+        self.outages.ends()
 
     def _hand_over(self) -> None:
         """Answer alone from now on."""
@@ -219,7 +234,7 @@ class Reflector:
             try:
                 for event in self._events(resource, version):
                     version = self._take(event, resource)
-                    self._wait_s = 0.0
+                    self._succeeded()
             except ServerRefused as error:
                 if error.code == HTTPStatus.GONE:
                     return

@@ -15,6 +15,7 @@ from webhook.cluster.connection import Connection
 from webhook.cluster.interest import Interest, combined, reads
 from webhook.cluster.lookup import describe, place_of
 from webhook.cluster.reflector import Reflector
+from webhook.cluster.unreachable import Outages
 from webhook.errors import LookupFailed
 from webhook.logs import Log
 
@@ -35,6 +36,7 @@ class WatchCluster:
     ) -> None:
         self._connection = connection
         self._log = log
+        self._outages = Outages(log)
         self._backoff_s = backoff_s
         self._reflectors: dict[Interest, Reflector] = {}
         self._kinds: Mapping[tuple[str, str], Sequence[Reflector]] = {}
@@ -68,7 +70,8 @@ class WatchCluster:
 
     def _reflector(self, interest: Interest) -> Reflector:
         before = next((each for known, each in self._reflectors.items() if _answers(known, interest)), None)
-        return Reflector(interest, self._connection, self._log, self._backoff_s, before if self._started else None)
+        before = before if self._started else None
+        return Reflector(interest, self._connection, self._log, self._outages, self._backoff_s, before)
 
     def wait(self, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> bool:
         """Wait until everything is synced or is known not to be served; False when the time is over."""

@@ -1,0 +1,72 @@
+"""An API server that does not answer: why, in words, and one log line when that begins and one when it ends."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+
+from webhook.errors import LookupFailed
+from webhook.logs import Log
+
+
+class Unreachable(LookupFailed):
+    """No answer came from the API server."""
+
+    def __init__(self, server: str, error: BaseException) -> None:
+        super().__init__(f"the API server {server} cannot be reached: {why(error)}")
+
+
+def why(error: BaseException) -> str:
+    """What the system says of a failed connection, without the wrapping of the libraries between."""
+    for each in _chain(error):
+        if isinstance(each, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted: {each.verify_message}"
+        if isinstance(each, socket.gaierror):
+            return "its name cannot be resolved"
+        if isinstance(each, TimeoutError):
+            return "it did not answer in time"
+        if isinstance(each, OSError) and each.strerror:
+            return each.strerror.lower()
+    return "it did not answer in time" if "timed out" in str(error) else str(error)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and what it was made of; urllib3's ProtocolError has the cause among its arguments."""
+    each: BaseException | None = error
+    for _ in range(10):
+        if each is None:
+            return
+        yield each
+        yield from (argument for argument in each.args if isinstance(argument, BaseException))
+        each = each.__cause__ or each.__context__
+
+
+class Outages:
+    """Says once that the API server is away, and once that it is back, however many watches notice."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._lock = threading.Lock()
+        self._is_away = False
+
+    def begins(self, error: Unreachable) -> None:
+        """A watch got no answer."""
+        if self._turns(to=True):
+            with suppress(OSError, ValueError):  # a log that nobody can write to is not a watch's to mend
+                self._log.warning("API server unreachable", error=str(error))
+
+    def ends(self) -> None:
+        """A watch got an answer."""
+        if self._turns(to=False):
+            with suppress(OSError, ValueError):
+                self._log.info("API server reachable again")
+
+    def _turns(self, *, to: bool) -> bool:
+        if self._is_away is to:  # as nearly always
+            return False
+        with self._lock:
+            turned, self._is_away = self._is_away is not to, to
+        return turned
