@@ -20,7 +20,8 @@ from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Fault, Verdict
 from webhook.errors import BudgetExceeded, ClaimgateError, InlineBudgetSpent
-from webhook.evaluation.mutating import mutate, unfinished
+from webhook.evaluation.mutating import mutate
+from webhook.evaluation.mutation_decisions import unfinished
 from webhook.evaluation.request_context import request_context
 from webhook.evaluation.typed_input import is_mistyped
 from webhook.evaluation.validating import validate

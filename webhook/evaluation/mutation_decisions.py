@@ -1,0 +1,79 @@
+"""What is said of mutations, as decisions: that one was applied, could not be made, or made no object of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from webhook.decisions import Decision, ValidationAction
+from webhook.evaluation.invocations import Invocation, Unusable
+from webhook.evaluation.target import Target
+from webhook.policy.compiled import Policy
+from webhook.policy.policy_set import PolicySet
+
+_DENY: Final = (ValidationAction.DENY,)
+_CODE: Final = 403
+"""Every failed mutation is a 403 (admission.NewForbidden), whatever its reason."""
+
+
+def applied(run: Invocation, index: int, target: Target, elapsed_s: float) -> Decision:
+    """A mutation changed its target."""
+    more = {"index": index, "path": target.reroot("")[0], "elapsed_s": elapsed_s}
+    return _of(run.policy, "admit", "admit", rule=run.policy.name, **_names(run), **more)
+
+
+def failed(run: Invocation, text: str, *, target: Target | None = None, index: int | None = None) -> Decision:
+    """A mutation, or the conditions of its policy, could not be evaluated."""
+    path, message = target.reroot(text) if target else ("", text)
+    return _error(run.policy, "Invalid", **_names(run), index=index, path=path, message=message)
+
+
+def unusable(each: Unusable) -> Decision:
+    """A policy or binding cannot be used on this request."""
+    binding = each.binding.name if each.binding else ""
+    return _error(each.policy, "Forbidden", binding=binding, message=each.text)
+
+
+def aborted(run: Invocation, index: int, text: str) -> Decision:
+    """The patched object is no object of its kind: the request fails, whatever the failurePolicy."""
+    more = {"index": index, "message": text, "actions": _DENY, "reason": "InternalError", "code": 500}
+    return _of(run.policy, "deny", "error", **_names(run), **more)
+
+
+def unfinished(policies: PolicySet, made: Sequence[Decision], text: str) -> Iterator[Decision]:
+    """The decisions of policies that changed the object, when the time was up before the change became a patch."""
+    changed = {(each.policy, each.binding): each for each in made if each.evaluation == "admit"}
+    fails = {policy.name for policy in policies.mutating if policy.is_fail}
+    for each in changed.values():
+        said = replace(each, index=None, path="", evaluation="error", message=text)
+        yield _weighed(said, "Invalid", is_fail=each.policy in fails)
+
+
+def _error(policy: Policy, reason: str, **more: Any) -> Decision:
+    said = _of(policy, "admit", "error", rule=policy.name, **more)
+    return _weighed(said, reason, is_fail=policy.is_fail)
+
+
+def _weighed(said: Decision, reason: str, *, is_fail: bool) -> Decision:
+    """An error as the failurePolicy of its policy says."""
+    if is_fail:
+        return replace(said, action="deny", actions=_DENY, reason=reason, code=_CODE)
+    return replace(said, action="admit", actions=_DENY, reason="", code=0)
+
+
+def _names(run: Invocation) -> dict[str, str]:
+    _, binding, param = run.key
+    return {"binding": binding, "param": param}
+
+
+def _of(policy: Policy, action: Any, evaluation: Any, **more: Any) -> Decision:
+    return Decision(
+        kind="mutating",
+        policy=policy.name,
+        action=action,
+        evaluation=evaluation,
+        severity=policy.severity,
+        category=policy.category,
+        **more,
+    )

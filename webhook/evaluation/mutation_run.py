@@ -1,0 +1,157 @@
+"""The object on its way through the mutating policies: one round of them after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from webhook.attributes import JSON, POD
+from webhook.cel.cost import RUNTIME_BUDGET
+from webhook.cel.library.list_origins import noted
+from webhook.decisions import Decision
+from webhook.errors import BindingError, EvaluationError, LookupFailed, PatchError
+from webhook.evaluation import mutation_decisions, mutations
+from webhook.evaluation.activation import activation
+from webhook.evaluation.cost_budget import CostBudget
+from webhook.evaluation.custom_kinds import definition_of
+from webhook.evaluation.decision_list import DecisionList
+from webhook.evaluation.invocations import Invocation, Unusable, invocations
+from webhook.evaluation.match_conditions import is_asked
+from webhook.evaluation.object_decoding import Undecodable
+from webhook.evaluation.own_fault import contained, is_contained
+from webhook.evaluation.request_context import RequestContext
+from webhook.evaluation.rewriting import Rewriting, put_back, refresh
+from webhook.evaluation.target import Target
+from webhook.policy.candidates import Candidate
+from webhook.policy.compiled import Policy
+
+
+@dataclass(slots=True)
+class MutationRun:
+    """One object and what became of it. `only` are the keys of the policies that a second round runs.
+
+    `stopped` are the policies and bindings that the deadline interrupted, which are not asked again. `definition` is
+    the CustomResourceDefinition of the object, where a policy asked for it. `reinvocable` are the keys of what may run
+    once more. When the run `is_aborted` nothing more is asked.
+    """
+
+    object: JSON
+    decisions: DecisionList = field(default_factory=DecisionList)
+    is_dirty: bool = False
+    is_denied: bool = False
+    is_aborted: bool = False
+    reinvocable: dict[tuple[str, str, str], None] = field(default_factory=dict)
+    only: frozenset[tuple[str, str, str]] | None = None
+    stopped: set[tuple[str, str]] = field(default_factory=set)
+    rewriting: Rewriting = field(default_factory=Rewriting)
+    definition: JSON = None
+
+    def round(self, candidates: Sequence[Candidate], context: RequestContext) -> None:
+        """Match everything, then run it in order."""
+        self.rewriting.seal()
+        matched = [each for candidate in candidates for each in invocations(candidate, context)]
+        for each in matched:
+            if isinstance(each, Unusable):
+                self._add(mutation_decisions.unusable(each))
+        for each in matched:
+            if isinstance(each, Invocation) and not self.is_aborted:
+                self._contained(each, context)
+
+    def _contained(self, run: Invocation, context: RequestContext) -> None:
+        try:
+            self._invoke(run, context)
+        except Exception as fault:
+            if not is_contained(fault, context):
+                raise
+            self._add(mutation_decisions.failed(run, contained(run.policy.name, fault, context)))
+
+    def _invoke(self, run: Invocation, context: RequestContext) -> None:
+        """One policy on one target, under its conditions."""
+        if run.key[:2] in self.stopped:
+            return
+        if run.target.podset is None or run.target.kind != POD:
+            self.rewriting.seal()
+        target = refresh(run.target, self.object, context.deadline)
+        if target is None or not self._holds(run, target, context):
+            return
+        if self.only is not None and run.key not in self.only:
+            return
+        try:
+            crd = self._definition(target, run.policy, context)
+        except LookupFailed as error:
+            self._add(mutation_decisions.failed(run, str(error), target=target))
+            return
+        if self._applies(run, target, crd, context) and run.policy.reinvokes:
+            self.reinvocable[run.key] = None
+
+    def _holds(self, run: Invocation, target: Target, context: RequestContext) -> bool:
+        """Whether the conditions of the policy hold for the object as it is by now."""
+        try:
+            return is_asked(run.policy, target, run.param, context)
+        except (EvaluationError, BindingError, LookupFailed) as error:
+            self._add(mutation_decisions.failed(run, str(error), target=target))
+            self._stops(run, context)
+            return False
+
+    def _definition(self, target: Target, policy: Policy, context: RequestContext) -> JSON:
+        definition = definition_of(target, policy, context)
+        if target.podset is None:
+            self.definition = definition
+        return definition
+
+    def _applies(self, run: Invocation, target: Target, crd: JSON, context: RequestContext) -> bool:
+        """Apply the mutations of a policy; whether it came to their end. One that fails does not stop those after."""
+        for index in range(len(run.policy.changes)):
+            now = refresh(target, self.object, context.deadline)
+            if now is None:
+                break
+            target = now
+            try:
+                self._apply(run, index, target, crd=crd, context=context)
+            except Undecodable as error:
+                self._abort(run, index, str(error))
+                return False
+            except (EvaluationError, PatchError, BindingError, LookupFailed) as error:
+                self._add(mutation_decisions.failed(run, str(error), target=target, index=index))
+                if self._stops(run, context):
+                    return False
+        return True
+
+    def _apply(self, run: Invocation, index: int, target: Target, *, crd: JSON, context: RequestContext) -> None:
+        started, change = perf_counter(), run.policy.changes[index]
+        budget = CostBudget(RUNTIME_BUDGET, context.deadline)
+        context.deadline.spend(1)
+        seen = activation(run.policy, target, run.param, context, budget)
+        with noted() as origins:
+            value = budget.evaluate(change.expression, seen)
+        changed = mutations.apply(
+            change,
+            value,
+            target.written,
+            target.kind,
+            context.deadline,
+            seen=seen,
+            origins=origins,
+            crd=crd,
+            sent=run.target.written,
+        )
+        self.object = put_back(self.object, target, changed, self.rewriting)
+        self.is_dirty = True
+        self._add(mutation_decisions.applied(run, index, target, perf_counter() - started))
+
+    def _stops(self, run: Invocation, context: RequestContext) -> bool:
+        """Whether the time is over; the policy is then not asked again."""
+        if context.deadline.is_over:
+            self.stopped.add(run.key[:2])
+            return True
+        return False
+
+    def _abort(self, run: Invocation, index: int, text: str) -> None:
+        self.is_aborted = True
+        self.decisions = DecisionList()
+        self._add(mutation_decisions.aborted(run, index, text))
+
+    def _add(self, decision: Decision) -> None:
+        self.is_denied |= decision.action == "deny"
+        self.decisions.add((decision,))
