@@ -72,6 +72,8 @@ def apply(
 
 def _patched(value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline, given: patchvalues.Given) -> JSON:
     operations = [_operation(each, given) for each in deadline.paced(value)]
+    if not operations:
+        return obj
     try:
         patched = jsonpatch.apply(obj, operations, deadline)
     except jsonpatch.FailedTest:

@@ -10,7 +10,7 @@ fields of kinds are those of the schema in patch/.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook import quantity
@@ -90,10 +90,11 @@ def _changed(value: JSON, before: JSON, node: Node) -> Iterator[tuple[str | int,
         return
     shape = resolve(node)
     if shape.map and isinstance(value, dict):
-        for name in sorted(value):
-            old = before.get(name, _ABSENT) if isinstance(before, dict) else _ABSENT
-            if value[name] is not old:
-                yield name, value[name], old, shape.map.fields.get(name, shape.map.other)
+        known: Mapping[str, JSON] = before if isinstance(before, dict) else {}
+        fields, other = shape.map.fields, shape.map.other
+        changed = [name for name, item in value.items() if known.get(name, _ABSENT) is not item]
+        for name in sorted(changed):
+            yield name, value[name], known.get(name, _ABSENT), fields.get(name, other)
     elif shape.list and isinstance(value, list):
         for index, item in enumerate(value):
             old = before[index] if isinstance(before, list) and index < len(before) else _ABSENT

@@ -7,7 +7,7 @@ jsonpatch, so true, 1 and 1.0 differ.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
@@ -15,6 +15,7 @@ from webhook.patch.jsonpatch import equal
 from webhook.paths import pointer
 
 Operation: TypeAlias = dict[str, JSON]
+_GONE: Final = object()
 
 
 def diff(before: JSON, after: JSON, deadline: Deadline | None = None) -> tuple[Operation, ...]:
@@ -39,11 +40,11 @@ def _diff(before: JSON, after: JSON, path: str, deadline: Deadline) -> Iterator[
 
 def _members(before: dict[str, JSON], after: dict[str, JSON], path: str, deadline: Deadline) -> Iterator[Operation]:
     for key, value in deadline.paced(before.items()):
-        place = path + pointer((key,))
-        if key not in after:
-            yield {"op": "remove", "path": place}
-        else:
-            yield from _diff(value, after[key], place, deadline)
+        now = after.get(key, _GONE)
+        if now is _GONE:
+            yield {"op": "remove", "path": path + pointer((key,))}
+        elif now is not value:  # asked first: nearly every member stays the same
+            yield from _diff(value, now, path + pointer((key,)), deadline)
     for key, value in deadline.paced(after.items()):
         if key not in before:
             yield {"op": "add", "path": path + pointer((key,)), "value": value}

@@ -63,9 +63,17 @@ _SPECIAL: Final[Mapping[str, Node]] = {
 _OPEN: Final[Node] = {"fields": {"apiVersion": "string", "kind": "string", "metadata": _METADATA}, "map": DEDUCED}
 
 
+class _Inline(dict[str, Any]):
+    """A node that stands inside another one of the table, and its shape once somebody has asked for it."""
+
+    __slots__ = ("shape",)
+    shape: Shape
+
+
 @cache
 def _table() -> Any:
-    return json.loads((Path(__file__).parent / "listkeys.json").read_text(encoding="utf-8"))
+    text = (Path(__file__).parent / "listkeys.json").read_text(encoding="utf-8")
+    return json.loads(text, object_hook=_Inline)
 
 
 def root(gvk: GroupVersionKind, crd: JSON = None) -> Node:
@@ -87,7 +95,17 @@ def resolve(node: Node) -> Shape:
     """The shape that a node describes."""
     if isinstance(node, str):
         return _resolve(node)
+    if isinstance(node, _Inline):
+        return _of_inline(node)
     return node.shape() if isinstance(node, Declared) else _shape(node)
+
+
+def _of_inline(node: _Inline) -> Shape:
+    try:
+        return node.shape
+    except AttributeError:
+        node.shape = made = _shape(node)
+        return made
 
 
 @cache

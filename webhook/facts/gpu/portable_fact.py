@@ -28,6 +28,7 @@ from webhook.facts.pods.containers import text
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.paths import FieldPath
+from webhook.short_texts import kept_for_short_texts
 from webhook.workloads.podsets import group_kind
 
 LABEL: Final = "claimgate.dev/gpu"
@@ -223,6 +224,7 @@ class _Field(NamedTuple):
     unset: JSON
 
 
+@kept_for_short_texts(64)
 def _field(side: str, name: str) -> _Field:
     where = {"path": paths.render((side, name)), "pointer": paths.pointer((side, name))}
     nothing = {**dict.fromkeys(("isSet", "isNull", "isKept"), False), "text": "", "count": ""}
