@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rows import all_rows
-from webhook import paths, yamlfile, yamlscalar
+from webhook import paths, yamlfile, yamlscalar, yamltext
 from webhook.errors import InputError
 from webhook.yamlfile import Document, discover, dump, listing, load, read
 
@@ -193,6 +193,31 @@ second:
 )
 def test_every_path_has_its_place_in_yaml(index, path, place):
     assert load(YAML)[index].position(paths.parse(path)) == place
+
+
+@pytest.mark.parametrize(
+    "text, path, place",
+    [
+        pytest.param("%TAG !e! tag:yaml.org,2002:\n---\na: {b: !e!str 1}\n", "a.b", (3, 5), id="directives"),
+        pytest.param("a: 1\n...\n%YAML 1.1\n---\nx: 1\nb:\n  c: 1\n", "b.c", (7, 3), id="directives between"),
+        pytest.param("--- {a: 1,\n  b: 2}\n", "b", (2, 3), id="on the line of the separator"),
+        pytest.param("  a: 1\n  b: 2\n", "b", (2, 3), id="indented as a whole"),
+        pytest.param("# \U0001f600\na: \U0001f600\n--- # 2\nc: ä\nb: 2\n", "b", (5, 1), id="characters of many bytes"),
+        pytest.param("a: 1\r\n---\r\n# x\r\nb:\r\n- c: 1\r\n", "b[0].c", (5, 3), id="lines of Windows"),
+        pytest.param("---\n---\n# empty\n---\na: &x 1\nb: *x\n", "b", (6, 1), id="after empty documents"),
+    ],
+)
+def test_every_document_of_a_text_has_its_own_places(text, path, place):
+    assert load(text)[-1].position(paths.parse(path)) == place
+
+
+def test_a_document_is_placed_without_the_nodes_of_the_others():
+    places = yamltext.Places(YAML)
+    assert [number for number, _ in yamltext.values(places, [])] == [0, 1]
+    assert (places.position(0), places.position(1)) == ((2, 1), (16, 1))
+    assert places.nodes == {}
+    assert places.position(1, ("second",)) == (16, 1)
+    assert set(places.nodes) == {1}
 
 
 @pytest.mark.parametrize(

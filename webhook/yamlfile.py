@@ -228,7 +228,7 @@ def _whole(text: str, file: str) -> Parts:
     source = yamltext.Places(text)
     repeated: list[yamltext.YamlError] = []
     try:
-        values = [item for item in yamltext.values(text, repeated) if item[1] is not None]
+        values = [item for item in yamltext.values(source, repeated) if item[1] is not None]
     except yamltext.YamlError as error:
         raise InputError(_of_yaml(file, error)) from None
     documents = tuple(Document(value, file, index, source, at) for index, (at, value) in enumerate(values))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -64,25 +64,50 @@ def _represent_text(dumper: Any, text: str) -> Any:
 _Dumper.add_representer(str, _represent_text)
 
 
+class Extent(NamedTuple):
+    """Where a document of a text begins, with its directives, and ends, in characters, and the place of its value.
+
+    Lines and columns count from 0.
+    """
+
+    start: int
+    end: int
+    line: int
+    column: int
+    place: tuple[int, int]
+
+
 @dataclass(slots=True)
 class Places:
-    """Where the paths of a text's documents stand."""
+    """Where the paths of a text's documents stand.
+
+    `extents` are those of its documents, by their numbers; `nodes` are made of the documents that somebody asks about:
+    beside a Deployment often stand definitions of some MB, whose nodes would take seconds and gigabytes.
+    """
 
     text: str
-    nodes: list[Any] | None = field(default=None, repr=False)
+    extents: dict[int, Extent] = field(default_factory=dict, repr=False)
+    nodes: dict[int, Any] = field(default_factory=dict, repr=False)
 
     def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]:
         """Line and column, from 1, of a path of the document with this number, or of its nearest ancestor."""
-        if self.nodes is None:
-            self.nodes = list(yaml.compose_all(self.text, Loader=_LOADER))
-        node = self.nodes[at]
-        mark = node.start_mark
+        extent = self.extents[at]
+        line, column = extent.place
+        node = self._node(at) if path else None
         for step in path:
             child = _child(node, step)
             if child is None:
                 break
             mark, node = child
-        return mark.line + 1, mark.column + 1
+            line, column = extent.line + mark.line, mark.column
+        return line + 1, column + 1
+
+    def _node(self, at: int) -> Any:
+        if at not in self.nodes:
+            extent = self.extents[at]
+            alone = " " * extent.column + self.text[extent.start : extent.end]
+            self.nodes[at] = yaml.compose(alone, Loader=_LOADER)
+        return self.nodes[at]
 
 
 def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
@@ -117,11 +142,11 @@ class _Frame:
     merged: list[JSON] = field(default_factory=list)
 
 
-def values(text: str, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
+def values(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
     """Every document of a text with its number in the stream, empty ones included.
 
     Args:
-        text: the YAML.
+        places: the text; gets to know where its documents begin.
         repeated: gets what to say of keys that stand twice in one mapping; kubectl v1.36 takes the last one, too.
 
     Raises:
@@ -129,20 +154,28 @@ def values(text: str, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
     """
     number = -1
     try:
-        for event in yaml.parse(text, Loader=_LOADER):
+        for event in yaml.parse(places.text, Loader=_LOADER):
             if isinstance(event, yaml.DocumentStartEvent):
-                number, reader = number + 1, _Reader(repeated)
+                number, begun, first, reader = number + 1, event, None, _Reader(repeated)
             elif isinstance(event, yaml.DocumentEndEvent):
+                places.extents[number] = _extent(begun, first, event)
                 yield number, reader.result
             elif not isinstance(event, yaml.StreamStartEvent | yaml.StreamEndEvent):
+                first = first or event
                 reader.take(event)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
         raise YamlError(f"not YAML: {error.problem or error.context}", line, column) from None
     except yaml.reader.ReaderError as error:
-        before = text[: error.position]
+        before = places.text[: error.position]
         raise YamlError("not YAML: a character that text cannot hold", before.count("\n") + 1) from None
+
+
+def _extent(begun: Any, first: Any, ended: Any) -> Extent:
+    """Of a document whose start, first value and end these events are."""
+    start, value = begun.start_mark, first.start_mark
+    return Extent(start.index, ended.start_mark.index, start.line, start.column, (value.line, value.column))
 
 
 class _Reader:
