@@ -1,8 +1,7 @@
-"""YAML text: its values, the places of their paths, and values as YAML.
+"""The values of YAML text, built from the parser's events without recursion, so that no text can exhaust the stack.
 
-The only module that knows the YAML library. Values mean what kubectl takes them for (yamlscalar); of a key that stands
-twice in a mapping the last counts, and it is told. Values are built from the parser's events without recursion, so that
-no text can exhaust the stack; places are looked up only when asked for, from the node tree of the text. Knows no files.
+Values mean what kubectl takes them for (yamlscalar); of a key that stands twice in a mapping the last counts, and it is
+told.
 """
 
 from __future__ import annotations
@@ -10,17 +9,14 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
 from webhook import paths, yamlscalar
 from webhook.attributes import JSON
-from webhook.paths import MAX_DEPTH, FieldPath
-from webhook.terminal import is_graphic
-
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+from webhook.paths import MAX_DEPTH
+from webhook.yamltext.places import LOADER, Extent, Places
 
 MAX_ALIASED = 100_000
 """Most values that aliases may add to one document; Kubernetes manifests with aliases add hundreds."""
@@ -32,102 +28,6 @@ class YamlError(Exception):
     def __init__(self, message: str, line: int = 0, column: int = 0, path: str = "") -> None:
         super().__init__(message)
         self.line, self.column, self.path = line, column, path
-
-
-def dump(value: JSON) -> str:
-    """The YAML of a value: keys in order, no aliases, and quoted whatever kubectl would not read as text.
-
-    One that holds characters which a terminal obeys, or nobody sees, has escapes for all that is not ASCII.
-    """
-    text = _dumped(value, is_ascii=False)
-    return text if is_graphic(text.replace("\n", "")) else _dumped(value, is_ascii=True)
-
-
-def _dumped(value: JSON, *, is_ascii: bool) -> str:
-    return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=not is_ascii, width=120))
-
-
-class _Dumper(_DUMPER):  # type: ignore[misc]  # the base is C or Python, whichever is there
-    def ignore_aliases(self, data: JSON) -> bool:  # noqa: ARG002
-        return True
-
-
-def _represent_text(dumper: Any, text: str) -> Any:
-    style = "|" if "\n" in text.rstrip("\n") else None
-    try:
-        is_text = yamlscalar.resolve(text) is text
-    except ValueError:
-        is_text = False
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style if is_text else '"')
-
-
-_Dumper.add_representer(str, _represent_text)
-
-
-class Extent(NamedTuple):
-    """Where a document of a text begins, with its directives, and ends, in characters, and the place of its value.
-
-    Lines and columns count from 0.
-    """
-
-    start: int
-    end: int
-    line: int
-    column: int
-    place: tuple[int, int]
-
-
-@dataclass(slots=True)
-class Places:
-    """Where the paths of a text's documents stand.
-
-    `extents` are those of its documents, by their numbers; `nodes` are made of the documents that somebody asks about:
-    beside a Deployment often stand definitions of some MB, whose nodes would take seconds and gigabytes.
-    """
-
-    text: str
-    extents: dict[int, Extent] = field(default_factory=dict, repr=False)
-    nodes: dict[int, Any] = field(default_factory=dict, repr=False)
-
-    def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]:
-        """Line and column, from 1, of a path of the document with this number, or of its nearest ancestor."""
-        extent = self.extents[at]
-        line, column = extent.place
-        node = self._node(at) if path else None
-        for step in path:
-            child = _child(node, step)
-            if child is None:
-                break
-            mark, node = child
-            line, column = extent.line + mark.line, mark.column
-        return line + 1, column + 1
-
-    def _node(self, at: int) -> Any:
-        if at not in self.nodes:
-            extent = self.extents[at]
-            alone = " " * extent.column + self.text[extent.start : extent.end]
-            self.nodes[at] = yaml.compose(alone, Loader=_LOADER)
-        return self.nodes[at]
-
-
-def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
-    """The mark and the node of one step below a node; a key is marked where it stands, an item where it begins."""
-    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and 0 <= step < len(node.value):
-        return node.value[step].start_mark, node.value[step]
-    if not isinstance(node, yaml.MappingNode) or isinstance(step, int):
-        return None
-    own = merged = None
-    for key, value in node.value:
-        if _is_merge(key):
-            sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
-            merged = merged or next(filter(None, (_child(source, step) for source in sources)), None)
-        elif (key.value if key.style else yamlscalar.key(yamlscalar.resolve(key.value))) == step:
-            own = key.start_mark, value  # the last one counts
-    return own or merged
-
-
-def _is_merge(scalar: Any) -> bool:
-    return scalar.value == "<<" and not scalar.style
 
 
 @dataclass(slots=True)
@@ -154,7 +54,7 @@ def values(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSO
     """
     number = -1
     try:
-        for event in yaml.parse(places.text, Loader=_LOADER):
+        for event in yaml.parse(places.text, Loader=LOADER):
             if isinstance(event, yaml.DocumentStartEvent):
                 number, begun, first, reader = number + 1, event, None, _Reader(repeated)
             elif isinstance(event, yaml.DocumentEndEvent):
