@@ -154,6 +154,7 @@ TIMEOUTS = {
     "milliseconds": ("?timeout=500ms", 0.4),
     "composed": ("?timeout=1m1.5s", 10.0),
     "longer than our own bound": ("?timeout=30s", 10.0),
+    "longer than a float can say": (f"?timeout={'9' * 400}h", 10.0),
 }
 
 

@@ -172,5 +172,6 @@ def _timeout(query: bytes, most_s: float) -> float:
         return most_s
     if not _DURATION.fullmatch(given):
         raise CallError(400, "BadRequest", f"timeout: expected a duration such as `10s`, found `{given}`")
-    seconds = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(given))
+    asked = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(given))
+    seconds = min(asked, 2 * most_s)  # of hundreds of digits a float makes infinity, of which a tenth less is no number
     return min(seconds - max(0.1 * seconds, min(_WAY_S, 0.2 * seconds)), most_s)
