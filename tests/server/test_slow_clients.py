@@ -96,6 +96,16 @@ def test_more_headers_than_anybody_needs_are_refused(tmp_path: Path) -> None:
             client.close()
 
 
+@pytest.mark.parametrize(("size", "code"), [(4000, b"200"), (5000, b"400")], ids=["long", "too long"])
+def test_a_url_that_is_longer_than_anybody_needs_is_refused(tmp_path: Path, size: int, code: bytes) -> None:
+    pki = Pki(tmp_path)
+    with listening(Running(), pki.files, timeouts=HURRIED) as server:
+        client = connect(server, pki)
+        client.sendall(SMALL.replace(b"/validate", b"/validate?" + b"a" * size, 1))
+        assert answer(client).startswith(b"HTTP/1.1 " + code)
+        client.close()
+
+
 def test_a_refused_client_is_read_no_more(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     with listening(Running(), pki.files, timeouts=HURRIED) as server:

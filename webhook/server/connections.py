@@ -25,6 +25,9 @@ MAX_HEADER_BYTES: Final = 64 * 1024
 """kube-apiserver sends seven short headers; a client certificate or a token in them stays below 16 KB."""
 MAX_HEADERS: Final = 200
 """An API server sends ten. Each costs a call in Python, and those of one read keep everybody waiting."""
+MAX_URL_BYTES: Final = 4 * 1024
+"""An API server asks for a path and a timeout. What a query of 64 KB holds takes the loop 15 ms to read, and comes on
+every connection at the same time."""
 MAX_PIPELINED: Final = 8
 """Requests that may follow one another before the first is answered. Go never does that; 256 KB of them, read at one
 time, would be 14,000, and cost 40 MB."""
@@ -164,6 +167,12 @@ class BoundedConnection(HttpToolsProtocol):
         self._begun += 1
         self._pieces = self._pieces_bytes = 0
         self._wait("headers_s")
+
+    def on_url(self, url: bytes) -> None:
+        """Refuse a URL that is longer than anybody needs."""
+        if len(self.url) + len(url) > MAX_URL_BYTES:
+            raise ValueError("the URL is too long")  # uvicorn answers 400 and closes
+        super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Refuse more headers than anybody needs. Called for each of them: what uvicorn's own does is done here."""

@@ -20,6 +20,7 @@ from webhook.admission.respond import status_body
 from webhook.attributes import Phase
 from webhook.decisions import Status
 from webhook.errors import CallError
+from webhook.problems.text import ended
 from webhook.server.bodies import Body, BodyBudget, ClientGone, LateBody, Receive, Scope
 from webhook.server.large_body import LargeBody
 from webhook.server.readiness import Readiness
@@ -30,6 +31,8 @@ Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _ANSWER_SHARE: Final = 0.05
 """Of the time for a call, what is left to answer when its body does not come."""
+_SHOWN: Final = 100
+"""Characters of a header in a message, which is also logged: on many connections at a time, 60 KB stop the loop."""
 PATHS: Final = {"/validate": Phase.VALIDATE, "/mutate": Phase.MUTATE}
 
 
@@ -139,7 +142,7 @@ def _check_headers(scope: Scope) -> int | None:
         elif name == b"content-length":
             length = _length(value)
     if media_type.partition(";")[0].strip().lower() != "application/json":
-        given = f"`{media_type}`" if media_type else "none"
+        given = f"`{ended(media_type, _SHOWN)}`" if media_type else "none"
         raise CallError(415, "UnsupportedMediaType", f"content-type: expected `application/json`, found {given}")
     return length
 
