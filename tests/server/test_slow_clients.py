@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import re
@@ -184,6 +185,36 @@ def test_a_body_in_countless_chunks_is_refused_where_they_are_small(tmp_path: Pa
         client = connect(server, pki)
         client.sendall(HEAD + b"transfer-encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
         assert answer(client).startswith(b"HTTP/1.1 " + code)
+        client.close()
+
+
+CHUNKED = b"transfer-encoding: chunked\r\n\r\n"
+AROUND = {
+    "a trailer without end": (HEAD + CHUNKED + b"0\r\nx: ", b"a" * 100_000, b"400"),
+    "an extension without end": (HEAD + CHUNKED + b"1;", b"a" * 100_000, b"400"),
+    "a body that goes on after its answer": (
+        HEAD.replace(b"/validate", b"/healthz") + CHUNKED,
+        b"40000\r\n" + b"a" * 0x40000 + b"\r\n",
+        b"405",
+    ),
+}
+
+
+@pytest.mark.parametrize(("head", "piece", "code"), AROUND.values(), ids=AROUND.keys())
+def test_what_comes_with_a_body_and_is_not_read_ends_the_connection(
+    tmp_path: Path, head: bytes, piece: bytes, code: bytes
+) -> None:
+    pki = Pki(tmp_path)
+    with listening(Running(), pki.files) as server:
+        client = connect(server, pki)
+        client.sendall(head)
+        with contextlib.suppress(OSError):  # cut while it writes
+            for _ in range(20):
+                client.sendall(piece)
+                time.sleep(0.01)
+        until(lambda: not server.listener.server_state.connections, within_s=3)
+        with contextlib.suppress(OSError):
+            assert client.recv(65536).startswith(b"HTTP/1.1 " + code)
         client.close()
 
 

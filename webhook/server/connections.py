@@ -35,6 +35,13 @@ MAX_SMALL_PIECES: Final = 200
 _SMALL_PIECE_BYTES: Final = 256
 """A body in more pieces must have so many bytes a piece. One read of a body in chunks of a single byte has 40,000, and
 stops the loop for a tenth of a second; Go writes 4 KB at a time, and API servers declare the length."""
+MAX_FRAMING_BYTES: Final = 64 * 1024
+"""What may come with a body and is none of it, beyond as many bytes as the body itself has: lengths of chunks, their
+extensions, trailers. Without end they are never handed on, so nothing else bounds them: the parser adds up a trailer
+of hundreds of megabytes."""
+MAX_UNHEARD_BYTES: Final = 256 * 1024
+"""Of a body that goes on after its answer. Go's server reads as much before it closes (net/http, server.go,
+maxPostHandlerReadBytes)."""
 _REFUSED_S: Final = 0.1
 _UNREAD_BYTES: Final = 8 * 1024
 """An answer is usually 200 bytes; what is on its way is no fault."""
@@ -109,7 +116,8 @@ class BoundedConnection(HttpToolsProtocol):
     _received = 0
     _header_bytes = 0
     _begun = 0
-    _pieces = _pieces_bytes = 0
+    _pieces = _pieces_bytes = _unheard_bytes = 0
+    _framing_bytes = 0
     _unread_since = 0.0
     _is_undrained = False
     _closing_since = 0.0
@@ -152,7 +160,9 @@ class BoundedConnection(HttpToolsProtocol):
         if self._is_held:
             self._received += len(data)
         self._begun = 0
+        self._framing_bytes += len(data)
         super().data_received(data)
+        self._bound_framing()
         if self.waits_for != "headers_s" or self._begun > 1:  # of several requests nobody knows where the last began
             self._header_bytes = 0
             return
@@ -160,12 +170,19 @@ class BoundedConnection(HttpToolsProtocol):
         if self._header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
             self.refuse(431, "RequestHeaderFieldsTooLarge", f"the headers are longer than {MAX_HEADER_BYTES} bytes")
 
+    def _bound_framing(self) -> None:
+        """Refuse a body of which hardly anything is body; between requests there is nothing to count."""
+        if self.waits_for != "body_s":
+            self._framing_bytes = 0
+        elif self._framing_bytes > MAX_FRAMING_BYTES + self._pieces_bytes and not self.transport.is_closing():
+            self.refuse(400, "BadRequest", "the chunks of the body carry more than the body")
+
     def on_message_begin(self) -> None:
         """Start waiting for the end of the headers."""
         super().on_message_begin()
         self.scope["extensions"] = self._extensions
         self._begun += 1
-        self._pieces = self._pieces_bytes = 0
+        self._pieces = self._pieces_bytes = self._unheard_bytes = 0
         self._wait("headers_s")
 
     def on_url(self, url: bytes) -> None:
@@ -199,8 +216,13 @@ class BoundedConnection(HttpToolsProtocol):
         """Refuse a body that comes in countless small pieces."""
         self._pieces += 1
         self._pieces_bytes += len(body)
+        self._framing_bytes -= len(body)
         if self._pieces > MAX_SMALL_PIECES and self._pieces_bytes < self._pieces * _SMALL_PIECE_BYTES:
             raise ValueError("the chunks of the body are too small")  # uvicorn answers 400 and closes
+        if self.cycle.response_complete:
+            self._unheard_bytes += len(body)
+            if self._unheard_bytes > MAX_UNHEARD_BYTES:
+                raise ValueError("the body goes on after its answer")
         super().on_body(body)
 
     def on_message_complete(self) -> None:
