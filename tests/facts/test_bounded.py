@@ -7,9 +7,11 @@ from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.facts.dra.inventory import inventory
+from webhook.facts.gpu.requested_devices import device_container
 from webhook.facts.launch.command import launch
 from webhook.facts.launch.shell import Reading, Variables, commands
 from webhook.facts.opensandbox import shards
+from webhook.facts.pods.containers import Container
 from webhook.facts.view import _MOST_COMPARED, View
 from webhook.similar_names import nearest
 
@@ -73,6 +75,14 @@ def test_a_claim_that_stands_twice_in_a_template_is_told_of_once_per_difference(
 def test_a_container_that_a_patch_names_as_it_is_has_nothing_to_tell():
     template = {"spec": {"containers": [{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]}}
     assert shards.Template(template).notes({"spec": {"containers": [{"name": "b", "image": "i"}]}}, ("at",)) == []
+
+
+def test_the_clock_is_read_for_each_name_that_is_compared_with_all_known_ones():
+    resources = {"limits": {f"nvidia.com/gpux-{i}": 1 for i in range(5)}}
+    container = Container(("spec", "containers", 0), {"resources": resources}, init=False)
+    assert device_container(container, Late(5)).requested == ()
+    with pytest.raises(BudgetExceeded):
+        device_container(container, Late(4))
 
 
 SLICE = {

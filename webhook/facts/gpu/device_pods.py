@@ -12,6 +12,7 @@ from typing import Final
 
 from webhook import quantity
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.facts.gpu import devices
 from webhook.facts.launch.command import launched
 from webhook.facts.pods.containers import Container, containers, mapping
@@ -103,7 +104,7 @@ def _using(podset: PodSet, subject: Subject) -> DevicePods:
     running = [each for each in containers(podset.template, subject.deadline.each) if not each.init or each.restarts]
     using, amounts = [], dict[str, int]()
     for container in running:
-        own = devices_of(container)
+        own = devices_of(container, subject.deadline)
         if own or container.claims():
             using.append(container)
         for name, count in own.items():
@@ -111,11 +112,11 @@ def _using(podset: PodSet, subject: Subject) -> DevicePods:
     return DevicePods(podset, spec, tuple(using), amounts)
 
 
-def devices_of(container: Container) -> dict[str, int]:
+def devices_of(container: Container, deadline: Deadline) -> dict[str, int]:
     """The devices that a container requests by the names of their resources, those of which it has at least one."""
     made = {}
     requests, limits = container.amounts("requests"), container.amounts("limits")
-    for name, amount in ({**requests, **limits} if requests != limits else requests).items():
+    for name, amount in deadline.each(({**requests, **limits} if requests != limits else requests).items()):
         if devices.resource(name).kind in devices.COUNTED:
             read = quantity.read(amount)
             if read is not None and read.is_whole() and read.sign() > 0:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from webhook import quantity
 from webhook.attributes import JSON
-from webhook.deadline import Deadline
+from webhook.deadline import STEP, Deadline
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.devices import Device
 from webhook.facts.pods.containers import Amounts, Container, amounts, amounts_of, items, names, text
@@ -19,6 +19,8 @@ from webhook.paths import FieldPath
 from webhook.quantity import Quantity
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+_SEARCH_WORK = STEP + 1
+"""A name that is seen for the first time is compared with all known ones, which takes up to a millisecond."""
 
 
 class RequestedDevice(NamedTuple):
@@ -108,6 +110,11 @@ def _requested(asked: Amounts, deadline: Deadline) -> tuple[RequestedDevice, ...
     limits, requests, made = asked.limits, asked.requests, []
     for name in deadline.each(asked.names):
         device = devices.resource(name)
-        if device.kind or ("/" in name and devices.nearest(name)):
+        if device.kind or ("/" in name and _nearest(name, deadline)):
             made.append(RequestedDevice(name, device, limits.get(name), requests.get(name)))
     return tuple(made)
+
+
+def _nearest(name: str, deadline: Deadline) -> str:
+    deadline.spend(_SEARCH_WORK)
+    return devices.nearest(name)
