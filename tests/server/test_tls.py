@@ -20,7 +20,7 @@ from certs.issue import authority
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.errors import ConfigurationError
-from webhook.server.tls import Certificates, Files
+from webhook.server.tls import Certificates, Files, RecordReads
 
 
 @pytest.fixture
@@ -110,7 +110,8 @@ def test_a_change_of_key_type_is_served(pki: Pki) -> None:
         assert shown(server) == (pki.folder / "tls.crt").read_bytes()
 
 
-def test_a_read_takes_no_more_than_a_record_and_loses_nothing(pki: Pki) -> None:
+def both_sides(pki: Pki) -> tuple[ssl.SSLObject, RecordReads]:
+    """A client and a server that have shaken hands, without a network."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -119,6 +120,42 @@ def test_a_read_takes_no_more_than_a_record_and_loses_nothing(pki: Pki) -> None:
     for side in (client, server, client, server):
         with suppress(ssl.SSLWantReadError):
             side.do_handshake()
+    assert isinstance(server, RecordReads)
+    return client, server
+
+
+def test_records_with_hardly_any_data_end_the_connection(pki: Pki) -> None:
+    client, server = both_sides(pki)
+    for _ in range(100):
+        client.write(b"a")
+    with pytest.raises(ssl.SSLError, match="hardly any data"):
+        list(iter(lambda: server.read(1 << 18), None))
+
+
+def test_short_requests_may_come_without_end(pki: Pki) -> None:
+    client, server = both_sides(pki)
+    for _ in range(10_000):
+        client.write(b"a" * 40)
+    for _ in range(10_000):
+        assert len(server.read(1 << 18)) == 40
+    with pytest.raises(ssl.SSLWantReadError):
+        server.read(1 << 18)
+
+
+def test_a_record_is_read_once_it_is_whole(pki: Pki) -> None:
+    client, server = both_sides(pki)
+    to_server, came = ssl.MemoryBIO(), server._came
+    client.write(b"a" * 1000)
+    to_server.write(came.read())
+    while piece := to_server.read(300):
+        with pytest.raises(ssl.SSLWantReadError):
+            server.read(1 << 18)
+        came.write(piece)
+    assert server.read(1 << 18) == b"a" * 1000
+
+
+def test_a_read_takes_no_more_than_a_record_and_loses_nothing(pki: Pki) -> None:
+    client, server = both_sides(pki)
     sent = os.urandom(100_000)
     client.write(sent)
     pieces = [server.read(1 << 18) for _ in range(7)]
