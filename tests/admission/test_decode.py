@@ -266,3 +266,18 @@ def test_the_head_of_a_review_is_read_without_its_objects(sent: bytes) -> None:
 )
 def test_a_head_that_cannot_be_had_cheaply_is_none(sent: bytes) -> None:
     assert decode_head(sent) is None
+
+
+LONG = "x" * 100_000
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [{**review(), "apiVersion": LONG}, {**review(), "kind": LONG}, review(operation=LONG)],
+    ids=["apiVersion", "kind", "operation"],
+)
+def test_a_message_holds_the_beginning_of_what_is_long(sent):
+    with pytest.raises(CallError) as raised:
+        decode(body(sent))
+    assert len(raised.value.message) < 600
+    assert "xxx …`" in raised.value.message

@@ -256,6 +256,15 @@ def test_one_line_a_review_without_the_object() -> None:
     }
 
 
+def test_a_line_has_the_beginning_of_what_a_user_made_long() -> None:
+    running = Running()
+    long = "é" * 30_000
+    answered = running.post("/validate", review_of(long, name=long, userInfo={"username": long}))
+    assert answered.json()["response"]["uid"] == long
+    (line,) = running.lines()
+    assert [line[field] for field in ("uid", "name", "user")] == ["é" * 510 + " …"] * 3
+
+
 def test_a_denied_line_has_its_code_and_subresource() -> None:
     status = Status(code=403, reason="Forbidden", message="m")
     running = Running(lambda *_: Verdict(allowed=False, status=status))

@@ -17,6 +17,7 @@ from webhook.admission import wire
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo
 from webhook.errors import CallError
 from webhook.paths import MAX_DEPTH
+from webhook.problems.text import ended
 
 _REVIEW: Final = msgspec.json.Decoder(wire.Review)
 _HEAD: Final = msgspec.json.Decoder(wire.ReviewHead)
@@ -194,11 +195,13 @@ def _collapsed(steps: bytes) -> tuple[bytes, int]:
 def _attributes(review: wire.Review, *, is_decoded: bool = False) -> Attributes:
     group, _, version = (review.api_version or "").rpartition("/")
     if review.kind != wire.KIND or group != wire.GROUP:
-        given = f"apiVersion `{review.api_version or ''}` and kind `{review.kind or ''}`"
+        given = f"apiVersion `{_shown(review.api_version)}` and kind `{_shown(review.kind)}`"
         raise _refuse(f"the body is not an AdmissionReview: found {given}, {_EXPECTED}")
     if version != "v1":
         hint = "list `v1` in admissionReviewVersions of the webhook configuration"
-        raise _refuse(f"apiVersion: `{review.api_version}` is not served, expected `{wire.API_VERSION}`; {hint}")
+        raise _refuse(
+            f"apiVersion: `{_shown(review.api_version)}` is not served, expected `{wire.API_VERSION}`; {hint}"
+        )
     if review.request is None:
         raise _refuse("request: expected an object, found none; the body must carry the request to be reviewed")
     return _request(review.request, is_decoded=is_decoded)
@@ -209,7 +212,7 @@ def _request(request: wire.Request, *, is_decoded: bool = False) -> Attributes:
         raise _refuse("request.uid: expected a string, found none; the answer must echo it")
     operation = _OPERATIONS.get(request.operation or "")
     if operation is None:
-        given = f"`{request.operation}`" if request.operation else "none"
+        given = f"`{_shown(request.operation)}`" if request.operation else "none"
         raise _refuse(f"request.operation: expected one of {', '.join(_OPERATIONS)}, found {given}")
     kind = _kind(request.kind, "request.kind")
     resource = _resource(request.resource, "request.resource")
@@ -280,6 +283,11 @@ def _user(user: wire.User | None) -> UserInfo:
         return UserInfo()
     extra = {key: tuple(values or ()) for key, values in (user.extra or {}).items()}
     return UserInfo(username=user.username or "", uid=user.uid or "", groups=tuple(user.groups or ()), extra=extra)
+
+
+def _shown(given: str | None) -> str:
+    """What was found where something short is expected: a message with 2 MB of it would be logged and sent."""
+    return ended(given or "", _LONGEST_NAME)
 
 
 def _refuse(message: str) -> CallError:
