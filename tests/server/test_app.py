@@ -10,6 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.server.asgi import Running, review_of
 from webhook import __version__
 from webhook.decisions import Decision, Status, ValidationAction, Verdict
+from webhook.server.counters import Counters
+from webhook.server.metrics import Exposition
 from webhook.server.readiness import Readiness
 
 POLICY = {"policy": "p", "policy_binding": "b"}
@@ -151,6 +153,20 @@ def test_metrics_count_reviews_as_the_api_server_names_them() -> None:
     assert value("mutating_admission_policy_check_duration_seconds_sum", **bucket) == 0.02
     assert value("policies") == 3
     assert value("build_info", version=__version__) == 1
+
+
+def test_metrics_are_made_again_after_nine_times_as_long_as_it_took() -> None:
+    counters, times = Counters(), iter([1.0, 1.01, 1.09, 1.11, 1.12])
+    exposition = Exposition(counters, {}, version="1", clock=lambda: next(times))
+
+    def failures() -> list[float]:
+        found = samples(exposition.text()[0].decode())
+        return [value for (name, _), value in found.items() if name == "claimgate_background_failures_total"]
+
+    assert failures() == []
+    counters.background["policies",] += 1
+    assert failures() == []
+    assert failures() == [1]
 
 
 def test_metrics_count_faults() -> None:
