@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from webhook.server.turns import LITTLE_S, MOST_S, Turns
+from webhook.server.turns import LITTLE_S, MOST_S, SLOW_S, Turns
 
 CROWD, VICTIM = ("a", "crowd"), ("b", "victim")
 
@@ -107,3 +107,38 @@ def test_the_end_of_a_round_is_looked_for_once_more_than_little_was_done_in_it()
 
     assert rounds(2 * LITTLE_S) == 8
     assert rounds(0.3 * LITTLE_S) == 2
+
+
+def test_a_user_in_many_namespaces_gets_as_much_as_in_one():
+    many = [(f"ns-{i}", "crowd") for i in range(20)]
+
+    async def run() -> list[tuple[str, str]]:
+        turns, done = Turns(), []
+
+        async def review(tenant: tuple[str, str], seconds: float) -> None:
+            await turns.wait(tenant)
+            turns.took(tenant, seconds)
+            done.append(tenant)
+
+        await review(("ns", "crowd"), 2 * MOST_S)
+        crowd = [asyncio.create_task(review(each, 2 * MOST_S)) for each in many]
+        await asyncio.sleep(0)
+        await review(VICTIM, MOST_S / 20)
+        before = len(done)
+        await asyncio.wait_for(asyncio.gather(*crowd), 5)
+        assert done[before:] == many[before - 2 :]
+        return done[:before]
+
+    assert len(asyncio.run(run())) <= 3
+
+
+def test_one_slow_review_by_chance_leaves_a_tenant_its_own_turn():
+    async def run() -> None:
+        turns = Turns()
+        for seconds in (SLOW_S / 4, SLOW_S / 4, SLOW_S, SLOW_S / 4):
+            turns.took(VICTIM, seconds)
+        turns.took(CROWD, 2 * MOST_S)
+        assert not turns.is_free(CROWD)
+        assert turns.is_free(VICTIM)
+
+    asyncio.run(run())
