@@ -142,6 +142,24 @@ def test_short_requests_may_come_without_end(pki: Pki) -> None:
         server.read(1 << 18)
 
 
+def test_hands_are_shaken_with_what_comes_byte_by_byte(pki: Pki) -> None:
+    sent, came, to_client = ssl.MemoryBIO(), ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    client = context.wrap_bio(to_client, sent)
+    server = Certificates(pki.files).listening.wrap_bio(came, to_client, server_side=True)
+    for _ in range(2):
+        with suppress(ssl.SSLWantReadError):
+            client.do_handshake()
+        while byte := sent.read(1):
+            came.write(byte)
+            with suppress(ssl.SSLWantReadError):
+                server.do_handshake()
+    client.write(b"hello")
+    came.write(sent.read())
+    assert server.read(1 << 18) == b"hello"
+
+
 def test_a_record_is_read_once_it_is_whole(pki: Pki) -> None:
     client, server = both_sides(pki)
     to_server, came = ssl.MemoryBIO(), server._came

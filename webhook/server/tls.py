@@ -80,7 +80,9 @@ class RecordReads(ssl.SSLObject):
             try:
                 return super().do_handshake()
             except ssl.SSLWantReadError:
-                if not self._take(self._came.pending):
+                waiting = self._came.pending
+                self._take()
+                if self._came.pending == waiting:  # nothing came, or not even the head of a record
                     raise
 
     def read(self, len: int = _RECORD_BYTES, buffer: Any = None) -> Any:  # noqa: A002 - its name in ssl.SSLObject
@@ -89,38 +91,37 @@ class RecordReads(ssl.SSLObject):
         Raises:
             ssl.SSLError: no whole record is left (SSLWantReadError), or hardly anything that came was data.
         """
-        while self.pending() or self._take(self._missing or _RECORD_HEAD):
-            if self._missing:
-                continue
+        inner: Any = self._sslobj  # type: ignore[attr-defined]  # two calls fewer for each review
+        while inner.pending() or self._take():
             try:
-                read = super().read(min(_RECORD_BYTES, len), buffer)
+                read = inner.read(min(_RECORD_BYTES, len)) if buffer is None else inner.read(len, buffer)
             except ssl.SSLWantReadError:
                 self._count(0)
             else:
-                self._count(read)
+                self._count(read if buffer is not None else read.__len__())  # `len` is the argument here
                 return read
         raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "no whole record")
 
-    def _take(self, least: int) -> bool:
-        """Give OpenSSL the head of the next record, or what came of the rest; False where that is less than `least`."""
-        if not 0 < least <= self._came.pending:
-            return False
-        if self._missing:
-            self._missing -= self._taken.write(self._came.read(self._missing))
-        elif self._came.pending >= _RECORD_HEAD:
-            head = self._came.read(_RECORD_HEAD)
-            self._missing = int.from_bytes(head[3:])
-            self._record_bytes += self._taken.write(head) + self._missing
-        else:
-            return False
-        return True
+    def _take(self) -> bool:
+        """Give OpenSSL the next record, or what came of it; whether it is whole now."""
+        came, missing, head = self._came, self._missing, b""
+        if not missing:
+            if came.pending < _RECORD_HEAD:
+                return False
+            head = came.read(_RECORD_HEAD)
+            missing = head[3] << 8 | head[4]
+            self._record_bytes += _RECORD_HEAD + missing
+        rest = came.read(missing)
+        self._taken.write(head + rest)
+        self._missing = missing - len(rest)
+        return not self._missing
 
-    def _count(self, read: bytes | int) -> None:
-        """Note what a record was, by its data or how much that was."""
-        data_bytes = read if isinstance(read, int) else len(read)
-        self._overhead = max(self._overhead + self._record_bytes - 2 * data_bytes, -MAX_OVERHEAD_BYTES)
+    def _count(self, data_bytes: int) -> None:
+        """Note what the last record was, by how much of it was data."""
+        overhead = self._overhead + self._record_bytes - 2 * data_bytes
+        self._overhead = max(overhead, -MAX_OVERHEAD_BYTES)
         self._record_bytes = 0
-        if self._overhead > MAX_OVERHEAD_BYTES:
+        if overhead > MAX_OVERHEAD_BYTES:
             raise ssl.SSLError("the client sends records with hardly any data")
 
 

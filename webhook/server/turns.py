@@ -62,8 +62,8 @@ class Turns:
 
     def took(self, tenant: Tenant, seconds: float) -> None:
         """Note what a review took of this round."""
-        for one in (tenant, _user(tenant)):
-            self._average_s.note(one, ((self._average_s.get(one) or 0.0) + seconds) / 2)
+        if seconds > SLOW_S or self._average_s:  # mostly nobody is slow, and then nothing is noted
+            self._note(tenant, seconds)
         payer = self._payer(tenant)
         spent = self._spent[payer] = self._spent.get(payer, 0.0) + seconds
         self._total += seconds
@@ -71,6 +71,13 @@ class Turns:
             self._end_round_later()
         if self._waiting and spent <= MOST_S:
             self._wake(tenant if payer is tenant else self._first_slow())
+
+    def _note(self, tenant: Tenant, seconds: float) -> None:
+        """Remember how long the reviews of a tenant and of its user take, from the first slow one of the user on."""
+        user = _user(tenant)
+        if seconds > SLOW_S or self._average_s.get(user) is not None:
+            for one in (tenant, user):
+                self._average_s.note(one, ((self._average_s.get(one) or 0.0) + seconds) / 2)
 
     def _end_round_later(self) -> None:
         if not self._is_due:
@@ -104,6 +111,8 @@ class Turns:
 
     def _payer(self, tenant: Tenant) -> Tenant:
         """Whose share of a round a tenant's reviews take: its own, or that of all slow ones."""
+        if not self._average_s:
+            return tenant
         average_s = self._average_s.get(tenant)
         if average_s is None:
             average_s = self._average_s.get(_user(tenant)) or 0.0
