@@ -65,6 +65,7 @@ def uid(number: int) -> bytes:
     return b"%08x" % (number & 0xFFFFFFFF) + UID[8:]
 
 
+HEAD = b"POST /validate?timeout=10s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 GET_HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 GET_METRICS = GET_HEALTH.replace(b"healthz", b"metrics")
 

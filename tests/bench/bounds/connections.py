@@ -6,7 +6,6 @@ server may cut or refuse them. Judged are the victims, the probes and the memory
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import threading
@@ -16,8 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection as Pipe
 
+from tests.bench.bounds import framing
 from tests.bench.bounds.attackers import ATTACKERS, NICE
-from tests.bench.bounds.calls import GET_HEALTH, Prepared, connect, uid
+from tests.bench.bounds.calls import GET_HEALTH, HEAD, Prepared, connect, uid
+from tests.bench.bounds.counting import Many, counted
 from tests.bench.bounds.pods import POD_LISTS
 from tests.bench.bounds.reviews import review
 from tests.bench.bounds.server import Address
@@ -25,8 +26,6 @@ from tests.bench.bounds.victims import FORK
 
 HELD_BYTES, HELD = 20_000_000, 24
 IDLE = 2_000
-HEAD = b"POST /validate?timeout=10s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-Many = Callable[[Address, int, float], Counter[str]]
 
 
 def endless_handshakes(address: Address, _index: int, end: float) -> Counter[str]:
@@ -34,7 +33,7 @@ def endless_handshakes(address: Address, _index: int, end: float) -> Counter[str
     counts: Counter[str] = Counter()
     trust = address.trust()
     while time.monotonic() < end:
-        with _counted(counts, "made"):
+        with counted(counts, "made"):
             connect(address.port, trust, 2).close()
     return counts
 
@@ -49,7 +48,7 @@ def garbage(address: Address, index: int, end: float) -> Counter[str]:
         b"\x16\x03\x01\xff\xff" * 9999,
     )
     while time.monotonic() < end:
-        with _counted(counts, "sent"), socket.create_connection(("127.0.0.1", address.port), 1) as plain:
+        with counted(counts, "sent"), socket.create_connection(("127.0.0.1", address.port), 1) as plain:
             plain.sendall(texts[index % len(texts)])
             plain.settimeout(0.2)
             plain.recv(1000)
@@ -92,7 +91,7 @@ def unread(address: Address, _index: int, end: float) -> Counter[str]:
     request = Prepared("/validate", review(POD_LISTS["undeclared references"](300)), "10s").with_uid(uid(7))
     trust, held = address.trust(), []
     while time.monotonic() < end:
-        with _counted(counts, "made"):
+        with counted(counts, "made"):
             tls = connect(address.port, trust, 2)
             held.append(tls)
             tls.settimeout(0.5)
@@ -110,7 +109,7 @@ def held_bodies(address: Address, index: int, end: float) -> Counter[str]:
 
     def one() -> None:
         while time.monotonic() < end:
-            with _counted(counts, "made"), connect(address.port, trust, 2) as tls:
+            with counted(counts, "made"), connect(address.port, trust, 2) as tls:
                 tls.settimeout(max(0.1, end - time.monotonic()))
                 tls.sendall(start + body)
                 counts["sent whole"] += 1
@@ -125,7 +124,7 @@ def large_headers(address: Address, _index: int, end: float) -> Counter[str]:
     counts: Counter[str] = Counter()
     trust, headers = address.trust(), b"".join(b"X-%d: a\r\n" % i for i in range(5_500))
     while time.monotonic() < end:
-        with _counted(counts, "made"), connect(address.port, trust, 2) as tls:
+        with counted(counts, "made"), connect(address.port, trust, 2) as tls:
             while time.monotonic() < end and tls.send(b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + headers + b"\r\n"):
                 counts["sent"] += 1
                 if b"200" not in tls.recv(2000)[:20]:
@@ -138,7 +137,7 @@ def tiny_chunks(address: Address, _index: int, end: float) -> Counter[str]:
     counts: Counter[str] = Counter()
     trust, chunks = address.trust(), b"1\r\na\r\n" * 5_000
     while time.monotonic() < end:
-        with _counted(counts, "made"), connect(address.port, trust, 2) as tls:
+        with counted(counts, "made"), connect(address.port, trust, 2) as tls:
             tls.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
             while time.monotonic() < end:
                 tls.sendall(chunks)
@@ -163,6 +162,12 @@ BEHAVIOURS = (
     Behaviour("answers that nobody reads", unread, 5.0),
     Behaviour("5,500 headers a request", large_headers),
     Behaviour("chunks of one byte", tiny_chunks),
+    Behaviour("TLS records of one byte", framing.tiny_records),
+    Behaviour("trailers without end", framing.trailers),
+    Behaviour("extensions of a chunk without end", framing.extensions),
+    Behaviour("bodies that go on after the answer", framing.after_the_answer),
+    Behaviour("URLs of 48 KB", framing.long_urls),
+    Behaviour("media types of 60 KB", framing.long_media_types),
     Behaviour(f"{HELD} bodies of 20 MB held", held_bodies, 15.0),
     Behaviour(f"{IDLE:,} idle TLS connections", idle, 15.0),
 )
@@ -193,25 +198,12 @@ def _run(address: Address, behaviour: Behaviour, index: int, pipe: Pipe) -> None
     pipe.send(behaviour.run(address, index, time.monotonic() + behaviour.seconds))
 
 
-@contextlib.contextmanager
-def _counted(counts: Counter[str], what: str) -> object:
-    """Count what was begun, and that the server ended it."""
-    counts[what] += 1
-    try:
-        yield
-    except TimeoutError:
-        counts["no answer"] += 1
-    except OSError:
-        counts["cut or refused"] += 1
-        time.sleep(0.01)
-
-
 def _hold(number: int, end: float, make: Callable[[], socket.socket], *, trickle: bool = False) -> Counter[str]:
     counts: Counter[str] = Counter()
     held: list[socket.socket] = []
     while time.monotonic() < end:
         if len(held) < number:
-            with _counted(counts, "made"):
+            with counted(counts, "made"):
                 held.append(make())
             continue
         time.sleep(1)

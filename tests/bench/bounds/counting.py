@@ -1,0 +1,26 @@
+"""What becomes of the connections of an attacker, counted."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from tests.bench.bounds.server import Address
+
+Many = Callable[[Address, int, float], Counter[str]]
+"""What one process does: with an address, its number, and until when; what it counted."""
+
+
+@contextlib.contextmanager
+def counted(counts: Counter[str], what: str) -> Iterator[None]:
+    """Count what was begun, and that the server ended it."""
+    counts[what] += 1
+    try:
+        yield
+    except TimeoutError:
+        counts["no answer"] += 1
+    except OSError:
+        counts["cut or refused"] += 1
+        time.sleep(0.01)
