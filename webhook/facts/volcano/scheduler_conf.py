@@ -2,8 +2,10 @@
 
 The configuration stands in a ConfigMap, under a key such as volcano-scheduler.conf. The scheduler reads it loosely: a
 key that is misspelt is dropped, a plugin that it does not know is logged, and with an action that it does not know it
-goes on with the configuration before. Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go
-UnmarshalSchedulerConf, conf/scheduler_conf.go, plugins/factory.go, actions/factory.go.
+goes on with the configuration before. Further plugins come from the folder of --plugins-dir, named as their files are:
+a name that resembles none of Volcano's is taken for one of them. Source: volcano-sh/volcano@ed72c7c815a9
+pkg/scheduler/util.go UnmarshalSchedulerConf, conf/scheduler_conf.go, plugins/factory.go, actions/factory.go,
+framework/plugins.go LoadCustomPlugins.
 """
 
 from __future__ import annotations
@@ -141,7 +143,11 @@ def _validate(written: str, at: FieldPath, subject: Subject) -> Iterator[Problem
     yield from _validate_keys(conf, _KEYS, "", at)
     yield from _validate_plugins(plugins, at)
     yield from _validate_tiers(conf, at)
-    yield from _validate_actions(conf.get("actions"), {text(each.get("name")) for _, each in plugins}, at)
+    names = {text(each.get("name")) for _, each in plugins}
+    if any(name not in PLUGINS and not nearest(name, PLUGINS) for name in names):
+        names.update(PLUGINS)  # a plugin of somebody else may do what any of these does
+    yield from _validate_missing(names, at)
+    yield from _validate_actions(conf.get("actions"), names, at)
 
 
 def _plugins(conf: Mapping[str, Any]) -> Iterator[tuple[FieldPath, Mapping[str, Any]]]:
@@ -168,11 +174,13 @@ def _same(name: str, known: Sequence[str]) -> str:
 def _validate_plugins(plugins: Sequence[tuple[FieldPath, Mapping[str, Any]]], at: FieldPath) -> Iterator[Problem]:
     for place, option in plugins:
         name = text(option.get("name"))
-        if name not in PLUGINS:
-            near = nearest(name, PLUGINS)
-            fix = did_you_mean(near, f"use one of {', '.join(PLUGINS)}")
-            message = f"has the plugin `{name}`, which does not exist, but the scheduler says so only in its log"
-            yield problem("plugin", at, message, fix)
+        near = "" if name in PLUGINS else nearest(name, PLUGINS)
+        if near:
+            message = (
+                f"has the plugin `{name}`, which Volcano does not have, so the scheduler skips it unless --plugins-dir "
+                f"has {name}.so"
+            )
+            yield problem("plugin", at, message, f"did you mean `{near}`?")
         yield from _validate_keys(option, _OPTION_KEYS, render(place), at)
         for key, value in option.items():
             if key in _OPTION_KEYS[2:] and not isinstance(value, bool) and value is not None:
@@ -195,10 +203,13 @@ def _validate_tiers(conf: Mapping[str, Any], at: FieldPath) -> Iterator[Problem]
     if {"proportion", "capacity"} <= every:
         message = "has both proportion and capacity, which divide the cluster among the queues in different ways"
         yield problem("plugins-together", at, message, "keep one of them")
-    if "gang" not in every:
+
+
+def _validate_missing(plugins: set[str], at: FieldPath) -> Iterator[Problem]:
+    if "gang" not in plugins:
         message = "does not have the plugin gang, so minAvailable of jobs has no effect"
         yield problem("plugin-missing", at, message, "add the plugin gang to tiers")
-    if "predicates" not in every:
+    if "predicates" not in plugins:
         message = "does not have the plugin predicates, so node selectors, taints and ports have no effect"
         yield problem("plugin-missing", at, message, "add the plugin predicates to tiers")
 
