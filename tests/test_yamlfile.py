@@ -142,6 +142,16 @@ def test_of_a_key_that_stands_twice_the_last_counts_and_is_told(text, value, lin
     assert all(str(each).startswith(said) for each, said in zip(read.repeated, told, strict=True))
 
 
+def test_an_anchor_that_stands_twice_means_the_last_one_before():
+    documents = load("a: &x {v: 1}\nb: &x\n  v: 2\nc:\n  <<: *x\n  w: 3\n---\nd: &x 1\ne: *x\n")
+    assert [each.value for each in documents] == [
+        {"a": {"v": 1}, "b": {"v": 2}, "c": {"v": 2, "w": 3}},
+        {"d": 1, "e": 1},
+    ]
+    assert [documents[0].position(paths.parse(path)) for path in ("a.v", "c.v", "c.w")] == [(1, 8), (3, 3), (6, 3)]
+    assert documents[1].position(("e",)) == (9, 1)
+
+
 def test_a_file_named_json_must_be_json():
     with pytest.raises(InputError, match=r"x.json:1:2: not JSON: expecting property name"):
         load("{a: 1}", "x.json")

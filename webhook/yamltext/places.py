@@ -54,9 +54,24 @@ class Places:
     def _node(self, at: int) -> Any:
         if at not in self.nodes:
             extent = self.extents[at]
-            alone = " " * extent.column + self.text[extent.start : extent.end]
-            self.nodes[at] = yaml.compose(alone, Loader=LOADER)
+            self.nodes[at] = _composed(" " * extent.column + self.text[extent.start : extent.end])
         return self.nodes[at]
+
+
+def _composed(document: str) -> Any:
+    try:
+        return yaml.compose(document, Loader=LOADER)
+    except yaml.composer.ComposerError:
+        return yaml.compose(document, Loader=_Repeating)  # slow, and no text is refused that was read
+
+
+class _Repeating(yaml.SafeLoader):
+    """Composes texts in which an anchor stands twice, which PyYAML refuses: in YAML an alias means the last before."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if not self.check_event(yaml.AliasEvent):
+            self.anchors.pop(self.peek_event().anchor, None)  # type: ignore[no-untyped-call]  # the stubs lack it
+        return super().compose_node(parent, index)
 
 
 def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
