@@ -234,6 +234,8 @@ def test_a_runtime_class_that_is_no_text_is_none(runtime_class: object) -> None:
         ("nvcr.io/nvidia/k8s/dcgm-exporter:4.2.0", False),
         ("ghcr.io/nvidia/aicr:latest", False),
         ("intel/intel-gpu-plugin:0.32.0", False),
+        ("registry.example/elastic-gpu-scheduler:1", False),
+        ("registry.example/tpu-gpu-webhook:1-gpu", False),
         ("nvcr.io/nvidia/tritonserver:25.01-py3-sdk", False),
         ("nvcr.io/nvidia/blueprint/aira-load-files:v1.1.0", False),
         ("registry.example/nvcr.io/nvidia/mellanox/network-operator-init-container:1", False),
