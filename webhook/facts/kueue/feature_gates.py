@@ -27,6 +27,7 @@ LAYERS: Final = "TASMultiLayerTopology"
 PRIORITY_BOOST: Final = "PriorityBoost"
 TOPOLOGY: Final = "TopologyAwareScheduling"
 ANNOTATED_WORKLOAD: Final = "WorkloadIdentifierAnnotations"
+SELECTOR_RESPECTED: Final = "ManagedJobsNamespaceSelectorAlwaysRespected"
 
 _ON_SINCE: Final[Mapping[str, Release]] = {
     ADMISSION_GATED_BY: (0, 19),
@@ -39,6 +40,7 @@ _ON_SINCE: Final[Mapping[str, Release]] = {
     LAYERS: (0, 19),
     TOPOLOGY: (0, 14),
     ANNOTATED_WORKLOAD: (0, 18),
+    SELECTOR_RESPECTED: (0, 15),
 }
 """The release in which a gate is on by default for the first time; others are off in all of them."""
 _FORMER: Final = {DEVICE_CLAIMS: "DynamicResourceAllocation"}

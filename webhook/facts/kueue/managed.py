@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON, NAME_LABEL, NAMESPACE
 from webhook.facts.kueue.configuration import KINDS, configuration
+from webhook.facts.kueue.feature_gates import SELECTOR_RESPECTED, is_on
 from webhook.facts.kueue.objects import DEFAULT_QUEUE, GROUP, LOCAL_QUEUE, QUEUE_NAME
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.pods.pod_sets import pod_sets
@@ -76,7 +77,7 @@ def managed(subject: Subject) -> Managed:
         return Managed(why_not="kind", queue=queue)
     if framework not in subject.once(configuration).frameworks:
         return Managed(why_not="framework", queue=queue, framework=framework)
-    if not is_managed_namespace(subject):
+    if not is_managed_namespace(subject) and not _is_managed_by_name(queue, framework, subject):
         return Managed(why_not="namespace", queue=queue, framework=framework)
     if subject.group_kind == _RAY_JOB and _uses_existing_cluster(subject.object):
         return Managed(why_not="cluster-selector", queue=queue, framework=framework)
@@ -89,6 +90,11 @@ def queue_name(obj: JSON) -> str:
     """The queue that an object names by its label; one that is still to be filled in is none."""
     name = text(get(obj, ("metadata", "labels", QUEUE_NAME)))
     return "" if is_placeholder(name) else name
+
+
+def _is_managed_by_name(queue: str, framework: str, subject: Subject) -> bool:
+    """Whether a job is managed in any namespace because it names a queue: a job with a field to suspend it once was."""
+    return bool(queue) and framework not in ("pod", *SERVING) and not is_on(SELECTOR_RESPECTED, subject)
 
 
 def _has_managed_owner(subject: Subject) -> bool:
