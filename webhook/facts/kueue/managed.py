@@ -13,6 +13,7 @@ from webhook.attributes import JSON, NAME_LABEL, NAMESPACE
 from webhook.facts.kueue.configuration import KINDS, configuration
 from webhook.facts.kueue.feature_gates import SELECTOR_RESPECTED, is_on
 from webhook.facts.kueue.objects import DEFAULT_QUEUE, GROUP, LOCAL_QUEUE, QUEUE_NAME
+from webhook.facts.kueue.queues import name_of
 from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.scheduling.node_selection import selects
@@ -119,21 +120,34 @@ def says_namespace(subject: Subject) -> bool:
 
 def is_managed_namespace(subject: Subject) -> bool:
     """Whether Kueue looks at the object's namespace at all."""
-    labels = namespace_labels(subject)
-    if labels is None:
-        return subject.namespace not in SYSTEM
-    return selects(subject.once(configuration).namespaces, labels, subject.deadline)
+    is_taken = takes_namespace(subject.once(configuration).namespaces, subject.namespace, subject.view())
+    return subject.namespace not in SYSTEM if is_taken is None else is_taken
 
 
-def namespace_labels(subject: Subject) -> dict[str, JSON] | None:
-    """The labels of the object's namespace, that of its name among them; None where nobody knows it."""
-    return labels_of_namespace(subject.namespace, subject.view())
+def takes_namespace(selector: JSON, name: str, view: View) -> bool | None:
+    """Whether a label selector takes a namespace; None where nobody knows the labels that it asks for.
 
-
-def labels_of_namespace(name: str, view: View) -> dict[str, JSON] | None:
-    """The same of a namespace by its name."""
+    Nobody knows more than the name of a namespace that cannot be listed: of one that files do not have
+    (cluster/assumed_namespaces.py).
+    """
     held = view.get(NAMESPACE, name, namespaced=False)
-    return None if held is None else {NAME_LABEL: name, **mapping(get(held, ("metadata", "labels")))}
+    if held is None:
+        return None
+    labels = {NAME_LABEL: name, **mapping(get(held, ("metadata", "labels")))}
+    if selects(selector, labels, view.deadline):
+        return True
+    is_known = any(name_of(each) == name for each in view.deadline.paced(view.objects(NAMESPACE)))
+    return None if not is_known and selects(_of_name(selector, view), labels, view.deadline) else False
+
+
+def _of_name(selector: JSON, view: View) -> JSON:
+    """What a selector asks of the name of a namespace."""
+    wanted = mapping(mapping(selector).get("matchLabels"))
+    listed = view.deadline.paced(items(mapping(selector).get("matchExpressions")))
+    return {
+        "matchLabels": {NAME_LABEL: wanted[NAME_LABEL]} if NAME_LABEL in wanted else {},
+        "matchExpressions": [each for each in listed if mapping(each).get("key") == NAME_LABEL],
+    }
 
 
 def _uses_existing_cluster(obj: JSON) -> bool:

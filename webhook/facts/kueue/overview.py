@@ -12,12 +12,11 @@ from typing import Final, Literal, TypeAlias
 from webhook.attributes import JSON
 from webhook.facts.kueue.amounts import amount_text
 from webhook.facts.kueue.blocked import causes
-from webhook.facts.kueue.managed import labels_of_namespace
+from webhook.facts.kueue.managed import takes_namespace
 from webhook.facts.kueue.objects import LOCAL_QUEUE, RESOURCE_FLAVOR
 from webhook.facts.kueue.queues import Declared, Queues, name_of, queues
 from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, parents_first
 from webhook.facts.pods.containers import text
-from webhook.facts.scheduling.node_selection import selects
 from webhook.facts.view import View
 from webhook.paths import get
 
@@ -199,8 +198,8 @@ def _of_local_queue(obj: JSON, queue: Declared, view: View) -> Iterator[str]:
     if policy not in ("", "None"):
         yield f"{_STOPPED} {policy}"
     namespace = text(get(obj, ("metadata", "namespace"))) or "default"
-    labels, selector = labels_of_namespace(namespace, view), queue.spec.get("namespaceSelector")
-    if labels is not None and selector is not None and not selects(selector, labels, view.deadline):
+    selector = queue.spec.get("namespaceSelector")
+    if selector is not None and takes_namespace(selector, namespace, view) is False:
         yield f"its ClusterQueue does not take jobs of namespace {namespace}"
 
 

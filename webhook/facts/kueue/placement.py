@@ -14,13 +14,12 @@ from webhook.facts.kueue.amounts import of_resource
 from webhook.facts.kueue.assignment import Wanted, together
 from webhook.facts.kueue.blocked import NEVER, Place
 from webhook.facts.kueue.fitting import Fitting
-from webhook.facts.kueue.managed import Managed, namespace_labels
+from webhook.facts.kueue.managed import Managed, takes_namespace
 from webhook.facts.kueue.node_room import unplaced, unplaced_together
 from webhook.facts.kueue.pod_requests import OutOfRange, units
 from webhook.facts.kueue.releases import most_pod_sets
 from webhook.facts.kueue.waiting import waiting
 from webhook.facts.kueue.workload import PodSetRequests, workload
-from webhook.facts.scheduling.node_selection import selects
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject, Problem
 from webhook.releases import shown
@@ -50,14 +49,15 @@ def namespace(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]
     """The ClusterQueue takes jobs of the namespaces that it selects; without a selector, of none."""
     if place.queue is None:
         return
-    selector, labels = place.queue.spec.get("namespaceSelector"), namespace_labels(subject)
+    selector = place.queue.spec.get("namespaceSelector")
+    is_taken = takes_namespace(selector, subject.namespace, place.view)
     if selector is None:
         message = "has no namespaceSelector, so it takes jobs of no namespace"
         fix = "set spec.namespaceSelector of the ClusterQueue to {}, which means every namespace, or use another queue"
-    elif labels is None:
+    elif is_taken is None:
         place.view.note(MissingObject(kind="Namespace", name=subject.namespace))
         return
-    elif not selects(selector, labels, subject.deadline):
+    elif not is_taken:
         message = (
             f"takes no jobs of namespace `{subject.namespace}` because its namespaceSelector does not match the "
             "namespace"

@@ -13,11 +13,10 @@ from webhook import quantity
 from webhook.facts.check import Group
 from webhook.facts.kueue.absence import is_absent, lacks
 from webhook.facts.kueue.amounts import of_resource
-from webhook.facts.kueue.managed import namespace_labels
+from webhook.facts.kueue.managed import takes_namespace
 from webhook.facts.kueue.objects import CLUSTER_QUEUE, RESOURCE_FLAVOR
 from webhook.facts.kueue.queue_validation import cohort_of, groups_of, spec_of
 from webhook.facts.kueue.queues import Declared, declared, name_of, queues
-from webhook.facts.scheduling.node_selection import selects
 from webhook.facts.subject import Subject
 from webhook.paths import get
 from webhook.problem import Problem
@@ -115,8 +114,8 @@ def advise_local_queue(subject: Subject) -> Iterator[Problem]:
 
 
 def _closed(queue: Declared, subject: Subject) -> Iterator[Problem]:
-    labels, selector = namespace_labels(subject), queue.spec.get("namespaceSelector")
-    if labels is not None and (selector is None or not selects(selector, labels, subject.deadline)):
+    selector = queue.spec.get("namespaceSelector")
+    if selector is None or takes_namespace(selector, subject.namespace, subject.view()) is False:
         message = (
             f"takes no jobs from namespace `{subject.namespace}` because the namespaceSelector of the ClusterQueue "
             "does not match the namespace"
