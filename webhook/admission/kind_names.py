@@ -1,14 +1,23 @@
 """Kinds that nobody has: a misspelt one, or one of another group, so that no policy for the right kind is asked.
 
-The API server refuses such an object: `no matches for kind "deployment" in version "apps/v1"`.
+The API server refuses such an object: `no matches for kind "deployment" in version "apps/v1"`. Files of other programs
+have a kind and an apiVersion, too: a kubeconfig, or a version that no API server could serve. Those are no mistakes.
 """
 
 from __future__ import annotations
+
+import re
+from typing import Final
 
 from webhook.attributes import JSON
 from webhook.cluster.known_kinds import COMPLETE, KNOWN
 from webhook.similar_names import nearest
 from webhook.workloads.table import Table
+
+_VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
+"""How Kubernetes writes versions: k8s.io/apimachinery v0.36 pkg/version/helpers.go kubeVersionRegex."""
+_OF_PROGRAMS: Final = frozenset(("Config", "EncryptionConfig", "Policy"))
+"""Kinds of the core group that programs read: kubectl, and formerly kube-apiserver and kube-scheduler."""
 
 
 def kind_mistake(value: JSON, table: Table) -> str:
@@ -29,6 +38,9 @@ def kind_mistake(value: JSON, table: Table) -> str:
     if same:
         return f"{refused}: write `{same}`"
     groups = sorted(where for where, name in known if name == kind and where not in ("", "extensions"))
-    if group in COMPLETE:
-        return f"{refused}: group `{'` or `'.join(groups)}` has that kind" if groups else refused
-    return ""
+    if group not in COMPLETE:
+        return ""
+    if groups:
+        return f"{refused}: group `{'` or `'.join(groups)}` has that kind"
+    is_foreign = not _VERSION.fullmatch(version.rpartition("/")[2]) or (not group and kind in _OF_PROGRAMS)
+    return "" if is_foreign else refused
