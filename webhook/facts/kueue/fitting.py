@@ -56,11 +56,14 @@ class Fitting:
 
     def uncovered(self, pod_set: PodSetRequests) -> Problem | None:
         """A resource that no group of the queue covers."""
-        if self.subject.once(configuration).ignores_undeclared:
+        known = self.subject.once(configuration)
+        if known.ignores_undeclared:
             return None
         for name, value in self._requests(pod_set).items():
             if self.queue.group_of(name) is None:
                 message = f"asks for {of_resource(name, value)}, which ClusterQueue `{self.queue.name}` does not cover"
+                if not known.is_known:
+                    message += " and which Kueue counts unless its Configuration says otherwise"
                 reason = f"Kueue: resource {name} unavailable in ClusterQueue"
                 fix = (
                     f"remove the request, use a queue with {name}, or ask the administrator to add {name} to "
