@@ -72,6 +72,13 @@ def test_an_object_without_namespace_is_in_default():
     assert not view.list(RUNTIME, None)
 
 
+def test_a_cluster_scoped_object_has_no_namespace_whatever_it_says():
+    torch = RUNTIMES | {"metadata": {"name": "torch", "namespace": "team"}}
+    view = FilesCluster([torch])
+    assert view.get(RUNTIME, "", "torch") == torch
+    assert [*view.list(RUNTIME, None)] == [torch]
+
+
 def test_names_that_are_no_text_name_nothing():
     # kubeflow/examples mnist notebooks: an unfilled `namespace: {namespace}` reads as a mapping
     view = FilesCluster([pod("a", {"namespace": None}), pod({"name": None}), pod(1), {"apiVersion": [], "kind": {}}])

@@ -1,7 +1,8 @@
 """A cluster view of objects from files: what is not there is known to be absent.
 
 An object without a namespace is in `default`, where kubectl would put it; a cluster-scoped one is found there too, for
-no kind has both.
+no kind has both, and whatever namespace it names: the API server clears that (k8s.io/apiserver v1.36
+pkg/registry/rest/meta.go EnsureObjectNamespaceMatchesRequestNamespace).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from webhook import yamlfile
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.cluster_scoped import CLUSTER_SCOPED
 from webhook.cluster.store import listed_by_namespace
 from webhook.object_lists import unlisted
 from webhook.paths import get as at
@@ -66,8 +68,9 @@ def read(places: Iterable[str | Path]) -> FilesCluster:
 
 def identity(obj: JSON) -> tuple[tuple[str, str], tuple[str, str]]:
     """Group and kind, and namespace and name: what tells an object from all others."""
-    place = _namespace(at(obj, ("metadata", "namespace"))), _text(at(obj, ("metadata", "name")))
-    return (_group(obj), _text(obj.get("kind"))), place
+    kind = _group(obj), _text(obj.get("kind"))
+    namespace = None if kind in CLUSTER_SCOPED else at(obj, ("metadata", "namespace"))
+    return kind, (_namespace(namespace), _text(at(obj, ("metadata", "name"))))
 
 
 def _group(obj: JSON) -> str:
