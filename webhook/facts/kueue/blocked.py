@@ -73,7 +73,7 @@ def placed(subject: Subject, how: Managed) -> Place:
     local = view.get(LOCAL_QUEUE, how.queue)
     known, at = queues(view), "" if how.is_default else render(_AT)
     target = text(get(local, ("spec", "clusterQueue")))
-    queue = known.cluster_queues.get(target)
+    queue = known.cluster_queues.get(target) if target else None  # files may have one without a name
     if queue is None:
         if local is not None:
             view.get(CLUSTER_QUEUE, target, namespaced=False)  # says why it is missing
