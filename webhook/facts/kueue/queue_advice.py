@@ -118,7 +118,7 @@ def _closed(queue: Declared, subject: Subject) -> Iterator[Problem]:
     if selector is None or takes_namespace(selector, subject.namespace, subject.view()) is False:
         message = (
             f"takes no jobs from namespace `{subject.namespace}` because the namespaceSelector of the ClusterQueue "
-            "does not match the namespace"
+            f"{'is not set' if selector is None else 'does not match the namespace'}"
         )
         fix = "ask the administrator of the ClusterQueue to admit the namespace, or name another ClusterQueue"
         yield problem("namespace-not-selected", "spec.clusterQueue", message, fix, queue.name)
