@@ -188,6 +188,18 @@ def test_a_body_in_countless_chunks_is_refused_where_they_are_small(tmp_path: Pa
         client.close()
 
 
+def test_who_writes_all_of_a_review_first_gets_its_early_answer(tmp_path: Path) -> None:
+    pki = Pki(tmp_path)
+    head = HEAD.replace(b"application/json", b"text/plain") + b"content-length: %d\r\n\r\n" % (12 << 20)
+    with listening(Running(), pki.files) as server:
+        client = connect(server, pki)
+        client.sendall(head)
+        for _ in range(12):
+            client.sendall(b"a" * (1 << 20))
+        assert answer(client).startswith(b"HTTP/1.1 415")
+        client.close()
+
+
 CHUNKED = b"transfer-encoding: chunked\r\n\r\n"
 AROUND = {
     "a trailer without end": (HEAD + CHUNKED + b"0\r\nx: ", b"a" * 100_000, b"400"),

@@ -1,8 +1,8 @@
 """One connection of a client: what it waits for and since when, how slowly and with how many headers it may be used.
 
-Knows uvicorn's httptools protocol and the clock, nothing of reviews. uvicorn by itself keeps a connection open for
-minutes that sends nothing, half its headers or half a body, and reads 19 MB of headers. Overdue connections are ended
-with `transport.abort()`: `close()` waits until the client has read everything and said goodbye, which an attacker
+Knows uvicorn's httptools protocol and the clock, and of reviews their paths. uvicorn by itself keeps a connection open
+for minutes that sends nothing, half its headers or half a body, and reads 19 MB of headers. Overdue connections are
+ended with `transport.abort()`: `close()` waits until the client has read everything and said goodbye, which an attacker
 never does.
 """
 
@@ -17,10 +17,13 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from webhook.admission.respond import status_body
+from webhook.attributes import Phase
 from webhook.decisions import Status
 from webhook.server import system
 from webhook.server.answer_writer import AnswerWriter
 
+PATHS: Final = {f"/{phase.value}": phase for phase in Phase}
+"""Of reviews."""
 MAX_HEADER_BYTES: Final = 64 * 1024
 """kube-apiserver sends seven short headers; a client certificate or a token in them stays below 16 KB."""
 MAX_HEADERS: Final = 200
@@ -42,6 +45,9 @@ of hundreds of megabytes."""
 MAX_UNHEARD_BYTES: Final = 256 * 1024
 """Of a body that goes on after its answer. Go's server reads as much before it closes (net/http, server.go,
 maxPostHandlerReadBytes)."""
+MAX_LATE_BYTES: Final = 20 * 1024 * 1024
+"""The same of a review. Where its body waits too long for memory it is answered before it came, and whoever writes all
+of it first would find the connection reset and no answer."""
 _REFUSED_S: Final = 0.1
 _UNREAD_BYTES: Final = 8 * 1024
 """An answer is usually 200 bytes; what is on its way is no fault."""
@@ -221,9 +227,12 @@ class BoundedConnection(HttpToolsProtocol):
             raise ValueError("the chunks of the body are too small")  # uvicorn answers 400 and closes
         if self.cycle.response_complete:
             self._unheard_bytes += len(body)
-            if self._unheard_bytes > MAX_UNHEARD_BYTES:
+            if self._unheard_bytes > (MAX_LATE_BYTES if self._is_review() else MAX_UNHEARD_BYTES):
                 raise ValueError("the body goes on after its answer")
         super().on_body(body)
+
+    def _is_review(self) -> bool:
+        return self.scope["method"] == "POST" and self.scope["path"] in PATHS
 
     def on_message_complete(self) -> None:
         """Now the server owes an answer, unless it was given early."""

@@ -22,6 +22,7 @@ from webhook.decisions import Status
 from webhook.errors import CallError
 from webhook.problems.text import ended
 from webhook.server.bodies import Body, BodyBudget, ClientGone, LateBody, Receive, Scope
+from webhook.server.connections import PATHS
 from webhook.server.large_body import LargeBody
 from webhook.server.readiness import Readiness
 from webhook.settings.serving import DEFAULTS
@@ -33,7 +34,6 @@ _ANSWER_SHARE: Final = 0.05
 """Of the time for a call, what is left to answer when its body does not come."""
 _SHOWN: Final = 100
 """Characters of a header in a message, which is also logged: on many connections at a time, 60 KB stop the loop."""
-PATHS: Final = {"/validate": Phase.VALIDATE, "/mutate": Phase.MUTATE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
