@@ -4,6 +4,7 @@ import io
 import json
 import math
 import os
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -150,6 +151,16 @@ def test_an_anchor_that_stands_twice_means_the_last_one_before():
     ]
     assert [documents[0].position(paths.parse(path)) for path in ("a.v", "c.v", "c.w")] == [(1, 8), (3, 3), (6, 3)]
     assert documents[1].position(("e",)) == (9, 1)
+
+
+def test_each_item_of_a_long_json_list_is_found_without_reading_those_before_again():
+    pod = {"metadata": {"name": "a", "labels": {"b": "c"}}, "spec": {"containers": [{"name": "d"}, {"name": "e"}]}}
+    (document,) = load(json.dumps({"kind": "List", "items": [pod] * 2000}, indent=1))
+    begun = process_time()
+    found = [document.position(("items", i, "spec", "containers", 1, "name"))[0] for i in range(2000)]
+    assert process_time() - begun < 10  # 0.3 s, and minutes when each reads the text from its beginning
+    assert found == list(range(found[0], found[0] + 2000 * (found[1] - found[0]), found[1] - found[0]))
+    assert document.position(("items", 2000, "spec")) == document.position(("items",))
 
 
 def test_a_file_named_json_must_be_json():

@@ -19,6 +19,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INT64 = range(-(2**63), 2**63)
+_KEYS = json.JSONDecoder(strict=False)
 
 
 class JsonError(ValueError):
@@ -109,6 +110,17 @@ def locate(text: str, offset: int, path: FieldPath, *, has_repeated: bool = Fals
     return best
 
 
+def items(text: str, offset: int, path: FieldPath) -> list[int]:
+    """The offsets of the items of the list at a path inside the value at `offset`; none where there is no list."""
+    offsets: list[int] = []
+    for steps, place in _places(text, offset):
+        if len(steps) == len(path) + 1 and isinstance(steps[-1], int) and tuple(steps[:-1]) == path:
+            offsets.append(place)
+        elif offsets and len(steps) <= len(path):
+            break
+    return offsets
+
+
 def _repeated(text: str, offset: int) -> JsonError:
     """What to say of the first key that comes twice in one object of the value."""
     seen: set[tuple[str | int, ...]] = set()
@@ -129,7 +141,7 @@ def _places(text: str, offset: int) -> Iterator[tuple[list[str | int], int]]:
     for token in _TOKEN.finditer(text, offset):  # pragma: no branch - a value that was read closes its brackets
         mark = token[0]
         if expects_step and mark not in ("]", "}"):
-            steps[-1] = json.loads(mark, strict=False) if opened[-1] == "{" else int(steps[-1]) + 1
+            steps[-1] = _KEYS.decode(mark) if opened[-1] == "{" else int(steps[-1]) + 1
             yield steps, token.start()
         expects_step = mark in ("{", "[", ",")
         if mark in ("{", "["):

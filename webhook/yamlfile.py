@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from pathlib import Path
 from typing import Protocol
 
@@ -268,13 +268,26 @@ class _JsonPlaces:
     text: str
     lines: list[int] | None = None
     has_repeated: bool = False
+    items: dict[tuple[int, FieldPath], list[int]] = field(default_factory=dict)
+    """Where the items of a list begin: a dump of a cluster is one list, and each of its thousands is asked for."""
 
     def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]:
         if self.lines is None:
             self.lines = [0, *(index + 1 for index, character in enumerate(self.text) if character == "\n")]
-        offset = jsontext.locate(self.text, at, path, has_repeated=self.has_repeated)
+        offset = self._offset(at, path)
         line = bisect_right(self.lines, offset)
         return line, offset - self.lines[line - 1] + 1
+
+    def _offset(self, at: int, path: FieldPath) -> int:
+        above = tuple(takewhile(lambda step: isinstance(step, str), path))
+        if len(above) == len(path) or self.has_repeated:
+            return jsontext.locate(self.text, at, path, has_repeated=self.has_repeated)
+        if (at, above) not in self.items:
+            self.items[at, above] = jsontext.items(self.text, at, above)
+        listed, index = self.items[at, above], int(path[len(above)])
+        if not 0 <= index < len(listed):
+            return jsontext.locate(self.text, at, above)
+        return jsontext.locate(self.text, listed[index], path[len(above) + 1 :])
 
 
 # --- pieces ---
