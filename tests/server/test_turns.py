@@ -142,3 +142,32 @@ def test_one_slow_review_by_chance_leaves_a_tenant_its_own_turn():
         assert turns.is_free(VICTIM)
 
     asyncio.run(run())
+
+
+def test_of_users_whose_reviews_are_quick_again_nothing_is_remembered():
+    async def run() -> None:
+        turns = Turns()
+        turns.took(CROWD, 2 * MOST_S)
+        assert len(turns._average_s) == 2
+        for _ in range(20):
+            turns.took(CROWD, SLOW_S / 20)
+        assert len(turns._average_s) == 0
+        turns.took(VICTIM, SLOW_S / 20)
+        assert len(turns._average_s) == 0
+        assert turns.is_free(VICTIM)
+
+    asyncio.run(run())
+
+
+def test_a_quick_tenant_of_a_user_who_is_slow_elsewhere_keeps_its_own_turn():
+    async def run() -> None:
+        turns = Turns()
+        quick, slow = ("ns", "one"), ("other", "one")
+        for _ in range(5):
+            turns.took(slow, MOST_S)
+            turns.took(quick, SLOW_S / 20)
+        turns.took(slow, 2 * MOST_S)
+        assert not turns.is_free(slow)
+        assert turns.is_free(quick)
+
+    asyncio.run(run())

@@ -168,7 +168,10 @@ class BoundedConnection(HttpToolsProtocol):
         self._begun = 0
         self._framing_bytes += len(data)
         super().data_received(data)
-        self._bound_framing()
+        if self.waits_for != "body_s":  # between requests there is nothing to count
+            self._framing_bytes = 0
+        else:
+            self._bound_framing()
         if self.waits_for != "headers_s" or self._begun > 1:  # of several requests nobody knows where the last began
             self._header_bytes = 0
             return
@@ -177,10 +180,8 @@ class BoundedConnection(HttpToolsProtocol):
             self.refuse(431, "RequestHeaderFieldsTooLarge", f"the headers are longer than {MAX_HEADER_BYTES} bytes")
 
     def _bound_framing(self) -> None:
-        """Refuse a body of which hardly anything is body; between requests there is nothing to count."""
-        if self.waits_for != "body_s":
-            self._framing_bytes = 0
-        elif self._framing_bytes > MAX_FRAMING_BYTES + self._pieces_bytes and not self.transport.is_closing():
+        """Refuse a body of which hardly anything is body."""
+        if self._framing_bytes > MAX_FRAMING_BYTES + self._pieces_bytes and not self.transport.is_closing():
             self.refuse(400, "BadRequest", "the chunks of the body carry more than the body")
 
     def on_message_begin(self) -> None:

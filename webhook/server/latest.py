@@ -34,3 +34,7 @@ class Latest(Generic[Key, Value]):
         self._entries.move_to_end(key)
         if len(self._entries) > MOST:
             self._entries.popitem(last=False)
+
+    def forget(self, key: Key) -> None:
+        """Remember nothing of it any more."""
+        self._entries.pop(key, None)

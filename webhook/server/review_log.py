@@ -46,18 +46,20 @@ def line(attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: floa
         ]
     )
     fields: dict[str, object] = {
-        "uid": ended(attributes.uid, _LONGEST),
+        "uid": attributes.uid,
         "phase": phase.value,
         "operation": attributes.operation.value,
         "kind": attributes.kind.kind,
         "group": attributes.kind.group,
         "namespace": attributes.namespace,
-        "name": ended(attributes.name, _LONGEST),
-        "user": ended(attributes.user_info.username, _LONGEST),
+        "name": attributes.name,
+        "user": attributes.user_info.username,
         "allowed": verdict.allowed,
         "policies": list(spoke),
         "elapsed_ms": round(elapsed_s * 1000, 3),
     }
+    if len(attributes.uid) + len(attributes.name) + len(attributes.user_info.username) > _LONGEST:
+        fields |= {key: ended(str(fields[key]), _LONGEST) for key in ("uid", "name", "user")}
     if attributes.sub_resource:
         fields["subresource"] = attributes.sub_resource
     if verdict.status is not None:

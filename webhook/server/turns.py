@@ -26,6 +26,8 @@ at its sockets once more, which costs as much as a tenth of a quick review."""
 SLOW_S: Final = 0.0015
 """An ordinary review takes a third of it. It is compared with an average in which the last review counts half: one that
 was slow by chance changes nothing."""
+_QUICK_S: Final = SLOW_S / 3
+"""Whose reviews take less is forgotten, for to note every review costs as much as a fiftieth of one."""
 _SLOW: Final[Tenant] = ("", "\0slow")
 """Stands for all tenants whose reviews are slow; no user has such a name."""
 
@@ -35,7 +37,7 @@ _Turn: TypeAlias = "asyncio.Future[None]"
 class Turns:
     """Rounds of one event loop: from one look at its sockets to the next."""
 
-    __slots__ = ("_average_s", "_is_due", "_spent", "_total", "_waiting")
+    __slots__ = ("_average_s", "_has_slow", "_is_due", "_spent", "_total", "_waiting")
 
     def __init__(self) -> None:
         self._spent: dict[Tenant, float] = {}
@@ -43,10 +45,11 @@ class Turns:
         self._waiting: dict[Tenant, deque[_Turn]] = {}
         self._is_due = False
         self._average_s: Latest[Tenant, float] = Latest()
+        self._has_slow = False  # whether that holds anything: mostly nobody is slow, and nothing is looked up
 
     def is_free(self, tenant: Tenant) -> bool:
         """Whether a review of a tenant need not wait."""
-        payer = self._payer(tenant)
+        payer = self._payer(tenant) if self._has_slow else tenant
         if tenant in self._waiting or (payer is _SLOW and self._first_slow() is not None):
             return False
         return self._spent.get(payer, 0.0) <= MOST_S
@@ -62,9 +65,9 @@ class Turns:
 
     def took(self, tenant: Tenant, seconds: float) -> None:
         """Note what a review took of this round."""
-        if seconds > SLOW_S or self._average_s:  # mostly nobody is slow, and then nothing is noted
+        if self._has_slow or seconds > SLOW_S:
             self._note(tenant, seconds)
-        payer = self._payer(tenant)
+        payer = self._payer(tenant) if self._has_slow else tenant
         spent = self._spent[payer] = self._spent.get(payer, 0.0) + seconds
         self._total += seconds
         if self._total > LITTLE_S:
@@ -73,11 +76,18 @@ class Turns:
             self._wake(tenant if payer is tenant else self._first_slow())
 
     def _note(self, tenant: Tenant, seconds: float) -> None:
-        """Remember how long the reviews of a tenant and of its user take, from the first slow one of the user on."""
-        user = _user(tenant)
-        if seconds > SLOW_S or self._average_s.get(user) is not None:
-            for one in (tenant, user):
-                self._average_s.note(one, ((self._average_s.get(one) or 0.0) + seconds) / 2)
+        """Remember how long reviews of a tenant and its user take, from a slow one of the user until all are quick."""
+        averages, user = self._average_s, _user(tenant)
+        if seconds <= SLOW_S and averages.get(user) is None:
+            return
+        made = {one: ((averages.get(one) or 0.0) + seconds) / 2 for one in (tenant, user)}
+        if max(made.values()) > _QUICK_S:
+            for one, average_s in made.items():
+                averages.note(one, average_s)
+        else:
+            for one in made:
+                averages.forget(one)
+        self._has_slow = bool(averages)
 
     def _end_round_later(self) -> None:
         if not self._is_due:
@@ -111,8 +121,6 @@ class Turns:
 
     def _payer(self, tenant: Tenant) -> Tenant:
         """Whose share of a round a tenant's reviews take: its own, or that of all slow ones."""
-        if not self._average_s:
-            return tenant
         average_s = self._average_s.get(tenant)
         if average_s is None:
             average_s = self._average_s.get(_user(tenant)) or 0.0
