@@ -78,12 +78,15 @@ class RecordReads(ssl.SSLObject):
         """Shake hands with what came; what is no TLS is told from the beginning of a record."""
         while True:
             try:
-                return super().do_handshake()
+                super().do_handshake()
             except ssl.SSLWantReadError:
                 waiting = self._came.pending
                 self._take()
                 if self._came.pending == waiting:  # nothing came, or not even the head of a record
                     raise
+            else:
+                self._record_bytes = 0  # a hello of 2 KB is no overhead of the first request
+                return
 
     def read(self, len: int = _RECORD_BYTES, buffer: Any = None) -> Any:  # noqa: A002 - its name in ssl.SSLObject
         """One record's bytes; into the buffer if there is one, and then how many.
