@@ -21,6 +21,7 @@ from webhook.attributes import Phase
 from webhook.decisions import Status
 from webhook.server import system
 from webhook.server.answer_writer import AnswerWriter
+from webhook.settings.serving import DEFAULTS
 
 PATHS: Final = {f"/{phase.value}": phase for phase in Phase}
 """Of reviews."""
@@ -45,7 +46,7 @@ of hundreds of megabytes."""
 MAX_UNHEARD_BYTES: Final = 256 * 1024
 """Of a body that goes on after its answer. Go's server reads as much before it closes (net/http, server.go,
 maxPostHandlerReadBytes)."""
-MAX_LATE_BYTES: Final = 20 * 1024 * 1024
+MAX_LATE_BYTES: Final = DEFAULTS.max_body_bytes
 """The same of a review. Where its body waits too long for memory it is answered before it came, and whoever writes all
 of it first would find the connection reset and no answer."""
 _REFUSED_S: Final = 0.1

@@ -139,10 +139,8 @@ def _paths(value: str) -> tuple[Path, ...]:
 def _is_missing(path: Path) -> bool:
     try:
         path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:  # whoever reads it says what is wrong
-        return False
+    except OSError as error:  # of another kind whoever reads it says what is wrong
+        return isinstance(error, FileNotFoundError | NotADirectoryError)
     return False
 
 

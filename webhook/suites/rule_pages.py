@@ -14,6 +14,7 @@ from webhook.errors import InputError, Problem
 from webhook.policy.compiled import Policy
 from webhook.suites.examples import Pair
 from webhook.suites.rule_reference import Stated, anchor, section, stated
+from webhook.wording import did_you_mean
 
 INDEX: Final = "README.md"
 _TITLE: Final = """\
@@ -55,25 +56,24 @@ def text(policies: Iterable[Policy], examples: Mapping[str, Pair], named: Sequen
 
 def _unknown(rule: str, known: Iterable[str]) -> Problem:
     close = get_close_matches(rule, known, n=1)
-    hint = f"did you mean `{close[0]}`?" if close else "`claimgate policies rules` prints all of them"
+    hint = did_you_mean(close[0] if close else "", "`claimgate policies rules` prints all of them")
     return Problem(message=f"no policy states the rule `{rule}`: {hint}")
 
 
 def _index(groups: Mapping[str, Sequence[Stated]]) -> Iterator[str]:
     for group in sorted(groups):
         yield f"- [{group}]({group}.md)"
-        yield from (f"  - [{each.rule.id}]({anchor(each.rule)}): {_title(each)}" for each in groups[group])
+        yield from (f"  {_item(each)}" for each in groups[group])
     yield ""
 
 
 def _page(group: str, entries: Sequence[Stated], examples: Mapping[str, Pair]) -> str:
     lines = [f"# {group}", "", f"*Written by `claimgate policies rules --pages`; all rules: [{INDEX}]({INDEX})*", ""]
-    lines += [f"- [{each.rule.id}]({anchor(each.rule)}): {_title(each)}" for each in entries]
-    lines.append("")
+    lines += [*map(_item, entries), ""]
     for each in entries:
         lines += section(each, examples.get(each.rule.id, Pair()))
     return "\n".join(lines)
 
 
-def _title(entry: Stated) -> str:
-    return entry.rule.title.rstrip(".")
+def _item(entry: Stated) -> str:
+    return f"- [{entry.rule.id}]({anchor(entry.rule)}): {entry.rule.title.rstrip('.')}"

@@ -141,10 +141,11 @@ def _validate(written: str, at: FieldPath, subject: Subject) -> Iterator[Problem
         return
     plugins = [*_plugins(conf)]
     yield from _validate_keys(conf, _KEYS, "", at)
-    yield from _validate_plugins(plugins, at)
-    yield from _validate_tiers(conf, at)
     names = {text(each.get("name")) for _, each in plugins}
-    if any(name not in PLUGINS and not nearest(name, PLUGINS) for name in names):
+    near = {name: nearest(name, PLUGINS) for name in names if name not in PLUGINS}
+    yield from _validate_plugins(plugins, near, at)
+    yield from _validate_tiers(conf, at)
+    if not all(near.values()):
         names.update(PLUGINS)  # a plugin of somebody else may do what any of these does
     yield from _validate_missing(names, at)
     yield from _validate_actions(conf.get("actions"), names, at)
@@ -171,16 +172,18 @@ def _same(name: str, known: Sequence[str]) -> str:
     return next((each for each in known if each.removeprefix("enabled").removeprefix("enable").lower() == bare), "")
 
 
-def _validate_plugins(plugins: Sequence[tuple[FieldPath, Mapping[str, Any]]], at: FieldPath) -> Iterator[Problem]:
+def _validate_plugins(
+    plugins: Sequence[tuple[FieldPath, Mapping[str, Any]]], near: Mapping[str, str], at: FieldPath
+) -> Iterator[Problem]:
+    """What is wrong with each plugin; `near` are unknown names with those of Volcano's that they resemble."""
     for place, option in plugins:
         name = text(option.get("name"))
-        near = "" if name in PLUGINS else nearest(name, PLUGINS)
-        if near:
+        if near.get(name):
             message = (
                 f"has the plugin `{name}`, which Volcano does not have, so the scheduler skips it unless --plugins-dir "
                 f"has {name}.so"
             )
-            yield problem("plugin", at, message, f"did you mean `{near}`?")
+            yield problem("plugin", at, message, f"did you mean `{near[name]}`?")
         yield from _validate_keys(option, _OPTION_KEYS, render(place), at)
         for key, value in option.items():
             if key in _OPTION_KEYS[2:] and not isinstance(value, bool) and value is not None:
