@@ -71,10 +71,14 @@ def test_an_idle_connection_stays_and_is_used_again() -> None:
         assert len(server.listener.server_state.connections) == 1
 
 
-def test_keep_alive_outlasts_the_api_servers_90_seconds() -> None:
-    assert ConnectionTimeouts().idle_s > 90
-    with listening(Running()) as server:
-        assert server.listener.config.timeout_keep_alive == ConnectionTimeouts().idle_s
+def test_a_connection_that_is_idle_for_long_is_closed_and_not_counted_as_a_fault() -> None:
+    assert ConnectionTimeouts().idle_s > 90  # an API server uses an idle connection for so long
+    with listening(Running(), timeouts=ConnectionTimeouts(idle_s=0.3)) as server:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+            client.sendall(HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
+            assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
+            assert client.recv(65536) == b""  # its end, and no reset
+        assert not server.running.counters.connections_aborted
 
 
 def test_headers_without_end_are_refused() -> None:

@@ -57,6 +57,7 @@ CLOCK: Final = "claimgate.client_clock"
 
 Awaited: TypeAlias = Literal["first_byte_s", "headers_s", "body_s", "idle_s", ""]
 """What the client owes, as a field of ConnectionTimeouts; "" while the server computes the answer."""
+_IDLE: Final[Awaited] = "idle_s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ class ConnectionTimeouts:
     held_bytes_per_s: float = 4 * 1024 * 1024
     answer_s: float = 10.0
     goodbye_s: float = 1.0
-    idle_s: int = 120
+    idle_s: float = 120.0
 
 
 class Register(Protocol):
@@ -142,10 +143,9 @@ class BoundedConnection(HttpToolsProtocol):
         self._wait("first_byte_s")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Leave nothing behind that would keep the connection in memory: uvicorn forgets its timer after an error."""
+        """Leave nothing behind that would keep the connection in memory."""
         if self.register is not None:
             self.register.forget(self)
-        self._unset_keepalive_if_required()
         self._extensions.clear()
         self._forget_waiting()
         if not self.is_refused:
@@ -238,18 +238,25 @@ class BoundedConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Now the server owes an answer, unless it was given early."""
-        self._wait("idle_s" if self.cycle.response_complete else "")
+        self._wait(_IDLE if self.cycle.response_complete else "")
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, or for the rest of one that was answered early or stood in line."""
+        """Wait for the next request, or for the rest of one that was answered early or stood in line.
+
+        What uvicorn's own does is done here, but for the timer that it sets after each answer: `abort_overdue` looks.
+        """
         self._answers.end_answer()
-        super().on_response_complete()
+        self.server_state.total_requests += 1
         self._is_undrained = True
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
         if self._paused_at is not None:
             self.resume_clock()
         if not self.waits_for and self.cycle.response_complete:
-            self._wait("idle_s")
+            self._wait(_IDLE)
         if not self.is_proven:
             self.is_proven = True
             if self.register is not None:
@@ -354,7 +361,7 @@ def _do_nothing() -> None:
 
 
 def abort_overdue(connections: Iterable[Any], timeouts: ConnectionTimeouts, now: float) -> Counter[str]:
-    """Abort every connection whose client took too long.
+    """Abort every connection whose client took too long, and close those that were idle for long, which is no fault.
 
     Args:
         connections: uvicorn's; those of other protocols are left alone.
@@ -362,10 +369,13 @@ def abort_overdue(connections: Iterable[Any], timeouts: ConnectionTimeouts, now:
         now: the event loop's time.
 
     Returns:
-        How many there were, by the bound that they broke.
+        How many were aborted, by the bound that they broke.
     """
     known = [one for one in connections if isinstance(one, BoundedConnection)]
     overdue = [(one, broken) for one in known if (broken := one.overdue(timeouts, now))]
-    for connection, _ in overdue:
-        connection.abort()
-    return Counter(broken for _, broken in overdue)
+    for connection, broken in overdue:
+        if broken == _IDLE:
+            connection.transport.close()
+        else:
+            connection.abort()
+    return Counter(broken for _, broken in overdue if broken != _IDLE)

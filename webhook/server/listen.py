@@ -257,6 +257,5 @@ def _configuration(app: Any, place: Place) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         backlog=_BACKLOG,
-        timeout_keep_alive=place.timeouts.idle_s,
         timeout_graceful_shutdown=_STOP_S,
     )
