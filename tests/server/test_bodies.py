@@ -100,6 +100,22 @@ def test_large_bodies_are_reserved_until_they_are_answered(
     run(one)
 
 
+@pytest.mark.parametrize("pieces", [(100,), (100, 200), (FREE_BYTES - 1, 1)], ids=str)
+def test_a_first_message_that_was_received_already_is_part_of_the_body(pieces: tuple[int, ...]) -> None:
+    async def one() -> None:
+        client, budget = Client(*pieces), BodyBudget(LIMIT)
+        first = await client.receive()
+        deadline = monotonic() + 60
+        reading = Body(
+            budget, client.scope, client.receive, length=sum(pieces), limit=LIMIT, deadline=deadline, first=first
+        )
+        async with reading as body:
+            assert body == b"x" * sum(pieces)
+        assert client.asked == len(pieces)
+
+    run(one)
+
+
 def test_without_room_one_piece_is_read_until_there_is() -> None:
     async def one() -> None:
         budget = BodyBudget(LIMIT)

@@ -178,15 +178,31 @@ class BodyBudget:
         self._grant()  # a smaller one may stand behind it
 
 
+def whole(message: Message) -> bytes | None:
+    """The body, where the first message has all of it, as that of nearly every call does; else None."""
+    if message["type"] != "http.request" or message.get("more_body"):
+        return None
+    body: bytes = message.get("body", b"")
+    return body
+
+
 class Body:
     """One body: `async with Body(…) as body`, which holds what it reserved until the answer was computed."""
 
-    __slots__ = ("_budget", "_clock", "_deadline", "_length", "_limit", "_receive", "_reserved", "_scope")
+    __slots__ = ("_budget", "_clock", "_deadline", "_first", "_length", "_limit", "_receive", "_reserved", "_scope")
 
     def __init__(
-        self, budget: BodyBudget, scope: Scope, receive: Receive, *, length: int | None, limit: int, deadline: float
+        self,
+        budget: BodyBudget,
+        scope: Scope,
+        receive: Receive,
+        *,
+        length: int | None,
+        limit: int,
+        deadline: float,
+        first: Message | None = None,
     ) -> None:
-        """Describe a body that was not read yet.
+        """Describe a body that was not read yet, but for the first message.
 
         Args:
             budget: what large bodies are reserved in.
@@ -195,6 +211,7 @@ class Body:
             length: as declared, None when it is streamed.
             limit: the most bytes to take.
             deadline: on the monotonic clock, when the answer is of no more use.
+            first: what was received already.
         """
         self._budget = budget
         self._scope = scope
@@ -202,6 +219,7 @@ class Body:
         self._length = length
         self._limit = limit
         self._deadline = deadline
+        self._first = first
         self._reserved = 0
         self._clock: ClientClock = scope.get("extensions", {}).get(CLOCK, _NO_CLOCK)
 
@@ -228,12 +246,8 @@ class Body:
             raise await self._discarded(length)
         if length is not None and length > FREE_BYTES:
             return await self._read_reserved(length, [])
-        first = await self._next()
-        body: bytes = first.get("body", b"")
-        if not first.get("more_body") and len(body) <= self._limit:
-            return body  # as nearly every one
         chunks: list[bytes] = []
-        size, more = await self._collect(chunks, 0, FREE_BYTES, first)
+        size, more = await self._collect(chunks, 0, FREE_BYTES)
         if size > self._limit:
             raise await self._discarded(size, more=more)
         if not more:
@@ -268,15 +282,15 @@ class Body:
             raise await self._discarded(size, more=more)
         return body if size > JOINED_BYTES else body.joined()
 
-    async def _collect(self, into: _Kept, size: int, most: int, first: Message | None = None) -> tuple[int, bool]:
-        """Append what comes to `size` bytes, to the end or until there is more than `most`; `first` has come already.
+    async def _collect(self, into: _Kept, size: int, most: int) -> tuple[int, bool]:
+        """Append what comes to `size` bytes, to the end or until there is more than `most`.
 
         Returns:
             The bytes then, and whether there is more to come.
         """
         more = True
         while more and size <= most:
-            message, first = first or await self._next(), None
+            message = await self._next()
             chunk: bytes = message.get("body", b"")
             more = message.get("more_body", False)
             size += len(chunk)
@@ -303,7 +317,7 @@ class Body:
         return CallError(413, "RequestEntityTooLarge", f"{text}; raise --max-body-bytes to take it")
 
     async def _next(self) -> Message:
-        message = await self._receive()
+        message, self._first = self._first or await self._receive(), None
         if message["type"] == "http.disconnect":
             raise ClientGone
         return message

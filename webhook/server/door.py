@@ -21,7 +21,7 @@ from webhook.attributes import Phase
 from webhook.decisions import Status
 from webhook.errors import CallError
 from webhook.problems.text import ended
-from webhook.server.bodies import Body, BodyBudget, ClientGone, LateBody, Receive, Scope
+from webhook.server.bodies import FREE_BYTES, Body, BodyBudget, ClientGone, LateBody, Receive, Scope, whole
 from webhook.server.connections import PATHS
 from webhook.server.large_body import LargeBody
 from webhook.server.readiness import Readiness
@@ -32,6 +32,7 @@ Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _ANSWER_SHARE: Final = 0.05
 """Of the time for a call, what is left to answer when its body does not come."""
+_JSON: Final = "application/json"
 _SHOWN: Final = 100
 """Characters of a header in a message, which is also logged: on many connections at a time, 60 KB stop the loop."""
 
@@ -73,6 +74,7 @@ class Door:
         self._handler = handler
         self._readiness = readiness
         self._limits = limits
+        self._free_bytes = min(FREE_BYTES, limits.body_bytes)
         self.bodies = BodyBudget(limits.inflight_body_bytes)
         self._late = asyncio.Lock()
 
@@ -102,8 +104,12 @@ class Door:
         try:
             length = _check_headers(scope)
             deadline = arrived + _timeout(scope["query_string"], self._limits.timeout_s)
+            first = await receive() if length is not None and length <= self._free_bytes else None
+            if first is not None and (came := whole(first)) is not None:  # without the cost of what follows
+                return 200, await self._handler.answer(came, phase, deadline)
             limit, until = self._limits.body_bytes, deadline - _ANSWER_SHARE * (deadline - arrived)
-            async with Body(self.bodies, scope, receive, length=length, limit=limit, deadline=until) as body:
+            reading = Body(self.bodies, scope, receive, length=length, limit=limit, deadline=until, first=first)
+            async with reading as body:
                 return 200, await self._handler.answer(body, phase, deadline)
         except LateBody as late:
             async with self._late:  # many bodies are late at the same time: one turn of the loop for each
@@ -141,9 +147,9 @@ def _check_headers(scope: Scope) -> int | None:
             media_type = value.decode("latin-1")
         elif name == b"content-length":
             length = _length(value)
-    if media_type.partition(";")[0].strip().lower() != "application/json":
+    if media_type != _JSON and media_type.partition(";")[0].strip().lower() != _JSON:
         given = f"`{ended(media_type, _SHOWN)}`" if media_type else "none"
-        raise CallError(415, "UnsupportedMediaType", f"content-type: expected `application/json`, found {given}")
+        raise CallError(415, "UnsupportedMediaType", f"content-type: expected `{_JSON}`, found {given}")
     return length
 
 
