@@ -69,6 +69,7 @@ class RecordReads(ssl.SSLObject):
     _came: ssl.MemoryBIO
     _taken: ssl.MemoryBIO
     _missing = _record_bytes = _overhead = 0
+    _may_hold_more = False
 
     def take_from(self, came: ssl.MemoryBIO, taken: ssl.MemoryBIO) -> None:
         """What came from the client, and where OpenSSL reads; called once, before anything else."""
@@ -94,37 +95,56 @@ class RecordReads(ssl.SSLObject):
         Raises:
             ssl.SSLError: no whole record is left (SSLWantReadError), or hardly anything that came was data.
         """
-        inner: Any = self._sslobj  # type: ignore[attr-defined]  # two calls fewer for each review
-        while inner.pending() or self._take():
+        inner: Any = self._sslobj  # type: ignore[attr-defined]  # a call fewer for each review
+        asked = min(_RECORD_BYTES, len)
+        while self._may_hold_more or self._take():
+            self._may_hold_more = False
             try:
-                read = inner.read(min(_RECORD_BYTES, len)) if buffer is None else inner.read(len, buffer)
+                read = inner.read(asked) if buffer is None else inner.read(len, buffer)
             except ssl.SSLWantReadError:
                 self._count(0)
             else:
-                self._count(read if buffer is not None else read.__len__())  # `len` is the argument here
+                size = read if buffer is not None else read.__len__()  # `len` is the argument here
+                self._may_hold_more = size == asked
+                if self._overhead or 2 * size < self._record_bytes:  # as in no ordinary review
+                    self._count(size)
+                self._record_bytes = 0
                 return read
         raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "no whole record")
 
     def _take(self) -> bool:
         """Give OpenSSL the next record, or what came of it; whether it is whole now."""
-        came, missing, head = self._came, self._missing, b""
-        if not missing:
-            if came.pending < _RECORD_HEAD:
+        came = self._came
+        waiting = came.pending
+        if not self._missing:
+            if waiting < _RECORD_HEAD:
                 return False
-            head = came.read(_RECORD_HEAD)
+            if waiting <= _RECORD_BYTES:
+                record = came.read()
+                if record[3] << 8 | record[4] == waiting - _RECORD_HEAD:  # a single one, as most reviews
+                    self._taken.write(record)
+                    self._record_bytes += waiting
+                    return True
+                came.write(record)
+        return self._take_first()
+
+    def _take_first(self) -> bool:
+        """The same of several records, or of a part of one."""
+        missing, head = self._missing, b""
+        if not missing:
+            head = self._came.read(_RECORD_HEAD)
             missing = head[3] << 8 | head[4]
             self._record_bytes += _RECORD_HEAD + missing
-        rest = came.read(missing)
+        rest = self._came.read(missing)
         self._taken.write(head + rest)
         self._missing = missing - len(rest)
         return not self._missing
 
     def _count(self, data_bytes: int) -> None:
         """Note what the last record was, by how much of it was data."""
-        overhead = self._overhead + self._record_bytes - 2 * data_bytes
-        self._overhead = max(overhead, -MAX_OVERHEAD_BYTES)
+        self._overhead = max(self._overhead + self._record_bytes - 2 * data_bytes, 0)
         self._record_bytes = 0
-        if overhead > MAX_OVERHEAD_BYTES:
+        if self._overhead > MAX_OVERHEAD_BYTES:
             raise ssl.SSLError("the client sends records with hardly any data")
 
 
