@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tests.rows import all_rows
-from webhook.admission.decode import MAX_DEPTH, decode, decode_head, decode_request, decode_review
+from webhook.admission.decode import decode, decode_head, decode_request, decode_review
 from webhook.attributes import GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import CallError
+from webhook.paths import MAX_DEPTH
 
 REVIEWS = sorted((Path(__file__).parents[1] / "data" / "reviews").glob("*.json"))
 
@@ -201,6 +202,13 @@ def test_an_integer_outside_int64_is_a_double_as_the_api_server_has_it(number: i
     found = decode(body(review(object={"spec": {"list": [{"n": number}], "n": number}}))).object
     assert found == {"spec": {"list": [{"n": read}], "n": read}}
     assert type(found["spec"]["n"]) is type(found["spec"]["list"][0]["n"]) is type(read)
+
+
+def test_integers_stay_integers_beside_many_digits() -> None:
+    listed = [2**63 - 1, -(2**63), *range(1234567, 1234600)]
+    held = {"n": listed, "uid": "a1b2c3" * 20, "digest": "0" * 64, "at": "2026-11-23T10:00:00.000000000Z"}
+    assert decode(body(review(object=held))).object == held
+    assert {type(each) for each in decode(body(review(object=held))).object["n"]} == {int}
 
 
 def test_a_long_number_is_seen_wherever_it_stands_in_a_large_body() -> None:

@@ -8,15 +8,13 @@ kube-apiserver 1.36 sends.
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import accumulate
 from typing import Final
 
 import msgspec
 
-from webhook.admission import wire
-from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo
+from webhook.admission import json_bounds, wire
+from webhook.attributes import JSON, NOBODY, Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo
 from webhook.errors import CallError
-from webhook.paths import MAX_DEPTH
 from webhook.problems.text import ended
 
 _REVIEW: Final = msgspec.json.Decoder(wire.Review)
@@ -28,7 +26,6 @@ _WHOLE_BYTES: Final = 1024 * 1024
 _LONGEST_NAME: Final = 253
 """Characters: no API server serves a group, kind, resource or namespace whose name is longer."""
 _OPERATIONS: Final = {operation.value: operation for operation in Operation}
-_EXPECTED: Final = f"expected apiVersion `{wire.API_VERSION}` and kind `{wire.KIND}`"
 
 
 def decode(body: bytes) -> Attributes:
@@ -38,49 +35,20 @@ def decode(body: bytes) -> Attributes:
         CallError: 400 when the body is not JSON, not an AdmissionReview of a known version, or lacks what every
             request has.
     """
-    bound_depth(body)
+    outlined = json_bounds.outline(body)
+    json_bounds.bound_depth(body, outlined)
     try:
         review = _REVIEW.decode(body)
     except msgspec.ValidationError as error:
         raise _refuse(wire.explain(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _refuse(f"the body is not JSON: {_lower(error)}; {_EXPECTED}") from None
-    if review.request is not None and _has_long_number(body):
+        raise _refuse(f"the body is not JSON: {_lower(error)}; {wire.EXPECTED}") from None
+    if review.request is not None and json_bounds.has_long_number(body, outlined):
         try:
-            _narrow(review.request)
+            json_bounds.narrow((review.request.object, review.request.old_object, review.request.options))
         except OverflowError:
             raise _refuse("the body holds a number that no double can") from None
     return _attributes(review, is_decoded=True)
-
-
-_DIGITS: Final = bytes(ord("0") if byte in b"0123456789" else ord(" ") for byte in range(256))
-_LONG_NUMBER: Final = b"0" * 19
-"""The digits that an integer outside int64 has at least."""
-_INT64: Final = range(-(2**63), 2**63)
-
-
-def _has_long_number(body: bytes) -> bool:
-    """Whether there is a number of so many digits; looked for block by block, without a copy of a large body."""
-    if len(body) <= _BLOCK:
-        return _LONG_NUMBER in body.translate(_DIGITS)
-    overlap = len(_LONG_NUMBER) - 1
-    blocks = (body[max(0, start - overlap) : start + _BLOCK] for start in range(0, len(body), _BLOCK))
-    return any(_LONG_NUMBER in block.translate(_DIGITS) for block in blocks)
-
-
-def _narrow(request: wire.Request) -> None:
-    """Make doubles of integers outside int64, as the API server reads JSON (k8s.io/apimachinery v0.36.1 util/json)."""
-    for value in (request.object, request.old_object, request.options):
-        pending: list[JSON] = [value]
-        while pending:
-            holder = pending.pop()
-            if not isinstance(holder, dict | list):
-                continue
-            for key, held in holder.items() if isinstance(holder, dict) else enumerate(holder):
-                if type(held) is int and held not in _INT64:
-                    holder[key] = float(held)
-                elif isinstance(held, dict | list):
-                    pending.append(held)
 
 
 def decode_head(body: bytes) -> Attributes | None:
@@ -132,71 +100,11 @@ def decode_request(request: JSON) -> Attributes:
         raise _refuse(wire.explain(error, root="request")) from None
 
 
-def bound_depth(body: bytes) -> None:
-    """Refuse JSON nested deeper than MAX_DEPTH before anything recurses into it.
-
-    Bodies with few brackets, nearly all of them, are settled by counting: an object that follows another one in a list
-    is no deeper, and those in strings are counted on both sides. Of the others only the brackets are kept, as
-    steps down and up, and those are added up: stretch by stretch, one by one only where a stretch comes near the bound.
-    A bracket that closes nothing is the decoder's to refuse, which reads no further.
-
-    Raises:
-        CallError: 400 when it is nested too deeply, or when its brackets do not match.
-    """
-    opening = len(body.translate(None, _NO_OPENING_BRACKET))
-    if opening <= MAX_DEPTH or opening - body.count(b"},{") <= MAX_DEPTH:
-        return
-    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # the quotes between two strings, or of an empty one, say nothing: without them, no text makes many pieces below
-    steps = unescaped.translate(_STEPS, _NO_BRACKET).replace(b'""', b"")
-    depth, in_string = 0, 0
-    for start in range(0, len(steps), _BLOCK):
-        pieces = steps[start : start + _BLOCK].split(b'"')
-        depth = _depth_after(b"".join(pieces[in_string::2]), depth)
-        in_string = (in_string + len(pieces) - 1) % 2
-    if depth:
-        raise _refuse(f"the body is not JSON: its brackets do not match; {_EXPECTED}")
-
-
-_STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
-"""An opening bracket is one level more, a closing one is one less: -1 as a signed byte."""
-_NO_OPENING_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b"{[")
-_NO_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b'{}[]"')
-_BLOCK: Final = 1 << 16
-_STRETCH: Final = 32
-_ROUNDS: Final = 8
-
-
-def _depth_after(steps: bytes, depth: int) -> int:
-    """The depth behind some brackets that begin at a depth."""
-    rest, rounds = _collapsed(steps)
-    down = rest.count(b"\x01")
-    if depth + down + rounds <= MAX_DEPTH:
-        return depth + 2 * down - len(rest)
-    signed = memoryview(steps).cast("b")
-    for start in range(0, len(steps), _STRETCH):
-        down = steps.count(b"\x01", start, start + _STRETCH)
-        if depth + down > MAX_DEPTH and max(accumulate(signed[start : start + _STRETCH], initial=depth)) > MAX_DEPTH:
-            raise _refuse(f"the body is nested deeper than {MAX_DEPTH} levels; {_EXPECTED}")
-        depth += 2 * down - min(_STRETCH, len(steps) - start)
-    return depth
-
-
-def _collapsed(steps: bytes) -> tuple[bytes, int]:
-    """Brackets without innermost pairs, and how many rounds that took: they were at most so much deeper."""
-    for rounds in range(_ROUNDS):
-        shorter = steps.replace(b"\x01\xff", b"")
-        if len(shorter) * 4 > len(steps) * 3:
-            return steps, rounds
-        steps = shorter
-    return steps, _ROUNDS
-
-
 def _attributes(review: wire.Review, *, is_decoded: bool = False) -> Attributes:
     group, _, version = (review.api_version or "").rpartition("/")
     if review.kind != wire.KIND or group != wire.GROUP:
         given = f"apiVersion `{_shown(review.api_version)}` and kind `{_shown(review.kind)}`"
-        raise _refuse(f"the body is not an AdmissionReview: found {given}, {_EXPECTED}")
+        raise _refuse(f"the body is not an AdmissionReview: found {given}, {wire.EXPECTED}")
     if version != "v1":
         hint = "list `v1` in admissionReviewVersions of the webhook configuration"
         raise _refuse(
@@ -280,9 +188,11 @@ def _name_at(name: str, path: str) -> str:
 
 def _user(user: wire.User | None) -> UserInfo:
     if user is None:
-        return UserInfo()
-    extra = {key: tuple(values or ()) for key, values in (user.extra or {}).items()}
-    return UserInfo(username=user.username or "", uid=user.uid or "", groups=tuple(user.groups or ()), extra=extra)
+        return NOBODY
+    known = UserInfo(username=user.username or "", uid=user.uid or "", groups=tuple(user.groups or ()))
+    if not user.extra:
+        return known
+    return known._replace(extra={key: tuple(values or ()) for key, values in user.extra.items()})
 
 
 def _shown(given: str | None) -> str:

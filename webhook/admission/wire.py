@@ -15,6 +15,7 @@ import msgspec
 GROUP: Final = "admission.k8s.io"
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
+EXPECTED: Final = f"expected apiVersion `{API_VERSION}` and kind `{KIND}`"
 
 
 class Kind(msgspec.Struct, gc=False):

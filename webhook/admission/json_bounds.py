@@ -1,0 +1,121 @@
+"""What a body of JSON may hold: how deeply it is nested, and numbers that no double can hold.
+
+Both are looked for in the bytes, at a nanosecond each, so that nothing recurses into a body and few objects are walked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import Final
+
+from webhook.admission import wire
+from webhook.attributes import JSON
+from webhook.errors import CallError
+from webhook.paths import MAX_DEPTH
+
+_BLOCK: Final = 1 << 16
+_OUTLINE: Final = bytes.maketrans(b"[123456789", b"{000000000")
+_NOT_IN_OUTLINE: Final = bytes(byte for byte in range(256) if byte not in b"{[0123456789,-")
+
+
+def outline(body: bytes) -> bytes | None:
+    """The opening brackets, digits, commas and hyphens of a short body, in which the rest is looked for; else None.
+
+    Two numbers have a comma between them. Few texts have so many digits in a row that they look like one too long.
+    """
+    return body.translate(_OUTLINE, _NOT_IN_OUTLINE) if len(body) <= _BLOCK else None
+
+
+_DIGITS: Final = bytes(ord("0") if byte in b"0123456789" else ord(" ") for byte in range(256))
+_LONG_NUMBER: Final = b"0" * 19
+"""The digits that an integer outside int64 has at least."""
+_INT64: Final = range(-(2**63), 2**63)
+
+
+def has_long_number(body: bytes, outlined: bytes | None) -> bool:
+    """Whether there is a number of so many digits; looked for block by block, without a copy of a large body."""
+    if outlined is not None and _LONG_NUMBER not in outlined:
+        return False
+    overlap = len(_LONG_NUMBER) - 1
+    blocks = (body[max(0, start - overlap) : start + _BLOCK] for start in range(0, len(body), _BLOCK))
+    return any(_LONG_NUMBER in block.translate(_DIGITS) for block in blocks)
+
+
+def narrow(values: Iterable[JSON]) -> None:
+    """Make doubles of integers outside int64, as the API server reads JSON (k8s.io/apimachinery v0.36.1 util/json).
+
+    Raises:
+        OverflowError: no double can hold one.
+    """
+    for value in values:
+        pending: list[JSON] = [value]
+        while pending:
+            holder = pending.pop()
+            if not isinstance(holder, dict | list):
+                continue
+            for key, held in holder.items() if isinstance(holder, dict) else enumerate(holder):
+                if type(held) is int and held not in _INT64:
+                    holder[key] = float(held)
+                elif isinstance(held, dict | list):
+                    pending.append(held)
+
+
+_STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
+"""An opening bracket is one level more, a closing one is one less: -1 as a signed byte."""
+_NO_OPENING_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b"{[")
+_NO_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b'{}[]"')
+_STRETCH: Final = 32
+_ROUNDS: Final = 8
+
+
+def bound_depth(body: bytes, outlined: bytes | None) -> None:
+    """Refuse JSON nested deeper than MAX_DEPTH before anything recurses into it.
+
+    Bodies with few brackets, nearly all of them, are settled by counting: an object that follows another one in a list
+    is no deeper, and those in strings are counted on both sides. Of the others only the brackets are kept, as
+    steps down and up, and those are added up: stretch by stretch, one by one only where a stretch comes near the bound.
+    A bracket that closes nothing is the decoder's to refuse, which reads no further.
+
+    Raises:
+        CallError: 400 when it is nested too deeply, or when its brackets do not match.
+    """
+    opening = len(body.translate(None, _NO_OPENING_BRACKET)) if outlined is None else outlined.count(b"{")
+    if opening <= MAX_DEPTH or opening - body.count(b"},{") <= MAX_DEPTH:
+        return
+    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # the quotes between two strings, or of an empty one, say nothing: without them, no text makes many pieces below
+    steps = unescaped.translate(_STEPS, _NO_BRACKET).replace(b'""', b"")
+    depth, in_string = 0, 0
+    for start in range(0, len(steps), _BLOCK):
+        pieces = steps[start : start + _BLOCK].split(b'"')
+        depth = _depth_after(b"".join(pieces[in_string::2]), depth)
+        in_string = (in_string + len(pieces) - 1) % 2
+    if depth:
+        raise CallError(400, "BadRequest", f"the body is not JSON: its brackets do not match; {wire.EXPECTED}")
+
+
+def _depth_after(steps: bytes, depth: int) -> int:
+    """The depth behind some brackets that begin at a depth."""
+    rest, rounds = _collapsed(steps)
+    down = rest.count(b"\x01")
+    if depth + down + rounds <= MAX_DEPTH:
+        return depth + 2 * down - len(rest)
+    signed = memoryview(steps).cast("b")
+    for start in range(0, len(steps), _STRETCH):
+        down = steps.count(b"\x01", start, start + _STRETCH)
+        if depth + down > MAX_DEPTH and max(accumulate(signed[start : start + _STRETCH], initial=depth)) > MAX_DEPTH:
+            text = f"the body is nested deeper than {MAX_DEPTH} levels; {wire.EXPECTED}"
+            raise CallError(400, "BadRequest", text)
+        depth += 2 * down - min(_STRETCH, len(steps) - start)
+    return depth
+
+
+def _collapsed(steps: bytes) -> tuple[bytes, int]:
+    """Brackets without innermost pairs, and how many rounds that took: they were at most so much deeper."""
+    for rounds in range(_ROUNDS):
+        shorter = steps.replace(b"\x01\xff", b"")
+        if len(shorter) * 4 > len(steps) * 3:
+            return steps, rounds
+        steps = shorter
+    return steps, _ROUNDS
