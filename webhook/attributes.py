@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 JSON: TypeAlias = Any
@@ -59,14 +60,16 @@ class GroupVersionResource(NamedTuple):
     resource: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserInfo:
+class UserInfo(NamedTuple):
     """Who asks: authentication.k8s.io/v1 UserInfo."""
 
     username: str = ""
     uid: str = ""
     groups: tuple[str, ...] = ()
-    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    extra: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
+
+NOBODY: Final = UserInfo()
 
 
 @dataclass(slots=True, kw_only=True)  # not frozen, which makes it twice as slow to make
@@ -88,7 +91,7 @@ class Attributes:
     request_sub_resource: str = ""
     name: str = ""
     namespace: str = ""
-    user_info: UserInfo = UserInfo()
+    user_info: UserInfo = NOBODY
     object: JSON = None
     old_object: JSON = None
     options: JSON = None

@@ -79,8 +79,10 @@ class Log:
         if _RANK[level] < _RANK[self.level]:
             return
         head = {"time": _timestamp(self.clock()), "level": level, "message": message}
-        known = {name: value for name, value in fields.items() if value is not None}
-        text = f"{exact_json(_json({**head, **known, **head}))}\n"
+        line = {**head, **fields, **head}
+        if None in line.values():
+            line = {name: value for name, value in line.items() if value is not None}
+        text = f"{exact_json(_json(line))}\n"
         if self.writer is not None:
             self.writer.write(text)
             return

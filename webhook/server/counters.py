@@ -102,7 +102,7 @@ class Counters:
 
     def reviewed(self, attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float) -> None:
         """Count one answered review and what each policy said of it."""
-        type_, operation = TYPES[phase], attributes.operation.value
+        type_, operation = TYPES[phase], attributes.operation
         rejected = "false" if verdict.allowed else "true"
         self.requests[type_, operation, "200", rejected] += 1
         self.durations[type_, operation, rejected].observe(elapsed_s)

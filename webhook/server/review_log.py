@@ -47,8 +47,8 @@ def line(attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: floa
     )
     fields: dict[str, object] = {
         "uid": attributes.uid,
-        "phase": phase.value,
-        "operation": attributes.operation.value,
+        "phase": phase,
+        "operation": attributes.operation,
         "kind": attributes.kind.kind,
         "group": attributes.kind.group,
         "namespace": attributes.namespace,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
@@ -30,8 +30,7 @@ LISTS: Final[tuple[Part, ...]] = ("containers", "initContainers", "ephemeralCont
 _UNSET: Final = object()
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where resources stand: in a container, for the pod as a whole, or as overhead, which has the rules of limits."""
 
     part: Part
