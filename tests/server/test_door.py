@@ -190,7 +190,7 @@ def test_timeout_is_the_deadline(query: str, seconds: float) -> None:
     assert handler.seconds == pytest.approx(seconds, abs=0.2)
 
 
-@pytest.mark.parametrize("text", ["10", "s", "-5s", "ten", "5s5"])
+@pytest.mark.parametrize("text", ["10", "s", "-5s", "ten", "5s5", "٥s"])
 def test_a_timeout_that_is_no_duration_is_refused(text: str) -> None:
     answer = Running().post(f"/validate?timeout={text}", review_of())
     assert (answer.status_code, answer.json()["message"]) == (

@@ -151,7 +151,7 @@ def _below(side: str, name: str) -> str:
     return "." + paths.render(("resources", side, name))
 
 
-def devices_of(resources: JSON) -> int:
+def devices_of(resources: JSON, deadline: Deadline) -> int:
     """GPUs and parts of them that the resources of one container ask for, by any vendor's name."""
     if not isinstance(resources, dict):
         return 0
@@ -160,7 +160,7 @@ def devices_of(resources: JSON) -> int:
         amounts = resources.get(side)
         asked |= amounts if isinstance(amounts, dict) else {}
     total = 0
-    for name, written in asked.items():
+    for name, written in deadline.each(asked.items()):
         device = devices.resource(name)
         if device.gpu and device.kind in devices.COUNTED:
             amount = quantity.read(written)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.facts.dra.selected_requests import selected
 from webhook.facts.gpu.resources import devices_of
 from webhook.facts.launch.command import Launch, launch, launched
@@ -109,18 +110,20 @@ def _members(sets: Sequence[PodSet], subject: Subject) -> Iterator[Member]:
                 launch=launched(container.value, subject),
                 env=variables(container.value, subject),
                 has_other_env=bool(container.value.get("envFrom")),
-                gpus=_gpus(container, podset, claims or {}),
+                gpus=_gpus(container, podset, claims or {}, subject.deadline),
                 has_claims=bool(named),
                 pods=_together(podset, subject),
             )
 
 
-def _gpus(container: Container, podset: PodSet, claims: Mapping[tuple[str, str], JSON]) -> int | None:
+def _gpus(
+    container: Container, podset: PodSet, claims: Mapping[tuple[str, str], JSON], deadline: Deadline
+) -> int | None:
     """Extended resources, and devices of claims; None where those of a claim are not known."""
     wanted: dict[str, set[str]] = {}
     for entry in map(mapping, container.claims()):
         wanted.setdefault(text(entry.get("name")), set()).add(text(entry.get("request")))
-    count = devices_of(container.value.get("resources"))
+    count = devices_of(container.value.get("resources"), deadline)
     for name, requests in wanted.items():
         claim = claims.get((podset.name, name))
         taken = selected(claim, requests) if claim is not None and claim["found"] else None

@@ -37,7 +37,7 @@ def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
     for pods in subject.once(workload).device_pods:
         limits: Limits | None = None
         for container in pods.containers if pods.spec.get("hostIPC") is not True else ():
-            gpus = devices_of(mapping(container.value.get("resources")))
+            gpus = devices_of(mapping(container.value.get("resources")), subject.deadline)
             if gpus > 1 and _uses_torch(container, subject):
                 limits = _limits(pods, subject) if limits is None else limits
                 yield from _size(pods, container, gpus, limits, subject)

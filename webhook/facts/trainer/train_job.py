@@ -99,13 +99,13 @@ class TrainJob:
     @cached_property
     def pod_gpus(self) -> int:
         """GPUs that it has."""
-        return devices_of(get(self.node, ("resources",)))
+        return devices_of(get(self.node, ("resources",)), self.deadline)
 
     @cached_property
     def runtime_gpus(self) -> int:
         """GPUs that it has in the runtime."""
         own = node_job(get(self.runtime.spec, ("template", "spec")))
-        return devices_of(get(container_of(own, "node"), ("resources",)))
+        return devices_of(get(container_of(own, "node"), ("resources",)), self.deadline)
 
     def origin(self, *, is_own: bool) -> str:
         """Where a problem of what stands nowhere in the TrainJob is told.

@@ -116,7 +116,7 @@ def read_role(value: JSON, *, path: FieldPath, main: str, default: int, unfilled
         limits_gpus=any(
             "gpu" in each for one in listed for each in deadline.each(get(one, ("resources", "limits"), {}))
         ),
-        gpus=devices_of(asked),
+        gpus=devices_of(asked, deadline),
         has_open_gpus=any(isinstance(amount, str) and is_placeholder(amount) for _, amount in amounts),
         null_gpus=tuple(name for name, amount in amounts if amount is None),
         claims=len(get(asked, ("claims",), [])),
