@@ -24,7 +24,7 @@ from tests.bench.bounds.victims import questions
 from tests.bench.bounds.workloads import WORKLOAD_LISTS
 
 MB = bodies.MB
-QUICK_S, FIRST_S, LAST_S, LONG_S, AGAIN_S, LEAST, STEPS = 0.01, 0.3, 2.0, 0.3, 3.0, 30, 64
+QUICK_S, FIRST_S, LAST_S, LONG_S, AGAIN_S, LEAST, STEPS = 0.01, 0.3, 2.0, 0.3, 8.0, 30, 64
 PATHS = ("/mutate", "/validate")
 
 
