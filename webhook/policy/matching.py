@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from webhook.attributes import JSON, NAME_LABEL, Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import BindingError, LookupFailed
@@ -73,8 +73,7 @@ class Criteria:
     policy: Literal["Equivalent", "Exact"] = "Equivalent"
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """As what a request matched: resource and kind that `request` shows, and whether the object needs converting."""
 
     resource: GroupVersionResource

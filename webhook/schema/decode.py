@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
@@ -31,8 +31,7 @@ _LONG: Final = 8
 _EMPTY: Final[Mapping[str, JSON]] = {"text": "", "number": 0, "int64": 0, "int32": 0, "truth": False}
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(NamedTuple):
     """The object, what of it was not of its type, and the paths of placeholders for values that are not texts."""
 
     value: JSON

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,12 +18,12 @@ def launch(container: dict) -> Launch:
     return launching.launch(decode(container, named("core.v1.Container")).value)
 
 
-NOTHING = asdict(Launch(by=""))
+NOTHING = Launch(by="")._asdict()
 
 
 def said(command: object, **rest: object) -> dict:
     """What is said of a command beyond nothing."""
-    found = asdict(launch({"command": command, **rest}))
+    found = launch({"command": command, **rest})._asdict()
     return {name: value for name, value in found.items() if value != NOTHING[name]}
 
 

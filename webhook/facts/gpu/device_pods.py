@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from webhook import quantity
 from webhook.attributes import JSON
@@ -45,8 +45,7 @@ LAUNCHERS: Final = frozenset(("torchrun", "accelerate", "deepspeed"))
 """Those that start the processes of PyTorch."""
 
 
-@dataclass(frozen=True, slots=True)
-class DevicePods:
+class DevicePods(NamedTuple):
     """The pods of one template that use devices.
 
     Args:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
@@ -43,8 +43,7 @@ _HOSTS: Final = re.compile(r"(?i)hostfile|_mca_|hydra")
 """What a script says when it changes which hosts or slots mpirun has."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class Launch(NamedTuple):
     """What a command starts.
 
     Args:
@@ -152,7 +151,7 @@ def _read(asked: _Asked) -> Launch:
         return Launch(by=SEVERAL)
     if launchers:
         said = _described(launchers[0], " ".join(each or "" for variable in env for each in variable))
-        return replace(said, hosts=said.hosts or (said.by in MPI and any(map(_changes_hosts, asked.words))))
+        return said._replace(hosts=said.hosts or (said.by in MPI and any(map(_changes_hosts, asked.words))))
     return Launch(by=PYTHON, whole=True) if len(started) == 1 else _NOTHING
 
 

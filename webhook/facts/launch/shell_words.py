@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from webhook.short_texts import kept_for_short_texts
 
@@ -29,8 +29,7 @@ _DEEPEST: Final = 40
 """Quotes inside parentheses inside quotes; people stop at three."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A stretch of a word: text as it is, or where `name` is set a variable, which is split unless `quoted`."""
 
     text: str

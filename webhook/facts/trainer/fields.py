@@ -11,7 +11,7 @@ from functools import cache
 from itertools import chain
 from operator import is_
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from webhook import yamlfile
 from webhook.attributes import JSON
@@ -172,8 +172,7 @@ def pruned_part(value: JSON, at: FieldPath, kind: str, release: Release, deadlin
     return value if shape is None else _Pruner.of(value, release, deadline).value(value, shape)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pruner:
+class _Pruner(NamedTuple):
     """Leaves out what is dropped. `is_bare` is whether there are neither nulls nor directives, as nearly always."""
 
     release: Release

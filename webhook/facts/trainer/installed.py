@@ -6,7 +6,7 @@ param of another policy says of Trainer itself counts for that policy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from webhook.facts.assumptions import Assumptions, assumptions
 from webhook.facts.subject import Subject
@@ -16,8 +16,7 @@ from webhook.facts.view import View
 from webhook.releases import Release
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
+class Installed(NamedTuple):
     """The release of Trainer, and whether it runs with its feature gate for device claims (KEP-2782)."""
 
     release: Release

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from webhook.attributes import JSON
 from webhook.facts.dra.pod_claims import dra
@@ -19,8 +19,7 @@ from webhook.workloads.podsets import PodSet
 _POD = ("template", "spec", "template")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeClaim:
+class NodeClaim(NamedTuple):
     """A claim. devices is None where their number is open; is_other says that all are known to be no GPUs.
 
     The installed release drops one that `is_dropped`, which shows all the same what the nodes are meant to have. One

@@ -7,8 +7,7 @@ kubeflow/trainer branches release-2.0 to release-2.3 pkg/apis/trainer/v1alpha1/t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from webhook.attributes import JSON
 from webhook.facts.trainer.releases import PATCHES, TEMPLATES
@@ -19,8 +18,7 @@ POD: Final = ("template", "spec", "template", "spec")
 _POD_AT: Final = render(POD)
 
 
-@dataclass(frozen=True, slots=True)
-class Overlay:
+class Overlay(NamedTuple):
     """What is laid over one replicated job: a partial job, where it stands, and where its PodSpec stands."""
 
     job: JSON
@@ -38,8 +36,7 @@ class Overlay:
         return get(self.job, POD, {})
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(NamedTuple):
     """The overlays of one patch, what it says of the whole JobSet's metadata, and where both stand."""
 
     overlays: tuple[Overlay, ...]
