@@ -88,6 +88,20 @@ def test_headers_without_end_are_refused() -> None:
         assert json.loads(heard.partition(b"\r\n\r\n")[2])["code"] == 431
 
 
+def test_the_end_of_a_body_is_no_header_of_the_request_behind_it() -> None:
+    long = BODY + b" " * (MAX_HEADER_BYTES + 1000)
+    first = HEAD + b"content-length: %d\r\n\r\n" % len(long) + long
+    with listening(Running(), timeouts=ConnectionTimeouts(idle_s=0.3)) as server:
+        heard = converse(server, first[:150], first[150:] + first[:60], first[60:], pause_s=0.2)
+        assert heard.count(b"HTTP/1.1 200 ") == heard.count(b"HTTP/1.1 ") == 2
+
+
+def test_a_body_that_is_nearly_all_framing_is_refused_once() -> None:
+    with listening(Running()) as server:
+        heard = converse(server, HEAD + b"transfer-encoding: chunked\r\n\r\n" + b"1\r\n \r\n" * 60_000)
+        assert heard.count(b"HTTP/1.1 400 ") == heard.count(b"HTTP/1.1 ") == 1
+
+
 def test_what_is_no_http_is_answered_with_a_status() -> None:
     with listening(Running()) as server:
         heard = converse(server, b"\x16\x03\x01 hello\r\n\r\n")

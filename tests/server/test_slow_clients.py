@@ -16,7 +16,7 @@ import pytest
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.decisions import Verdict
-from webhook.server.connections import MAX_HEADERS, MAX_PIPELINED, BoundedConnection, ConnectionTimeouts
+from webhook.server.connections import MAX_HEADERS, MAX_PIPELINED, BoundedConnection, ConnectionTimeouts, abort_overdue
 from webhook.server.door import Limits
 
 HEAD = b"POST /validate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
@@ -306,6 +306,9 @@ class Transport:
     def is_closing(self) -> bool:
         return self.closing
 
+    def close(self) -> None:
+        self.closing = True
+
     def get_write_buffer_size(self) -> int:
         return self.unsent
 
@@ -339,6 +342,15 @@ OVERDUE = {
 @pytest.mark.parametrize(("state", "broken"), OVERDUE.values(), ids=OVERDUE.keys())
 def test_what_is_overdue(state: dict[str, object], broken: str) -> None:
     assert _connection(**state).overdue(ConnectionTimeouts(), 100.0) == broken
+
+
+def test_few_idle_connections_are_closed_at_a_time() -> None:
+    made = [_connection(waits_for="idle_s", since=0.0) for _ in range(50)]
+    left = []
+    for _ in range(3):
+        assert not abort_overdue(made, ConnectionTimeouts(), 1000.0)
+        left.append(sum(not one.transport.is_closing() for one in made))
+    assert left == [30, 10, 0]
 
 
 def test_parting_and_reading_are_measured_from_when_they_began() -> None:

@@ -1,9 +1,9 @@
 """One connection of a client: what it waits for and since when, how slowly and with how many headers it may be used.
 
 Knows uvicorn's httptools protocol and the clock, and of reviews their paths. uvicorn by itself keeps a connection open
-for minutes that sends nothing, half its headers or half a body, and reads 19 MB of headers. Overdue connections are
-ended with `transport.abort()`: `close()` waits until the client has read everything and said goodbye, which an attacker
-never does.
+for minutes that sends nothing, half its headers or half a body, and reads 19 MB of headers. Connections whose client
+owes something are ended with `transport.abort()`: `close()`, which is for idle ones, waits until the client has read
+everything and said goodbye, which an attacker never does.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ MAX_LATE_BYTES: Final = DEFAULTS.max_body_bytes
 """The same of a review. Where its body waits too long for memory it is answered before it came, and whoever writes all
 of it first would find the connection reset and no answer."""
 _REFUSED_S: Final = 0.1
+_MOST_CLOSED: Final = 20
+"""Idle connections at a time: under TLS each is a goodbye to encrypt and send, and others wait meanwhile."""
 _UNREAD_BYTES: Final = 8 * 1024
 """An answer is usually 200 bytes; what is on its way is no fault."""
 CLOCK: Final = "claimgate.client_clock"
@@ -166,15 +168,17 @@ class BoundedConnection(HttpToolsProtocol):
             self._grow(len(data))
         if self._is_held:
             self._received += len(data)
-        self._begun = 0
+        self._begun, waited_for = 0, self.waits_for
         self._framing_bytes += len(data)
         super().data_received(data)
+        if self.is_ended:  # refused by now
+            return
         if self.waits_for != "body_s":  # between requests there is nothing to count
             self._framing_bytes = 0
         else:
             self._bound_framing()
-        if self.waits_for != "headers_s" or self._begun > 1:  # of several requests nobody knows where the last began
-            self._header_bytes = 0
+        if self.waits_for != "headers_s" or self._begun > 1 or waited_for == "body_s":
+            self._header_bytes = 0  # or nobody knows where the last request began
             return
         self._header_bytes += len(data)
         if self._header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
@@ -373,9 +377,9 @@ def abort_overdue(connections: Iterable[Any], timeouts: ConnectionTimeouts, now:
     """
     known = [one for one in connections if isinstance(one, BoundedConnection)]
     overdue = [(one, broken) for one in known if (broken := one.overdue(timeouts, now))]
-    for connection, broken in overdue:
-        if broken == _IDLE:
-            connection.transport.close()
-        else:
-            connection.abort()
-    return Counter(broken for _, broken in overdue if broken != _IDLE)
+    for connection in [one for one, broken in overdue if broken == _IDLE][:_MOST_CLOSED]:
+        connection.transport.close()
+    slow = [(one, broken) for one, broken in overdue if broken != _IDLE]
+    for connection, _ in slow:
+        connection.abort()
+    return Counter(broken for _, broken in slow)
