@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 JSON: TypeAlias = Any
@@ -60,13 +59,16 @@ class GroupVersionResource(NamedTuple):
     resource: str
 
 
+_NOTHING: Final[Mapping[str, tuple[str, ...]]] = {}
+
+
 class UserInfo(NamedTuple):
     """Who asks: authentication.k8s.io/v1 UserInfo."""
 
     username: str = ""
     uid: str = ""
     groups: tuple[str, ...] = ()
-    extra: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    extra: Mapping[str, tuple[str, ...]] = _NOTHING
 
 
 NOBODY: Final = UserInfo()

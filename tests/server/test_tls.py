@@ -189,6 +189,15 @@ def test_a_read_takes_no_more_than_a_record_and_loses_nothing(pki: Pki) -> None:
     assert max(map(len, pieces)) == 1 << 14
 
 
+def test_a_buffer_that_is_shorter_than_a_record_gets_all_of_it_in_turn(pki: Pki) -> None:
+    client, server = both_sides(pki)
+    client.write(b"a" * 1200)
+    held = bytearray(500)
+    assert [server.read(1 << 16, held) for _ in range(3)] == [500, 500, 200]
+    with pytest.raises(ssl.SSLWantReadError):
+        server.read(1 << 16, held)
+
+
 def test_a_mismatched_pair_leaves_the_last_good_one(pki: Pki) -> None:
     with listening(Running(), pki.files) as server:
         assert server.certificates is not None

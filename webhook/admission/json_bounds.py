@@ -1,6 +1,7 @@
-"""What a body of JSON may hold: how deeply it is nested, and numbers that no double can hold.
+"""What a body of JSON may hold: how deeply it is nested, and how large its integers are.
 
-Both are looked for in the bytes, at a nanosecond each, so that nothing recurses into a body and few objects are walked.
+Brackets and runs of digits are looked for in the bytes, at a nanosecond each: nothing recurses into a body that is
+nested too deeply, and only objects that may hold an integer outside int64 are walked.
 """
 
 from __future__ import annotations

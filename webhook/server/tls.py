@@ -52,8 +52,8 @@ class Files:
 _RECORD_HEAD: Final = 5
 """Bytes before a record: its type, a version, and in the last two how many follow."""
 MAX_OVERHEAD_BYTES: Final = 1024
-"""What may come that is no data, beyond as much as the data. A record has 22 to 29 bytes besides, the shortest request
-has 40."""
+"""What may come in a row that is no data, beyond as much as the data among it; data that came before earns nothing. A
+record has 22 to 29 bytes besides, the shortest request has 40."""
 
 
 class RecordReads(ssl.SSLObject):
@@ -105,7 +105,7 @@ class RecordReads(ssl.SSLObject):
                 self._count(0)
             else:
                 size = read if buffer is not None else read.__len__()  # `len` is the argument here
-                self._may_hold_more = size == asked
+                self._may_hold_more = (size == asked or buffer is not None) and inner.pending() > 0
                 if self._overhead or 2 * size < self._record_bytes:  # as in no ordinary review
                     self._count(size)
                 self._record_bytes = 0
