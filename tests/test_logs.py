@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import sys
 
 import pytest
 
@@ -48,18 +49,29 @@ def test_an_error_keeps_its_traceback():
 def test_library_logs_become_lines():
     stream = io.StringIO()
     root = logging.getLogger()
-    before = root.handlers[:], root.level
+    before, hook = (root.handlers[:], root.level), sys.unraisablehook
     try:
         capture(Log("info", stream))
         logging.getLogger("library").warning("said %s", "x")
         logging.getLogger("library").debug("unheard")
         logging.getLogger("library").critical("failed", exc_info=ValueError("why"))
         logging.getLogger("library").log(5, "unheard")
+        _Failing()
     finally:
-        root.handlers, root.level = before
-    first, second = lines(stream)
+        (root.handlers, root.level), sys.unraisablehook = before, hook
+    first, second, third = lines(stream)
     assert (first["level"], first["message"], first["logger"]) == ("warning", "said x", "library")
     assert (second["level"], second["traceback"]) == ("error", "ValueError: why\n")
+    assert (third["level"], third["message"], third["error"]) == ("error", "internal fault", "KeyError")
+    assert "__del__" in third["traceback"][0]
+    assert "hunter2" not in stream.getvalue()
+
+
+class _Failing:
+    """What fails where nobody can be told."""
+
+    def __del__(self) -> None:
+        raise KeyError("hunter2")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, Literal, TextIO, TypeAlias, get_args
 
 import msgspec
@@ -112,9 +112,19 @@ def _second(seconds: int) -> str:
 
 
 def capture(log: Log) -> None:
-    """Send what libraries log through the standard library to `log`; called once, by the command that serves."""
+    """Send what libraries log through the standard library to `log`, and errors that nobody can be told of.
+
+    Called once, by the command that serves.
+    """
     handler = _Handler(log)
     logging.basicConfig(level=log.level.upper(), handlers=[handler], force=True)
+    sys.unraisablehook = partial(_unraisable, log)
+
+
+def _unraisable(log: Log, what: sys.UnraisableHookArgs) -> None:
+    """An error in a finalizer or a callback: its type and place, never its text."""
+    frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(what.exc_traceback)]
+    log.error("internal fault", error=what.exc_type.__name__, traceback=frames)
 
 
 class _Handler(logging.Handler):

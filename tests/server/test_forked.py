@@ -30,6 +30,19 @@ def test_it_may_take_so_much_memory_and_no_more() -> None:
     assert answered(lambda: b"%d" % len(bytes(80 * MB)), 64 * MB) == b""
 
 
+def test_it_says_nothing_of_used_up_memory_that_the_answer_does_not(capfd: pytest.CaptureFixture[str]) -> None:
+    class Failing:
+        def __del__(self) -> None:
+            raise MemoryError
+
+    def fail() -> bytes:
+        Failing()
+        return b"done"
+
+    assert answered(fail, 64 * MB) == b"done"
+    assert capfd.readouterr().err == ""
+
+
 def answered(work: Callable[[], bytes], memory_bytes: int) -> bytes:
     """What a child answers; nothing when it ends without."""
     child = forked.start(work, time.monotonic() + 20, memory_bytes)

@@ -97,12 +97,20 @@ def overfill_in_c(_: Deadline) -> None:
     raise SystemError("error return without exception set")
 
 
-@pytest.mark.parametrize("fill", [overfill, overfill_in_c])
+def overfill_bit_by_bit(_: Deadline) -> None:
+    """Until there is no memory left to say so either."""
+    held: list[object] = []
+    while True:
+        held.append([])
+
+
+@pytest.mark.parametrize("fill", [overfill, overfill_in_c, overfill_bit_by_bit])
 def test_memory_of_a_worker_is_bounded(fill: Callable[[Deadline], None]):
     running = Running(in_worker(fill), workers=WorkerLimits(memory_bytes=50_000_000))
     answer = running.post("/validate", LARGE)
     message = answer.json()["response"]["status"]["message"]
     assert message == "not evaluated, it needed more memory than one review may take"
+    assert running.counters.workers == {("answered",): 1}
 
 
 def test_a_fault_inside_a_worker_says_where():

@@ -100,6 +100,7 @@ def _run(  # pragma: no cover - in a child, whose lines nobody counts
     """Everything that a child does; it never returns into the server's code."""
     code = 1
     try:
+        sys.unraisablehook = _unraisable
         gc.freeze()  # or the first collection would copy every page that it walks
         _part(channel, deadline)
         trim_heap()  # what the server has free at this moment would stay with the child, even when the server trims it
@@ -110,6 +111,12 @@ def _run(  # pragma: no cover - in a child, whose lines nobody counts
         code = 0
     finally:
         os._exit(code)
+
+
+def _unraisable(what: sys.UnraisableHookArgs) -> None:
+    """Say of which error nothing came, but for that of used up memory, of which the answer tells."""
+    if not issubclass(what.exc_type, MemoryError):
+        sys.__unraisablehook__(what)
 
 
 def _part(channel: socket.socket, deadline: float) -> None:

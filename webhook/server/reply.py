@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from webhook.server.counters import Counters
 
@@ -33,6 +33,10 @@ class Reply:
         """The reply and what was counted, as one text and the body after it."""
         head = {"outcome": self.outcome, "fields": self.fields, "counts": counters.dump()}
         return json.dumps(head).encode() + b"\n" + self.body
+
+
+OUT_OF_MEMORY: Final = Reply(outcome="out of memory", fields={}).packed(Counters())
+"""Packed beforehand: who has no memory for a review has none to say so either."""
 
 
 def unpack(packed: bytes, counters: Counters) -> Reply:

@@ -26,7 +26,7 @@ from webhook.server.counters import Counters
 from webhook.server.inline_budget import WORKER_S, InlineBudget, LoopTime, Tenant
 from webhook.server.large_body import LargeBody, keep_only
 from webhook.server.overruns import SMALL_BYTES, Overruns
-from webhook.server.reply import Reply, unpack
+from webhook.server.reply import OUT_OF_MEMORY, Reply, unpack
 from webhook.server.review_log import FAULTS, WorkerFault, fault, line
 from webhook.server.turns import Turns
 from webhook.server.worker_lane import OutOfTime, Size, WorkerDied, WorkerLane
@@ -207,12 +207,12 @@ class ReviewHandler:
         try:
             body = asked.joined() if isinstance(asked, LargeBody) else asked
             attributes = decode(body) if isinstance(body, bytes) else body
-            reply = self._reply(attributes, phase, Deadline(end, BudgetExceeded), counters)
+            return self._reply(attributes, phase, Deadline(end, BudgetExceeded), counters).packed(counters)
         except CallError as error:
             fields: dict[str, object] = {"code": error.code, "reason": error.reason, "message": error.message}
             reply = Reply(outcome="refused", fields=fields)
         except (MemoryError, SystemError):  # C code that is given no more memory raises either
-            reply = Reply(outcome="out of memory", fields={})
+            return OUT_OF_MEMORY
         except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: the parent logs it and answers HTTP 500
             reply = Reply(outcome="failed", fields=fault(error))
         return reply.packed(counters)
