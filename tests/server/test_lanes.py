@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -98,10 +100,14 @@ def overfill_in_c(_: Deadline) -> None:
 
 
 def overfill_bit_by_bit(_: Deadline) -> None:
-    """Until there is no memory left to say so either."""
-    held: list[object] = []
-    while True:
-        held.append([])
+    """Until there is no memory left to say so either: blocks of any size, and objects that are kept to be used again."""
+    held: object = None
+    makers = [partial(bytes, size) for size in (1 << 20, 1 << 12, *range(512, 0, -16))]
+    for make in (*makers, dict):
+        with contextlib.suppress(MemoryError):
+            while True:
+                held = held, make()  # a list would need one large block
+    raise MemoryError
 
 
 @pytest.mark.parametrize("fill", [overfill, overfill_in_c, overfill_bit_by_bit])

@@ -43,6 +43,9 @@ _MOST_SLACK_S: Final = 0.3
 _LONGEST_USERNAME: Final = 512
 """Characters of a name by which a user is remembered: a service account's with its namespace has 340 at most."""
 
+_NO_MEMORY: Final = (MemoryError, SystemError)
+"""What C code raises that is given no more; made beforehand, as there is no memory for a pair of them then."""
+
 _Asked: TypeAlias = bytes | LargeBody | Attributes
 """What a worker is given: a body, or a request that was read already."""
 
@@ -211,7 +214,7 @@ class ReviewHandler:
         except CallError as error:
             fields: dict[str, object] = {"code": error.code, "reason": error.reason, "message": error.message}
             reply = Reply(outcome="refused", fields=fields)
-        except (MemoryError, SystemError):  # C code that is given no more memory raises either
+        except _NO_MEMORY:
             return OUT_OF_MEMORY
         except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: the parent logs it and answers HTTP 500
             reply = Reply(outcome="failed", fields=fault(error))
