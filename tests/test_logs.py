@@ -46,10 +46,11 @@ def test_an_error_keeps_its_traceback():
     assert "ValueError: why" in line["traceback"]
 
 
-def test_library_logs_become_lines():
+def test_library_logs_become_lines(monkeypatch):
     stream = io.StringIO()
     root = logging.getLogger()
-    before, hook = (root.handlers[:], root.level), sys.unraisablehook
+    before = root.handlers[:], root.level
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)  # which `capture` replaces
     try:
         capture(Log("info", stream))
         logging.getLogger("library").warning("said %s", "x")
@@ -58,7 +59,7 @@ def test_library_logs_become_lines():
         logging.getLogger("library").log(5, "unheard")
         _Failing()
     finally:
-        (root.handlers, root.level), sys.unraisablehook = before, hook
+        root.handlers, root.level = before
     first, second, third = lines(stream)
     assert (first["level"], first["message"], first["logger"]) == ("warning", "said x", "library")
     assert (second["level"], second["traceback"]) == ("error", "ValueError: why\n")
@@ -85,8 +86,9 @@ def test_a_line_is_exact_by_parsing_and_holds_nothing_that_a_terminal_obeys(name
     assert one_line(stream.getvalue()[:-1]) == stream.getvalue()[:-1]
 
 
-def test_what_a_library_repeats_is_a_few_lines_a_second():
+def test_what_a_library_repeats_is_a_few_lines_a_second(monkeypatch):
     stream, now = io.StringIO(), [100.0]
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     root = logging.getLogger()
     before = root.handlers[:], root.level
     try:

@@ -21,7 +21,9 @@ Caught by class, never by message. Texts are lower case, name the path, and say 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from traceback import FrameSummary
 
 from webhook.terminal import message_lines
 
@@ -154,3 +156,8 @@ class PatchError(ClaimgateError):
 
 class InlineBudgetSpent(Exception):
     """A review took longer than the event loop may be held up: it is given to a worker process, from the start."""
+
+
+def places(frames: Iterable[FrameSummary]) -> list[str]:
+    """Where a fault of our own happened, a line for each frame, the outermost first; never what it held."""
+    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]

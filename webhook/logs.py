@@ -20,6 +20,7 @@ from typing import Any, Final, Literal, TextIO, TypeAlias, get_args
 
 import msgspec
 
+from webhook.errors import places
 from webhook.log_writer import LogWriter
 from webhook.terminal import exact_json
 
@@ -123,8 +124,8 @@ def capture(log: Log) -> None:
 
 def _unraisable(log: Log, what: sys.UnraisableHookArgs) -> None:
     """An error in a finalizer or a callback: its type and place, never its text."""
-    frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(what.exc_traceback)]
-    log.error("internal fault", error=what.exc_type.__name__, traceback=frames)
+    frames = traceback.extract_tb(what.exc_traceback)
+    log.error("internal fault", error=what.exc_type.__name__, traceback=places(frames))
 
 
 class _Handler(logging.Handler):

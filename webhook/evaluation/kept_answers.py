@@ -68,7 +68,7 @@ class KeptAnswers:
         self._has_conditions = has_conditions
         names = {path[0] for path in read}
         self._reads = "nothing" if not names else "objects" if names <= _OBJECTS else "facts"
-        self._absent = _tests([context.registry.fact(name).is_absent for name in names - _OBJECTS])
+        self._absent = _absence_tests([context.registry.fact(name).is_absent for name in names - _OBJECTS])
         self._memo = Memo(read)
         self._memo_of_objects = Memo(path for path in read if path[0] in _OBJECTS)
         self._kept: dict[Key, Sequence[Decision]] = {}
@@ -127,7 +127,7 @@ class KeptAnswers:
             return True
 
 
-def _tests(listed: Sequence[Callable[[Subject], bool] | None]) -> Sequence[Callable[[Subject], bool]]:
+def _absence_tests(listed: Sequence[Callable[[Subject], bool] | None]) -> Sequence[Callable[[Subject], bool]]:
     """How some facts tell that they are about nothing of a Pod; none, where one cannot tell."""
     told = [each for each in listed if each is not None]
     return told if len(told) == len(listed) else ()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from webhook.decisions import Fault
-from webhook.errors import ClaimgateError, InlineBudgetSpent
+from webhook.errors import ClaimgateError, InlineBudgetSpent, places
 from webhook.evaluation.request_context import RequestContext
 
 _PASSED_ON: Final = (ClaimgateError, InlineBudgetSpent, MemoryError, SystemError)
@@ -26,9 +26,10 @@ def contained(policy: str, error: Exception, context: RequestContext) -> str:
     """Note a fault of a policy, and say it."""
     assert context.faults is not None
     frames = traceback.extract_tb(error.__traceback__)
-    lines = tuple(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames)
     groups = [*getattr(error, "__notes__", ())]
-    noted = Fault(policy=policy, checks=groups[0] if groups else "", error=type(error).__name__, traceback=lines)
+    noted = Fault(
+        policy=policy, checks=groups[0] if groups else "", error=type(error).__name__, traceback=tuple(places(frames))
+    )
     context.faults.append(noted)
     place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
     what = f"checks `{noted.checks}`" if noted.checks else "evaluation"

@@ -187,7 +187,7 @@ class BoundedConnection(HttpToolsProtocol):
     def _bound_framing(self) -> None:
         """Refuse a body of which hardly anything is body."""
         if self._framing_bytes > MAX_FRAMING_BYTES + self._pieces_bytes and not self.transport.is_closing():
-            self.refuse(400, "BadRequest", "the chunks of the body carry more than the body")
+            self.refuse(400, "BadRequest", "the body has more chunk headers and trailers than data; send larger chunks")
 
     def on_message_begin(self) -> None:
         """Start waiting for the end of the headers."""

@@ -11,6 +11,7 @@ from typing import Final
 
 from webhook.attributes import Attributes, Phase
 from webhook.decisions import Verdict
+from webhook.errors import places
 from webhook.problems.text import ended
 
 _LONGEST: Final = 512
@@ -32,8 +33,7 @@ def fault(error: Exception) -> dict[str, object]:
     """The type of a fault and where it happened, never its text."""
     if isinstance(error, WorkerFault):
         return error.fields
-    frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
-    return {"error": type(error).__name__, "traceback": frames}
+    return {"error": type(error).__name__, "traceback": places(traceback.extract_tb(error.__traceback__))}
 
 
 def line(attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float) -> dict[str, object]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Final, TypeAlias
 
+from webhook.errors import places
 from webhook.logs import Log
 from webhook.server.counters import Counters
 
@@ -84,8 +85,7 @@ class Supervisor:
         self._failed.setdefault(name, _Failures(fault, 0.0))
         self._failed[name].fault, self._failed[name].at = fault, self.clock()
         self.counters.background[name,] += 1
-        places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
-        self.log.error("background task failed", task=name, error=type(error).__name__, traceback=places)
+        self.log.error("background task failed", task=name, error=type(error).__name__, traceback=places(frames))
 
 
 def _times(count: int) -> str:

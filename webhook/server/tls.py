@@ -106,9 +106,7 @@ class RecordReads(ssl.SSLObject):
             else:
                 size = read if buffer is not None else read.__len__()  # `len` is the argument here
                 self._may_hold_more = (size == asked or buffer is not None) and inner.pending() > 0
-                if self._overhead or 2 * size < self._record_bytes:  # as in no ordinary review
-                    self._count(size)
-                self._record_bytes = 0
+                self._count(size)
                 return read
         raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "no whole record")
 
