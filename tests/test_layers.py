@@ -4,6 +4,7 @@ The layers are those of ARCHITECTURE.md; of single modules, those that use each 
 """
 
 import ast
+import graphlib
 import importlib
 import pathlib
 import re
@@ -41,6 +42,20 @@ LAYER = {folder: height for height, folders in enumerate(LAYERS) for folder in f
 
 CEL = {"library": 0, "syntax": 1, "check": 2, "compile": 3, "estimate": 3}
 """The folders inside cel/, whose imports go strictly down, too; the modules of cel/ itself put them together."""
+
+FACTS = (
+    {"train_job_pods", "volcano_objects"},
+    {"pods", "shapes"},
+    {"command_lines", "scheduling"},
+    {"gpu"},
+    {"dra"},
+    {"failures", "jobset", "launch", "storage"},
+    {"mesh", "opensandbox", "ray", "trainer", "training_jobs"},
+    {"kueue", "volcano"},
+    {"preemption"},
+)
+"""The floors of facts/, from the lowest; its own modules, on which all packages stand, import none of them."""
+FLOOR = {name: height for height, names in enumerate(FACTS) for name in names}
 
 DISTRIBUTIONS = {"celpy": "cel-python", "yaml": "pyyaml", "re2": "google-re2", "prometheus_client": "prometheus-client"}
 """Distributions that are not named like their package."""
@@ -187,6 +202,67 @@ def test_certs_knows_nothing_of_the_webhook_and_few_folders_know_certs():
         if name.startswith("certs")
     }
     assert users <= {"commands", "server"}
+
+
+def not_below(facts):
+    """Imports between the packages of facts/ that do not go strictly down."""
+    for path in sorted(facts.rglob("*.py")):
+        own, module = folder_of(path, facts)
+        for name in imports(path):
+            other = name.removeprefix("webhook.facts.").partition(".")[0]
+            if name.startswith("webhook.facts.") and other != own and FLOOR.get(other, -1) >= FLOOR.get(own, 0):
+                yield f"{module} -> {name}"
+
+
+def circle(folder, name):
+    """Modules of a folder that import each other in a circle; none where there is no circle."""
+    paths = {".".join((name, *path.relative_to(folder).with_suffix("").parts)): path for path in folder.rglob("*.py")}
+    graph = {
+        module: {parent for one in imports(path) for parent in (one, one.rpartition(".")[0])} & set(paths)
+        for module, path in paths.items()
+    }
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
+
+
+def test_the_packages_of_facts_go_strictly_down():
+    packages = {path.name for path in (PACKAGE / "facts").iterdir() if path.is_dir()} - {"__pycache__"}
+    assert packages == set(FLOOR)
+    assert list(not_below(PACKAGE / "facts")) == []
+
+
+def test_no_modules_of_facts_import_each_other_in_a_circle():
+    assert circle(PACKAGE / "facts", "webhook.facts") == []
+
+
+def test_architecture_names_the_floors_of_facts():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    table = text[text.index("<!-- floors of facts:") :].partition("<!-- end -->")[0]
+    rows = re.findall(r"\| (\d+) \| (.*?) \|", table)
+    assert [set(re.findall(r"`(\w+)`", packages)) for _, packages in reversed(rows)] == list(FACTS)
+    assert [int(height) for height, _ in reversed(rows)] == list(range(1, len(FACTS) + 1))
+
+
+def test_planted_violations_in_facts_are_found(tmp_path):
+    planted = {
+        "kinds": "from webhook.facts.pods import fact",
+        "gpu/fact": "def f():\n    from webhook.facts.dra.fact import FACTS",
+        "launch/command": "from webhook.facts.storage import mounts\nfrom webhook.facts.launch import words",
+        "launch/words": "from webhook.facts.launch.command import f\nfrom webhook.facts.pods import amounts",
+    }
+    for name, text in planted.items():
+        path = tmp_path / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert list(not_below(tmp_path)) == [
+        "gpu/fact -> webhook.facts.dra.fact.FACTS",
+        "kinds -> webhook.facts.pods.fact",
+        "launch/command -> webhook.facts.storage.mounts",
+    ]
+    assert set(circle(tmp_path, "webhook.facts")) == {"webhook.facts.launch.command", "webhook.facts.launch.words"}
 
 
 def test_planted_violations_are_found(tmp_path):

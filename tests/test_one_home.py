@@ -14,7 +14,7 @@ PACKAGE = pathlib.Path(__file__).parent.parent / "webhook"
 HOMES = {
     "names that Kubernetes accepts": (r"\[-a-z0-9\]\*", {"names.py"}),
     "what a list of the API is": (r"[(]\"List\"[)]", {"object_lists.py"}),
-    "releases of Trainer": (r"Final\[Release\] = \(2,", {"facts/trainer/releases.py"}),
+    "releases of Trainer": (r"Final\[Release\] = \(2,", {"facts/assumptions.py", "facts/train_job_pods/releases.py"}),
     "the label of every namespace": (r"kubernetes\.io/metadata\.name", {"attributes.py"}),
     "kinds without a namespace": (r"VolumeAttributesClass", {"cluster/cluster_scoped.py"}),
 }

@@ -6,10 +6,10 @@ from webhook.attributes import GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
+from webhook.facts.command_lines.command import launch
+from webhook.facts.command_lines.shell import Reading, Variables, commands
 from webhook.facts.dra.inventory import inventory
 from webhook.facts.gpu.requested_devices import device_container
-from webhook.facts.launch.command import launch
-from webhook.facts.launch.shell import Reading, Variables, commands
 from webhook.facts.opensandbox import shards
 from webhook.facts.pods.containers import Container
 from webhook.facts.view import _MOST_COMPARED, View

@@ -14,7 +14,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.evaluation.request_context import request_context
-from webhook.facts.trainer.train_job import train_job as merged
+from webhook.facts.train_job_pods.train_job import train_job as merged
 
 NAMES = ("gpu", "dra", "priorities", "podSets", "trainer")
 OLDER = {"data": {"trainer": "2.2"}}

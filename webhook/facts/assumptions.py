@@ -10,9 +10,11 @@ from typing import Final
 from webhook import releases
 from webhook.attributes import JSON
 from webhook.errors import LookupFailed
-from webhook.facts.kueue import releases as kueue
-from webhook.facts.trainer import releases as trainer
 from webhook.releases import Release
+
+KUEUE: Final[Release] = (0, 19)
+TRAINER: Final[Release] = (2, 3)
+"""The releases that are assumed where no param says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +23,7 @@ class Assumptions:
 
     kubernetes: release of the API server. trainer: release of Kubeflow Trainer; its four shapes differ. device_claims:
     whether Trainer runs with its feature gate for device claims (KEP-2782). Both are None where the param is silent:
-    then facts/trainer/installed.py knows where it is said.
+    then facts/train_job_pods/installed.py knows where it is said.
     feature_gates: those of a device driver that are on, and off by default.
     resources: which extended resources it has for `gpu`: `resource`, `resource.<namespace>` and `vendor.<name>`.
     kueue: release of Kueue. kueue_configuration: the text of its Configuration, "" for that in the cluster.
@@ -32,7 +34,7 @@ class Assumptions:
     device_claims: bool | None = None
     resources: tuple[tuple[str, str], ...] = ()
     feature_gates: frozenset[str] = frozenset()
-    kueue: Release = kueue.DEFAULT
+    kueue: Release = KUEUE
     kueue_configuration: str = ""
 
 
@@ -96,7 +98,7 @@ def _switched_on(gates: str) -> Iterator[str]:
             yield name
 
 
-_EXAMPLES: Final = {"kubernetes": releases.DEFAULT, "trainer": trainer.DEFAULT, "kueue": kueue.DEFAULT}
+_EXAMPLES: Final = {"kubernetes": releases.DEFAULT, "trainer": TRAINER, "kueue": KUEUE}
 
 
 def _release(of: str, texts: Mapping[str, str], name: str) -> Release | None:

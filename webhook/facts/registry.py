@@ -135,8 +135,9 @@ SHIPPED: Final = Registry(
         Package(
             module="webhook.facts.gpu",
             facts=("gpu", "portableGpu"),
-            groups=("gpu-requests", "node-devices", "namespace-quota", "gpu-quota", "ray"),
+            groups=("gpu-requests", "node-devices", "namespace-quota", "gpu-quota"),
         ),
+        Package(module="webhook.facts.ray", groups=("ray",)),
         Package(
             module="webhook.facts.dra",
             facts=("dra",),

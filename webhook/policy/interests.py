@@ -14,7 +14,7 @@ from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.interest import Interest, Scope, combined, reading
 from webhook.cluster.lookup import place_of
 from webhook.facts.registry import Registry
-from webhook.facts.trainer.lookups import INSTALLED
+from webhook.facts.train_job_pods.lookups import INSTALLED
 from webhook.patch.schema import is_builtin_group
 from webhook.paths import get
 from webhook.policy.compiled import Policy

@@ -10,7 +10,7 @@ from tests.literals import TABLE
 from tests.rows import all_rows
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.resources import gpu
-from webhook.facts.trainer.processes import gpu_count
+from webhook.facts.train_job_pods.processes import gpu_count
 from webhook.workloads.podsets import PodSet, podsets
 from webhook.workloads.resource_fields import resource_fields
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.facts.subjects import subject
+from webhook.facts.train_job_pods.train_job import TrainJob, train_job
 from webhook.facts.trainer.node_claims import NodeClaim, node_claims
-from webhook.facts.trainer.train_job import TrainJob, train_job
 from webhook.problem import Problem
 
 STEP = "trainer.kubeflow.org/trainjob-ancestor-step"

@@ -18,7 +18,7 @@ from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.train_job import TrainJob, train_job
+from webhook.facts.train_job_pods.train_job import TrainJob, train_job
 from webhook.facts.view import View
 from webhook.policy.policy_set import PolicySet
 from webhook.schema import decode_object

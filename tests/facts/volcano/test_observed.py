@@ -21,7 +21,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
-from webhook.facts.volcano.defaults import defaulted
+from webhook.facts.volcano_objects.defaults import defaulted
 from webhook.patch import jsonpatch
 from webhook.schema import decode_object
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.facts.subjects import subject
-from webhook.facts.volcano.go_flags import read_flags
 from webhook.facts.volcano.job import read_job
 from webhook.facts.volcano.plugins import advise_plugins, validate_plugins
+from webhook.facts.volcano_objects.go_flags import read_flags
 
 KNOWN: dict[str, Any] = {"master": "text", "port": "number", "wait": "truth"}
 

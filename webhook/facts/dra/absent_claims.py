@@ -14,7 +14,7 @@ from typing import Final
 from webhook import paths
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
-from webhook.facts.pods.containers import text
+from webhook.facts.values import text
 from webhook.facts.view import View
 
 DOMAIN: Final = GroupVersionKind("resource.nvidia.com", "v1beta1", "ComputeDomain")

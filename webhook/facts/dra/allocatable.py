@@ -19,7 +19,7 @@ from webhook.deadline import Deadline
 from webhook.facts.dra.device_capacity import used, whole
 from webhook.facts.dra.device_pools import Device
 from webhook.facts.dra.device_taints import Rules, untolerated_taint
-from webhook.facts.pods.containers import items, mapping
+from webhook.facts.values import items, mapping
 from webhook.paths import get
 
 

@@ -19,11 +19,11 @@ from webhook.facts.dra.pod_claim_validation import validate_claim_names, validat
 from webhook.facts.dra.pod_claims import GROUP, LOOKUPS
 from webhook.facts.dra.pod_group_claims import LOOKUP, validate_pod_group_claims
 from webhook.facts.dra.selected_devices import validate_selected_devices
+from webhook.facts.kinds import TRAINER
 from webhook.facts.pods.containers import amounts_of, containers_of
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.generated_pods import generated_problems
-from webhook.facts.trainer.lookups import GROUP as TRAINER
-from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.train_job_pods.generated_pods import generated_problems
+from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.view import NAMESPACES
 from webhook.paths import get
 from webhook.problem import Problem

@@ -16,8 +16,8 @@ from webhook.facts.dra.claims import notes
 from webhook.facts.dra.field_problems import problems
 from webhook.facts.dra.pod_claims import SPECS, admin_allowed
 from webhook.facts.dra.requests import constraints, requests, selectors, version_of
-from webhook.facts.pods.containers import text
 from webhook.facts.subject import Subject
+from webhook.facts.values import text
 from webhook.paths import FieldPath, get, render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -16,8 +16,9 @@ from webhook.facts.dra.pod_claims import CLAIM, TEMPLATE, admin_allowed
 from webhook.facts.dra.resolved import CLASS, Classes
 from webhook.facts.gpu import devices
 from webhook.facts.pods import amounts
-from webhook.facts.pods.containers import Amounts, Container, amounts_of, text
+from webhook.facts.pods.containers import Amounts, Container, amounts_of
 from webhook.facts.subject import Subject
+from webhook.facts.values import text
 from webhook.paths import render
 from webhook.problem import MissingObject, Problem
 

@@ -13,8 +13,8 @@ from typing import Final
 from webhook.attributes import JSON, Operation
 from webhook.facts.dra.pod_claim_validation import problem
 from webhook.facts.gpu.requested_devices import requests_devices
-from webhook.facts.pods.containers import text
 from webhook.facts.subject import Subject
+from webhook.facts.values import text
 from webhook.paths import get
 from webhook.problem import Problem
 

@@ -17,7 +17,7 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.dra.notes import note, notes_of
 from webhook.facts.dra.requests import version_of
-from webhook.facts.pods.containers import items, text
+from webhook.facts.values import items, text
 from webhook.facts.view import View
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder

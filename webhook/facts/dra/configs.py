@@ -19,8 +19,8 @@ from webhook.facts.dra.field_problems import problems
 from webhook.facts.dra.notes import note, notes_of
 from webhook.facts.dra.pod_claims import SPECS
 from webhook.facts.dra.requests import requests, version_of
-from webhook.facts.pods.containers import items, text
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, text
 from webhook.paths import FieldPath, get, render
 from webhook.problem import Problem
 from webhook.schema.values import declared, values

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from webhook import quantity
 from webhook.attributes import JSON
-from webhook.facts.pods.containers import items, mapping
+from webhook.facts.values import items, mapping
 
 
 def used(capacity: Mapping[str, JSON], asks: int | None) -> int | None:

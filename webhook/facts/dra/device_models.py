@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.deadline import Deadline
 from webhook.facts.dra.device_pools import Device
-from webhook.facts.pods.containers import mapping, text
+from webhook.facts.values import mapping, text
 from webhook.paths import get
 
 _MODEL: Final = ("productName", "model")

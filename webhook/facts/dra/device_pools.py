@@ -14,7 +14,7 @@ from webhook import quantity
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
 from webhook.deadline import Deadline
-from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.values import items, mapping, text
 from webhook.paths import get
 
 SLICE: Final = GroupVersionKind("resource.k8s.io", "v1", "ResourceSlice")

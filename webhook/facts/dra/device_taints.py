@@ -13,8 +13,8 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
 from webhook.deadline import Deadline
 from webhook.facts.dra.device_pools import Device
-from webhook.facts.pods.containers import items, mapping, text
-from webhook.facts.scheduling.node_selection import untolerated
+from webhook.facts.pods.node_selection import untolerated
+from webhook.facts.values import items, mapping, text
 from webhook.paths import get
 
 RULE: Final = GroupVersionKind("resource.k8s.io", "v1beta2", "DeviceTaintRule")

@@ -9,7 +9,7 @@ from webhook.facts.dra.structures import DRA, DRA_STRUCTURES
 from webhook.facts.fact import Fact, Result
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.train_job_pods.lookups import RUNTIMES
 
 
 def _dra(subject: Subject) -> Result:

@@ -24,7 +24,7 @@ from webhook.facts.dra.device_taints import RULE, Rules, taint_rules
 from webhook.facts.dra.requests import version_of, written_requests
 from webhook.facts.dra.resolved import CLASS, class_selectors
 from webhook.facts.dra.selectors import MOST_COST, compiled
-from webhook.facts.pods.containers import text
+from webhook.facts.values import text
 from webhook.facts.view import View
 from webhook.paths import FieldPath, get
 from webhook.workloads.podsets import group_kind

@@ -11,8 +11,9 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import containers_of, names
+from webhook.facts.pods.containers import containers_of
 from webhook.facts.subject import Subject
+from webhook.facts.values import names
 from webhook.name_faults import label_fault, subdomain_fault
 from webhook.names import dns1123_label, dns1123_subdomain
 from webhook.paths import FieldPath, get

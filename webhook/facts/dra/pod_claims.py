@@ -17,7 +17,8 @@ from webhook.cluster.interest import reading
 from webhook.facts.dra.absent_claims import DEFAULT, DOMAINS, Absences
 from webhook.facts.dra.requests import requests, version_of
 from webhook.facts.dra.resolved import CLASS, Classes, resolved
-from webhook.facts.pods.containers import Container, containers, items, text
+from webhook.facts.pods.containers import Container, containers
+from webhook.facts.values import items, text
 from webhook.facts.view import NAMESPACES, View
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject

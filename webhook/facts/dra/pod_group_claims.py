@@ -13,8 +13,8 @@ from typing import Final
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
 from webhook.facts.dra.pod_claim_validation import problem
-from webhook.facts.pods.containers import items, text
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, text
 from webhook.paths import get, render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -13,7 +13,7 @@ from webhook.attributes import JSON
 from webhook.deadline import STEP, Deadline
 from webhook.facts.dra.selectors import judge
 from webhook.facts.gpu import devices
-from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.values import items, mapping, text
 from webhook.paths import FieldPath, get, render
 
 _FLAT = ("deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity")

@@ -15,7 +15,7 @@ from webhook import paths
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.facts.dra.requests import names, requests, version_of
 from webhook.facts.gpu import devices
-from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.values import items, mapping, text
 from webhook.facts.view import View
 from webhook.paths import FieldPath
 from webhook.same import Same

@@ -13,8 +13,8 @@ from webhook.facts.dra.allocatable import Allocatable
 from webhook.facts.dra.device_models import different_models
 from webhook.facts.dra.inventory import inventory
 from webhook.facts.dra.requests import constraints
-from webhook.facts.pods.containers import mapping
 from webhook.facts.subject import Subject
+from webhook.facts.values import mapping
 from webhook.paths import get
 from webhook.problem import Problem
 from webhook.wording import counted

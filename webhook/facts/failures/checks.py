@@ -11,7 +11,7 @@ from webhook.facts.failures import gang_restarts, job_policies, nccl, replacemen
 from webhook.facts.gpu.device_pods import WORKLOADS, advised
 from webhook.facts.pods.containers import amounts_of, is_made_by_another
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.view import NAMESPACES
 from webhook.paths import get
 from webhook.problem import Problem

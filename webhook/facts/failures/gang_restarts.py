@@ -15,12 +15,12 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
+from webhook.facts.command_lines.command import launched
+from webhook.facts.command_lines.node_limits import limits_of
 from webhook.facts.gpu.device_pods import DevicePods, trains, workload
-from webhook.facts.launch.command import launched
-from webhook.facts.launch.nodes import limits_of
-from webhook.facts.pods.containers import items, mapping, text, whole
 from webhook.facts.subject import Subject
-from webhook.facts.volcano import kinds
+from webhook.facts.values import items, mapping, text, whole
+from webhook.facts.volcano_objects import kinds
 from webhook.paths import FieldPath, get
 from webhook.problem import Problem
 

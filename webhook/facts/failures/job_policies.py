@@ -13,8 +13,8 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import DevicePods, trains, workload
-from webhook.facts.pods.containers import items, mapping, text, whole
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping, text, whole
 from webhook.paths import FieldPath, get
 from webhook.problem import Problem
 from webhook.wording import counted

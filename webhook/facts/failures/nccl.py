@@ -14,10 +14,11 @@ from typing import Final
 
 from webhook import yamlfile
 from webhook.facts.check import Group
+from webhook.facts.command_lines.command import launched
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, path_of, workload
-from webhook.facts.launch.command import launched
-from webhook.facts.pods.containers import Container, environment, items, mapping, names, text, variables
+from webhook.facts.pods.containers import Container, environment, variables
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping, names, text
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 

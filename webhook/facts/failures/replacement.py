@@ -13,8 +13,9 @@ from webhook.cluster.interest import reading
 from webhook.facts.check import Group
 from webhook.facts.dra.claim_use import OWN_DEVICES
 from webhook.facts.gpu.device_pods import SERVING, DevicePods, path_of, trains, workload
-from webhook.facts.pods.containers import Container, items, mapping, text
+from webhook.facts.pods.containers import Container
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping, text
 from webhook.paths import get, render
 from webhook.problem import Problem
 

@@ -12,8 +12,8 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import workload
-from webhook.facts.pods.containers import items, mapping
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping
 from webhook.paths import FieldPath, get, render
 from webhook.problem import Problem
 

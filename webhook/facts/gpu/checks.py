@@ -1,20 +1,18 @@
-"""The checks of GPU requests, of the nodes and quotas that they need, and of Ray's kinds."""
+"""The checks of GPU requests, and of the nodes and quotas that they need."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from webhook.facts.check import Check
-from webhook.facts.gpu import namespace_quota, node_devices, quota_names, ray, ray_validation
+from webhook.facts.gpu import namespace_quota, node_devices, quota_names
 from webhook.facts.gpu.device_pods import WORKLOADS
 from webhook.facts.gpu.doubtful_requests import gpu_requests
 from webhook.facts.gpu.requested_devices import requests_devices
-from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.view import NAMESPACES
 
 _PODS: Final = frozenset((("", "Pod"),))
-_RAY: Final = frozenset(("ray.io", kind) for kind in ray.CLUSTERS)
-_RAY_CRON_JOBS: Final = frozenset((("ray.io", "RayCronJob"),))
 _QUOTAS: Final = frozenset((("", "ResourceQuota"),))
 _LIMIT_RANGES: Final = frozenset((("", "LimitRange"),))
 
@@ -42,8 +40,4 @@ CHECKS: Final = (
     ),
     Check(group="gpu-quota", run=quota_names.validate_quota, kinds=_QUOTAS),
     Check(group="gpu-quota", run=quota_names.validate_limit_range, kinds=_LIMIT_RANGES),
-    Check(group="ray", run=ray_validation.validate_name, kinds=_RAY - _RAY_CRON_JOBS),
-    Check(group="ray", run=ray_validation.validate_ray_job_spec, kinds=frozenset((("ray.io", "RayJob"),))),
-    Check(group="ray", run=ray_validation.validate_groups, kinds=_RAY),
-    Check(group="ray", run=ray.validate_num_gpus, kinds=_RAY),
 )

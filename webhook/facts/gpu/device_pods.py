@@ -13,13 +13,14 @@ from typing import Final, NamedTuple
 from webhook import quantity
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
+from webhook.facts.command_lines.command import launched
 from webhook.facts.gpu import devices
-from webhook.facts.launch.command import launched
-from webhook.facts.pods.containers import Container, containers, mapping
+from webhook.facts.kinds import TRAIN_JOB
+from webhook.facts.pods.containers import Container, containers
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.generated_pods import told_of_job
-from webhook.facts.trainer.lookups import TRAIN_JOB
+from webhook.facts.train_job_pods.generated_pods import told_of_job
+from webhook.facts.values import mapping
 from webhook.paths import FieldPath, render
 from webhook.problem import MissingObject, Problem
 from webhook.workloads.podsets import PodSet

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Group
+from webhook.facts.command_lines.command import MPI, launched
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.requested_devices import (
     DeviceContainer,
@@ -18,10 +19,9 @@ from webhook.facts.gpu.requested_devices import (
     device_containers,
     requests_devices,
 )
-from webhook.facts.launch.command import MPI, launched
 from webhook.facts.pods.amounts import name_of
-from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping, text
 from webhook.problem import Problem
 
 problem: Final = Group("gpu-requests").problem

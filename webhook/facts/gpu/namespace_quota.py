@@ -16,9 +16,9 @@ from webhook.attributes import GroupVersionKind
 from webhook.cluster.interest import reading
 from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import DevicePods, once_each, workload
-from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.lookups import TRAIN_JOB
+from webhook.facts.values import items, mapping, text
 from webhook.paths import FieldPath, get, render
 from webhook.problem import Problem
 

@@ -18,13 +18,13 @@ from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import DevicePods, once_each, workload
 from webhook.facts.gpu.devices import COUNTED
 from webhook.facts.gpu.requested_devices import DeviceContainer, device_containers
-from webhook.facts.kueue.amounts import amount, of_resource
-from webhook.facts.kueue.objects import NODE, RUNTIME_CLASS
-from webhook.facts.kueue.pod_requests import Limits, pod_requests, units
-from webhook.facts.kueue.pod_requests import asked as asked_of
-from webhook.facts.pods.containers import items, mapping, text
-from webhook.facts.scheduling.node_selection import REQUIRED_TERMS
+from webhook.facts.kinds import NODE, RUNTIME_CLASS
+from webhook.facts.pods.node_selection import REQUIRED_TERMS
+from webhook.facts.pods.pod_requests import Limits, pod_requests, units
+from webhook.facts.pods.pod_requests import asked as asked_of
+from webhook.facts.pods.resource_units import amount, of_resource
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping, text
 from webhook.paths import get, render
 from webhook.problem import Problem
 from webhook.same import Same

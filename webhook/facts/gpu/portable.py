@@ -15,8 +15,9 @@ from typing import Final
 
 from webhook import paths, quantity
 from webhook.attributes import JSON
-from webhook.facts.pods.containers import containers, items, mapping, text
+from webhook.facts.pods.containers import containers
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping, text
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.workloads.embedded import embedded, holds_objects

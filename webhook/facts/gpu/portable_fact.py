@@ -24,8 +24,8 @@ from webhook.facts.gpu.portable import (
     shown,
     whole,
 )
-from webhook.facts.pods.containers import text
 from webhook.facts.subject import Subject
+from webhook.facts.values import text
 from webhook.facts.view import NAMESPACES
 from webhook.paths import FieldPath
 from webhook.short_texts import kept_for_short_texts

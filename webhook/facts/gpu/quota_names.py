@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import items, mapping
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping
 from webhook.paths import get
 from webhook.problem import Problem
 

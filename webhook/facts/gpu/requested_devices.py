@@ -13,8 +13,9 @@ from webhook.attributes import JSON
 from webhook.deadline import STEP, Deadline
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.devices import Device
-from webhook.facts.pods.containers import Amounts, Container, amounts, amounts_of, items, names, text
+from webhook.facts.pods.containers import Amounts, Container, amounts, amounts_of
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, names, text
 from webhook.paths import FieldPath
 from webhook.quantity import Quantity
 

@@ -14,7 +14,8 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.requested_devices import RequestedDevice, device_container
-from webhook.facts.pods.containers import Container, containers, text
+from webhook.facts.pods.containers import Container, containers
+from webhook.facts.values import text
 from webhook.short_texts import kept_for_short_texts
 from webhook.workloads.podsets import Fragment, PodSet
 from webhook.workloads.resource_fields import ResourceField

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Check
+from webhook.facts.jobset.generated_job_set import validate_generated_job_set
 from webhook.facts.jobset.job_set import JobSet
 from webhook.facts.jobset.name_length import limit, validate_name
 from webhook.facts.jobset.validation import validate_create
+from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.generated_job_set import validate_generated_job_set
-from webhook.facts.trainer.lookups import GROUP, RUNTIMES, TRAIN_JOB
+from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.paths import get
 from webhook.problem import Problem
 
@@ -36,7 +37,7 @@ CHECKS: Final = (
     Check(
         group="job-set",
         run=runtime,
-        kinds=frozenset((GROUP, kind) for kind in ("TrainingRuntime", "ClusterTrainingRuntime")),
+        kinds=TRAINING_RUNTIMES,
     ),
     Check(group="job-set", run=validate_generated_job_set, kinds=frozenset((TRAIN_JOB,)), lookups=RUNTIMES),
 )

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from webhook.attributes import JSON
 from webhook.facts.jobset.job_set import problem
 from webhook.facts.jobset.volume_claims import claim_templates
+from webhook.facts.train_job_pods.nodes import replicas
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -70,11 +71,6 @@ def _coordinated(coordinator: JSON, subdomain: str) -> Limit:
     indexes = (coordinator.get(field) or 0 for field in ("jobIndex", "podIndex"))
     remaining = MOST - len("-".join(("", job, *map(str, indexes)))) - 1
     return (remaining - len(subdomain) if subdomain else remaining // 2), "coordinator", job
-
-
-def replicas(job: JSON) -> int:
-    """How often a replicated job is made."""
-    return int(get(job, ("replicas",), 1))
 
 
 def length(obj: JSON) -> int:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from webhook.attributes import JSON
 from webhook.facts.jobset.job_set import JobSet, problem
-from webhook.facts.pods.containers import containers, names
+from webhook.facts.pods.containers import containers
+from webhook.facts.values import names
 from webhook.name_faults import subdomain_fault
 from webhook.names import dns1123_subdomain
 from webhook.paths import FieldPath, get

@@ -14,7 +14,7 @@ from webhook.facts.kueue.absence import is_absent
 from webhook.facts.kueue.objects import ADMISSION_CHECK
 from webhook.facts.kueue.queues import Declared
 from webhook.facts.kueue.reservations import condition
-from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.values import items, mapping, text
 from webhook.facts.view import View
 from webhook.paths import get
 from webhook.wording import named

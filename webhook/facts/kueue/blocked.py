@@ -29,8 +29,8 @@ from webhook.facts.kueue.objects import (
 from webhook.facts.kueue.queues import Declared, Queues, queues
 from webhook.facts.kueue.quota import Node, Tree
 from webhook.facts.kueue.reservations import condition
-from webhook.facts.pods.containers import text
 from webhook.facts.subject import Subject
+from webhook.facts.values import text
 from webhook.facts.view import View
 from webhook.paths import FieldPath, get, render
 from webhook.placeholders import is_placeholder

@@ -13,8 +13,8 @@ from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.kueue.feature_gates import CONCURRENT_ADMISSION, is_on, unsaid
 from webhook.facts.kueue.queue_validation import groups_of, spec_of
-from webhook.facts.pods.containers import mapping
 from webhook.facts.subject import Subject
+from webhook.facts.values import mapping
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -15,11 +15,12 @@ from typing import Final
 from webhook import quantity, yamlfile
 from webhook.attributes import JSON, NAME_LABEL
 from webhook.errors import InputError
+from webhook.facts.assumptions import KUEUE
+from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.kueue.objects import CONFIGURATION
-from webhook.facts.kueue.releases import DEFAULT, TRAINING_OFF
-from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.kueue.releases import TRAINING_OFF
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.lookups import TRAIN_JOB
+from webhook.facts.values import items, mapping, text
 from webhook.facts.view import CONFIG_MAP
 from webhook.paths import get
 from webhook.releases import Release
@@ -146,7 +147,7 @@ def _read(written: str, release: Release) -> Configuration:
     )
 
 
-def defaults(release: Release = DEFAULT) -> frozenset[str]:
+def defaults(release: Release = KUEUE) -> frozenset[str]:
     """The kinds that the manifests of a release integrate."""
     off = (*_ALPHA, *(_TRAINING if release >= TRAINING_OFF else ()))
     return frozenset(name for name in KINDS.values() if name.rpartition("/")[2] not in off)

@@ -23,7 +23,8 @@ from webhook.facts.kueue.configuration import Configuration, Source
 from webhook.facts.kueue.device_sources import Asked, charge, selected
 from webhook.facts.kueue.objects import CONFIGURATION
 from webhook.facts.kueue.queues import name_of
-from webhook.facts.pods.containers import containers, items, mapping, text
+from webhook.facts.pods.containers import containers
+from webhook.facts.values import items, mapping, text
 from webhook.facts.view import View
 from webhook.paths import FieldPath, get
 from webhook.problem import MissingObject

@@ -18,7 +18,7 @@ from webhook.facts.dra.device_matching import selects
 from webhook.facts.dra.device_pools import SLICE, Device, pools
 from webhook.facts.dra.resolved import CLASS, class_selectors
 from webhook.facts.kueue.configuration import Source
-from webhook.facts.pods.containers import items, mapping
+from webhook.facts.values import items, mapping
 from webhook.facts.view import View
 from webhook.paths import get
 from webhook.problem import MissingObject

@@ -11,7 +11,6 @@ from typing import Final
 
 from webhook.facts.kueue import flavors as of_flavors
 from webhook.facts.kueue import topology
-from webhook.facts.kueue.amounts import amount_text, of_resource
 from webhook.facts.kueue.assignment import Capacity, Rejected, Wanted
 from webhook.facts.kueue.blocked import NEVER, Place
 from webhook.facts.kueue.configuration import configuration
@@ -21,6 +20,7 @@ from webhook.facts.kueue.quota import FlavorResource, Node, Tree
 from webhook.facts.kueue.releases import OWN_KEYS
 from webhook.facts.kueue.topology import Wish
 from webhook.facts.kueue.workload import PodSetRequests
+from webhook.facts.pods.resource_units import amount_text, of_resource
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.wording import counted

@@ -10,11 +10,11 @@ from functools import lru_cache
 from typing import Final
 
 from webhook.attributes import JSON
+from webhook.facts.kinds import NODE
 from webhook.facts.kueue.admission_checks import is_placed_later
 from webhook.facts.kueue.flavors import Flavor
-from webhook.facts.kueue.objects import NODE
 from webhook.facts.kueue.queues import Declared
-from webhook.facts.pods.containers import mapping
+from webhook.facts.values import mapping
 from webhook.facts.view import View
 from webhook.paths import get
 from webhook.same import Same

@@ -13,7 +13,7 @@ from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.kueue.queue_validation import count_errors, spec_of
 from webhook.facts.kueue.topology import HOSTNAME
-from webhook.facts.scheduling.node_selection import EFFECTS
+from webhook.facts.pods.node_selection import EFFECTS
 from webhook.facts.subject import Subject
 from webhook.name_faults import key_fault, value_fault
 from webhook.names import USE_KEY, USE_VALUE, label_value, qualified_name

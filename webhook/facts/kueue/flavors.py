@@ -16,8 +16,8 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.kueue.objects import RESOURCE_FLAVOR
 from webhook.facts.kueue.queues import name_of
-from webhook.facts.pods.containers import items, mapping, text
-from webhook.facts.scheduling.node_selection import REQUIRED_TERMS, holds, untolerated
+from webhook.facts.pods.node_selection import REQUIRED_TERMS, holds, untolerated
+from webhook.facts.values import items, mapping, text
 from webhook.facts.view import View
 from webhook.paths import get
 from webhook.same import Same

@@ -21,8 +21,8 @@ from webhook.facts.kueue.preflight import preflight
 from webhook.facts.kueue.queues import Declared
 from webhook.facts.kueue.releases import OWN_KEYS
 from webhook.facts.kueue.workload import PodSetRequests, workload
-from webhook.facts.pods.containers import items, text
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, text
 from webhook.paths import get
 from webhook.problem import Problem
 from webhook.wording import either

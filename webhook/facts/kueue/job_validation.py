@@ -15,8 +15,8 @@ from webhook.facts.check import Group
 from webhook.facts.kueue.feature_gates import ADMISSION_GATED_BY, ANNOTATED_WORKLOAD, ELASTIC_JOBS, is_on
 from webhook.facts.kueue.managed import SERVING, Managed
 from webhook.facts.kueue.objects import DEFAULT_QUEUE, ELASTIC, GATED_BY, MAX_EXEC_TIME, PREBUILT, PRIORITY, QUEUE_NAME
-from webhook.facts.pods.containers import mapping, text
 from webhook.facts.subject import Subject
+from webhook.facts.values import mapping, text
 from webhook.name_faults import key_fault, subdomain_fault
 from webhook.names import USE_SUBDOMAIN, dns1123_subdomain, qualified_name
 from webhook.paths import FieldPath, get

@@ -24,8 +24,8 @@ from webhook.facts.kueue.objects import (
     POD_GROUP_COUNT,
 )
 from webhook.facts.kueue.releases import most_pod_sets
-from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping, text
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -14,10 +14,10 @@ from webhook.facts.kueue.configuration import KINDS, configuration
 from webhook.facts.kueue.feature_gates import SELECTOR_RESPECTED, is_on
 from webhook.facts.kueue.objects import DEFAULT_QUEUE, GROUP, LOCAL_QUEUE, QUEUE_NAME
 from webhook.facts.kueue.queues import name_of
-from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.pods.node_selection import selects
 from webhook.facts.pods.pod_sets import pod_sets
-from webhook.facts.scheduling.node_selection import selects
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping, text
 from webhook.facts.view import View
 from webhook.paths import get
 from webhook.placeholders import is_placeholder

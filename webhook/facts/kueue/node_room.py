@@ -11,14 +11,14 @@ from itertools import islice
 from webhook.facts.kueue import flavors as of_flavors
 from webhook.facts.kueue import topology, topology_nodes
 from webhook.facts.kueue.admission_checks import is_placed_later
-from webhook.facts.kueue.amounts import of_resource
 from webhook.facts.kueue.assignment import Capacity, Wanted
 from webhook.facts.kueue.blocked import NEVER
 from webhook.facts.kueue.fitting import PODS, Fitting
 from webhook.facts.kueue.flavors import Flavor
-from webhook.facts.kueue.pod_requests import units
 from webhook.facts.kueue.topology_nodes import Placement, Shortage
 from webhook.facts.kueue.workload import PodSetRequests
+from webhook.facts.pods.pod_requests import units
+from webhook.facts.pods.resource_units import of_resource
 from webhook.problem import Problem
 from webhook.wording import counted
 

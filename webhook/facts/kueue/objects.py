@@ -10,8 +10,9 @@ from webhook.facts.dra.absent_claims import DOMAINS
 from webhook.facts.dra.inventory import LOOKUPS as DEVICES
 from webhook.facts.dra.pod_claims import TEMPLATE
 from webhook.facts.dra.resolved import CLASS
+from webhook.facts.kinds import NODE, RUNTIME_CLASS
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
-from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.view import CONFIG_MAP, NAMESPACES
 
 GROUP: Final = "kueue.x-k8s.io"
@@ -51,8 +52,6 @@ ADMISSION_CHECK: Final = _kind("AdmissionCheck")
 WORKLOAD: Final = _kind("Workload")
 WORKLOAD_PRIORITY_CLASS: Final = _kind("WorkloadPriorityClass")
 LIMIT_RANGE: Final = GroupVersionKind("", "v1", "LimitRange")
-NODE: Final = GroupVersionKind("", "v1", "Node")
-RUNTIME_CLASS: Final = GroupVersionKind("node.k8s.io", "v1", "RuntimeClass")
 CONFIGURATION: Final = Scope(namespace="kueue-system", name="kueue-manager-config")
 """Where the manifests of Kueue's releases put its Configuration."""
 

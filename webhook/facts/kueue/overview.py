@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
-from webhook.facts.kueue.amounts import amount_text
 from webhook.facts.kueue.blocked import causes
 from webhook.facts.kueue.managed import takes_namespace
 from webhook.facts.kueue.objects import LOCAL_QUEUE, RESOURCE_FLAVOR
 from webhook.facts.kueue.queues import Declared, Queues, name_of, queues
 from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, parents_first
-from webhook.facts.pods.containers import text
+from webhook.facts.pods.resource_units import amount_text
+from webhook.facts.values import text
 from webhook.facts.view import View
 from webhook.paths import get
 

@@ -10,16 +10,16 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from webhook.facts.kueue.amounts import of_resource
 from webhook.facts.kueue.assignment import Wanted, together
 from webhook.facts.kueue.blocked import NEVER, Place
 from webhook.facts.kueue.fitting import Fitting
 from webhook.facts.kueue.managed import Managed, takes_namespace
 from webhook.facts.kueue.node_room import unplaced, unplaced_together
-from webhook.facts.kueue.pod_requests import OutOfRange, units
 from webhook.facts.kueue.releases import most_pod_sets
 from webhook.facts.kueue.waiting import waiting
 from webhook.facts.kueue.workload import PodSetRequests, workload
+from webhook.facts.pods.pod_requests import OutOfRange, units
+from webhook.facts.pods.resource_units import of_resource
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject, Problem
 from webhook.releases import shown

@@ -17,8 +17,8 @@ from webhook.facts.kueue.blocked import NEVER, NOT_NOW, Place
 from webhook.facts.kueue.managed import Managed, queue_name
 from webhook.facts.kueue.objects import POD_GROUP, POD_GROUP_COUNT, POD_GROUP_FAST, QUEUE_NAME
 from webhook.facts.kueue.queues import name_of
-from webhook.facts.pods.containers import text
 from webhook.facts.subject import Subject
+from webhook.facts.values import text
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -10,8 +10,6 @@ from typing import Final
 
 from webhook.releases import Release
 
-DEFAULT: Final[Release] = (0, 19)
-"""The one that is assumed where no param says otherwise."""
 _MORE_POD_SETS: Final[Release] = (0, 18)  # a Workload has at most 10 pod sets instead of 8
 _MOST_POD_SETS: Final[Release] = (0, 19)  # and 18; kueue#12819
 OWN_KEYS: Final[Release] = (0, 17)  # a flavor looks at its own labels alone; kueue#12449, taken back to 0.17

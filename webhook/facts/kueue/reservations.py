@@ -14,11 +14,11 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
-from webhook.facts.kueue.amounts import amount
 from webhook.facts.kueue.objects import LOCAL_QUEUE, WORKLOAD
 from webhook.facts.kueue.quota import FlavorResource
-from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.pods.resource_units import amount
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping, text
 from webhook.facts.view import View
 from webhook.paths import get
 from webhook.same import Same

@@ -23,8 +23,8 @@ from webhook.facts.kueue.job_validation import (
 )
 from webhook.facts.kueue.managed import SERVING, Managed
 from webhook.facts.kueue.objects import QUEUE_NAME
-from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping, text
 from webhook.paths import FieldPath, get
 from webhook.problem import Problem
 from webhook.wording import change

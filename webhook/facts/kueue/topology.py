@@ -12,7 +12,7 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.kueue.flavors import Flavor
 from webhook.facts.kueue.objects import BOOLEANS, GROUP, TOPOLOGY
-from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.values import items, mapping, text
 from webhook.facts.view import View
 from webhook.paths import get
 

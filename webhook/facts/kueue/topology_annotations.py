@@ -24,8 +24,8 @@ from webhook.facts.kueue.topology import (
     SLICE_SIZE,
     UNCONSTRAINED,
 )
-from webhook.facts.pods.containers import mapping, text
 from webhook.facts.subject import Subject
+from webhook.facts.values import mapping, text
 from webhook.name_faults import key_fault
 from webhook.names import qualified_name
 from webhook.paths import FieldPath, get

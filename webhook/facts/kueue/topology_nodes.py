@@ -18,12 +18,12 @@ from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
+from webhook.facts.kinds import NODE
 from webhook.facts.kueue.flavors import Flavor
-from webhook.facts.kueue.objects import NODE
-from webhook.facts.kueue.pod_requests import Amounts, amounts
 from webhook.facts.kueue.topology import HOSTNAME, Wish, levels_of
-from webhook.facts.pods.containers import items, mapping, text
-from webhook.facts.scheduling.node_selection import untolerated
+from webhook.facts.pods.node_selection import untolerated
+from webhook.facts.pods.pod_requests import Amounts, amounts
+from webhook.facts.values import items, mapping, text
 from webhook.facts.view import View
 from webhook.paths import get
 from webhook.problem import MissingObject

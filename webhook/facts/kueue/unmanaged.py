@@ -13,9 +13,9 @@ from webhook.facts.check import Group
 from webhook.facts.kueue.configuration import configuration
 from webhook.facts.kueue.managed import SERVING, Managed, is_owned, local_queues, managed, says_namespace
 from webhook.facts.kueue.objects import QUEUE_NAME
-from webhook.facts.pods.containers import text
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
+from webhook.facts.values import text
 from webhook.paths import FieldPath, get, render
 from webhook.problem import Problem
 from webhook.releases import shown

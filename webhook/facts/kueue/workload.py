@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from webhook.attributes import JSON
+from webhook.facts.kinds import RUNTIME_CLASS
 from webhook.facts.kueue.configuration import Configuration, configuration
 from webhook.facts.kueue.device_requests import Devices, Refused, claimed, extended, without_claims
 from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, EXTENDED_CLAIMS, NO_CLAIMS_WITHOUT, is_on
-from webhook.facts.kueue.objects import LIMIT_RANGE, MIN_PARALLELISM, RUNTIME_CLASS
-from webhook.facts.kueue.pod_requests import (
+from webhook.facts.kueue.objects import LIMIT_RANGE, MIN_PARALLELISM
+from webhook.facts.pods.pod_requests import (
     Amounts,
     Limits,
     OutOfRange,
@@ -26,9 +27,9 @@ from webhook.facts.kueue.pod_requests import (
     pod_requests,
     units,
 )
-from webhook.facts.pods.containers import mapping, text
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
+from webhook.facts.values import mapping, text
 from webhook.facts.view import View
 from webhook.paths import FieldPath, get
 from webhook.problem import MissingObject

@@ -19,8 +19,9 @@ from webhook.facts.kueue.objects import BOOST, GROUP
 from webhook.facts.kueue.queue_validation import count_errors, spec_of
 from webhook.facts.kueue.releases import most_pod_sets
 from webhook.facts.kueue.reservations import condition, has_quota
-from webhook.facts.pods.containers import containers, mapping
+from webhook.facts.pods.containers import containers
 from webhook.facts.subject import Subject
+from webhook.facts.values import mapping
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

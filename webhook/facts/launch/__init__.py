@@ -1,1 +1,1 @@
-"""How the command of a container starts processes: launchers, wrappers and shell scripts."""
+"""What the containers of an object start: processes, nodes, ranks and variables that fit each other or do not."""

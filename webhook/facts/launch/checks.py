@@ -7,24 +7,22 @@ are asked what those leave open.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS
+from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.launch import mpi_slots, nodes, processes, variables
 from webhook.facts.launch.member import Member, members, mentions_launcher
 from webhook.facts.launch.nodes import Together
 from webhook.facts.launch.owners import hosts_of, owners
-from webhook.facts.pods.containers import is_made_by_another, mapping
+from webhook.facts.launch.train_jobs import launch_of_train_job
+from webhook.facts.pods.containers import is_made_by_another
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.changes import changes_more_than_suspend
-from webhook.facts.trainer.launched import command_path
-from webhook.facts.trainer.lookups import RUNTIMES, TRAIN_JOB
-from webhook.facts.trainer.nodes import launcher_is_node, name_of, parallelism
-from webhook.facts.trainer.train_job import TrainJob, train_job
-from webhook.facts.volcano import kinds
+from webhook.facts.train_job_pods.lookups import RUNTIMES
+from webhook.facts.values import mapping
+from webhook.facts.volcano_objects import kinds
 from webhook.paths import get
 from webhook.problem import Problem
 
@@ -88,28 +86,6 @@ def _of_pytorch_job(listed: Sequence[Member], subject: Subject) -> Iterator[Prob
     for each in nodes.validate_nodes(listed, together, subject.deadline):
         if each.code != "launch/more-nodes-than-pods":
             yield each
-
-
-def launch_of_train_job(subject: Subject) -> Iterator[Problem]:
-    """The nodes and ranks of a TrainJob, merged with its runtime; its processes are compared with other rules."""
-    job = subject.once(train_job)
-    if not job.runtime.is_found or job.node is None or not changes_more_than_suspend(subject):
-        return
-    for each in _launch_of(job):
-        yield replace(each, path=command_path(job))
-
-
-def _launch_of(job: TrainJob) -> Iterator[Problem]:
-    """What is wrong with the command of a TrainJob, wherever that stands."""
-    started = job.launch
-    if job.plugin == "torch":
-        member = Member(pod_set="", path=(), launch=started, pods=job.nodes)
-        together = Together(pods=job.nodes, is_one=True, is_alone=False, is_ranked=True, index="PET_NODE_RANK")
-        yield from nodes.validate_nodes((member,), together, job.deadline)
-    elif job.plugin == "mpi" and job.processes.count:
-        counts = (parallelism(each) for each in job.deadline.each(job.jobs) if name_of(each) == "node")
-        hosts = sum(counts) + launcher_is_node(job.runtime.spec.get("mlPolicy"))
-        yield from mpi_slots.validate_hostfile(started, (), hosts, job.processes.count, job.deadline)
 
 
 def _together(listed: Sequence[Member], plugins: Mapping[str, JSON], subject: Subject) -> Together:

@@ -12,12 +12,13 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
+from webhook.facts.command_lines.command import Launch, launch, launched
 from webhook.facts.dra.selected_requests import selected
 from webhook.facts.gpu.resources import devices_of
-from webhook.facts.launch.command import Launch, launch, launched
-from webhook.facts.pods.containers import Container, containers, items, mapping, text, variables, whole
+from webhook.facts.pods.containers import Container, containers, variables
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping, text, whole
 from webhook.paths import FieldPath, get
 from webhook.workloads.podsets import PodSet
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
-from webhook.facts.launch.command import MPI, Launch
+from webhook.facts.command_lines.command import MPI, Launch
 from webhook.facts.launch.member import Member
 from webhook.paths import FieldPath
 from webhook.problem import Problem

@@ -13,18 +13,12 @@ from typing import Final
 
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
-from webhook.facts.launch.command import Launch
+from webhook.facts.command_lines.node_limits import OPTIONS, limits_of
 from webhook.facts.launch.member import Member
 from webhook.problem import Problem
 from webhook.wording import counted
 
 problem: Final = Group("launch").problem
-_OPTIONS: Final = {
-    "torchrun": ("--nnodes", "--node_rank"),
-    "accelerate": ("--num_machines", "--machine_rank"),
-    "deepspeed": ("--num_nodes", "--node_rank"),
-}
-_NODES: Final = re.compile(r"([0-9]{1,9})(?::([0-9]{1,9}))?", re.ASCII)
 _RANK: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
@@ -66,15 +60,9 @@ def validate_nodes(members: Sequence[Member], together: Together, deadline: Dead
     yield from _ranks(members, together, deadline)
 
 
-def limits_of(launch: Launch) -> tuple[int, int] | None:
-    """The least and the most nodes that a command asks for; None where it does not say so."""
-    match = _NODES.fullmatch(launch.nodes) if launch.by in _OPTIONS else None
-    return None if match is None else (int(match[1]), int(match[2] or match[1]))
-
-
 def _count(member: Member, limits: tuple[int, int], group: int, together: Together) -> Iterator[Problem]:
     launch, pods = member.launch, together.pods or 0
-    option = _OPTIONS[launch.by][0]
+    option = OPTIONS[launch.by][0]
     if limits[0] > pods and not (together.is_alone and pods < 2) and launch.by != "deepspeed":
         message = f"{launch.by} waits for {launch.nodes} nodes, but there {_are(pods)}"
         yield problem("more-nodes-than-pods", member.path, message, f"set {option} to {pods}, or make more pods")
@@ -115,7 +103,7 @@ def _ranks(members: Sequence[Member], together: Together, deadline: Deadline) ->
         rank = int(member.launch.node_rank)
         pods = holders[member.launch.by, rank]
         if pods > 1:
-            option = _OPTIONS[member.launch.by][1]
+            option = OPTIONS[member.launch.by][1]
             message = f"{option} gives all {pods} pods the node rank {rank}, so these pods cannot train together"
             fix = f"remove {option}" if together.is_ranked else f"set the node rank from {together.index}"
             yield problem("same-node-rank", member.path, message, fix)
@@ -123,6 +111,6 @@ def _ranks(members: Sequence[Member], together: Together, deadline: Deadline) ->
 
 def _has_fixed_rank(member: Member, together: Together) -> bool:
     launch = member.launch
-    if launch.by not in _OPTIONS or not _RANK.fullmatch(launch.node_rank) or launch.rendezvous not in ("", "static"):
+    if launch.by not in OPTIONS or not _RANK.fullmatch(launch.node_rank) or launch.rendezvous not in ("", "static"):
         return False
     return launch.nodes != "1" and (launch.nodes != "" or together.is_ranked)

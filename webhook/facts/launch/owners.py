@@ -13,9 +13,9 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.launch import variables
 from webhook.facts.launch.member import Member
-from webhook.facts.pods.containers import items, text
-from webhook.facts.volcano.defaults import NEED_SERVICE
-from webhook.facts.volcano.plugins import PLUGINS
+from webhook.facts.values import items, text
+from webhook.facts.volcano_objects.defaults import NEED_SERVICE
+from webhook.facts.volcano_objects.plugins import PLUGINS
 
 _WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
 

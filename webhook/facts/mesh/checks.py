@@ -13,9 +13,10 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.check import Check, Group
-from webhook.facts.pods.containers import items, mapping, text
+from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.lookups import RUNTIMES, TRAIN_JOB
+from webhook.facts.train_job_pods.lookups import RUNTIMES
+from webhook.facts.values import items, mapping, text
 from webhook.paths import get
 from webhook.problem import Problem
 

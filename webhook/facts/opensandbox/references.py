@@ -15,8 +15,8 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
 from webhook.facts.opensandbox.batch_sandbox import ANY_POOL, replicas
 from webhook.facts.opensandbox.sandbox import EXTENSIONS, OPENSANDBOX, Sandbox, problem
-from webhook.facts.pods.containers import items, text, whole
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, text, whole
 from webhook.facts.view import NAMESPACES, View
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder

@@ -9,8 +9,8 @@ from webhook import quantity
 from webhook.attributes import JSON
 from webhook.facts.opensandbox.sandbox import Sandbox, problem
 from webhook.facts.opensandbox.shards import Note, Template
-from webhook.facts.pods.containers import items, text
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, text
 from webhook.paths import get
 from webhook.problem import Problem
 from webhook.wording import did_you_mean, either

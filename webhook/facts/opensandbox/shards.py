@@ -15,7 +15,7 @@ from itertools import chain
 
 from webhook.attributes import JSON, POD
 from webhook.deadline import Deadline
-from webhook.facts.pods.containers import items, text
+from webhook.facts.values import items, text
 from webhook.patch import schema, strategic
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder

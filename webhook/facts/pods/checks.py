@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Check
+from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.pods import container_validation, placement_validation, pod_level_resources, resource_validation
 from webhook.facts.pods.container_validation import validate_service_account
 from webhook.facts.pods.template_changes import validate_template_update
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.generated_pods import generated_problems
-from webhook.facts.trainer.lookups import RUNTIMES, TRAIN_JOB
+from webhook.facts.train_job_pods.generated_pods import generated_problems
+from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.problem import Problem
 from webhook.schema.kinds import is_builtin
 

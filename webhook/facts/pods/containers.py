@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping, text
 from webhook.paths import FieldPath
 from webhook.same import Same
 
@@ -100,11 +101,6 @@ def is_made_by_another(subject: Subject) -> bool:
     return bool([each for each in references if mapping(each).get("controller") is True])  # faster than any()
 
 
-def items(value: JSON) -> list[JSON]:
-    """A list, or an empty one for null and whatever else stands there."""
-    return value if isinstance(value, list) else []
-
-
 class Variables(NamedTuple):
     """The variables of a container in order: their names, and their values, None where one comes from elsewhere."""
 
@@ -147,27 +143,3 @@ def variables(container: JSON, subject: Subject) -> Mapping[str, str | None]:
     return subject.cluster.once(
         (variables, Same(container)), lambda: dict(zip(*environment(container, subject), strict=True))
     )
-
-
-def names(value: JSON) -> list[str]:
-    """The names of a list's items, texts by now, "" for one without; fast, since environments have hundreds."""
-    listed = items(value)
-    try:
-        return [each["name"] for each in listed]
-    except (KeyError, TypeError):
-        return [text(each.get("name")) if isinstance(each, dict) else "" for each in listed]
-
-
-def mapping(value: JSON) -> dict[str, JSON]:
-    """An object, or an empty one for null and whatever else stands there."""
-    return value if isinstance(value, dict) else {}
-
-
-def whole(value: JSON) -> int | None:
-    """A whole number, or None for null, a truth value and whatever else stands there."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def text(value: JSON) -> str:
-    """A text, or "" for null and whatever else stands there."""
-    return value if isinstance(value, str) else ""

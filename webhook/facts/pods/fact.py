@@ -12,7 +12,7 @@ from webhook.cel.types import BOOL, DYN, INT, STRING, list_of
 from webhook.facts.fact import Fact, Result, structure
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.workloads import changes
 from webhook.workloads.podsets import PodSet, podsets
 

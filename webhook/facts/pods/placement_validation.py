@@ -11,7 +11,7 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.pods.container_validation import problem
-from webhook.facts.scheduling.node_selection import EFFECTS
+from webhook.facts.pods.node_selection import EFFECTS
 from webhook.name_faults import key_fault, value_fault
 from webhook.names import USE_KEY, USE_VALUE, label_value, qualified_name
 from webhook.paths import FieldPath

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 from webhook.attributes import JSON
 from webhook.facts.fact import Missing, Result
+from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.lookups import TRAIN_JOB
+from webhook.facts.train_job_pods.train_job import runtime_podsets, train_job
 from webhook.facts.view import View
 from webhook.problem import MissingObject
 from webhook.same import Same
@@ -56,8 +57,6 @@ def listed(obj: JSON, table: Table, view: View) -> tuple[PodSet, ...]:
 
 
 def _of_train_job(subject: Subject) -> PodSets:
-    from webhook.facts.trainer.train_job import runtime_podsets, train_job
-
     job = subject.once(train_job)
     return PodSets(runtime_podsets(job), job.missing)
 

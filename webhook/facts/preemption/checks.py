@@ -8,10 +8,10 @@ from typing import Final
 from webhook.cluster.interest import reading
 from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import WORKLOADS, advised
-from webhook.facts.kueue.objects import NODE
+from webhook.facts.kinds import NODE
 from webhook.facts.preemption import priority, progress, spot
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
 

@@ -12,10 +12,11 @@ from typing import Final
 from webhook.cluster.interest import reading
 from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import workload
+from webhook.facts.kinds import PRIORITY_CLASS
 from webhook.facts.kueue.objects import CLUSTER_QUEUE, LOCAL_QUEUE
-from webhook.facts.pods.containers import mapping, text
-from webhook.facts.scheduling.priority_classes import PRIORITY_CLASS, named
+from webhook.facts.scheduling.priority_classes import named
 from webhook.facts.subject import Subject
+from webhook.facts.values import mapping, text
 from webhook.paths import get
 from webhook.problem import MissingObject, Problem
 

@@ -9,9 +9,10 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import BATCH, DevicePods, path_of, workload
-from webhook.facts.pods.containers import Container, containers, items, mapping, text, whole
+from webhook.facts.pods.containers import Container, containers
 from webhook.facts.preemption.spot import selected
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping, text, whole
 from webhook.paths import get, render
 from webhook.problem import Problem
 from webhook.workloads.podsets import PodSet

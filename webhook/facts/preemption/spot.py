@@ -13,10 +13,10 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import DevicePods, workload
-from webhook.facts.kueue.objects import NODE
-from webhook.facts.pods.containers import items, mapping, text
-from webhook.facts.scheduling.node_selection import KEEPS_OUT, REQUIRED_TERMS, untolerated
+from webhook.facts.kinds import NODE
+from webhook.facts.pods.node_selection import KEEPS_OUT, REQUIRED_TERMS, untolerated
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping, text
 from webhook.paths import FieldPath, get
 from webhook.problem import Problem
 

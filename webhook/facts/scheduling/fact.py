@@ -9,7 +9,7 @@ from webhook.facts.fact import Fact, Result, structure
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.scheduling import priority_classes
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.train_job_pods.lookups import RUNTIMES
 
 PRIORITY: Final = structure(
     "PodPriority",

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.attributes import JSON
 from webhook.cluster.interest import reading
-from webhook.facts.pods.containers import mapping, text
+from webhook.facts.kinds import PRIORITY_CLASS
+from webhook.facts.values import mapping, text
 from webhook.facts.view import View
 from webhook.paths import get, render
 from webhook.placeholders import is_placeholder
 from webhook.workloads.podsets import PodSet
 
-PRIORITY_CLASS: Final = GroupVersionKind("scheduling.k8s.io", "v1", "PriorityClass")
 LOOKUP: Final = reading(PRIORITY_CLASS)
 ALWAYS_THERE: Final = ("system-cluster-critical", "system-node-critical")
 

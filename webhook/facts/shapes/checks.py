@@ -11,11 +11,12 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Check
+from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.shapes.value_checks import validate_trainer, validate_volcano
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.lookups import INSTALLED
-from webhook.facts.volcano.kinds import KINDS as VOLCANO
-from webhook.facts.volcano.kinds import OF_NAMESPACES
+from webhook.facts.train_job_pods.lookups import INSTALLED
+from webhook.facts.volcano_objects.kinds import KINDS as VOLCANO
+from webhook.facts.volcano_objects.kinds import OF_NAMESPACES
 from webhook.paths import get
 from webhook.problem import Problem
 from webhook.schema import Mismatch
@@ -45,13 +46,9 @@ def _was_stored(mismatch: Mismatch, old: JSON) -> bool:
     return old is not None and get(old, mismatch.at) == mismatch.value
 
 
-_TRAINER: Final = frozenset(
-    ("trainer.kubeflow.org", kind) for kind in ("TrainJob", "TrainingRuntime", "ClusterTrainingRuntime")
-)
-
 CHECKS: Final = (
     Check(group="pod-template-shape", run=decode_pod_template, kinds=POD),
     Check(group="object-shape", run=decode_object),
-    Check(group="object-shape", run=validate_trainer, kinds=_TRAINER, lookups=(INSTALLED,)),
+    Check(group="object-shape", run=validate_trainer, kinds=TRAINING_RUNTIMES | {TRAIN_JOB}, lookups=(INSTALLED,)),
     Check(group="object-shape", run=validate_volcano, kinds=VOLCANO, lookups=(OF_NAMESPACES,)),
 )

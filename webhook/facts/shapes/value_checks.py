@@ -13,9 +13,9 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.installed import release_of
-from webhook.facts.trainer.releases import FLUX_AND_MORE, INJECTION, LENGTHS, PATCHES, QUEUES
-from webhook.facts.volcano.defaults import defaulted
+from webhook.facts.train_job_pods.installed import release_of
+from webhook.facts.train_job_pods.releases import FLUX_AND_MORE, INJECTION, LENGTHS, PATCHES, QUEUES
+from webhook.facts.volcano_objects.defaults import defaulted
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.releases import Release

@@ -9,7 +9,7 @@ from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import WORKLOADS, advised
 from webhook.facts.storage import checkpoints, claim_access, shared_memory, sub_paths
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.lookups import RUNTIMES
+from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
 

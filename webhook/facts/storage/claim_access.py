@@ -15,9 +15,9 @@ from webhook import yamlfile
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.storage.mounts import Mount, mounts, pods_of
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping, text
 from webhook.facts.view import View
 from webhook.paths import get
 from webhook.placeholders import is_placeholder

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from webhook.attributes import JSON
 from webhook.facts.gpu.device_pods import workload
-from webhook.facts.pods.containers import Container, containers, items, mapping, text
+from webhook.facts.pods.containers import Container, containers
 from webhook.facts.subject import Subject
-from webhook.facts.volcano import kinds
+from webhook.facts.values import items, mapping, text
+from webhook.facts.volcano_objects import kinds
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.workloads.podsets import PodSet

@@ -13,11 +13,12 @@ from typing import Final, TypeAlias
 from webhook import quantity
 from webhook.attributes import JSON
 from webhook.facts.check import Group
+from webhook.facts.command_lines.command import launched
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, path_of, workload
 from webhook.facts.gpu.resources import devices_of
-from webhook.facts.launch.command import launched
-from webhook.facts.pods.containers import Container, items, mapping, text
+from webhook.facts.pods.containers import Container
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping, text
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

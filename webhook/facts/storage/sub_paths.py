@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import names, text
 from webhook.facts.storage.mounts import Mount, mounts
 from webhook.facts.subject import Subject
+from webhook.facts.values import names, text
 from webhook.problem import Problem
 
 problem: Final = Group("storage").problem

@@ -1,1 +1,1 @@
-"""Kubeflow Trainer: a TrainJob merged with its runtime as each release does it, and what its plugins refuse."""
+"""Kubeflow Trainer: what is wrong with TrainJobs and runtimes, and what to do better."""

@@ -15,16 +15,16 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import items, whole
 from webhook.facts.subject import Subject
-from webhook.facts.trainer import overlays
-from webhook.facts.trainer.fields import pruned
-from webhook.facts.trainer.installed import release_of
-from webhook.facts.trainer.lookups import RUNTIMES
-from webhook.facts.trainer.nodes import POD
-from webhook.facts.trainer.overlays import Overlay
-from webhook.facts.trainer.releases import FIXED_GRACE, PATCHES
-from webhook.facts.trainer.train_job import TrainJob, train_job
+from webhook.facts.train_job_pods import overlays
+from webhook.facts.train_job_pods.installed import release_of
+from webhook.facts.train_job_pods.lookups import RUNTIMES
+from webhook.facts.train_job_pods.nodes import POD
+from webhook.facts.train_job_pods.overlays import Overlay
+from webhook.facts.train_job_pods.releases import FIXED_GRACE, PATCHES
+from webhook.facts.train_job_pods.spec_changes import specs
+from webhook.facts.train_job_pods.train_job import TrainJob, train_job
+from webhook.facts.values import items, whole
 from webhook.facts.view import NAMESPACES
 from webhook.paths import get
 from webhook.problem import Problem
@@ -50,26 +50,6 @@ _OF_PODS: Final = (
     *("serviceAccountName", "volumes", "initContainers", "containers", "imagePullSecrets", "securityContext"),
     *("terminationGracePeriodSeconds", "resourceClaims"),
 )
-
-
-def specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
-    """The spec now and before, without the fields that the release drops: they cannot change."""
-    return subject.once(_specs)
-
-
-def _specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
-    (_, kind), release, deadline = subject.group_kind, release_of(subject), subject.deadline
-    kept = (pruned(each, kind, release, deadline) for each in (subject.object, subject.old_object))
-    now, before = (get(each, ("spec",), {}) for each in kept)
-    return now, before
-
-
-def changes_more_than_suspend(subject: Subject) -> bool:
-    """Whether an update changes more than spec.suspend: it must always be possible to stop a job."""
-    if subject.old_object is None:
-        return True
-    now, before = specs(subject)
-    return any(now.get(name) != before.get(name) for name in {**now, **before} if name != "suspend")
 
 
 def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:

@@ -8,12 +8,17 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS as DEVICES
+from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods import fields
+from webhook.facts.train_job_pods.installed import release_of
+from webhook.facts.train_job_pods.lookups import INSTALLED, RUNTIMES
+from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
+from webhook.facts.train_job_pods.train_job import TrainJob, train_job
 from webhook.facts.trainer import (
     changes,
     claims_validation,
-    fields,
     job_validation,
     patch_validation,
     plugin_validation,
@@ -24,17 +29,13 @@ from webhook.facts.trainer import (
     scheduling,
     step_validation,
 )
-from webhook.facts.trainer.installed import release_of
-from webhook.facts.trainer.lookups import GROUP, INSTALLED, RUNTIMES, TRAIN_JOB
 from webhook.facts.trainer.node_claims import node_claims
 from webhook.facts.trainer.pod_validation import validate_pods
 from webhook.facts.trainer.runtime_plugins import RuntimeSpec
 from webhook.facts.trainer.torchtune import validate_torchtune
-from webhook.facts.trainer.train_job import TrainJob, train_job
 from webhook.problem import Problem
 
 _TRAIN_JOB: Final = frozenset((TRAIN_JOB,))
-_RUNTIMES: Final = frozenset((GROUP, kind) for kind in ("TrainingRuntime", "ClusterTrainingRuntime"))
 
 _ALONE: Final = (
     job_validation.validate_name,
@@ -76,7 +77,7 @@ def train_job_alone(subject: Subject) -> Iterator[Problem]:
 
 def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
     """What is wrong with a TrainJob on its runtime."""
-    if not changes.changes_more_than_suspend(subject):
+    if not changes_more_than_suspend(subject):
         return
     job = subject.once(train_job)
     yield from step_validation.validate_runtime(job, subject)
@@ -93,7 +94,7 @@ def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
 def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
     """What is wrong with the runtime that a TrainJob names, once the patches are merged."""
     job = subject.once(train_job)
-    if not job.runtime.is_found or not changes.changes_more_than_suspend(subject):
+    if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
     spec = {**job.runtime.spec, "template": {"spec": job.merged.patched}}
     effective = RuntimeSpec(spec=spec, release=job.release, deadline=job.deadline)
@@ -155,6 +156,6 @@ CHECKS: Final = (
         group="train-job", run=train_job_on_runtime, kinds=_TRAIN_JOB, lookups=(*RUNTIMES, *DEVICES, PRIORITY_CLASSES)
     ),
     Check(group="train-job-changes", run=train_job_changes, kinds=_TRAIN_JOB, lookups=changes.LOOKUPS),
-    Check(group="training-runtime", run=training_runtime, kinds=_RUNTIMES, lookups=(INSTALLED,)),
+    Check(group="training-runtime", run=training_runtime, kinds=TRAINING_RUNTIMES, lookups=(INSTALLED,)),
     Check(group="training-runtime", run=runtime_of_train_job, kinds=_TRAIN_JOB, lookups=RUNTIMES),
 )

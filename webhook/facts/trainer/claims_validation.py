@@ -12,10 +12,10 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.trainer.nodes import name_of
-from webhook.facts.trainer.overlays import Overlay, layers
-from webhook.facts.trainer.releases import CLAIMS
-from webhook.facts.trainer.train_job import TrainJob
+from webhook.facts.train_job_pods.nodes import name_of
+from webhook.facts.train_job_pods.overlays import Overlay, layers
+from webhook.facts.train_job_pods.releases import CLAIMS
+from webhook.facts.train_job_pods.train_job import TrainJob
 from webhook.name_faults import label_fault
 from webhook.names import dns1123_label
 from webhook.paths import get

@@ -9,12 +9,12 @@ from webhook.cel.types import BOOL, DYN, INT, STRING, list_of
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.fact import Fact, Result, structure
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.changes import specs
+from webhook.facts.train_job_pods.lookups import RUNTIMES
+from webhook.facts.train_job_pods.spec_changes import specs
+from webhook.facts.train_job_pods.train_job import train_job
 from webhook.facts.trainer.launched import launched
-from webhook.facts.trainer.lookups import RUNTIMES
 from webhook.facts.trainer.node_claims import NodeClaim, node_claims
 from webhook.facts.trainer.process_advice import devices
-from webhook.facts.trainer.train_job import train_job
 from webhook.facts.trainer.unset_processes import unset_processes
 
 RUNTIME: Final = structure(

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import whole
-from webhook.facts.trainer.lookups import GROUP
-from webhook.facts.trainer.nodes import name_of
-from webhook.facts.trainer.releases import CLAIMS, INITIALIZER_MOUNT, NUMBERS_ONLY, REFUSES_ZERO
-from webhook.facts.trainer.train_job import TrainJob
+from webhook.facts.kinds import TRAINER
+from webhook.facts.train_job_pods.nodes import name_of
+from webhook.facts.train_job_pods.releases import CLAIMS, INITIALIZER_MOUNT, NUMBERS_ONLY, REFUSES_ZERO
+from webhook.facts.train_job_pods.train_job import TrainJob
+from webhook.facts.values import whole
 from webhook.name_faults import label_fault
 from webhook.names import dns1035_label
 from webhook.paths import get
@@ -45,11 +45,11 @@ def validate_name(job: TrainJob) -> Iterator[Problem]:
 def validate_runtime_ref(job: TrainJob) -> Iterator[Problem]:
     """Only two kinds are runtimes."""
     reference = job.spec.get("runtimeRef", {})
-    kind, group = reference.get("kind", _RUNTIMES[0]), reference.get("apiGroup", GROUP)
-    if (kind not in _RUNTIMES or group != GROUP) and not is_placeholder(kind + group):
+    kind, group = reference.get("kind", _RUNTIMES[0]), reference.get("apiGroup", TRAINER)
+    if (kind not in _RUNTIMES or group != TRAINER) and not is_placeholder(kind + group):
         message = f"names kind `{kind}` of API group `{group}`, which is not a runtime of Trainer"
         fixes = [f"set kind to {' or '.join(_RUNTIMES)}"] if kind not in _RUNTIMES else []
-        fixes += [f"set apiGroup to {GROUP}"] if group != GROUP else []
+        fixes += [f"set apiGroup to {TRAINER}"] if group != TRAINER else []
         yield problem("runtime-kind", "spec.runtimeRef", message, ", and ".join(fixes))
 
 

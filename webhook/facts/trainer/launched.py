@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.facts.check import Group
-from webhook.facts.launch.command import Launch, launch
-from webhook.facts.trainer.train_job import TrainJob
+from webhook.facts.command_lines.command import Launch
+from webhook.facts.launch.train_jobs import command_of, command_path
+from webhook.facts.train_job_pods.train_job import TrainJob
 from webhook.problem import Problem
 from webhook.wording import counted
 
@@ -46,7 +47,7 @@ def launched(job: TrainJob, gpus: int) -> Launched:
     """Which launcher starts how many processes on each node of a TrainJob, where a node has so many GPUs."""
     if job.plugin not in _READ_BY or job.node is None:
         return NOBODY
-    started = job.launch
+    started = command_of(job)
     option = _option(started)
     if not option:
         return NOBODY
@@ -62,15 +63,6 @@ def _option(started: Launch) -> str:
     if started.processes is None:
         return ""
     return {"accelerate": "--num_processes", "deepspeed": "--num_gpus"}.get(started.by, "")
-
-
-def command_path(job: TrainJob) -> str:
-    """Where the launcher and its options stand: in the command or the arguments, of the TrainJob or of the runtime."""
-    node, said = job.node or {}, "command"
-    if node.get("args"):
-        by_command = launch({**node, "args": []}, job.deadline)
-        said = "command" if by_command.by and by_command == job.launch else "args"
-    return f"spec.trainer.{said}" if job.trainer.get(said) else job.origin(is_own=False)
 
 
 def advise_launcher(job: TrainJob, gpus: int, own: Launched) -> Iterator[Problem]:

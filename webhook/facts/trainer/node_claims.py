@@ -10,9 +10,9 @@ from webhook.facts.dra.pod_claims import dra
 from webhook.facts.dra.selected_requests import selected
 from webhook.facts.pods.containers import containers
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.nodes import name_of
-from webhook.facts.trainer.releases import KEEPS_CLAIMS
-from webhook.facts.trainer.train_job import TrainJob, train_job
+from webhook.facts.train_job_pods.nodes import name_of
+from webhook.facts.train_job_pods.releases import KEEPS_CLAIMS
+from webhook.facts.train_job_pods.train_job import TrainJob, train_job
 from webhook.paths import get
 from webhook.workloads.podsets import PodSet
 

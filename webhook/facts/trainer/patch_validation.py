@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Group
-from webhook.facts.trainer.nodes import name_of
-from webhook.facts.trainer.overlays import Overlay, layers
-from webhook.facts.trainer.releases import PATCHES, TEMPLATES
-from webhook.facts.trainer.train_job import TrainJob
+from webhook.facts.train_job_pods.nodes import name_of
+from webhook.facts.train_job_pods.overlays import Overlay, layers
+from webhook.facts.train_job_pods.releases import PATCHES, TEMPLATES
+from webhook.facts.train_job_pods.train_job import TrainJob
 from webhook.names import DNS_SUBDOMAIN
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import names, text, whole
-from webhook.facts.trainer.nodes import container_of, is_trainer, job_named, launcher_is_node, trainer_step
-from webhook.facts.trainer.releases import FLUX_NODES, IMAGE_EVERYWHERE, INJECTION, NUMBERS_ONLY, REFUSES_ZERO
-from webhook.facts.trainer.train_job import TrainJob
+from webhook.facts.train_job_pods.nodes import container_of, is_trainer, job_named, launcher_is_node, trainer_step
+from webhook.facts.train_job_pods.releases import FLUX_NODES, IMAGE_EVERYWHERE, INJECTION, NUMBERS_ONLY, REFUSES_ZERO
+from webhook.facts.train_job_pods.train_job import TrainJob
+from webhook.facts.values import names, text, whole
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

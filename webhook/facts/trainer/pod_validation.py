@@ -17,9 +17,9 @@ from webhook.facts.dra.claim_use import idle, may_stay_idle
 from webhook.facts.jobset.volume_claims import claim_templates
 from webhook.facts.pods.containers import Container, containers
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.nodes import name_of
-from webhook.facts.trainer.runtime_reference import Runtime
-from webhook.facts.trainer.train_job import TrainJob, train_job
+from webhook.facts.train_job_pods.nodes import name_of
+from webhook.facts.train_job_pods.runtime_reference import Runtime
+from webhook.facts.train_job_pods.train_job import TrainJob, train_job
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -12,9 +12,10 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
+from webhook.facts.train_job_pods.train_job import TrainJob
 from webhook.facts.trainer.launched import Launched, advise_launcher, launched
 from webhook.facts.trainer.node_claims import NodeClaim
-from webhook.facts.trainer.train_job import TrainJob
+from webhook.facts.trainer.node_devices import pod_gpus, runtime_gpus
 from webhook.facts.trainer.unset_processes import NOT_READ
 from webhook.paths import get
 from webhook.problem import Problem
@@ -29,8 +30,8 @@ def devices(job: TrainJob, claims: Sequence[NodeClaim]) -> int:
     """GPUs of one node: of its container, or of its claims where the devices of all are known; 0 with both."""
     claims = [claim for claim in claims if not claim.is_unused]
     if not any(claim.is_gpu for claim in claims):
-        return job.pod_gpus
-    if job.pod_gpus:
+        return pod_gpus(job)
+    if pod_gpus(job):
         return 0
     known = [(claim, claim.devices) for claim in claims if claim.devices is not None]
     return sum(count for claim, count in known if claim.is_gpu) if len(known) == len(claims) else 0
@@ -50,15 +51,15 @@ def advise_processes(job: TrainJob, claims: Sequence[NodeClaim]) -> Iterator[Pro
 def lost_gpus(job: TrainJob, own: Launched) -> Iterator[Problem]:
     """ResourcesPerNode without the GPUs of the runtime: before 2.3 the pods lose them, since then their count does."""
     asked = job.trainer.get("resourcesPerNode")
-    if asked is None or job.runtime_gpus == 0 or job.counted[0] > 0 or _says_none(asked):
+    if asked is None or runtime_gpus(job) == 0 or job.counted[0] > 0 or _says_none(asked):
         return
-    lacks = f"has no GPU although {job.runtime} has {job.runtime_gpus} per node"
-    if job.pod_gpus == 0:
+    lacks = f"has no GPU although {job.runtime} has {runtime_gpus(job)} per node"
+    if pod_gpus(job) == 0:
         message = f"{lacks}, and Trainer {shown(job.release)} replaces all resources, so the job runs without a GPU"
         yield problem("lost-gpus", _PER_NODE, message, "request the GPUs here too")
     elif own.processes is None and not _is_count_right(job):
         message = f"{lacks}, so the pods keep these GPUs, but the processes per node will be {job.processes}"
-        number = "" if job.plugin == "xgboost" else f", or set numProcPerNode to {job.pod_gpus}"
+        number = "" if job.plugin == "xgboost" else f", or set numProcPerNode to {pod_gpus(job)}"
         yield problem("lost-gpus", _PER_NODE, message, f"request the GPUs here too{number}")
 
 
@@ -69,7 +70,7 @@ def _says_none(resources: JSON) -> bool:
 
 def _is_count_right(job: TrainJob) -> bool:
     explicit = job.trainer.get("numProcPerNode") is not None and job.plugin != "xgboost"  # which does not read it
-    return explicit or job.processes.count == job.pod_gpus or job.plugin in NOT_READ
+    return explicit or job.processes.count == pod_gpus(job) or job.plugin in NOT_READ
 
 
 def processes_per_gpu(job: TrainJob, gpus: int) -> Iterator[Problem]:
@@ -100,7 +101,7 @@ def no_gpu(job: TrainJob, gpus: int, claims: Sequence[NodeClaim]) -> Iterator[Pr
     explicit = job.trainer.get("numProcPerNode") is not None
     if job.plugin != "torch" or job.node is None or explicit or claims:
         return
-    if job.counted[0] == gpus == job.runtime_gpus == 0 and (made := _made_for_gpus(job)):
+    if job.counted[0] == gpus == runtime_gpus(job) == 0 and (made := _made_for_gpus(job)):
         message = f"has no GPU although {made} is for GPUs, so the job trains on CPUs only"
         fix = "set the number of GPUs for each node in limits, such as nvidia.com/gpu: 1"
         yield problem("no-gpu", _PER_NODE, message, fix)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from webhook.attributes import JSON
-from webhook.facts.pods.containers import containers, names
-from webhook.facts.trainer.nodes import STEP_LABEL, container_of, is_trainer, name_of, step, trainer_step
+from webhook.facts.pods.containers import containers
+from webhook.facts.train_job_pods.nodes import STEP_LABEL, container_of, is_trainer, name_of, step, trainer_step
+from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT, WHOLE_JOBSET
+from webhook.facts.train_job_pods.runtime_reference import SUPPORT
 from webhook.facts.trainer.plugin_validation import RESERVED, instead_of
-from webhook.facts.trainer.releases import INITIALIZER_MOUNT, WHOLE_JOBSET
 from webhook.facts.trainer.runtime_plugins import JOBS, POD, RuntimeSpec, problem
-from webhook.facts.trainer.runtime_reference import SUPPORT
 from webhook.facts.trainer.runtime_validation import CONTAINERS
+from webhook.facts.values import names
 from webhook.paths import get
 from webhook.problem import Problem
 from webhook.releases import shown

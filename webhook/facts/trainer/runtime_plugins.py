@@ -13,10 +13,11 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import containers, text
-from webhook.facts.trainer.nodes import container_of, job_named, name_of, trainer_step
-from webhook.facts.trainer.processes import plugin
-from webhook.facts.trainer.releases import INJECTION
+from webhook.facts.pods.containers import containers
+from webhook.facts.train_job_pods.nodes import container_of, job_named, name_of, trainer_step
+from webhook.facts.train_job_pods.processes import plugin
+from webhook.facts.train_job_pods.releases import INJECTION
+from webhook.facts.values import text
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

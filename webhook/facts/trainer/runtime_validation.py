@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.pods.containers import whole
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.installed import release_of
-from webhook.facts.trainer.nodes import container_of, name_of, step
-from webhook.facts.trainer.processes import PLUGINS
-from webhook.facts.trainer.releases import (
+from webhook.facts.train_job_pods.installed import release_of
+from webhook.facts.train_job_pods.nodes import container_of, name_of, step
+from webhook.facts.train_job_pods.processes import PLUGINS
+from webhook.facts.train_job_pods.releases import (
     FLUX_AND_MORE,
     INJECTION,
     NUMBERS_ONLY,
@@ -24,6 +23,7 @@ from webhook.facts.trainer.releases import (
     STEP_CONTAINERS,
 )
 from webhook.facts.trainer.runtime_plugins import JOBS, POD, RuntimeSpec, problem
+from webhook.facts.values import whole
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

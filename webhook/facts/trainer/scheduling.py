@@ -13,9 +13,9 @@ from typing import Final
 from webhook.facts.check import Group
 from webhook.facts.fact import Result
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.nodes import parallelism
-from webhook.facts.trainer.releases import GANG_RESOURCES, QUEUES
-from webhook.facts.trainer.train_job import TrainJob
+from webhook.facts.train_job_pods.nodes import parallelism
+from webhook.facts.train_job_pods.releases import GANG_RESOURCES, QUEUES
+from webhook.facts.train_job_pods.train_job import TrainJob
 from webhook.problem import MissingObject, Problem
 from webhook.releases import shown
 
@@ -23,15 +23,9 @@ problem: Final = Group("train-job").problem
 _QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
 
-def scheduler(job: TrainJob) -> str:
-    """`volcano`, `coscheduling` or "" for nobody."""
-    policy = job.runtime.spec.get("podGroupPolicy", {})
-    return next((name for name in ("volcano", "coscheduling") if policy.get(name) is not None), "")
-
-
 def validate_queue(job: TrainJob) -> Iterator[Problem]:
     """volcano.go, since 2.1."""
-    if scheduler(job) == "volcano" and job.release >= QUEUES and job.merged.annotations.get(_QUEUE) == "":
+    if job.scheduler == "volcano" and job.release >= QUEUES and job.merged.annotations.get(_QUEUE) == "":
         message = (
             f"must not set the annotation {_QUEUE} to an empty string because Trainer refuses it for {job.runtime}"
         )
@@ -42,7 +36,7 @@ def validate_queue(job: TrainJob) -> Iterator[Problem]:
 
 def validate_gang(job: TrainJob) -> Iterator[Problem]:
     """Pods that the group waits for and that are made later, and until 2.1 resources that it does not count."""
-    by = scheduler(job)
+    by = job.scheduler
     if not by:
         return
     if job.release < GANG_RESOURCES and job.trainer.get("resourcesPerNode") is not None:

@@ -12,7 +12,7 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.nodes import (
+from webhook.facts.train_job_pods.nodes import (
     STEP_LABEL,
     container_of,
     job_named,
@@ -20,8 +20,8 @@ from webhook.facts.trainer.nodes import (
     name_of,
     trainer_step,
 )
-from webhook.facts.trainer.releases import INITIALIZER_MOUNT
-from webhook.facts.trainer.train_job import TrainJob
+from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT
+from webhook.facts.train_job_pods.train_job import TrainJob
 from webhook.paths import get
 from webhook.problem import Problem
 

@@ -12,9 +12,9 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.trainer.releases import ADAPTERS, INJECTION, NUMBERS_ONLY
-from webhook.facts.trainer.torchtune_recipe import ENTRYPOINT, MANAGED, is_quantized, model_of
-from webhook.facts.trainer.train_job import TrainJob
+from webhook.facts.train_job_pods.releases import ADAPTERS, INJECTION, NUMBERS_ONLY
+from webhook.facts.train_job_pods.torchtune_recipe import ENTRYPOINT, MANAGED, is_quantized, model_of
+from webhook.facts.train_job_pods.train_job import TrainJob
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.releases import shown

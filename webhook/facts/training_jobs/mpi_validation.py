@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.launch.command import MPI, Launch
+from webhook.facts.command_lines.command import MPI, Launch
 from webhook.facts.launch.mpi_slots import MORE_SLOTS, lacking_slots
 from webhook.facts.training_jobs.job import Job, problem
 from webhook.problem import Problem

@@ -7,11 +7,12 @@ from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
+from webhook.facts.command_lines.command import Launch, launched
 from webhook.facts.gpu.resources import devices_of
-from webhook.facts.launch.command import Launch, launched
-from webhook.facts.pods.containers import text, variables
+from webhook.facts.pods.containers import variables
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.processes import cpu_count
+from webhook.facts.train_job_pods.processes import cpu_count
+from webhook.facts.values import text
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import Final
 
 from webhook.facts.check import Check
+from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.lookups import RUNTIMES, TRAIN_JOB
+from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.volcano import (
     dependencies,
     gang_resources,
     job_advice,
     job_update,
-    kinds,
     lifecycle_policies,
     named_queue,
     plugin_commands,
@@ -35,6 +35,7 @@ from webhook.facts.volcano.queue_validation import queue, queue_deletion
 from webhook.facts.volcano.scheduler_conf import scheduler_conf
 from webhook.facts.volcano.topology import advise_part, advise_tier
 from webhook.facts.volcano.validation import validate_create
+from webhook.facts.volcano_objects import kinds
 from webhook.paths import render
 from webhook.problem import Problem
 

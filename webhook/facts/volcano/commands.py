@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.launch.command import Launch, launched
-from webhook.facts.pods.containers import Container, containers, items, mapping, names, text
+from webhook.facts.command_lines.command import Launch, launched
+from webhook.facts.pods.containers import Container, containers
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping, names, text
 from webhook.facts.volcano.job import Job, Task
 from webhook.paths import FieldPath
 

@@ -13,11 +13,12 @@ from functools import lru_cache
 from typing import Final
 
 from webhook.attributes import JSON, POD
-from webhook.facts.launch.command import launch
-from webhook.facts.launch.nodes import limits_of
-from webhook.facts.pods.containers import containers, mapping, text
+from webhook.facts.command_lines.command import launch
+from webhook.facts.command_lines.node_limits import limits_of
+from webhook.facts.pods.containers import containers
 from webhook.facts.subject import Subject
-from webhook.facts.volcano import kinds
+from webhook.facts.values import mapping, text
+from webhook.facts.volcano_objects import kinds
 from webhook.paths import get
 from webhook.problem import MissingObject
 from webhook.same import Same

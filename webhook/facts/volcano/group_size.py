@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import items, mapping, whole
 from webhook.facts.subject import Subject
-from webhook.facts.volcano import kinds
+from webhook.facts.values import items, mapping, whole
 from webhook.facts.volcano.group_members import Member, members
+from webhook.facts.volcano_objects import kinds
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -13,8 +13,8 @@ from webhook.attributes import JSON, Operation
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.facts.volcano import kinds
-from webhook.facts.volcano.defaults import defaulted, webhook_of_job
+from webhook.facts.volcano_objects import kinds
+from webhook.facts.volcano_objects.defaults import defaulted, webhook_of_job
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.scheduling.priority_classes import ALWAYS_THERE, PRIORITY_CLASS
+from webhook.facts.kinds import PRIORITY_CLASS
+from webhook.facts.scheduling.priority_classes import ALWAYS_THERE
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.job import Job, Task, problem
 from webhook.facts.volcano.queues import read_queues

@@ -14,10 +14,10 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.facts.volcano import kinds
 from webhook.facts.volcano.job import Job, made_job, spec_of
 from webhook.facts.volcano.queues import read_queues
 from webhook.facts.volcano.validation import validate_create
+from webhook.facts.volcano_objects import kinds
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -14,12 +14,11 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.facts.trainer.scheduling import scheduler
-from webhook.facts.trainer.train_job import train_job
-from webhook.facts.volcano import kinds
+from webhook.facts.train_job_pods.train_job import train_job
 from webhook.facts.volcano.gang_resources import above_capability, written_amounts
 from webhook.facts.volcano.queue_reference import exists_and_is_open, holds_gangs
 from webhook.facts.volcano.queues import read_queues
+from webhook.facts.volcano_objects import kinds
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -56,7 +55,7 @@ def named_queue(subject: Subject) -> Iterator[Problem]:
 def queue_of_train_job(subject: Subject) -> Iterator[Problem]:
     """The queue that a TrainJob and its runtime name, where the runtime has a policy for Volcano."""
     job = subject.once(train_job)
-    if job.runtime.is_found and scheduler(job) == kinds.SCHEDULER and kinds.QUEUE_NAME in job.merged.annotations:
+    if job.runtime.is_found and job.scheduler == kinds.SCHEDULER and kinds.QUEUE_NAME in job.merged.annotations:
         at = job.merged.annotated[kinds.QUEUE_NAME]
         yield from validate_named_queue(job.merged.annotations[kinds.QUEUE_NAME], at, subject)
 

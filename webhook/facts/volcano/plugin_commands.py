@@ -12,16 +12,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from webhook.facts.launch.command import MPI
-from webhook.facts.launch.nodes import limits_of
-from webhook.facts.pods.containers import items, mapping
+from webhook.facts.command_lines.command import MPI
+from webhook.facts.command_lines.node_limits import limits_of
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping
 from webhook.facts.view import View
 from webhook.facts.volcano.commands import Command, commands
-from webhook.facts.volcano.go_flags import is_true
 from webhook.facts.volcano.group_size import partial
 from webhook.facts.volcano.job import Job, Task, problem
-from webhook.facts.volcano.plugins import PLUGINS, roles
+from webhook.facts.volcano.plugins import roles
+from webhook.facts.volcano_objects.go_flags import is_true
+from webhook.facts.volcano_objects.plugins import PLUGINS
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import counted

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.facts.pods.containers import Container, containers, text
+from webhook.facts.pods.containers import Container, containers
+from webhook.facts.values import text
 from webhook.facts.volcano.job import Job, Task, problem
 from webhook.facts.volcano.plugins import roles
 from webhook.placeholders import is_placeholder

@@ -1,4 +1,4 @@
-"""The plugins of a Job: which there are, their arguments, and the tasks that they look for by name.
+"""The plugins of a Job: their arguments, and the tasks that they look for by name.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins. An argument that a plugin cannot read is logged by
 the controller, and the defaults stay from there on; of mpi, the webhook asks for the master.
@@ -7,63 +7,16 @@ the controller, and the defaults stay from there on; of mpi, the webhook asks fo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
-from webhook.facts.volcano.go_flags import Flags, Kind, read_flags
 from webhook.facts.volcano.job import Job, problem
+from webhook.facts.volcano_objects.plugins import PLUGINS
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.similar_names import nearest
 from webhook.wording import did_you_mean
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plugin:
-    """One plugin: its options, and the tasks that it looks for with the names that they have by default."""
-
-    options: Mapping[str, Kind] = field(default_factory=dict)
-    tasks: Mapping[str, str] = field(default_factory=dict)
-
-    def read(self, arguments: list[str]) -> Flags:
-        """Its arguments."""
-        return read_flags(arguments, {**self.options, **dict.fromkeys(self.tasks, "text")})
-
-
-PLUGINS: Final[Mapping[str, Plugin]] = {
-    "env": Plugin(),
-    "hcclrank": Plugin(tasks={"master": "master", "worker": "worker"}),
-    "mpi": Plugin(options={"port": "number"}, tasks={"master": "master", "worker": "worker"}),
-    "pytorch": Plugin(
-        options={
-            "port": "number",
-            "wait-master-enabled": "truth",
-            "wait-master-timeout": "number",
-            "wait-master-image": "text",
-        },
-        tasks={"master": "master", "worker": "worker"},
-    ),
-    "ray": Plugin(
-        options={
-            "headContainer": "text",
-            "workerContainer": "text",
-            "port": "number",
-            "dashboardPort": "number",
-            "clientPort": "number",
-        },
-        tasks={"head": "head", "worker": "worker"},
-    ),
-    "ssh": Plugin(
-        options={"ssh-key-file-path": "text", "ssh-private-key": "text", "ssh-public-key": "text", "ssh-port": "number"}
-    ),
-    "svc": Plugin(
-        options={"publish-not-ready-addresses": "truth", "disable-network-policy": "truth", "inject-hosts-env": "truth"}
-    ),
-    "tensorflow": Plugin(
-        options={"port": "number"}, tasks={"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator"}
-    ),
-}
 _LARGEST_PORT: Final = 65535
 _MOST_DIGITS: Final = 9
 _HELP: Final = frozenset(("h", "help"))

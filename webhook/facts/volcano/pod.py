@@ -12,9 +12,9 @@ from typing import Final
 
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.facts.volcano import kinds
 from webhook.facts.volcano.named_queue import validate_named_queue
 from webhook.facts.volcano.queues import read_queues
+from webhook.facts.volcano_objects import kinds
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -11,13 +11,13 @@ from typing import Final
 
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.defaults import defaulted
 from webhook.facts.volcano.gang_resources import above_capability, is_unknown_resource, written_amounts
 from webhook.facts.volcano.group_size import advise_members
 from webhook.facts.volcano.job import is_created, spec_of
 from webhook.facts.volcano.queue_reference import exists_and_is_open, holds_gangs
 from webhook.facts.volcano.queues import read_queues
 from webhook.facts.volcano.topology import advise_part, advise_tier
+from webhook.facts.volcano_objects.defaults import defaulted
 from webhook.paths import get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -15,12 +15,12 @@ from webhook.facts.pods import amounts
 from webhook.facts.pods.resource_validation import validate_resource_quantity_value
 from webhook.facts.subject import Subject
 from webhook.facts.volcano import queue_tree
-from webhook.facts.volcano.defaults import defaulted
 from webhook.facts.volcano.gang_resources import is_unknown_resource
 from webhook.facts.volcano.job import is_created
-from webhook.facts.volcano.kinds import HIERARCHY, HIERARCHY_WEIGHTS
 from webhook.facts.volcano.queue_tree import problem
 from webhook.facts.volcano.queues import ALWAYS_THERE, OPEN, Queue, operate, read_queues
+from webhook.facts.volcano_objects.defaults import defaulted
+from webhook.facts.volcano_objects.kinds import HIERARCHY, HIERARCHY_WEIGHTS
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -14,9 +14,9 @@ from typing import Any, Final
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.pods import amounts
-from webhook.facts.pods.containers import mapping
 from webhook.facts.subject import Subject
-from webhook.facts.volcano import kinds
+from webhook.facts.values import mapping
+from webhook.facts.volcano_objects import kinds
 from webhook.paths import get
 from webhook.problem import MissingObject
 from webhook.quantity import Quantity

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from webhook.facts.launch.command import launch
+from webhook.facts.command_lines.command import launch
 from webhook.facts.pods.containers import containers
 from webhook.facts.volcano.job import Job, Task, problem
 from webhook.facts.volcano.lifecycle_policies import events_of

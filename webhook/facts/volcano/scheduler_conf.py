@@ -17,8 +17,8 @@ from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.errors import InputError
 from webhook.facts.check import Group
-from webhook.facts.pods.containers import items, mapping, text
 from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping, text
 from webhook.paths import FieldPath, render
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from webhook.attributes import JSON
 from webhook.facts.pods import amounts
-from webhook.facts.pods.containers import Container, containers, names
+from webhook.facts.pods.containers import Container, containers
+from webhook.facts.values import names
 from webhook.facts.volcano.job import Job, Task, problem
 from webhook.name_faults import label_fault
 from webhook.names import dns1123_label

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from webhook.facts.pods.containers import text, whole
 from webhook.facts.subject import Subject
-from webhook.facts.volcano import kinds
+from webhook.facts.values import text, whole
 from webhook.facts.volcano.queues import read_queues
+from webhook.facts.volcano_objects import kinds
 from webhook.paths import FieldPath, get, render
 from webhook.placeholders import is_placeholder
 from webhook.problem import MissingObject, Problem

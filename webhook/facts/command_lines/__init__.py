@@ -1,0 +1,1 @@
+"""How the command of a container starts processes: launchers, wrappers and shell scripts."""

@@ -1,0 +1,274 @@
+"""What a container's command says of processes: which launcher it runs, and the numbers among the launcher's options.
+
+Commands are read, never run. Where a shell would have to work something out, where several launchers stand in one
+script, or where an option is not known, nothing is said: a number here is a number that the launcher will see. Which
+programs and options there are is data, launchers.yaml.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeAlias
+
+from webhook.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.facts.command_lines.launchers import Launcher
+from webhook.facts.command_lines.shell import Reading, Variables
+from webhook.facts.command_lines.wrappers import Start, starts
+from webhook.facts.pods.containers import Variables as Environment
+from webhook.facts.pods.containers import environment, variables_of
+from webhook.facts.subject import Subject
+from webhook.facts.values import items
+from webhook.placeholders import is_placeholder
+from webhook.same import Same
+
+PYTHON: Final = "python"
+SEVERAL: Final = "several"
+MPI: Final = ("mpirun", "horovodrun")
+"""Launchers that start their processes on the hosts that they are given."""
+OWN_HOSTS: Final = "/etc/mpi/hostfile"
+"""Where both operators mount the hostfile of a job: configMountPath of their controllers."""
+
+_KUBELET: Final = re.compile(r"\$\$|\$\(([A-Za-z_.-][A-Za-z0-9_.-]*)\)")
+_RESERVED: Final = re.compile(r"WORLD_SIZE|RANK|MASTER_(ADDR|PORT)|PET_[A-Z_]+")
+"""Variables that the Training Operator appends to a container's own, so that its values count."""
+_PER_NODE: Final = re.compile(r"(?i)ppr:([0-9]{1,9}):node(:.*)?")
+_OVERSUBSCRIBE: Final = re.compile(r"(?i)(?<!no)(?<!no_)oversubscribe")
+_UNSURE: Final = re.compile(r"[$`?]")
+_TOLD: Final = re.compile(r"--?hostfile[ =]/etc/mpi/hostfile\b")
+_HOSTFILES: Final = frozenset(("hostfile", "machinefile", "default-hostfile", "rankfile", "rf"))
+_HOSTS: Final = re.compile(r"(?i)hostfile|_mca_|hydra")
+"""What a script says when it changes which hosts or slots mpirun has."""
+
+
+class Launch(NamedTuple):
+    """What a command starts.
+
+    Args:
+        by: the launcher, `python` for one program without any, `several` or "".
+        processes: on each node; None where only a running script could tell.
+        per_node: the same as written, `?` for what the script works out.
+        nodes: their number as written, `?` for what the script works out.
+        node_rank: which of the nodes each pod is, as written.
+        rendezvous: how nodes find each other, as written: `static`, `c10d` …
+        address: where nodes find each other, as written; `localhost` for one node alone.
+        ranks: processes in all; None where only a running script could tell.
+        hosts: whether it names hosts of its own.
+        named_hosts: those that it lists instead, as written: `${MPI_HOST}`.
+        oversubscribed: whether mpirun may start more processes than there are slots.
+        whole: whether every option is understood, so that what is not there was not given.
+
+    """
+
+    by: str
+    processes: int | None = None
+    per_node: str = ""
+    nodes: str = ""
+    node_rank: str = ""
+    rendezvous: str = ""
+    address: str = ""
+    ranks: int | None = None
+    hosts: bool = False
+    named_hosts: str = ""
+    oversubscribed: bool = False
+    whole: bool = False
+
+
+_NOTHING: Final = Launch(by="")
+_LONGEST_KEPT: Final = 16 * 1024
+"""Characters of a command line that is kept: users choose them, and long ones are rare."""
+
+
+_Env: TypeAlias = tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A command line with its environment; until when it may be followed makes no difference to the answer."""
+
+    words: tuple[str, ...]
+    env: _Env
+    deadline: Deadline = field(compare=False)
+
+    def length(self) -> int:
+        """Characters of all texts."""
+        env = sum([len(name) + len(value or "") for name, value in self.env])
+        return sum(map(len, self.words)) + env
+
+
+def launch(container: JSON, deadline: Deadline | None = None) -> Launch:
+    """What the command of a container starts; a word that is no text is unknown."""
+    until = deadline or Deadline()
+    argv = _argv(container, until)
+    return _of_words(argv, variables_of(container, until), until) if argv else _NOTHING
+
+
+def launched(container: JSON, subject: Subject) -> Launch:
+    """The same, found out once a request: many checks ask."""
+    if not (container.get("command") or container.get("args")):
+        return _NOTHING
+    return subject.cluster.once((launch, Same(container)), lambda: _launched(container, subject))
+
+
+def _launched(container: JSON, subject: Subject) -> Launch:
+    argv = _argv(container, subject.deadline)
+    return _of_words(argv, environment(container, subject), subject.deadline) if argv else _NOTHING
+
+
+def _of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -> Launch:
+    """What some words start; the variables, of which there may be hundreds, are followed if they make a difference."""
+    until.spend(len(env.values))
+    if "$" not in "".join(filter(None, (*argv, *env.values))):
+        said = _launch(_Asked(argv, (), until))
+        if said.by not in MPI:
+            return said
+    return _launch(_Asked(argv, env.pairs(), until))
+
+
+def _argv(container: JSON, until: Deadline) -> tuple[str, ...]:
+    """The words; none where only the image knows them, or where one is no text."""
+    words = [each for side in ("command", "args") for each in until.each(items(container.get(side)))]
+    return tuple(filter(None, words)) if all(isinstance(each, str) for each in words) else ()
+
+
+def _launch(asked: _Asked) -> Launch:
+    """The same, remembered: the roles of a job mostly have one command, and both phases ask."""
+    return (_kept if asked.length() <= _LONGEST_KEPT else _read)(asked)
+
+
+def _read(asked: _Asked) -> Launch:
+    reading = Reading(asked.deadline)
+    words, env = asked.deadline.paced(asked.words), asked.env
+    try:
+        known = _environment(env, reading)
+        started = list(starts([_expanded(word, known, reading) for word in words], Variables(known, reading)))
+    except ValueError:
+        started = []
+    launchers = [start for start in started if start.launcher is not None]
+    if len(launchers) > 1:
+        return Launch(by=SEVERAL)
+    if launchers:
+        said = _described(launchers[0], " ".join(each or "" for variable in env for each in variable))
+        return said._replace(hosts=said.hosts or (said.by in MPI and any(map(_changes_hosts, asked.words))))
+    return Launch(by=PYTHON, whole=True) if len(started) == 1 else _NOTHING
+
+
+_kept = lru_cache(maxsize=32)(_read)
+
+
+def _changes_hosts(word: str) -> bool:
+    """Whether a word is a script that has more to say of hosts than where the job's own are."""
+    is_script = any(each in word for each in "\n;&")
+    return is_script and _HOSTS.search(_TOLD.sub("", word)) is not None
+
+
+def _environment(env: Sequence[tuple[str, str | None]], reading: Reading) -> dict[str, str]:
+    """The variables of a container whose values stand in it, the last of a name counting."""
+    known: dict[str, str] = {}
+    for name, value in reading.deadline.paced(env):
+        known.pop(name, None)
+        if name and value is not None and not _RESERVED.fullmatch(name):
+            known[name] = _expanded(value, known, reading)
+    return {name: value for name, value in known.items() if not is_placeholder(value)}
+
+
+def _expanded(word: str, known: Mapping[str, str], reading: Reading) -> str:
+    """A word after the kubelet's own expansion: `$(NAME)` where NAME is known, `$$` for `$`."""
+    if "$" not in word:
+        return word
+
+    def meant(match: re.Match[str]) -> str:
+        value = "$" if match[0] == "$$" else known.get(match[1], match[0])
+        reading.take(len(value))
+        return value
+
+    return _KUBELET.sub(meant, word)
+
+
+def _described(start: Start, env: str) -> Launch:
+    launcher = start.launcher
+    assert launcher is not None
+    options, whole = _options(launcher, start.arguments)
+    per_node, nodes = options.get("processes", ""), options.get("nodes", "")
+    ranks = None if ":" in start.arguments else _number(options.get("ranks", ""))
+    policy = options.get("map-by", "")
+    if not per_node and (match := _PER_NODE.fullmatch(policy)):
+        per_node = match[1]
+    processes = _number(per_node)
+    if launcher.name == "accelerate":
+        processes, ranks = _each(ranks, nodes, whole=whole and "hosts" not in options), None
+    return Launch(
+        by=launcher.name,
+        processes=None if launcher.name == "deepspeed" and "hosts" in options else processes,
+        per_node=per_node,
+        nodes=nodes,
+        node_rank=options.get("node-rank", ""),
+        rendezvous=options.get("rendezvous", ""),
+        address="localhost" if "standalone" in options else options.get("address", ""),
+        ranks=ranks,
+        hosts="hosts" in options or _other_hosts(launcher.name, options),
+        named_hosts=_named_hosts(launcher.name, options),
+        oversubscribed=launcher.name in MPI
+        and _OVERSUBSCRIBE.search(" ".join((*options, policy, options.get("mca", ""), env))) is not None,
+        whole=whole,
+    )
+
+
+def _each(total: int | None, nodes: str, *, whole: bool) -> int | None:
+    """How many of all processes run on each machine; one machine where accelerate is told nothing."""
+    machines = _number(nodes) if nodes else 1 if whole else None
+    return None if total is None or not machines or total % machines else total // machines
+
+
+def _named_hosts(name: str, options: Mapping[str, str]) -> str:
+    """Hosts that are all that mpirun gets: beside a hostfile they only choose among its own."""
+    if name != "mpirun" or not _HOSTFILES.isdisjoint(options):
+        return ""
+    return options.get("host", options.get("H", ""))
+
+
+def _other_hosts(name: str, options: Mapping[str, str]) -> bool:
+    """Whether it is not the job's own: mpirun finds the job's hostfile by itself, horovodrun has to be told of it."""
+    default = OWN_HOSTS if name == "mpirun" else ""
+    return name in MPI and options.get("hostfile", default) != OWN_HOSTS
+
+
+def _options(launcher: Launcher, words: Sequence[str]) -> tuple[dict[str, str], bool]:
+    """The options before the program, by their names and by what they mean; and whether all were understood.
+
+    What is said twice and differs is `?`.
+    """
+    values: dict[str, list[str]] = {}
+    at = 0
+    while at < len(words) and words[at].startswith("-") and words[at] != "--":
+        name, equals, value = words[at].lstrip("-").partition("=")
+        name, at = name.replace("_", "-"), at + 1
+        count = launcher.takes(name)
+        if count is None and not equals and at < len(words) and not words[at].startswith("-"):
+            return _joined(values), False
+        if count and not equals:
+            value, at = " ".join(words[at : at + count]), at + count
+        for key in {name, launcher.meaning(name)} - {""}:
+            _add(values.setdefault(key, [value]), key, value)
+    is_known = at >= len(words) or words[at] == "--" or not _UNSURE.search(words[at])
+    return _joined(values), is_known and at <= len(words)
+
+
+def _add(said: list[str], key: str, now: str) -> None:
+    """What an option says that is given a second time."""
+    if said != [now]:
+        if key == "mca":
+            said.append(now)
+        else:
+            said[:] = ["?"]
+
+
+def _joined(values: Mapping[str, list[str]]) -> dict[str, str]:
+    return {key: " ".join(said) for key, said in values.items()}
+
+
+def _number(words: str) -> int | None:
+    return int(words) if re.fullmatch(r"[0-9]{1,9}", words) else None

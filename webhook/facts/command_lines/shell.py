@@ -1,0 +1,179 @@
+"""The simple commands of a shell script, as words; a script is read, never run.
+
+Knows quotes, comments, line continuations, here-documents, redirections, operators and reserved words. What only a
+shell could tell (`$(...)`, `${X:-1}`, globs) stays in its word as it is written. Source: POSIX.1-2024, Shell Command
+Language; `function`, `select`, `&>` and `<<<` are bash's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from webhook.deadline import Deadline
+from webhook.facts.command_lines.shell_words import Operator, Word, tokens
+
+_OPENS = frozenset(("if", "while", "until", "case", "for", "select", "{"))
+_CLOSES = frozenset(("fi", "done", "esac", "}"))
+_AMONG = frozenset(("then", "else", "elif", "do", "!", "time", "function"))
+_WHOLE = frozenset(("case", "for", "select"))
+_REDIRECTIONS = frozenset(("<", ">", ">>", ">|", "<>", ">&", "<&", "&>", "&>>", "<<<", "<<", "<<-"))
+_CONDITIONAL = frozenset(("&&", "||", "|", "|&"))
+_APART = frozenset(("|", "|&", "&"))
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Words as written. `certain`: it runs once, in the script's own shell, whatever happened before."""
+
+    words: tuple[Word, ...]
+    certain: bool
+
+
+def commands(script: str) -> Iterator[Command]:
+    """The simple commands of a script, in order; assignments are commands too.
+
+    Raises:
+        ValueError: a quote or a parenthesis is not closed, so that nobody can say which words there are.
+    """
+    nesting = _Nesting()
+    words: list[Word] = []
+    target = False
+    for token in tokens(script):
+        if isinstance(token, Word):
+            if not target:
+                words.append(token)
+            target = False
+        elif token in _REDIRECTIONS:
+            target = True
+        else:
+            yield from nesting.close(words, token)
+            words, target = [], False
+    yield from nesting.close(words, "\n")
+
+
+class _Nesting:
+    """What surrounds a command: compound commands, parentheses, and the operator before it."""
+
+    def __init__(self) -> None:
+        self.compounds = self.parentheses = 0
+        self.before: Operator = "\n"
+
+    def close(self, words: list[Word], operator: Operator) -> Iterator[Command]:
+        """The command made of these words, which ends at an operator."""
+        rest = self._without_reserved(words)
+        if rest:
+            alone = self.before not in _CONDITIONAL and operator not in _APART
+            yield Command(tuple(rest), certain=alone and not self.compounds and not self.parentheses)
+        if operator == "(":
+            self.parentheses += 1
+        elif operator == ")":
+            self.parentheses = max(0, self.parentheses - 1)
+        if words or operator != "\n":
+            self.before = operator
+
+    def _without_reserved(self, words: list[Word]) -> list[Word]:
+        """The words after those that open, close or divide compound commands."""
+        index = 0
+        while index < len(words):
+            name = words[index].literal
+            if name in _OPENS:
+                self.compounds += 1
+            elif name in _CLOSES:
+                self.compounds = max(0, self.compounds - 1)
+            elif name not in _AMONG:
+                break
+            if name in _WHOLE:
+                break
+            index += 2 if name == "function" else 1
+        return words[index:]
+
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^\]]*\])?(\+?)=")
+_DECLARES = frozenset(("export", "declare", "typeset", "local", "readonly"))
+_SETS = frozenset(("for", "select", "read", "unset", "mapfile", "readarray", "getopts", "let", "printf"))
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OPEN = re.compile(r"[$`?*(]")
+
+
+class Reading:
+    """How much text may still be read and made while one command line is followed, and until when.
+
+    Variables can double with every line, and scripts can run each other: what a kernel would not start is not followed.
+    """
+
+    MOST = 2 * 1024 * 1024
+    """Characters: what Linux lets arguments and environment have together (a quarter of the stack of 8 MiB)."""
+
+    def __init__(self, deadline: Deadline | None = None) -> None:
+        self.deadline = deadline or Deadline()
+        self.left = self.MOST
+
+    def take(self, length: int) -> None:
+        """Count text that is about to be read or made.
+
+        Raises:
+            ValueError: there is too much of it.
+        """
+        self.left -= length
+        if self.left < 0:
+            raise ValueError("more text than a process can be given")
+        self.deadline.spend(1 + length // 10)
+
+
+class Variables:
+    """What is known of a script's variables while its commands pass by; `?` stands for what it works out itself."""
+
+    def __init__(self, known: Mapping[str, str], reading: Reading | None = None) -> None:
+        self.known = dict(known)
+        self.own: set[str] = set()
+        self.reading = reading or Reading()
+
+    def value(self, name: str) -> str | None:
+        """The value of a variable; None where it comes from elsewhere, such as the image."""
+        return "?" if name in self.own else self.known.get(name)
+
+    def shown(self) -> dict[str, str]:
+        """What is known for certain, for a script inside the script."""
+        return {name: value for name, value in self.known.items() if name not in self.own}
+
+    def take(self, command: Command) -> tuple[str, ...]:
+        """The words that a command runs with, once its assignments are noted; none for one that only assigns."""
+        count = 0
+        while count < len(command.words) and _ASSIGNMENT.match(command.words[count].written):
+            count += 1
+        rest = command.words[count:]
+        if not rest:
+            self._assign(command.words, certain=command.certain)
+            return ()
+        name = rest[0].literal
+        if name in _DECLARES:
+            self._assign(rest[1:], certain=command.certain)
+            return ()
+        if name in _SETS or rest[0].written.startswith("(("):
+            self.own |= {each for word in rest for each in _IDENTIFIER.findall(word.written)}
+            return ()
+        words = tuple(each for word in rest for each in word.expand(self._read))
+        if words and words[0] in ("source", "."):
+            self.own |= self.known.keys()
+            self.known.clear()
+        return words
+
+    def _read(self, name: str) -> str | None:
+        """The value of a variable that is put into a word."""
+        value = self.value(name)
+        self.reading.take(len(value or ""))
+        return value
+
+    def _assign(self, words: tuple[Word, ...], *, certain: bool) -> None:
+        for word in words:
+            match = _ASSIGNMENT.match(word.written)
+            if match is None:
+                continue
+            value = "".join(word.expand(self._read, splits=False))[match.end() :]
+            if certain and not match[2] and not match[3] and not _OPEN.search(value):
+                self.known[match[1]] = value
+                self.own.discard(match[1])
+            else:
+                self.own.add(match[1])

@@ -1,0 +1,117 @@
+"""Which launcher a command runs: behind wrappers, in scripts inside it, as a Python module.
+
+Reads words only. A launcher's name counts where a program can stand, not as the value of an option or as an argument of
+a program that is known not to run it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.facts.command_lines.launchers import Launcher, catalogue
+from webhook.facts.command_lines.shell import Variables, commands
+
+_SHELL: Final = re.compile(r"(ba|da|a|z|k|mk)?sh")
+_SNAKE: Final = re.compile(r"python[0-9.]*")
+_PYTHON_VALUES: Final = frozenset(("-X", "-W", "--check-hash-based-pycs"))
+_DEEPEST: Final = 5
+_LONGEST: Final = 128 * 1024
+"""Linux MAX_ARG_STRLEN: no program is given a longer argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A launcher and the words after it; no launcher for a Python program that starts by itself."""
+
+    launcher: Launcher | None
+    arguments: tuple[str, ...] = ()
+
+
+def starts(words: Sequence[str], variables: Variables, depth: int = 0) -> Iterator[Start]:
+    """What the words of one command start, themselves or by a script inside them.
+
+    Raises:
+        ValueError: a script that no shell could read.
+    """
+    first = _program(words[0]) if words else ""
+    if first in catalogue().others:
+        return
+    if first == "eval":
+        yield from _script(" ".join(words[1:]), variables, depth)
+        return
+    for index, word in enumerate(words):
+        program = _program(word)
+        if not _is_run(words, index):
+            continue
+        if _SHELL.fullmatch(program):
+            yield from _script(_inline(words[index + 1 :]), variables, depth)
+            return
+        if _SNAKE.fullmatch(program):
+            yield from _python(words[index + 1 :], alone=not index or first in catalogue().wrappers)
+            return
+        launcher = catalogue().programs.get(program)
+        if launcher is not None and (not launcher.verb or words[index + 1 : index + 2] == [launcher.verb]):
+            yield Start(launcher, tuple(words[index + (2 if launcher.verb else 1) :]))
+            return
+
+
+def _is_run(words: Sequence[str], index: int) -> bool:
+    """Whether a word is a program rather than the value of an option before it."""
+    before = words[index - 1] if index else ""
+    is_value = before.startswith("-") and "=" not in before and before != "--"
+    return not is_value or _program(words[0]) in catalogue().wrappers
+
+
+def _program(word: str) -> str:
+    return word.rsplit("/", 1)[-1]
+
+
+def _inline(words: Sequence[str]) -> str:
+    """The script after a shell's `-c`; "" where the shell reads a file."""
+    asked = takes = False
+    for word in words:
+        if takes:
+            takes = False
+        elif word.startswith(("-", "+")) and len(word) > 1:
+            short = not word.startswith("--")
+            asked = asked or (short and word[0] == "-" and "c" in word)
+            takes = (short and word[-1] in "oO") or word in ("--rcfile", "--init-file")
+        else:
+            return word if asked else ""
+    return ""
+
+
+def _script(script: str, variables: Variables, depth: int) -> Iterator[Start]:
+    """What a script starts, unless it is longer than the kernel takes or nested beyond reason."""
+    if len(script) >= _LONGEST or depth >= _DEEPEST:
+        return
+    shown = variables.shown()
+    variables.reading.take(len(script) + len(shown))
+    inner = Variables(shown, variables.reading)
+    for command in commands(script):
+        yield from starts(inner.take(command), inner, depth + 1)
+
+
+def _python(words: Sequence[str], *, alone: bool) -> Iterator[Start]:
+    """What Python is to run: a launcher by its module or its file, or a program."""
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        option, at = words[at], at + 1
+        if option.startswith("-m"):
+            named = [option[2:], *words[at:]] if option[2:] else words[at:]
+            launcher = catalogue().modules.get(named[0]) if named else None
+            if launcher is not None:
+                yield Start(launcher, tuple(named[1:]))
+            return
+        if option.startswith("-c"):
+            return
+        at += option in _PYTHON_VALUES
+    program = words[at] if at < len(words) else ""
+    launcher = catalogue().programs.get(_program(program))
+    if launcher is not None and not launcher.verb:
+        yield Start(launcher, tuple(words[at + 1 :]))
+    elif alone and program.endswith(".py"):
+        yield Start(None)

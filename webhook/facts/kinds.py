@@ -1,0 +1,15 @@
+"""Kinds of other APIs that several packages of facts ask about, and how they are called in the API."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.attributes import GroupVersionKind
+
+NODE: Final = GroupVersionKind("", "v1", "Node")
+PRIORITY_CLASS: Final = GroupVersionKind("scheduling.k8s.io", "v1", "PriorityClass")
+RUNTIME_CLASS: Final = GroupVersionKind("node.k8s.io", "v1", "RuntimeClass")
+TRAINER: Final = "trainer.kubeflow.org"
+"""The API group of Kubeflow Trainer."""
+TRAIN_JOB: Final = (TRAINER, "TrainJob")
+TRAINING_RUNTIMES: Final = frozenset(((TRAINER, "TrainingRuntime"), (TRAINER, "ClusterTrainingRuntime")))

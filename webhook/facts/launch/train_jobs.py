@@ -1,0 +1,52 @@
+"""What the command of a TrainJob starts, merged with its runtime, and where the command stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from webhook.facts.command_lines.command import Launch, launch
+from webhook.facts.launch import mpi_slots, nodes
+from webhook.facts.launch.member import Member
+from webhook.facts.launch.nodes import Together
+from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.nodes import launcher_is_node, name_of, parallelism
+from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
+from webhook.facts.train_job_pods.train_job import TrainJob, train_job
+from webhook.problem import Problem
+
+
+def launch_of_train_job(subject: Subject) -> Iterator[Problem]:
+    """The nodes and ranks of a TrainJob, merged with its runtime; its processes are compared with other rules."""
+    job = subject.once(train_job)
+    if not job.runtime.is_found or job.node is None or not changes_more_than_suspend(subject):
+        return
+    for each in _launch_of(job):
+        yield replace(each, path=command_path(job))
+
+
+def _launch_of(job: TrainJob) -> Iterator[Problem]:
+    """What is wrong with the command of a TrainJob, wherever that stands."""
+    started = command_of(job)
+    if job.plugin == "torch":
+        member = Member(pod_set="", path=(), launch=started, pods=job.nodes)
+        together = Together(pods=job.nodes, is_one=True, is_alone=False, is_ranked=True, index="PET_NODE_RANK")
+        yield from nodes.validate_nodes((member,), together, job.deadline)
+    elif job.plugin == "mpi" and job.processes.count:
+        counts = (parallelism(each) for each in job.deadline.each(job.jobs) if name_of(each) == "node")
+        hosts = sum(counts) + launcher_is_node(job.runtime.spec.get("mlPolicy"))
+        yield from mpi_slots.validate_hostfile(started, (), hosts, job.processes.count, job.deadline)
+
+
+def command_of(job: TrainJob) -> Launch:
+    """What the command of the container that trains starts."""
+    return launch(job.node or {}, job.deadline)
+
+
+def command_path(job: TrainJob) -> str:
+    """Where the launcher and its options stand: in the command or the arguments, of the TrainJob or of the runtime."""
+    node, said = job.node or {}, "command"
+    if node.get("args"):
+        by_command = launch({**node, "args": []}, job.deadline)
+        said = "command" if by_command.by and by_command == command_of(job) else "args"
+    return f"spec.trainer.{said}" if job.trainer.get(said) else job.origin(is_own=False)

@@ -1,0 +1,149 @@
+"""What one pod counts for, as Kueue counts it: overhead, defaults of LimitRanges, limits where no request stands.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/workload/resources.go AdjustResources and pkg/util/limitrange, and
+k8s.io/component-helpers v0.36 resource/helpers.go PodRequests: the sum of containers and sidecars or one init container
+with the sidecars before it, whichever is more; what the pod asks for as a whole stands instead. Thousandths.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from webhook import quantity
+from webhook.attributes import JSON
+from webhook.deadline import Deadline
+from webhook.facts.pods.amounts import HUGE
+from webhook.facts.pods.containers import Container, containers
+from webhook.facts.values import items, mapping, text
+from webhook.paths import FieldPath, get
+
+Amounts: TypeAlias = dict[str, int]
+"""Thousandths of resources."""
+_MILLI: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the LimitRanges of a namespace say of containers, and of pods as a whole: defaults and bounds."""
+
+    default: Amounts = field(default_factory=dict)
+    default_request: Amounts = field(default_factory=dict)
+    most: Mapping[str, Amounts] = field(default_factory=lambda: {"Container": {}, "Pod": {}})
+    least: Mapping[str, Amounts] = field(default_factory=lambda: {"Container": {}, "Pod": {}})
+
+
+def limits(ranges: Iterable[JSON], deadline: Deadline) -> Limits:
+    """LimitRanges taken together; of each a missing default is the maximum, as the API server sets it."""
+    made = Limits()
+    for each in deadline.paced(ranges):
+        for limit in map(mapping, items(get(each, ("spec", "limits")))):
+            of = text(limit.get("type"))
+            most, least = amounts(limit.get("max")), amounts(limit.get("min"))
+            if of not in made.most:
+                continue
+            for name, value in most.items():
+                made.most[of][name] = min(value, made.most[of].get(name, value))
+            for name, value in least.items():
+                made.least[of][name] = max(value, made.least[of].get(name, value))
+            if of == "Container":
+                default = {**most, **amounts(limit.get("default"))}
+                request = {**least, **default, **amounts(limit.get("defaultRequest"))}
+                made.default.update({**default, **made.default})
+                made.default_request.update({**request, **made.default_request})
+    return made
+
+
+def amounts(given: JSON) -> Amounts:
+    """Resources as thousandths; what is no quantity is left out."""
+    read = {name: quantity.read(value) for name, value in mapping(given).items()}
+    return {name: value.milli_value() for name, value in read.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one container asks for, with the defaults of its namespace; requests that are not set are limits."""
+
+    container: Container
+    requests: Amounts
+    limits: Amounts
+
+
+def asked(template: JSON, defaults: Limits, deadline: Deadline) -> tuple[Asked, ...]:
+    """What each container of a pod asks for."""
+    return tuple(_asked(each, defaults) for each in deadline.paced(containers(template)))
+
+
+def _asked(container: Container, defaults: Limits) -> Asked:
+    limit = {**defaults.default, **amounts(container.amounts("limits"))}
+    request = {**defaults.default_request, **amounts(container.amounts("requests"))}
+    return Asked(container, {**limit, **request}, limit)
+
+
+def pod_requests(template: JSON, listed: Iterable[Asked], overhead: Amounts, deadline: Deadline) -> Amounts:
+    """What one pod counts for."""
+    running: Counter[str] = Counter()
+    sidecars: Counter[str] = Counter()
+    peak: Amounts = {}
+    for each in deadline.paced(listed):
+        if not each.container.init:
+            running.update(each.requests)
+            continue
+        for (
+            name,
+            value,
+        ) in each.requests.items():  # of what it does not ask for, sidecars have at most what is added below
+            peak[name] = max(peak.get(name, 0), sidecars[name] + value)
+        if each.container.restarts:
+            sidecars.update(each.requests)
+    running.update(sidecars)
+    total = {name: max(running[name], peak.get(name, 0)) for name in running.keys() | peak.keys()}
+    total.update(_of_pod(template))
+    for name, value in overhead.items():
+        total[name] = total.get(name, 0) + value
+    return total
+
+
+def _of_pod(template: JSON) -> Amounts:
+    """What stands for the pod as a whole, in place of what its containers come to."""
+    resources = mapping(get(template, ("spec", "resources")))
+    both = {**amounts(resources.get("limits")), **amounts(resources.get("requests"))}
+    return {name: value for name, value in both.items() if name in ("cpu", "memory") or name.startswith(HUGE)}
+
+
+def units(name: str, milli: int) -> int:
+    """Thousandths as Kueue counts a resource: thousandths of cpu, whole units of others, rounded up."""
+    return milli if name == "cpu" else -(-milli // _MILLI)
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfRange:
+    """A container, or a pod, outside what a LimitRange allows."""
+
+    path: FieldPath
+    resource: str
+    is_above: bool
+    value: int
+    bound: int
+
+
+def out_of_range(listed: Iterable[Asked], total: Amounts, ranges: Limits, deadline: Deadline) -> Iterator[OutOfRange]:
+    """As ValidateLimitRange: requests and limits of containers, and requests of the pod, within what they allow."""
+    for each in deadline.paced(listed):
+        both = each.requests.keys() | each.limits.keys()
+        pairs = {name: [side[name] for side in (each.requests, each.limits) if name in side] for name in both}
+        most = {name: max(pair) for name, pair in pairs.items()}
+        least = {name: min(pair) for name, pair in pairs.items()}
+        yield from _outside(each.container.path, most, least, (ranges.most["Container"], ranges.least["Container"]))
+    yield from _outside(("spec",), total, total, (ranges.most["Pod"], ranges.least["Pod"]))
+
+
+def _outside(path: FieldPath, most: Amounts, least: Amounts, bounds: tuple[Amounts, Amounts]) -> Iterator[OutOfRange]:
+    for name, bound in bounds[0].items():
+        if most.get(name, 0) > bound:
+            yield OutOfRange(path, name, True, most[name], bound)
+    for name, bound in bounds[1].items():
+        if name in least and least[name] < bound:
+            yield OutOfRange(path, name, False, least[name], bound)

@@ -1,0 +1,1 @@
+"""Ray: what KubeRay refuses of its kinds, and what Ray is told of GPUs."""

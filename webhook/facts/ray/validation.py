@@ -1,0 +1,79 @@
+"""What KubeRay's operator refuses of a RayCluster, a RayJob or a RayService after it was stored, in an event alone.
+
+Source: ray-project/kuberay v1.4.2 ray-operator/controllers/ray/utils/validation.go and constant.go. Names of RayJobs
+and RayServices are shorter by the six characters that KubeRay adds for their cluster. What hangs on feature gates of
+the operator, and on fault tolerance, is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.facts.check import Group
+from webhook.facts.ray.num_gpus import CLUSTERS
+from webhook.facts.subject import Subject
+from webhook.facts.values import items, mapping
+from webhook.name_faults import label_fault
+from webhook.names import dns1035_label
+from webhook.paths import FieldPath, get
+from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
+from webhook.wording import counted
+
+problem: Final = Group("ray").problem
+_LONGEST: Final[Mapping[str, int]] = {"RayCluster": 53, "RayJob": 47, "RayService": 47}
+_SELECTED: Final = "ray.io/cluster"
+_CONTAINERS: Final = ("template", "spec", "containers")
+
+
+def validate_name(subject: Subject) -> Iterator[Problem]:
+    """ValidateRayClusterMetadata and its like: services are named after the cluster."""
+    name = get(subject.object, ("metadata", "name"))
+    if not isinstance(name, str) or not name or is_placeholder(name):
+        return
+    longest = _LONGEST[subject.group_kind[1]]
+    if len(name) > longest:
+        message = f"must not be longer than {longest} characters because services of the Ray cluster are named after it"
+        yield problem("name", "metadata.name", message, f"remove {counted(len(name) - longest, 'character')}", name)
+    elif dns1035_label(name):
+        message = f"cannot be a part of the names of services because {label_fault(name, begins_with_letter=True)}"
+        fix = "use lower-case letters, digits and dashes, and begin with a letter"
+        yield problem("name", "metadata.name", message, fix, name)
+
+
+def validate_ray_job_spec(subject: Subject) -> Iterator[Problem]:
+    """ValidateRayJobSpec: where the job runs, and whether it can be suspended."""
+    spec = mapping(subject.object.get("spec"))
+    selector = mapping(spec.get("clusterSelector"))
+    if selector and not selector.get(_SELECTED):
+        message = f"must name a RayCluster by the key {_SELECTED} because KubeRay looks for no other label"
+        yield problem("cluster-required", "spec.clusterSelector", message, f"set {_SELECTED}")
+    elif not selector and spec.get("rayClusterSpec") is None:
+        message = "must have rayClusterSpec or clusterSelector because the job otherwise has no Ray cluster to run on"
+        yield problem(
+            "cluster-required", "spec", message, "set rayClusterSpec, or select a Ray cluster with clusterSelector"
+        )
+    if spec.get("suspend") is True and (selector or spec.get("shutdownAfterJobFinishes") is not True):
+        why = "runs on an existing Ray cluster" if selector else "keeps its Ray cluster"
+        message = f"is not allowed for a job that {why}, because KubeRay suspends a job by deleting its Ray cluster"
+        fix = "remove suspend" if selector else "set spec.shutdownAfterJobFinishes to true, or remove suspend"
+        yield problem("suspend", "spec.suspend", message, fix, shown="`true`")
+
+
+def validate_groups(subject: Subject) -> Iterator[Problem]:
+    """ValidateRayClusterSpec: every group has a container."""
+    at = CLUSTERS[subject.group_kind[1]]
+    cluster = mapping(get(subject.object, at))
+    if not cluster:
+        return
+    yield from _group(cluster.get("headGroupSpec"), (*at, "headGroupSpec"))
+    for index, group in enumerate(subject.deadline.each(items(cluster.get("workerGroupSpecs")))):
+        yield from _group(group, (*at, "workerGroupSpecs", index))
+
+
+def _group(group: JSON, at: FieldPath) -> Iterator[Problem]:
+    if get(group, _CONTAINERS) == []:  # the schema refuses a template without the list
+        message = "must have a container because Ray runs in a container"
+        yield problem("containers-required", (*at, *_CONTAINERS), message, "add a container")

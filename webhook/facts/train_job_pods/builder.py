@@ -1,0 +1,205 @@
+"""The JobSet that Trainer makes of a runtime with the patches merged: resources, counts, plugins, then spec.trainer.
+
+Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go newRuntimeInfo and
+pkg/runtime/framework/plugins/jobset/builder.go, in their order; branches release-2.0 to release-2.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from webhook.attributes import JSON
+from webhook.facts.check import Group
+from webhook.facts.train_job_pods import plugins
+from webhook.facts.train_job_pods.flux_pods import enforce_flux
+from webhook.facts.train_job_pods.merged import Merged
+from webhook.facts.train_job_pods.nodes import counts, launcher_is_node
+from webhook.facts.train_job_pods.plugins import Making
+from webhook.facts.train_job_pods.pod_set import PodSet, made_of_runtime, pod_set
+from webhook.facts.train_job_pods.processes import plugin, predict
+from webhook.facts.train_job_pods.releases import IMAGE_EVERYWHERE, KEEPS_CLAIMS, WHOLE_JOBSET
+from webhook.facts.train_job_pods.runtime_reference import Runtime
+from webhook.facts.train_job_pods.upsert import upsert_env
+from webhook.paths import get
+from webhook.problem import Problem
+from webhook.releases import Release, shown
+from webhook.same import Same
+
+problem: Final = Group("train-job").problem
+_STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")
+_PER_NODE: Final = "spec.trainer.resourcesPerNode"
+
+
+def build(merged: Merged, job: JSON, runtime: Runtime, release: Release) -> None:
+    """Make the JobSet of what is merged."""
+    jobs = merged.spec.get("replicatedJobs", [])
+    if not jobs:
+        return
+    trainer, policy = get(job, ("spec", "trainer")), runtime.spec.get("mlPolicy")
+    asked = get(trainer, ("numNodes",))
+    sets = [pod_set(each, count) for each, count in zip(jobs, counts(jobs, asked, policy), strict=True)]
+    for each in sets if trainer is not None else ():
+        _apply_resources(merged, each, trainer, runtime, release)
+    resources = _counted(sets, trainer)
+    merged.processes = predict(job, runtime.spec, resources, release)
+    name = get(job, ("metadata", "name"), "") or get(job, ("metadata", "generateName"), "")
+    making = Making(
+        name=name,
+        runtime=runtime.name,
+        trainer=trainer,
+        spec=runtime.spec,
+        pod_sets=sets,
+        processes=merged.processes,
+        resources=resources,
+        release=release,
+    )
+    trainer = _enforce(making)
+    for each in sets:
+        _initialize(each, get(job, ("spec", "initializer"), {}))
+        _lay_trainer(each, trainer, policy, release)
+    own = {id(each) for each in runtime.jobs} if runtime.is_of_cluster else frozenset[int]()
+    made = [_made(each, merged, is_own=id(each.given) in own) for each in sets]
+    merged.spec = {**merged.spec, **_coordinator(merged.spec), "replicatedJobs": made}
+
+
+def _made(of: PodSet, merged: Merged, *, is_own: bool) -> JSON:
+    """A replicated job; where it is `is_own`, as a runtime of the cluster has it, the same value for all TrainJobs."""
+    if not (is_own and of.is_as_given):
+        return of.made()
+    kept = made_of_runtime(Same(of.given), of.count, is_step=of.job is not of.given)
+    merged.of_runtime[id(kept.job)] = kept.silent
+    return kept.job
+
+
+def _coordinator(spec: JSON) -> JSON:
+    """The coordinator without zeros, which Go leaves out."""
+    own = spec.get("coordinator")
+    return {} if own is None else {"coordinator": {name: value for name, value in own.items() if value not in (0, "")}}
+
+
+def _counted(sets: Sequence[PodSet], trainer: JSON) -> JSON:
+    """The resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
+    asked = get(trainer, ("resourcesPerNode",))
+    nodes = [node for each in sets if each.name == "node" or each.step == "trainer" for node in each.nodes]
+    return asked if asked is not None else nodes[0].get("resources", {}) if nodes else {}
+
+
+def _enforce(making: Making) -> JSON:
+    """Let the plugins change the pod sets; spec.trainer as they leave it."""
+    trainer = making.trainer
+    match plugin(making.spec):
+        case "torch":
+            trainer = plugins.enforce_torch(making)
+        case "jax":
+            plugins.enforce_jax(making)
+        case "xgboost":
+            plugins.enforce_xgboost(making)
+        case "mpi":
+            plugins.enforce_mpi(making)
+        case "flux":
+            trainer = enforce_flux(making)
+        case _:
+            making.lay_env()  # plainml.go
+    plugins.enforce_pod_group(making)
+    return trainer
+
+
+def _apply_resources(merged: Merged, of: PodSet, trainer: JSON, runtime: Runtime, release: Release) -> None:
+    """Lay resourcesPerNode and resourceClaimsPerNode over a container `node`."""
+    policy = runtime.spec.get("mlPolicy")
+    is_step = of.step == "trainer"
+    if not is_step and not _is_mpi_node(of, policy):
+        return
+    asked = trainer.get("resourcesPerNode")
+    if policy is None and release >= WHOLE_JOBSET:
+        if asked is not None:
+            message = f"is ignored by Trainer {shown(release)} because {runtime} has no mlPolicy"
+            merged.problems.append(problem("ignored-resources", _PER_NODE, message, "add an mlPolicy to the runtime"))
+        return
+    for node in of.nodes if asked is not None else ():
+        before = node.get("resources", {})
+        node["resources"] = _resources(before, asked, release)
+        if not node["resources"].get("claims"):  # they are kept all, or none
+            for claim in before.get("claims", []):
+                merged.lost_claims.append(claim.get("name", ""))
+                merged.problems.append(_lost_claim(claim.get("name", ""), runtime, release))
+    if release >= KEEPS_CLAIMS:
+        _add_claims(of, trainer.get("resourceClaimsPerNode", []))
+
+
+def _is_mpi_node(of: PodSet, policy: JSON) -> bool:
+    """Whether it is the workers' job of an MPI runtime whose launcher is a node."""
+    return of.name == "node" and launcher_is_node(policy)
+
+
+def _add_claims(of: PodSet, claims: list[JSON]) -> None:
+    """Claims of resourceClaimsPerNode (KEP-2782): each replaces the pod's of that name, and `node` refers to it."""
+    if not claims:
+        return
+    named = [claim.get("name") for claim in claims]
+    kept = [each for each in of.pod.get("resourceClaims", []) if each.get("name", "") not in named]
+    of.pod["resourceClaims"] = [*kept, *claims]
+    for node in of.nodes:
+        resources = node.get("resources", {})
+        own = resources.get("claims", [])
+        known = {each.get("name", "") for each in own}
+        added = [{"name": name} for name in named if name not in known]
+        node["resources"] = {**resources, "claims": [*own, *added]}
+
+
+def _lost_claim(claim: str, runtime: Runtime, release: Release) -> Problem:
+    """kubeflow/trainer#4027."""
+    message = (
+        f"makes Trainer {shown(release)} leave out claim `{claim}` from the resources of container `node`, so the "
+        "container cannot use the devices of the claim"
+    )
+    return problem("lost-claim", _PER_NODE, message, f"remove resourcesPerNode, and set the resources in {runtime}")
+
+
+def _resources(own: Mapping[str, Any], asked: Mapping[str, Any], version: Release) -> dict[str, Any]:
+    """Limits and requests merged per key since 2.3, replaced before if there are any; claims kept since 2.4 only."""
+    sides = ("limits", "requests")
+    if version < WHOLE_JOBSET and all(asked.get(side) is None for side in sides):
+        return {**own}
+    made: dict[str, Any] = {}
+    for side in sides:
+        theirs = asked.get(side, {})
+        amounts = {**own.get(side, {}), **theirs} if version >= WHOLE_JOBSET else theirs
+        if amounts:
+            made[side] = amounts
+    if version >= KEEPS_CLAIMS and own.get("claims"):
+        made["claims"] = own["claims"]
+    return made
+
+
+def _initialize(of: PodSet, initializer: JSON) -> None:
+    """As Initializer of builder.go: what to load, for the labelled step."""
+    name = of.step or ""
+    asked = initializer.get(name.removesuffix("-initializer")) if name in _STEPS[1:] else None
+    if asked is None:
+        return
+    for container in of.containers:
+        if container.get("name") == name:
+            uri = asked.get("storageUri")
+            upsert_env(container, [*([] if uri is None else [{"name": "STORAGE_URI", "value": uri}])])
+            upsert_env(container, asked.get("env", []))
+            if (secret := asked.get("secretRef")) is not None:
+                container["envFrom"] = [*container.get("envFrom", []), {"secretRef": {"name": secret.get("name", "")}}]
+
+
+def _lay_trainer(of: PodSet, trainer: JSON, policy: JSON, release: Release) -> None:
+    """As Trainer of builder.go; since 2.4 the workers of an MPI runtime get the image too."""
+    if of.step in _STEPS:
+        of.job = {**of.job, "replicas": 1}
+    if trainer is None:
+        return
+    is_step = of.step == "trainer"
+    is_worker = of.name == "node" and get(policy, ("mpi",)) is not None
+    for node in of.nodes:
+        fields: tuple[str, ...] = ("image", "command", "args") if is_step else ()
+        if is_worker and release >= IMAGE_EVERYWHERE:
+            fields = fields or ("image",)
+        node.update({name: trainer[name] for name in fields if trainer.get(name) is not None})
+        if node is not of.settled and (is_step or _is_mpi_node(of, policy)):
+            upsert_env(node, trainer.get("env", []))

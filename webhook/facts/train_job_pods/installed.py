@@ -1,0 +1,48 @@
+"""The Kubeflow Trainer that the cluster runs, which every policy that sees TrainJobs has to know.
+
+ConfigMap `trainer` of claimgate-system says it once for all of them: the param of the policies about Trainer. What the
+param of another policy says of Trainer itself counts for that policy.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from webhook.facts.assumptions import TRAINER, Assumptions, assumptions
+from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.lookups import INSTALLED
+from webhook.facts.view import View
+from webhook.releases import Release
+
+
+class Installed(NamedTuple):
+    """The release of Trainer, and whether it runs with its feature gate for device claims (KEP-2782)."""
+
+    release: Release
+    takes_claims: bool
+
+
+def installed(subject: Subject) -> Installed:
+    """What is known of Trainer, to be asked for with `Subject.once`. Raises as `known_to`."""
+    return known_to(subject.view(), subject.assumptions)
+
+
+def known_to(view: View, own: Assumptions) -> Installed:
+    """What a policy knows of Trainer that assumes something of its own.
+
+    Raises:
+        LookupFailed: the ConfigMap names no release.
+
+    """
+    release, takes_claims, place = own.trainer, own.device_claims, INSTALLED.scope
+    if release is None or takes_claims is None:
+        held = view.get(INSTALLED.gvk, place.name, namespace=place.namespace)
+        shared = assumptions(held, f"ConfigMap `{place.name}`")
+        release = shared.trainer if release is None else release
+        takes_claims = shared.device_claims if takes_claims is None else takes_claims
+    return Installed(release or TRAINER, takes_claims is True)
+
+
+def release_of(subject: Subject) -> Release:
+    """The release of Trainer. Raises as `known_to`."""
+    return subject.once(installed).release

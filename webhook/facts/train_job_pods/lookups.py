@@ -1,0 +1,21 @@
+"""The objects that facts about TrainJobs look up in the cluster."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.attributes import GroupVersionKind
+from webhook.cluster.interest import Interest, Scope, reading
+from webhook.facts.kinds import TRAINER
+from webhook.facts.view import CONFIG_MAP, NAMESPACES
+
+CLUSTER_RUNTIME: Final = GroupVersionKind(TRAINER, "v1alpha1", "ClusterTrainingRuntime")
+RUNTIME: Final = GroupVersionKind(TRAINER, "v1alpha1", "TrainingRuntime")
+INSTALLED: Final = Interest(CONFIG_MAP, frozenset(("data",)), scope=Scope(namespace="claimgate-system", name="trainer"))
+"""What says which Trainer the cluster runs: the param of policies/trainer."""
+RUNTIMES: Final = (
+    *(reading(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)),
+    NAMESPACES,
+    INSTALLED,
+)
+"""Where the pods of a TrainJob come from, for every fact that speaks of pods."""

@@ -1,0 +1,44 @@
+"""What becomes of a runtime and the patches that a TrainJob lays over it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from webhook.attributes import JSON
+from webhook.facts.train_job_pods.processes import UNKNOWN, Processes
+from webhook.problem import Problem
+
+
+@dataclass(slots=True)
+class Merged:
+    """The JobSet that Trainer would create, and what happens on the way.
+
+    Args:
+        spec: its spec.
+        patched: the spec of the runtime with the patches, before Trainer and its plugins add anything.
+        labels, annotations: of the JobSet. annotated: where each annotation stands.
+        problems: what was refused, dropped, appended or replaced.
+        unknown: replicated jobs and containers of them that patches name and the runtime does not have.
+        lost_claims: those that the container `node` no longer refers to.
+        processes: how many start on each node.
+        of_runtime: for the replicated jobs, by `id`, to which nothing of the TrainJob is added, the checks that have
+            nothing to say of their pods: both are the same values for every TrainJob on the runtime.
+    """
+
+    spec: JSON
+    patched: JSON = field(default_factory=dict)
+    labels: dict[str, JSON] = field(default_factory=dict)
+    annotations: dict[str, JSON] = field(default_factory=dict)
+    annotated: dict[str, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    unknown: set[tuple[str, str]] = field(default_factory=set)
+    lost_claims: list[str] = field(default_factory=list)
+    processes: Processes = UNKNOWN
+    of_runtime: dict[int, set[object]] = field(default_factory=dict)
+
+    def describe(self, metadata: JSON, at: str) -> None:
+        """Labels and annotations of the JobSet: later ones win, and where each annotation stands is remembered."""
+        annotations = metadata.get("annotations", {})
+        self.labels |= metadata.get("labels", {})
+        self.annotations |= annotations
+        self.annotated |= dict.fromkeys(annotations, at)

@@ -1,0 +1,192 @@
+"""What the plugins of Trainer add to the pods of a TrainJob: variables, ports, volumes and mounts, and commands.
+
+Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/{torch/torch,jax/jax,xgboost/xgboost,mpi/mpi,
+coscheduling/coscheduling,volcano/volcano}.go EnforceMLPolicy and EnforcePodGroupPolicy, pkg/constants; flux is
+flux_pods.py's. What the alpha feature TrainJobStatus adds is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from webhook.attributes import JSON
+from webhook.facts.train_job_pods.nodes import PORT
+from webhook.facts.train_job_pods.pod_set import PodSet
+from webhook.facts.train_job_pods.processes import Processes, gpu_count
+from webhook.facts.train_job_pods.releases import INJECTION
+from webhook.facts.train_job_pods.torchtune_recipe import ENTRYPOINT, managed, model_of, recipe
+from webhook.facts.train_job_pods.upsert import upsert_env, upsert_mounts, upsert_port, upsert_volumes
+from webhook.paths import get
+from webhook.releases import Release
+
+_RANK: Final = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
+_MPI_MOUNT: Final = "/root/.ssh"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Making:
+    """What plugins look at: the TrainJob, the spec of its runtime, the pod sets, processes and counted resources."""
+
+    name: str
+    runtime: str
+    trainer: JSON
+    spec: JSON
+    pod_sets: Sequence[PodSet]
+    processes: Processes
+    resources: JSON
+    release: Release
+
+    @property
+    def address(self) -> str:
+        """Where the first node is found."""
+        return f"{self.name}-node-0-0.{self.name}"
+
+    @property
+    def trainer_set(self) -> PodSet | None:
+        """The first pod set that is labelled as the trainer."""
+        return next((each for each in self.pod_sets if each.step == "trainer"), None)
+
+    @property
+    def nodes(self) -> int:
+        """Its pods."""
+        return self.trainer_set.count if self.trainer_set else 1
+
+    @property
+    def node(self) -> dict[str, Any] | None:
+        """Its container `node`, where there is a spec.trainer: without it plugins leave it as it is."""
+        return self.trainer_set.container("node") if self.trainer_set and self.trainer is not None else None
+
+    def lay_env(self, own: Sequence[JSON] = ()) -> None:
+        """Lay the variables of spec.trainer over that container, and then those of a plugin."""
+        of, node = self.trainer_set, self.node
+        if of is not None and node is not None and upsert_env(node, self.trainer.get("env", []), own):
+            of.settled = node
+
+    def named(self, name: str) -> PodSet | None:
+        """The first pod set of a name."""
+        return next((each for each in self.pod_sets if each.name == name), None)
+
+
+def variables(values: Mapping[str, JSON]) -> list[JSON]:
+    """Variables by name, of a text or of a source."""
+    return [{"name": name, "value" if isinstance(value, str) else "valueFrom": value} for name, value in values.items()]
+
+
+def enforce_torch(making: Making) -> JSON:
+    """torch.go; the command of torchtune gets its recipe, and the others the address of the first node."""
+    nodes = {"PET_NNODES": str(making.nodes), "PET_NPROC_PER_NODE": making.processes.per_node, "PET_NODE_RANK": _RANK}
+    master = {"PET_MASTER_ADDR": making.address, "PET_MASTER_PORT": str(PORT)}
+    trainer = making.trainer
+    if (node := making.node) is not None:
+        is_tuned = trainer.get("command") == ENTRYPOINT
+        own = variables(nodes if is_tuned else {**nodes, **master})
+        making.lay_env(own)
+        upsert_port(node, PORT)
+        if is_tuned:
+            trainer = {**trainer, "command": [*ENTRYPOINT, *_tuned(making)]}
+    for container in _injected(making):
+        upsert_env(container, variables({**nodes, **master}))
+    return trainer
+
+
+def _tuned(making: Making) -> Iterator[str]:
+    """What follows `tune run`."""
+    gpus, _ = gpu_count(making.resources)
+    asked = making.processes.per_node
+    several = int(asked) > 1 if asked.isdecimal() else gpus > 1
+    if making.nodes > 1 or several:
+        yield f"--rdzv_endpoint={making.address}:{PORT}"
+    is_single = making.nodes == 1 and (asked == "1" or gpus == 1)
+    args = making.trainer.get("args", [])
+    name, config = recipe(model_of(making.runtime), args, making.nodes, is_single=is_single, release=making.release)
+    yield from (name, "--config", config)
+    for pod_set in making.pod_sets:
+        for container in pod_set.nodes if pod_set.step == "trainer" else ():
+            yield from managed(container.get("command", []))
+
+
+def _injected(making: Making) -> Iterator[dict[str, Any]]:
+    """The containers that torch.envInjection names."""
+    if making.release < INJECTION:
+        return
+    for target in get(making.spec, ("mlPolicy", "torch", "envInjection", "targets"), []):
+        pod_set = making.named(target.get("jobName", ""))
+        if pod_set is not None:
+            containers = (
+                pod_set.container(name) or pod_set.init_container(name) for name in target.get("containerNames", [])
+            )
+            yield from (container for container in containers if container is not None)
+
+
+def enforce_jax(making: Making) -> None:
+    """As jax.go."""
+    if (node := making.node) is not None:
+        address = f"{making.address}:{PORT}"
+        values = {"JAX_NUM_PROCESSES": str(making.nodes), "JAX_PROCESS_ID": _RANK, "JAX_COORDINATOR_ADDRESS": address}
+        upsert_env(node, variables(values))
+        upsert_port(node, PORT)
+
+
+def enforce_xgboost(making: Making) -> None:
+    """xgboost.go: one worker per GPU."""
+    if (node := making.node) is not None:
+        workers = making.nodes * (making.processes.count or 1)
+        port, number = str(PORT), str(workers)
+        values = {"DMLC_TRACKER_URI": making.address, "DMLC_TRACKER_PORT": port, "DMLC_TASK_ID": _RANK}
+        upsert_env(node, variables({**values, "DMLC_NUM_WORKER": number}))
+        upsert_port(node, PORT)
+
+
+def enforce_mpi(making: Making) -> None:
+    """mpi.go: keys for SSH on all nodes, and on the launcher the file of hosts."""
+    path = get(making.spec, ("mlPolicy", "mpi", "sshAuthMountPath"), _MPI_MOUNT)
+    for pod_set in making.pod_sets:
+        if pod_set.name not in ("node", "launcher"):
+            continue
+        upsert_volumes(pod_set.pod, _keys(making.name))
+        for node in pod_set.nodes:
+            upsert_mounts(node, {"name": "mpi-ssh-auth", "mountPath": path})
+        if pod_set.name == "launcher":
+            _enforce_launcher(making, pod_set)
+
+
+def _enforce_launcher(making: Making, launcher: PodSet) -> None:
+    items = [{"key": "hostfile", "path": "hostfile", "mode": 0o444}]
+    hosts = {"name": f"{making.name}-mpi-hostfile", "items": items}
+    upsert_volumes(launcher.pod, {"name": "mpi-hostfile", "configMap": hosts})
+    values = {
+        "OMPI_MCA_orte_default_hostfile": "/etc/mpi/hostfile",
+        "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
+        "OMPI_MCA_orte_set_default_slots": making.processes.per_node,
+        "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10",
+    }
+    for node in launcher.nodes:
+        upsert_mounts(node, {"name": "mpi-hostfile", "mountPath": "/etc/mpi"})
+        upsert_env(node, variables(values))
+
+
+def _keys(name: str) -> JSON:
+    """The volume with the keys."""
+    items = [
+        {"key": "ssh-privatekey", "path": "id_rsa", "mode": 0o640},
+        {"key": "ssh-publickey", "path": "id_rsa.pub", "mode": 0o644},
+        {"key": "ssh-publickey", "path": "authorized_keys", "mode": 0o644},
+    ]
+    secret = {"secretName": f"{name}-mpi-ssh-auth", "defaultMode": 0o400, "items": items}
+    return {"name": "mpi-ssh-auth", "secret": secret}
+
+
+def enforce_pod_group(making: Making) -> None:
+    """coscheduling.go and volcano.go: the group that pods belong to."""
+    policy = making.spec.get("podGroupPolicy") or {}
+    for pod_set in making.pod_sets:
+        if policy.get("coscheduling") is not None:
+            _annotate(pod_set, "labels", "scheduling.x-k8s.io/pod-group", making.name)
+        if policy.get("volcano") is not None:
+            _annotate(pod_set, "annotations", "scheduling.k8s.io/group-name", making.name)
+
+
+def _annotate(pod_set: PodSet, field: str, name: str, value: str) -> None:
+    pod_set.metadata[field] = {**(pod_set.metadata.get(field) or {}), name: value}

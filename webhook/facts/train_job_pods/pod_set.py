@@ -1,0 +1,103 @@
+"""A replicated job of the JobSet while Trainer and its plugins change it, down to the containers a copy of its own.
+
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go, whose PodSet is a view of a replicated job.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from webhook.attributes import JSON
+from webhook.facts.train_job_pods.nodes import POD, step
+from webhook.paths import get
+from webhook.same import Same
+
+
+@dataclass(slots=True)
+class PodSet:
+    """One replicated job.
+
+    Args:
+        job: it, as it is merged so far; `made` puts the rest into it.
+        pod: its PodSpec.
+        metadata: the metadata of its pods.
+        containers, init_containers: its containers.
+        count: its pods.
+        step: the step that its label names.
+        given: the job as it was before anybody changed it.
+        settled: its container that has the variables of spec.trainer for good, None as long as none has.
+    """
+
+    job: JSON
+    pod: dict[str, Any]
+    metadata: dict[str, Any]
+    containers: list[dict[str, Any]]
+    init_containers: list[dict[str, Any]]
+    count: int
+    step: str | None
+    given: JSON
+    settled: dict[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.job.get("name") or "")
+
+    def container(self, name: str) -> dict[str, Any] | None:
+        """Its first container of a name."""
+        return next((each for each in self.containers if each.get("name") == name), None)
+
+    def init_container(self, name: str) -> dict[str, Any] | None:
+        """Its first init container of a name."""
+        return next((each for each in self.init_containers if each.get("name") == name), None)
+
+    @property
+    def nodes(self) -> list[dict[str, Any]]:
+        """Its containers `node`: one, where the runtime is valid."""
+        return [each for each in self.containers if each.get("name") == "node"]
+
+    @property
+    def is_as_given(self) -> bool:
+        """Whether nothing of it was changed, its replicas left out."""
+        pod, metadata = get(self.given, POD, {}), get(self.given, (*POD[:-1], "metadata"), {})
+        own, first = pod.get("containers", []), pod.get("initContainers", [])
+        now = self.pod, self.metadata, self.containers, self.init_containers
+        return now == (pod, metadata, own, first)
+
+    def made(self) -> JSON:
+        """The replicated job."""
+        template = self.job.get("template") or {}
+        spec = template.get("spec") or {}
+        held = {"containers": self.containers, "initContainers": self.init_containers}
+        pod = {**self.pod, **{name: listed for name, listed in held.items() if listed}}
+        pods = {**(spec.get("template") or {}), "spec": pod}
+        if self.metadata:
+            pods["metadata"] = self.metadata
+        spec = {**spec, "parallelism": self.count, "completions": self.count, "template": pods}
+        return {**self.job, "template": {**template, "spec": spec}}
+
+
+def pod_set(job: JSON, count: int) -> PodSet:
+    """A replicated job with so many pods."""
+    pod = dict(get(job, POD, {}))
+    own, first = ([dict(each) for each in pod.get(name, [])] for name in ("containers", "initContainers"))
+    return PodSet(job, pod, dict(get(job, (*POD[:-1], "metadata"), {})), own, first, count, step(job), job)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A replicated job as it is for all TrainJobs, and the checks that have nothing to say of its pod."""
+
+    job: JSON
+    silent: set[object] = field(default_factory=set)
+
+
+@lru_cache(maxsize=64)
+def made_of_runtime(job: Same, count: int, *, is_step: bool) -> Kept:
+    """A replicated job of a runtime to which nothing is added, made once until the cluster has another runtime.
+
+    For jobs of ClusterTrainingRuntimes, which are few: what users write is not kept.
+    """
+    return Kept((pod_set({**job.held, "replicas": 1}, count) if is_step else pod_set(job.held, count)).made())

@@ -1,0 +1,31 @@
+"""Releases of Kubeflow Trainer at which something changed. Four shapes share one API version; merging differs too.
+
+Sources: kubeflow/trainer branches release-2.0 to release-2.3; master 8c0f5059bd51 for what comes after 2.3.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.releases import Release
+
+OLDEST: Final[Release] = (2, 0)
+ADAPTERS: Final[Release] = (2, 1)  # torchtune trains adapters
+STEP_CONTAINERS: Final[Release] = (2, 1)  # a labelled step needs its container
+TEMPLATES: Final[Release] = (2, 1)  # podTemplateOverrides instead of podSpecOverrides; resources of the runtime count
+QUEUES: Final[Release] = (2, 1)  # podGroupPolicy.volcano
+PATCHES: Final[Release] = (2, 2)  # runtimePatches instead of podTemplateOverrides
+LENGTHS: Final[Release] = (2, 2)  # the schemas bound lists and texts
+FLUX_AND_MORE: Final[Release] = (2, 2)  # the policies flux, jax and xgboost; volumeClaimPolicies
+NUMBERS_ONLY: Final[Release] = (2, 2)  # numProcPerNode is no word any more
+GANG_RESOURCES: Final[Release] = (2, 2)  # PodGroups count resourcesPerNode (kubeflow/trainer#2980)
+WHOLE_JOBSET: Final[Release] = (2, 3)  # patches merge into the JobSet, resources merge per key
+FIXED_GRACE: Final[Release] = (2, 3)  # terminationGracePeriodSeconds of a patch does not change
+INITIALIZER_MOUNT: Final[Release] = (2, 3)  # kubeflow/trainer#3714
+INJECTION: Final[Release] = (2, 3)  # torch.envInjection; more checks of the torch, mpi and flux plugins
+CLAIMS: Final[Release] = (2, 4)  # resourceClaimsPerNode, and claims in runtimePatches (KEP-2782)
+SHORT_NAMES: Final[Release] = (2, 4)  # names of replicated jobs have at most 20 characters (kubeflow/trainer#4394)
+KEEPS_CLAIMS: Final[Release] = (2, 4)  # resourcesPerNode leaves a container's claims alone (kubeflow/trainer#4027)
+IMAGE_EVERYWHERE: Final[Release] = (2, 4)  # the workers of an mpi job get the image too (kubeflow/trainer#4301)
+FLUX_NODES: Final[Release] = (2, 4)  # the flux plugin does without numNodes (kubeflow/trainer#3904)
+REFUSES_ZERO: Final[Release] = (2, 4)  # numProcPerNode below one is refused by the API server (kubeflow/trainer#3809)

@@ -1,0 +1,142 @@
+"""What Volcano makes of an object before it validates it: the defaults of its mutating webhooks and of its schemas.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/{jobs,queues,podgroups}/mutate and the CustomResource-
+Definitions. The webhooks are asked on CREATE alone; an update gets the defaults of the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from webhook.attributes import JSON, NAMESPACE, Operation
+from webhook.deadline import Deadline
+from webhook.facts.subject import Subject
+from webhook.facts.volcano_objects import kinds
+from webhook.paths import get
+
+DEFAULT_QUEUE: Final = "default"
+_RETRIES: Final = 3
+NEED_SERVICE: Final = ("tensorflow", "mpi", "pytorch", "ray")
+"""Plugins with which the webhook adds svc."""
+_CRON_JOB: Final = {
+    "concurrencyPolicy": "Allow",
+    "failedJobsHistoryLimit": 1,
+    "successfulJobsHistoryLimit": 3,
+    "suspend": False,
+}
+_QUEUE: Final = {"weight": 1, "dequeueStrategy": "traverse"}
+
+
+def defaulted(subject: Subject) -> JSON:
+    """The object as Volcano validates it, to be asked for with `Subject.once`; indices are those of the object sent.
+
+    Only what changes is copied.
+    """
+    obj, spec = subject.object, get(subject.object, ("spec",))
+    if spec is None and subject.group_kind != kinds.POD_GROUP:
+        return obj
+    is_new = subject.attributes.operation is Operation.CREATE
+    match subject.group_kind:
+        case kinds.JOB:
+            return {**obj, "spec": _schema_of_job(webhook_of_job(spec, subject.deadline) if is_new else spec)}
+        case kinds.JOB_TEMPLATE:
+            return {**obj, "spec": _schema_of_job(spec)}
+        case kinds.CRON_JOB:
+            return {**obj, "spec": _inside({**_CRON_JOB, **spec}, ("jobTemplate", "spec"))}
+        case kinds.JOB_FLOW:
+            flows = [_inside(flow, ("patch", "jobSpec")) for flow in subject.deadline.paced(spec.get("flows", []))]
+            return {**obj, "spec": {**spec, **({"flows": flows} if flows else {})}}
+        case kinds.QUEUE:
+            return _queue(obj, spec, is_new=is_new)
+        case kinds.POD_GROUP:
+            return {**obj, "spec": _pod_group(spec or {}, subject, is_new=is_new)} if spec is not None else obj
+        case _:
+            return obj
+
+
+def _inside(value: Mapping[str, Any], path: tuple[str, str]) -> JSON:
+    """A value with the defaults of the job spec at a path."""
+    outer, inner = path
+    spec = get(value, path)
+    return value if spec is None else {**value, outer: {**value[outer], inner: _schema_of_job(spec)}}
+
+
+def _schema_of_job(spec: Mapping[str, Any]) -> JSON:
+    """CustomResourceDefinition of Job: what has no value gets one."""
+    made = {"queue": DEFAULT_QUEUE, "maxRetry": _RETRIES, **_topology(spec)}
+    if "tasks" in made:
+        made["tasks"] = [_schema_of_task(task) for task in made["tasks"]]
+    return made
+
+
+def _schema_of_task(task: Mapping[str, Any]) -> JSON:
+    policy = task.get("partitionPolicy")
+    return task if policy is None else {**task, "partitionPolicy": {"minPartitions": 0, **_topology(policy)}}
+
+
+def _topology(holder: Mapping[str, Any]) -> dict[str, Any]:
+    topology = holder.get("networkTopology")
+    return {**holder} if topology is None else {**holder, "networkTopology": {"mode": "hard", **topology}}
+
+
+def webhook_of_job(spec: Mapping[str, Any], deadline: Deadline) -> dict[str, Any]:
+    """The mutating webhook of Job, createPatch: zero and "" count as not set."""
+    made = dict(spec)
+    made["queue"] = spec.get("queue") or DEFAULT_QUEUE
+    made["schedulerName"] = spec.get("schedulerName") or kinds.SCHEDULER
+    made["maxRetry"] = spec.get("maxRetry") or _RETRIES
+    tasks = deadline.paced(spec.get("tasks", []))
+    made["tasks"] = [_webhook_of_task(task, index) for index, task in enumerate(tasks)]
+    made["minAvailable"] = spec.get("minAvailable") or sum(task["minAvailable"] for task in made["tasks"])
+    if "tasks" not in spec:
+        del made["tasks"]
+    if spec.get("plugins") is not None:
+        made["plugins"] = _plugins(spec["plugins"])
+    return made
+
+
+def _webhook_of_task(task: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """Function mutateSpec, which writes the tasks anew, so that what is empty is gone."""
+    made = {name: value for name, value in task.items() if value != ""}
+    made["name"] = task.get("name") or f"default{index}"
+    made["maxRetry"] = task.get("maxRetry") or _RETRIES
+    policy = task.get("partitionPolicy") or {}
+    partitions = policy.get("minPartitions") or 0
+    fallback = partitions * policy.get("partitionSize", 0) if partitions > 0 else task.get("replicas", 0)
+    made["minAvailable"] = task.get("minAvailable", fallback)
+    pod = get(task, ("template", "spec"), {})
+    if pod.get("hostNetwork") and not pod.get("dnsPolicy"):
+        made["template"] = {**task["template"], "spec": {**pod, "dnsPolicy": "ClusterFirstWithHostNet"}}
+    return made
+
+
+def _plugins(plugins: Mapping[str, Any]) -> dict[str, Any]:
+    needs_service = any(name in plugins for name in NEED_SERVICE)
+    added: dict[str, Any] = {**({"svc": []} if needs_service else {}), **({"ssh": []} if "mpi" in plugins else {})}
+    return {**added, **plugins}
+
+
+def _queue(obj: JSON, spec: Mapping[str, Any], *, is_new: bool) -> JSON:
+    """The mutating webhook of Queue, createQueuePatch, and its schema."""
+    made = {**_QUEUE, **({"reclaimable": True} if is_new else {}), **spec}
+    if is_new and not made["weight"]:
+        made["weight"] = 1
+    annotations = get(obj, ("metadata", "annotations"), {})
+    path, weights = annotations.get(kinds.HIERARCHY, ""), annotations.get(kinds.HIERARCHY_WEIGHTS, "")
+    if not (is_new and path and weights) or path.startswith("root"):
+        return {**obj, "spec": made}
+    rooted = {**annotations, kinds.HIERARCHY: f"root/{path}", kinds.HIERARCHY_WEIGHTS: f"1/{weights}"}
+    return {**obj, "metadata": {**obj["metadata"], "annotations": rooted}, "spec": made}
+
+
+def _pod_group(spec: Mapping[str, Any], subject: Subject, *, is_new: bool) -> JSON:
+    """The mutating webhook of PodGroup: in a namespace with a queue of its own, the default queue is that one."""
+    made = {"queue": DEFAULT_QUEUE, **_topology(spec)}
+    if is_new and made["queue"] == DEFAULT_QUEUE:
+        namespace = subject.view().get(NAMESPACE, subject.namespace, namespaced=False)
+        made["queue"] = get(namespace, ("metadata", "annotations", kinds.QUEUE_NAME), DEFAULT_QUEUE)
+    policies = made.get("subGroupPolicy")
+    if policies is not None:
+        made["subGroupPolicy"] = [{"subGroupSize": 1, "minSubGroups": 0, **_topology(each)} for each in policies]
+    return made

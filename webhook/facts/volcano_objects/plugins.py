@@ -1,0 +1,59 @@
+"""The plugins of a Job that there are: their options, and the tasks that they look for by name.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from webhook.facts.volcano_objects.go_flags import Flags, Kind, read_flags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """One plugin: its options, and the tasks that it looks for with the names that they have by default."""
+
+    options: Mapping[str, Kind] = field(default_factory=dict)
+    tasks: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self, arguments: list[str]) -> Flags:
+        """Its arguments."""
+        return read_flags(arguments, {**self.options, **dict.fromkeys(self.tasks, "text")})
+
+
+PLUGINS: Final[Mapping[str, Plugin]] = {
+    "env": Plugin(),
+    "hcclrank": Plugin(tasks={"master": "master", "worker": "worker"}),
+    "mpi": Plugin(options={"port": "number"}, tasks={"master": "master", "worker": "worker"}),
+    "pytorch": Plugin(
+        options={
+            "port": "number",
+            "wait-master-enabled": "truth",
+            "wait-master-timeout": "number",
+            "wait-master-image": "text",
+        },
+        tasks={"master": "master", "worker": "worker"},
+    ),
+    "ray": Plugin(
+        options={
+            "headContainer": "text",
+            "workerContainer": "text",
+            "port": "number",
+            "dashboardPort": "number",
+            "clientPort": "number",
+        },
+        tasks={"head": "head", "worker": "worker"},
+    ),
+    "ssh": Plugin(
+        options={"ssh-key-file-path": "text", "ssh-private-key": "text", "ssh-public-key": "text", "ssh-port": "number"}
+    ),
+    "svc": Plugin(
+        options={"publish-not-ready-addresses": "truth", "disable-network-policy": "truth", "inject-hosts-env": "truth"}
+    ),
+    "tensorflow": Plugin(
+        options={"port": "number"}, tasks={"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator"}
+    ),
+}
