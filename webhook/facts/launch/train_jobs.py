@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from webhook.facts.command_lines.command import Launch, launch
+from webhook.facts.command_lines.command import Launch, launch, launched
 from webhook.facts.launch import mpi_slots, nodes
 from webhook.facts.launch.member import Member
 from webhook.facts.launch.nodes import Together
@@ -21,13 +21,12 @@ def launch_of_train_job(subject: Subject) -> Iterator[Problem]:
     job = subject.once(train_job)
     if not job.runtime.is_found or job.node is None or not changes_more_than_suspend(subject):
         return
-    for each in _launch_of(job):
-        yield replace(each, path=command_path(job))
+    for each in _launch_of(job, command_of(subject)):
+        yield replace(each, path=command_path(subject))
 
 
-def _launch_of(job: TrainJob) -> Iterator[Problem]:
+def _launch_of(job: TrainJob, started: Launch) -> Iterator[Problem]:
     """What is wrong with the command of a TrainJob, wherever that stands."""
-    started = command_of(job)
     if job.plugin == "torch":
         member = Member(pod_set="", path=(), launch=started, pods=job.nodes)
         together = Together(pods=job.nodes, is_one=True, is_alone=False, is_ranked=True, index="PET_NODE_RANK")
@@ -38,15 +37,16 @@ def _launch_of(job: TrainJob) -> Iterator[Problem]:
         yield from mpi_slots.validate_hostfile(started, (), hosts, job.processes.count, job.deadline)
 
 
-def command_of(job: TrainJob) -> Launch:
+def command_of(subject: Subject) -> Launch:
     """What the command of the container that trains starts."""
-    return launch(job.node or {}, job.deadline)
+    return launched(subject.once(train_job).node or {}, subject)
 
 
-def command_path(job: TrainJob) -> str:
+def command_path(subject: Subject) -> str:
     """Where the launcher and its options stand: in the command or the arguments, of the TrainJob or of the runtime."""
+    job = subject.once(train_job)
     node, said = job.node or {}, "command"
     if node.get("args"):
         by_command = launch({**node, "args": []}, job.deadline)
-        said = "command" if by_command.by and by_command == command_of(job) else "args"
+        said = "command" if by_command.by and by_command == command_of(subject) else "args"
     return f"spec.trainer.{said}" if job.trainer.get(said) else job.origin(is_own=False)

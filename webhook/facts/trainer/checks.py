@@ -88,7 +88,7 @@ def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
         yield from validate_pods(subject)
         yield from scheduling.validate_priority_classes(job, subject)
     kept = [claim for claim in subject.once(node_claims) if not claim.is_dropped]
-    yield from process_advice.advise_processes(job, kept)
+    yield from process_advice.advise_processes(subject, kept)
 
 
 def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:

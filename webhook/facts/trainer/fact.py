@@ -67,7 +67,7 @@ def _training(subject: Subject) -> Result:
 
 def _trainer(subject: Subject) -> Result:
     job, claims = subject.once(train_job), subject.once(node_claims)
-    own = launched(job, devices(job, claims))
+    own = launched(subject, devices(job, claims))
     value = {
         "runtime": {"found": job.runtime.is_found, "plugin": job.plugin},
         "node": {"claims": [_claim(each) for each in claims]},

@@ -14,7 +14,8 @@ from typing import Final
 from webhook.facts.check import Group
 from webhook.facts.command_lines.command import Launch
 from webhook.facts.launch.train_jobs import command_of, command_path
-from webhook.facts.train_job_pods.train_job import TrainJob
+from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.train_job import TrainJob, train_job
 from webhook.problem import Problem
 from webhook.wording import counted
 
@@ -43,17 +44,18 @@ class Launched:
 NOBODY: Final = Launched()
 
 
-def launched(job: TrainJob, gpus: int) -> Launched:
+def launched(subject: Subject, gpus: int) -> Launched:
     """Which launcher starts how many processes on each node of a TrainJob, where a node has so many GPUs."""
+    job = subject.once(train_job)
     if job.plugin not in _READ_BY or job.node is None:
         return NOBODY
-    started = command_of(job)
+    started = command_of(subject)
     option = _option(started)
     if not option:
         return NOBODY
     counts = started.per_node in ("gpu", "auto") and gpus > 0
     processes = gpus if counts else started.processes
-    return Launched(by=started.by, option=option, processes=processes or None, at=command_path(job))
+    return Launched(by=started.by, option=option, processes=processes or None, at=command_path(subject))
 
 
 def _option(started: Launch) -> str:

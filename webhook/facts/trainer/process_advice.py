@@ -12,7 +12,8 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.train_job_pods.train_job import TrainJob
+from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.train_job import TrainJob, train_job
 from webhook.facts.trainer.launched import Launched, advise_launcher, launched
 from webhook.facts.trainer.node_claims import NodeClaim
 from webhook.facts.trainer.node_devices import pod_gpus, runtime_gpus
@@ -37,10 +38,11 @@ def devices(job: TrainJob, claims: Sequence[NodeClaim]) -> int:
     return sum(count for claim, count in known if claim.is_gpu) if len(known) == len(claims) else 0
 
 
-def advise_processes(job: TrainJob, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
+def advise_processes(subject: Subject, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
     """Everything about GPUs and processes of a TrainJob whose nodes have these claims."""
+    job = subject.once(train_job)
     gpus = devices(job, claims)
-    own = launched(job, gpus)
+    own = launched(subject, gpus)
     yield from lost_gpus(job, own)
     yield from processes_per_gpu(job, gpus) if own.processes is None else advise_launcher(job, gpus, own)
     yield from ambiguous_gpus(job)
