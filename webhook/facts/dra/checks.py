@@ -22,8 +22,8 @@ from webhook.facts.dra.selected_devices import validate_selected_devices
 from webhook.facts.kinds import TRAINER
 from webhook.facts.pods.containers import amounts_of, containers_of
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.generated_pods import generated_problems
 from webhook.facts.train_job_pods.lookups import RUNTIMES
+from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
 from webhook.facts.view import NAMESPACES
 from webhook.paths import get
 from webhook.problem import Problem
@@ -66,7 +66,7 @@ def _names_class(subject: Subject) -> bool:
 
 def generated_device_claims(subject: Subject) -> Iterator[Problem]:
     """What the claims of the pods that Trainer makes refer to; how they are declared and used is train-job's."""
-    yield from generated_problems(subject, _references, refuses=False, is_of_pod=_refers_to_nothing)
+    yield from problems_of_pods(subject, _references, refuses=False, is_of_pod=_refers_to_nothing)
 
 
 def _refers_to_nothing(subject: Subject) -> bool:

@@ -7,7 +7,7 @@ What stands outside pod templates is left out. Knows no rule.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from webhook import quantity
@@ -19,7 +19,7 @@ from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.pods.containers import Container, containers
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.generated_pods import told_of_job
+from webhook.facts.train_job_pods.virtual_pods import located_in_runtime, located_in_train_job
 from webhook.facts.values import mapping
 from webhook.paths import FieldPath, render
 from webhook.problem import MissingObject, Problem
@@ -89,14 +89,9 @@ class Workload:
 def workload(subject: Subject) -> Workload:
     """What an object has of such pods, to be asked for with `Subject.once`."""
     listed = subject.once(pod_sets)
-    own = tuple(_in_runtime(each) if each.elsewhere else each for each in subject.deadline.paced(listed.all))
+    own = tuple(located_in_runtime(each) for each in subject.deadline.paced(listed.all))
     using = tuple(made for each in subject.deadline.paced(own) if (made := _using(each, subject)).containers)
     return Workload(own, using, listed.missing)
-
-
-def _in_runtime(podset: PodSet) -> PodSet:
-    """The pod set of a replicated job of a runtime, as if the job stood where its TrainJob names the runtime."""
-    return replace(podset, path=(*podset.path, podset.name), elsewhere=False)
 
 
 def _using(podset: PodSet, subject: Subject) -> DevicePods:
@@ -136,7 +131,7 @@ def once_each(problems: Iterable[Problem], subject: Subject) -> Iterator[Problem
     for each in problems:
         if each.without_path not in said:
             said.add(each.without_path)
-            yield told_of_job(each, subject) if subject.group_kind == TRAIN_JOB else each
+            yield located_in_train_job(each, subject)
 
 
 def advised(advice: Iterable[Callable[[Subject], Iterable[Problem]]], code: str, subject: Subject) -> Iterator[Problem]:

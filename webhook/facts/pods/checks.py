@@ -11,8 +11,8 @@ from webhook.facts.pods import container_validation, placement_validation, pod_l
 from webhook.facts.pods.container_validation import validate_service_account
 from webhook.facts.pods.template_changes import validate_template_update
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.generated_pods import generated_problems
 from webhook.facts.train_job_pods.lookups import RUNTIMES
+from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
 from webhook.problem import Problem
 from webhook.schema.kinds import is_builtin
 
@@ -41,12 +41,12 @@ def pod_resources(subject: Subject) -> Iterator[Problem]:
 
 def generated_pod_resources(subject: Subject) -> Iterator[Problem]:
     """What Kubernetes refuses of the resources of the pods that Trainer makes of a TrainJob."""
-    yield from generated_problems(subject, pod_resources)
+    yield from problems_of_pods(subject, pod_resources)
 
 
 def generated_pod_templates(subject: Subject) -> Iterator[Problem]:
     """What Kubernetes refuses of those pods besides."""
-    yield from generated_problems(subject, template_problems)
+    yield from problems_of_pods(subject, template_problems)
 
 
 def pod_template(subject: Subject) -> Iterator[Problem]:

@@ -1,0 +1,163 @@
+"""The pods that Trainer makes of a TrainJob, asked like any other pod, and where their fields stand in the TrainJob.
+
+The pods stand nowhere in the TrainJob: a problem of what spec.trainer says is told there, one that the pods of the
+runtime have by themselves where the TrainJob names it, and another one where it has its patches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.attributes import POD as KIND
+from webhook.facts.kinds import TRAIN_JOB
+from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.flux_pods import entrypoint
+from webhook.facts.train_job_pods.nodes import POD, is_trainer, name_of
+from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
+from webhook.facts.train_job_pods.train_job import TrainJob, train_job
+from webhook.paths import FieldPath, get, parse, render
+from webhook.problem import Problem
+from webhook.workloads.podsets import PodSet
+
+_OF_TRAINER: Final = {"resources": "resourcesPerNode", "env": "env", "image": "image"}
+"""Which fields of spec.trainer become which ones of the container `node`."""
+_RUNTIME: Final[FieldPath] = ("spec", "runtimeRef")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VirtualPod:
+    """The pod of one replicated job.
+
+    Args:
+        replicated_job: the job, merged.
+        pod: its pod, as a check is asked about it.
+        job: the TrainJob.
+        env: where spec.trainer.env has a variable first, by its name.
+    """
+
+    replicated_job: JSON
+    pod: Subject
+    job: TrainJob
+    env: Mapping[str, int]
+
+    @property
+    def name(self) -> str:
+        """The name of the replicated job."""
+        return name_of(self.replicated_job)
+
+    def locate(self, path: FieldPath) -> FieldPath | None:
+        """Where spec.trainer has a field of the pod; None where the runtime or a patch has it."""
+        if path[:2] != ("spec", "containers") or len(path) < 4 or not is_trainer(self.replicated_job):
+            return None
+        container = get(self.replicated_job, (*POD, "containers", path[2]), {})
+        field, inside = _OF_TRAINER.get(str(path[3])), path[4:]
+        if name_of(container) != "node" or field is None or self.job.trainer.get(field) is None:
+            return None
+        if field == "resourcesPerNode" and get(self.job.trainer[field], inside) is None:
+            return None
+        if field == "env" and inside:
+            index = self.env.get(name_of(get(container, ("env", inside[0]))))
+            return None if index is None else ("spec", "trainer", "env", index, *inside[1:])
+        return "spec", "trainer", field, *(inside if field != "image" else ())
+
+
+def virtual_pods(subject: Subject) -> tuple[VirtualPod, ...]:
+    """The pods of a TrainJob, to be asked for with `Subject.once`."""
+    job = subject.once(train_job)
+    env: dict[str, int] = {}
+    for index, variable in enumerate(job.deadline.each(job.trainer.get("env") or ())):
+        env.setdefault(name_of(variable), index)
+    return tuple(
+        VirtualPod(replicated_job=one, pod=_pod(one, subject), job=job, env=env) for one in job.deadline.paced(job.jobs)
+    )
+
+
+def _pod(replicated_job: JSON, subject: Subject) -> Subject:
+    """The template of a replicated job as a pod of its own."""
+    template = get(replicated_job, POD[:-1]) or {}
+    pod = {**template, "apiVersion": "v1", "kind": "Pod", "spec": template.get("spec") or {}}
+    attributes = replace(subject.attributes, kind=KIND, object=pod, old_object=None)
+    return subject.about(pod, attributes, template_of=subject.attributes.kind)
+
+
+def problems_of_pods(
+    subject: Subject,
+    run: Callable[[Subject], Iterator[Problem]],
+    *,
+    refuses: bool = True,
+    is_of_pod: Callable[[Subject], bool] | None = None,
+) -> Iterator[Problem]:
+    """What a check says of the pods of a TrainJob, told where the TrainJob says it.
+
+    Args:
+        subject: the TrainJob.
+        run: the check, which is not asked again about pods of the runtime alone of which it had nothing to say.
+        refuses: whether it names what no API server takes.
+        is_of_pod: whether nothing but a pod decides what the check says of it; so it is of all without this.
+
+    """
+    job = subject.once(train_job)
+    if not job.runtime.is_found or not changes_more_than_suspend(subject):
+        return
+    scripts = f"`{entrypoint(name_of(job.object.get('metadata')))}`"
+    for virtual in job.deadline.paced(subject.once(virtual_pods)):
+        silent = job.merged.of_runtime.get(id(virtual.replicated_job))
+        if silent is not None and run in silent:
+            continue
+        problems = list(run(virtual.pod))
+        if not problems and silent is not None and (is_of_pod is None or is_of_pod(virtual.pod)):
+            silent.add(run)
+        problems = [problem for problem in problems if problem.found != scripts]
+        if problems and (virtual.name, "") not in job.merged.unknown:
+            before = subject.once(_jobs_of_runtime).get(virtual.name)
+            known = {problem.without_path for problem in run(_pod(before, subject))} if before is not None else set()
+            for problem in job.deadline.paced(problems):
+                origin = job.origin(is_own=problem.without_path in known)
+                yield _of_trainer(problem, virtual) or _of_origin(problem, virtual, origin, refuses=refuses)
+
+
+def _jobs_of_runtime(subject: Subject) -> Mapping[str, JSON]:
+    """The replicated jobs as the runtime has them, by their names."""
+    job = subject.once(train_job)
+    return {name_of(each): each for each in job.deadline.each(job.runtime.jobs)}
+
+
+def _of_trainer(problem: Problem, virtual: VirtualPod) -> Problem | None:
+    """A problem of a pod as one of spec.trainer; None where it is none."""
+    path = virtual.locate(parse(problem.path))
+    return None if path is None else replace(problem, path=render(path))
+
+
+def _of_origin(problem: Problem, virtual: VirtualPod, origin: str, *, refuses: bool) -> Problem:
+    """A problem of a pod as one of what the TrainJob is merged from."""
+    where = f"replicated job `{virtual.name}`, {problem.path}"
+    if refuses:
+        message = f"leads to pods that are refused because in {virtual.job.runtime}, {where} {problem.said}"
+        fix = f"in the runtime, {problem.fix}" if origin == render(_RUNTIME) and problem.fix else problem.fix
+        return replace(problem, path=origin, found="", message=message, fix=fix)
+    return replace(problem, path=origin, found="", message=f"in {where} {problem.said}")
+
+
+def located_in_runtime(podset: PodSet) -> PodSet:
+    """A pod set as if its template stood where its TrainJob names the runtime: `spec.runtimeRef.JOB`."""
+    return replace(podset, path=(*podset.path, podset.name), elsewhere=False) if podset.elsewhere else podset
+
+
+def located_in_train_job(problem: Problem, subject: Subject) -> Problem:
+    """A problem of such a pod set as one of its TrainJob; of other objects as it is."""
+    at = parse(problem.path) if subject.group_kind == TRAIN_JOB else ()
+    if at[:2] != _RUNTIME or len(at) < 3:
+        return problem
+    name, inside = str(at[2]), at[3:]
+    if (path := subject.once(_by_name)[name].locate(inside)) is not None:
+        return replace(problem, path=render(path))
+    where = f"{render(inside)} " if inside else ""
+    message = f"in replicated job `{name}`, {where}{problem.said}"
+    return replace(problem, path=render(_RUNTIME), found="", message=message)
+
+
+def _by_name(subject: Subject) -> Mapping[str, VirtualPod]:
+    return {virtual.name: virtual for virtual in subject.once(virtual_pods)}
