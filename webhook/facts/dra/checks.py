@@ -66,12 +66,7 @@ def _names_class(subject: Subject) -> bool:
 
 def generated_device_claims(subject: Subject) -> Iterator[Problem]:
     """What the claims of the pods that Trainer makes refer to; how they are declared and used is train-job's."""
-    yield from problems_of_pods(subject, _references, refuses=False, is_of_pod=_refers_to_nothing)
-
-
-def _refers_to_nothing(subject: Subject) -> bool:
-    """Whether a pod has neither claims nor amounts that name a DeviceClass, so that no object is looked up."""
-    return not get(subject.object, ("spec", "resourceClaims")) and not _names_class(subject)
+    yield from problems_of_pods(subject, _references, refuses=False)
 
 
 def _references(subject: Subject) -> Iterator[Problem]:

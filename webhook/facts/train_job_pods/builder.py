@@ -59,17 +59,15 @@ def build(merged: Merged, job: JSON, runtime: Runtime, release: Release) -> None
         _initialize(each, get(job, ("spec", "initializer"), {}))
         _lay_trainer(each, trainer, policy, release)
     own = {id(each) for each in runtime.jobs} if runtime.is_of_cluster else frozenset[int]()
-    made = [_made(each, merged, is_own=id(each.given) in own) for each in sets]
+    made = [_made(each, is_own=id(each.given) in own) for each in sets]
     merged.spec = {**merged.spec, **_coordinator(merged.spec), "replicatedJobs": made}
 
 
-def _made(of: PodSet, merged: Merged, *, is_own: bool) -> JSON:
+def _made(of: PodSet, *, is_own: bool) -> JSON:
     """A replicated job; where it is `is_own`, as a runtime of the cluster has it, the same value for all TrainJobs."""
     if not (is_own and of.is_as_given):
         return of.made()
-    kept = made_of_runtime(Same(of.given), of.count, is_step=of.job is not of.given)
-    merged.of_runtime[id(kept.job)] = kept.silent
-    return kept.job
+    return made_of_runtime(Same(of.given), of.count, is_step=of.job is not of.given)
 
 
 def _coordinator(spec: JSON) -> JSON:

@@ -21,8 +21,6 @@ class Merged:
         unknown: replicated jobs and containers of them that patches name and the runtime does not have.
         lost_claims: those that the container `node` no longer refers to.
         processes: how many start on each node.
-        of_runtime: for the replicated jobs, by `id`, to which nothing of the TrainJob is added, the checks that have
-            nothing to say of their pods: both are the same values for every TrainJob on the runtime.
     """
 
     spec: JSON
@@ -34,7 +32,6 @@ class Merged:
     unknown: set[tuple[str, str]] = field(default_factory=set)
     lost_claims: list[str] = field(default_factory=list)
     processes: Processes = UNKNOWN
-    of_runtime: dict[int, set[object]] = field(default_factory=dict)
 
     def describe(self, metadata: JSON, at: str) -> None:
         """Labels and annotations of the JobSet: later ones win, and where each annotation stands is remembered."""

@@ -5,7 +5,7 @@ Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go, whose PodSet is a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -86,18 +86,10 @@ def pod_set(job: JSON, count: int) -> PodSet:
     return PodSet(job, pod, dict(get(job, (*POD[:-1], "metadata"), {})), own, first, count, step(job), job)
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A replicated job as it is for all TrainJobs, and the checks that have nothing to say of its pod."""
-
-    job: JSON
-    silent: set[object] = field(default_factory=set)
-
-
 @lru_cache(maxsize=64)
-def made_of_runtime(job: Same, count: int, *, is_step: bool) -> Kept:
+def made_of_runtime(job: Same, count: int, *, is_step: bool) -> JSON:
     """A replicated job of a runtime to which nothing is added, made once until the cluster has another runtime.
 
     For jobs of ClusterTrainingRuntimes, which are few: what users write is not kept.
     """
-    return Kept((pod_set({**job.held, "replicas": 1}, count) if is_step else pod_set(job.held, count)).made())
+    return pod_set({**job.held, "replicas": 1} if is_step else job.held, count).made()

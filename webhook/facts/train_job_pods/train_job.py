@@ -6,6 +6,7 @@ counting: processes.py. Knows no rule about what is wrong.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
@@ -76,6 +77,14 @@ class TrainJob:
     def trainer(self) -> JSON:
         """`spec.trainer`."""
         return self.spec.get("trainer", {})
+
+    @cached_property
+    def env_places(self) -> Mapping[str, int]:
+        """Where `spec.trainer.env` has a variable first, by its name: each of many may be a problem."""
+        places: dict[str, int] = {}
+        for index, variable in enumerate(self.deadline.each(self.trainer.get("env") or ())):
+            places.setdefault(name_of(variable), index)
+        return places
 
     @cached_property
     def plugin(self) -> str:

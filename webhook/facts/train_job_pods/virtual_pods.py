@@ -35,13 +35,11 @@ class VirtualPod:
         replicated_job: the job, merged.
         pod: its pod, as a check is asked about it.
         job: the TrainJob.
-        env: where spec.trainer.env has a variable first, by its name.
     """
 
     replicated_job: JSON
     pod: Subject
     job: TrainJob
-    env: Mapping[str, int]
 
     @property
     def name(self) -> str:
@@ -59,7 +57,7 @@ class VirtualPod:
         if field == "resourcesPerNode" and get(self.job.trainer[field], inside) is None:
             return None
         if field == "env" and inside:
-            index = self.env.get(name_of(get(container, ("env", inside[0]))))
+            index = self.job.env_places.get(name_of(get(container, ("env", inside[0]))))
             return None if index is None else ("spec", "trainer", "env", index, *inside[1:])
         return "spec", "trainer", field, *(inside if field != "image" else ())
 
@@ -67,12 +65,8 @@ class VirtualPod:
 def virtual_pods(subject: Subject) -> tuple[VirtualPod, ...]:
     """The pods of a TrainJob, to be asked for with `Subject.once`."""
     job = subject.once(train_job)
-    env: dict[str, int] = {}
-    for index, variable in enumerate(job.deadline.each(job.trainer.get("env") or ())):
-        env.setdefault(name_of(variable), index)
-    return tuple(
-        VirtualPod(replicated_job=one, pod=_pod(one, subject), job=job, env=env) for one in job.deadline.paced(job.jobs)
-    )
+    jobs = job.deadline.paced(job.jobs)
+    return tuple(VirtualPod(replicated_job=one, pod=_pod(one, subject), job=job) for one in jobs)
 
 
 def _pod(replicated_job: JSON, subject: Subject) -> Subject:
@@ -88,15 +82,13 @@ def problems_of_pods(
     run: Callable[[Subject], Iterator[Problem]],
     *,
     refuses: bool = True,
-    is_of_pod: Callable[[Subject], bool] | None = None,
 ) -> Iterator[Problem]:
     """What a check says of the pods of a TrainJob, told where the TrainJob says it.
 
     Args:
         subject: the TrainJob.
-        run: the check, which is not asked again about pods of the runtime alone of which it had nothing to say.
+        run: the check.
         refuses: whether it names what no API server takes.
-        is_of_pod: whether nothing but a pod decides what the check says of it; so it is of all without this.
 
     """
     job = subject.once(train_job)
@@ -104,13 +96,7 @@ def problems_of_pods(
         return
     scripts = f"`{entrypoint(name_of(job.object.get('metadata')))}`"
     for virtual in job.deadline.paced(subject.once(virtual_pods)):
-        silent = job.merged.of_runtime.get(id(virtual.replicated_job))
-        if silent is not None and run in silent:
-            continue
-        problems = list(run(virtual.pod))
-        if not problems and silent is not None and (is_of_pod is None or is_of_pod(virtual.pod)):
-            silent.add(run)
-        problems = [problem for problem in problems if problem.found != scripts]
+        problems = [problem for problem in run(virtual.pod) if problem.found != scripts]
         if problems and (virtual.name, "") not in job.merged.unknown:
             before = subject.once(_jobs_of_runtime).get(virtual.name)
             known = {problem.without_path for problem in run(_pod(before, subject))} if before is not None else set()

@@ -53,15 +53,11 @@ def _problems(spec: JSON, subject: Subject) -> Iterator[Problem]:
     before = {name_of(each): get(each, _POD) or {} for each in jobs}
     for each in job.deadline.paced(get(spec, ("replicatedJobs",), [])):
         name = name_of(each)
-        silent = job.merged.of_runtime.get(id(each))
-        if (name, "") in job.merged.unknown or (silent is not None and validate_pods in silent):
+        if (name, "") in job.merged.unknown:
             continue
         pod = _Pod(get(each, _POD) or {}, name, job.runtime, job.deadline, before.get(name, {}))
-        problems = list(pod.problems(shared, job))
-        yield from problems
+        yield from pod.problems(shared, job)
         yield from pod.unused_claims(subject)
-        if silent is not None and not (problems or pod.has_claims or shared or job.merged.unknown):
-            silent.add(validate_pods)  # with more volumes and fewer containers to ask about, it says nothing either
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +73,6 @@ class _Pod:
     @property
     def where(self) -> str:
         return f"replicated job `{self.job}` of {self.runtime}"
-
-    @property
-    def has_claims(self) -> bool:
-        """Whether it has claims, of which the cluster knows more."""
-        return bool(get(self.template, ("spec", "resourceClaims")))
 
     def problems(self, shared: Collection[str], job: TrainJob) -> Iterator[Problem]:
         volumes = get(self.template, ("spec", "volumes"), [])
