@@ -31,6 +31,7 @@ class Check:
         of_deletions: whether it is about objects that are being deleted, which no other check is asked about.
         when: whether it may have something to say at all, to be asked for with `Subject.once`; None if always.
         lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else.
+            What the pods of a TrainJob come from is added for every check about TrainJobs (policy/interests.py).
     """
 
     group: str

@@ -13,8 +13,9 @@ from typing import Final
 from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.interest import Interest, Scope, combined, reading
 from webhook.cluster.lookup import place_of
+from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.registry import Registry
-from webhook.facts.train_job_pods.lookups import INSTALLED
+from webhook.facts.train_job_pods.lookups import INSTALLED, RUNTIMES
 from webhook.patch.schema import is_builtin_group
 from webhook.paths import get
 from webhook.policy.compiled import Policy
@@ -37,7 +38,8 @@ def interests(policies: Sequence[Policy], registry: Registry, params: Iterable[J
     for name in sorted({name for policy in policies for name in policy.facts}):
         wanted += registry.fact(name).lookups
     for group in sorted({group for policy in policies for group in policy.checks}):
-        wanted += [each for check in registry.checks(group) for each in check.lookups]
+        for check in registry.checks(group):
+            wanted += (*check.lookups, *(RUNTIMES if TRAIN_JOB in check.kinds else ()))
     for policy in policies:
         wanted += _definitions(policy)
         wanted += (INSTALLED,) if policy.reads_patches else ()

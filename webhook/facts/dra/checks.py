@@ -22,7 +22,6 @@ from webhook.facts.dra.selected_devices import validate_selected_devices
 from webhook.facts.kinds import TRAINER
 from webhook.facts.pods.containers import amounts_of, containers_of
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
 from webhook.facts.view import NAMESPACES
 from webhook.paths import get
@@ -92,7 +91,7 @@ _GROUPS: Final = _kinds("scheduling.k8s.io", "PodGroup", "Workload")
 
 CHECKS: Final = (
     Check(group="device-claims", run=device_claims, kinds=_PODS, lookups=(*LOOKUPS, LOOKUP), when=_may_take_claims),
-    Check(group="device-claims", run=generated_device_claims, kinds=_TRAIN_JOBS, lookups=(*LOOKUPS, *RUNTIMES)),
+    Check(group="device-claims", run=generated_device_claims, kinds=_TRAIN_JOBS, lookups=LOOKUPS),
     Check(group="resource-claims", run=validate_resource_claim, kinds=_CLAIMS, lookups=(NAMESPACES,)),
     Check(group="resource-claims", run=validate_group_claims, kinds=_GROUPS),
     Check(group="device-classes", run=validate_device_class, kinds=_CLASSES),

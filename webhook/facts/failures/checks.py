@@ -11,7 +11,6 @@ from webhook.facts.failures import gang_restarts, job_policies, nccl, replacemen
 from webhook.facts.gpu.device_pods import WORKLOADS, advised
 from webhook.facts.pods.containers import amounts_of, is_made_by_another
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.view import NAMESPACES
 from webhook.paths import get
 from webhook.problem import Problem
@@ -27,7 +26,7 @@ _ADVICE: Final = (
     nccl.advise_nccl,
 )
 _CLAIMS: Final = frozenset(("resource.k8s.io", kind) for kind in ("ResourceClaim", "ResourceClaimTemplate"))
-_LOOKUPS: Final = (*replacement.LOOKUPS, *pod_claims.LOOKUPS, *RUNTIMES, NAMESPACES)
+_LOOKUPS: Final = (*replacement.LOOKUPS, *pod_claims.LOOKUPS, NAMESPACES)
 
 
 def device_failures(subject: Subject) -> Iterator[Problem]:

@@ -9,7 +9,6 @@ from webhook.facts.gpu import namespace_quota, node_devices, quota_names
 from webhook.facts.gpu.device_pods import WORKLOADS
 from webhook.facts.gpu.doubtful_requests import gpu_requests
 from webhook.facts.gpu.requested_devices import requests_devices
-from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.view import NAMESPACES
 
 _PODS: Final = frozenset((("", "Pod"),))
@@ -30,13 +29,13 @@ CHECKS: Final = (
         group="node-devices",
         run=node_devices.validate_node_devices,
         kinds=WORKLOADS,
-        lookups=(*node_devices.NODE_LOOKUPS, *RUNTIMES, NAMESPACES),
+        lookups=(*node_devices.NODE_LOOKUPS, NAMESPACES),
     ),
     Check(
         group="namespace-quota",
         run=namespace_quota.validate_namespace_quota,
         kinds=WORKLOADS,
-        lookups=(*namespace_quota.QUOTA_LOOKUPS, *RUNTIMES),
+        lookups=namespace_quota.QUOTA_LOOKUPS,
     ),
     Check(group="gpu-quota", run=quota_names.validate_quota, kinds=_QUOTAS),
     Check(group="gpu-quota", run=quota_names.validate_limit_range, kinds=_LIMIT_RANGES),

@@ -12,7 +12,6 @@ from webhook.facts.jobset.name_length import limit, validate_name
 from webhook.facts.jobset.validation import validate_create
 from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.paths import get
 from webhook.problem import Problem
 
@@ -39,5 +38,5 @@ CHECKS: Final = (
         run=runtime,
         kinds=TRAINING_RUNTIMES,
     ),
-    Check(group="job-set", run=validate_generated_job_set, kinds=frozenset((TRAIN_JOB,)), lookups=RUNTIMES),
+    Check(group="job-set", run=validate_generated_job_set, kinds=frozenset((TRAIN_JOB,))),
 )

@@ -20,7 +20,6 @@ from webhook.facts.launch.owners import hosts_of, owners
 from webhook.facts.launch.train_jobs import launch_of_train_job
 from webhook.facts.pods.containers import is_made_by_another
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.values import mapping
 from webhook.facts.volcano_objects import kinds
 from webhook.paths import get
@@ -122,5 +121,5 @@ CHECKS: Final = (
         kinds=frozenset((*_OTHERS, *_INDEXED, *_OPERATORS, *kinds.SPECS, _LWS)),
         lookups=LOOKUPS,
     ),
-    Check(group="launch", run=launch_of_train_job, kinds=frozenset((TRAIN_JOB,)), lookups=RUNTIMES),
+    Check(group="launch", run=launch_of_train_job, kinds=frozenset((TRAIN_JOB,))),
 )

@@ -11,7 +11,6 @@ from webhook.facts.pods import container_validation, placement_validation, pod_l
 from webhook.facts.pods.container_validation import validate_service_account
 from webhook.facts.pods.template_changes import validate_template_update
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
 from webhook.problem import Problem
 from webhook.schema.kinds import is_builtin
@@ -76,8 +75,8 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
 
 CHECKS: Final = (
     Check(group="pod-resources", run=pod_resources, kinds=_POD),
-    Check(group="pod-resources", run=generated_pod_resources, kinds=_TRAIN_JOB, lookups=RUNTIMES),
+    Check(group="pod-resources", run=generated_pod_resources, kinds=_TRAIN_JOB),
     Check(group="pod-template", run=pod_template, kinds=_POD),
-    Check(group="pod-template", run=generated_pod_templates, kinds=_TRAIN_JOB, lookups=RUNTIMES),
+    Check(group="pod-template", run=generated_pod_templates, kinds=_TRAIN_JOB),
     Check(group="workload-update", run=validate_template_update),
 )

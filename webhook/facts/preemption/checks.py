@@ -11,7 +11,6 @@ from webhook.facts.gpu.device_pods import WORKLOADS, advised
 from webhook.facts.kinds import NODE
 from webhook.facts.preemption import priority, progress, spot
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
 
@@ -22,7 +21,7 @@ _ADVICE: Final = (
     priority.validate_priority_classes,
     priority.advise_preemption_policy,
 )
-_LOOKUPS: Final = (*priority.LOOKUPS, reading(NODE, "metadata.labels", "spec.taints"), *RUNTIMES, NAMESPACES)
+_LOOKUPS: Final = (*priority.LOOKUPS, reading(NODE, "metadata.labels", "spec.taints"), NAMESPACES)
 
 
 def preemption(subject: Subject) -> Iterator[Problem]:

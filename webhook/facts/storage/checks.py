@@ -9,7 +9,6 @@ from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import WORKLOADS, advised
 from webhook.facts.storage import checkpoints, claim_access, shared_memory, sub_paths
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
 
@@ -28,6 +27,4 @@ def storage(subject: Subject) -> Iterator[Problem]:
     yield from advised(_ADVICE, "storage/claim-exists", subject)
 
 
-CHECKS: Final = (
-    Check(group="storage", run=storage, kinds=WORKLOADS, lookups=(*claim_access.LOOKUPS, *RUNTIMES, NAMESPACES)),
-)
+CHECKS: Final = (Check(group="storage", run=storage, kinds=WORKLOADS, lookups=(*claim_access.LOOKUPS, NAMESPACES)),)

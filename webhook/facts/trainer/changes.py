@@ -18,7 +18,6 @@ from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
 from webhook.facts.train_job_pods.installed import release_of
-from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.train_job_pods.nodes import POD
 from webhook.facts.train_job_pods.overlays import Overlay
 from webhook.facts.train_job_pods.releases import FIXED_GRACE, PATCHES
@@ -34,7 +33,6 @@ problem: Final = Group("train-job-changes").problem
 JOB_SET: Final = GroupVersionKind("jobset.x-k8s.io", "v1alpha2", "JobSet")
 LOOKUPS: Final = (
     reading(JOB_SET, *(f"status.replicatedJobsStatus.{each}" for each in ("name", "active"))),
-    *RUNTIMES,
     NAMESPACES,
 )
 _REFERENCE: Final = {"name": "", "kind": "ClusterTrainingRuntime", "apiGroup": "trainer.kubeflow.org"}

@@ -13,7 +13,7 @@ from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import fields
 from webhook.facts.train_job_pods.installed import release_of
-from webhook.facts.train_job_pods.lookups import INSTALLED, RUNTIMES
+from webhook.facts.train_job_pods.lookups import INSTALLED
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
 from webhook.facts.train_job_pods.train_job import TrainJob, train_job
 from webhook.facts.trainer import (
@@ -151,11 +151,9 @@ def _runtime_advice(runtime: RuntimeSpec, subject: Subject) -> Iterator[Problem]
 
 
 CHECKS: Final = (
-    Check(group="train-job", run=train_job_alone, kinds=_TRAIN_JOB, lookups=RUNTIMES),
-    Check(
-        group="train-job", run=train_job_on_runtime, kinds=_TRAIN_JOB, lookups=(*RUNTIMES, *DEVICES, PRIORITY_CLASSES)
-    ),
+    Check(group="train-job", run=train_job_alone, kinds=_TRAIN_JOB),
+    Check(group="train-job", run=train_job_on_runtime, kinds=_TRAIN_JOB, lookups=(*DEVICES, PRIORITY_CLASSES)),
     Check(group="train-job-changes", run=train_job_changes, kinds=_TRAIN_JOB, lookups=changes.LOOKUPS),
     Check(group="training-runtime", run=training_runtime, kinds=TRAINING_RUNTIMES, lookups=(INSTALLED,)),
-    Check(group="training-runtime", run=runtime_of_train_job, kinds=_TRAIN_JOB, lookups=RUNTIMES),
+    Check(group="training-runtime", run=runtime_of_train_job, kinds=_TRAIN_JOB),
 )

@@ -10,7 +10,6 @@ from webhook.facts.check import Check
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.volcano import (
     dependencies,
     gang_resources,
@@ -162,7 +161,7 @@ CHECKS: Final = (
         group="volcano-pod",
         run=named_queue.queue_of_train_job,
         kinds=frozenset((TRAIN_JOB,)),
-        lookups=(kinds.OF_QUEUES, kinds.OF_NAMESPACES, *RUNTIMES),
+        lookups=(kinds.OF_QUEUES, kinds.OF_NAMESPACES),
     ),
     Check(group="volcano-scheduler", run=scheduler_conf, kinds=frozenset((("", "ConfigMap"),))),
 )
