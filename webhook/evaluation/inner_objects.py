@@ -17,7 +17,7 @@ from webhook.evaluation.typed_input import TypedInput, needs_decoding, typed_inp
 from webhook.facts.assumptions import Assumptions
 from webhook.facts.pods.pod_sets import listed
 from webhook.facts.train_job_pods.fields import pruned_once, pruned_part
-from webhook.facts.train_job_pods.installed import known_to
+from webhook.facts.train_job_pods.installation import known_to
 from webhook.facts.view import View
 from webhook.paths import render
 from webhook.policy.candidates import as_pod

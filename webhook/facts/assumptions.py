@@ -23,7 +23,7 @@ class Assumptions:
 
     kubernetes: release of the API server. trainer: release of Kubeflow Trainer; its four shapes differ. device_claims:
     whether Trainer runs with its feature gate for device claims (KEP-2782). Both are None where the param is silent:
-    then facts/train_job_pods/installed.py knows where it is said.
+    then facts/train_job_pods/installation.py knows where it is said.
     feature_gates: those of a device driver that are on, and off by default.
     resources: which extended resources it has for `gpu`: `resource`, `resource.<namespace>` and `vendor.<name>`.
     kueue: release of Kueue. kueue_configuration: the text of its Configuration, "" for that in the cluster.

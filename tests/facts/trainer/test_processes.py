@@ -6,7 +6,7 @@ import pytest
 
 from tests.facts.trainer.made import job, node, of, pod_of, replicated, runtime
 from tests.rows import all_rows
-from webhook.facts.train_job_pods.processes import cpu_count
+from webhook.facts.resource_units import cpu_count
 
 
 @all_rows(

@@ -22,7 +22,7 @@ from webhook.facts.kinds import NODE, RUNTIME_CLASS
 from webhook.facts.pods.node_selection import REQUIRED_TERMS
 from webhook.facts.pods.pod_requests import Limits, pod_requests, units
 from webhook.facts.pods.pod_requests import asked as asked_of
-from webhook.facts.pods.resource_units import amount, of_resource
+from webhook.facts.resource_units import amount, of_resource
 from webhook.facts.subject import Subject
 from webhook.facts.values import items, mapping, text
 from webhook.paths import get, render

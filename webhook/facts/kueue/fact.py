@@ -11,7 +11,7 @@ from webhook.facts.kueue.managed import managed
 from webhook.facts.kueue.objects import LOOKUPS
 from webhook.facts.kueue.preflight import Preflight, preflight
 from webhook.facts.kueue.workload import PodSetRequests
-from webhook.facts.pods.resource_units import amount_text
+from webhook.facts.resource_units import amount_text
 from webhook.facts.subject import Subject
 
 QUEUED_PODS: Final = structure(

@@ -20,7 +20,7 @@ from webhook.facts.kueue.quota import FlavorResource, Node, Tree
 from webhook.facts.kueue.releases import OWN_KEYS
 from webhook.facts.kueue.topology import Wish
 from webhook.facts.kueue.workload import PodSetRequests
-from webhook.facts.pods.resource_units import amount_text, of_resource
+from webhook.facts.resource_units import amount_text, of_resource
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.wording import counted

@@ -18,7 +18,7 @@ from webhook.facts.kueue.flavors import Flavor
 from webhook.facts.kueue.topology_nodes import Placement, Shortage
 from webhook.facts.kueue.workload import PodSetRequests
 from webhook.facts.pods.pod_requests import units
-from webhook.facts.pods.resource_units import of_resource
+from webhook.facts.resource_units import of_resource
 from webhook.problem import Problem
 from webhook.wording import counted
 

@@ -15,7 +15,7 @@ from webhook.facts.kueue.managed import takes_namespace
 from webhook.facts.kueue.objects import LOCAL_QUEUE, RESOURCE_FLAVOR
 from webhook.facts.kueue.queues import Declared, Queues, name_of, queues
 from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, parents_first
-from webhook.facts.pods.resource_units import amount_text
+from webhook.facts.resource_units import amount_text
 from webhook.facts.values import text
 from webhook.facts.view import View
 from webhook.paths import get

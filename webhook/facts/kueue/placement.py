@@ -19,7 +19,7 @@ from webhook.facts.kueue.releases import most_pod_sets
 from webhook.facts.kueue.waiting import waiting
 from webhook.facts.kueue.workload import PodSetRequests, workload
 from webhook.facts.pods.pod_requests import OutOfRange, units
-from webhook.facts.pods.resource_units import of_resource
+from webhook.facts.resource_units import of_resource
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject, Problem
 from webhook.releases import shown

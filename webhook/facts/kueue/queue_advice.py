@@ -16,7 +16,7 @@ from webhook.facts.kueue.managed import takes_namespace
 from webhook.facts.kueue.objects import CLUSTER_QUEUE, RESOURCE_FLAVOR
 from webhook.facts.kueue.queue_validation import cohort_of, groups_of, spec_of
 from webhook.facts.kueue.queues import Declared, declared, name_of, queues
-from webhook.facts.pods.resource_units import of_resource
+from webhook.facts.resource_units import of_resource
 from webhook.facts.subject import Subject
 from webhook.paths import get
 from webhook.problem import Problem

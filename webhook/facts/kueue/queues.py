@@ -16,7 +16,7 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.facts.kueue.objects import CLUSTER_QUEUE, COHORT
 from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, adopt
 from webhook.facts.kueue.reservations import Reservations, reservations
-from webhook.facts.pods.resource_units import amount
+from webhook.facts.resource_units import amount
 from webhook.facts.values import items, mapping, text
 from webhook.facts.view import View
 from webhook.paths import get

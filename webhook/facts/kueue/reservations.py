@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from webhook.attributes import JSON
 from webhook.facts.kueue.objects import LOCAL_QUEUE, WORKLOAD
 from webhook.facts.kueue.quota import FlavorResource
-from webhook.facts.pods.resource_units import amount
+from webhook.facts.resource_units import amount
 from webhook.facts.subject import Subject
 from webhook.facts.values import items, mapping, text
 from webhook.facts.view import View

@@ -14,7 +14,7 @@ from webhook.facts.kueue.blocked import NOT_NOW
 from webhook.facts.kueue.fitting import MOST_TOLD, Fitting
 from webhook.facts.kueue.quota import FlavorResource
 from webhook.facts.kueue.reservations import is_queued, waiting_before
-from webhook.facts.pods.resource_units import amount_text, of_resource
+from webhook.facts.resource_units import amount_text, of_resource
 from webhook.problem import Problem
 from webhook.wording import counted
 

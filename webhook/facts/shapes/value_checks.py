@@ -13,7 +13,7 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.installed import release_of
+from webhook.facts.train_job_pods.installation import release_of
 from webhook.facts.train_job_pods.releases import FLUX_AND_MORE, INJECTION, LENGTHS, PATCHES, QUEUES
 from webhook.facts.volcano_objects.defaults import defaulted
 from webhook.paths import FieldPath

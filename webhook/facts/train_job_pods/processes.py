@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from webhook import quantity
 from webhook.attributes import JSON
+from webhook.facts.resource_units import cpu_count
 from webhook.facts.train_job_pods.releases import NUMBERS_ONLY, TEMPLATES
 from webhook.facts.values import whole
 from webhook.paths import get
@@ -127,12 +128,3 @@ def gpu_count(resources: JSON) -> tuple[int, bool]:
         if counts and counts[0]:
             return counts[0], len(set(counts)) > 1
     return 0, False
-
-
-def cpu_count(resources: JSON) -> int:
-    """CPUs rounded up: of the requests unless zero, else of the limits."""
-    for side in ("requests", "limits"):
-        cpus = quantity.read(get(resources, (side, "cpu")))
-        if cpus is not None and cpus.sign() > 0:
-            return cpus.value()
-    return 0

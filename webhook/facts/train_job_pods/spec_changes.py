@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from webhook.attributes import JSON
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.fields import pruned
-from webhook.facts.train_job_pods.installed import release_of
+from webhook.facts.train_job_pods.installation import release_of
 from webhook.paths import get
 
 

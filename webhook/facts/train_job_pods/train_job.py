@@ -1,7 +1,7 @@
 """A TrainJob as Kubeflow Trainer will run it, merged with its runtime; made once for each object of a request.
 
-Without the runtime it is what the TrainJob itself carries, and the runtime is missing. Rules of merging: runtime.py; of
-counting: processes.py. Knows no rule about what is wrong.
+Without the runtime it is what the TrainJob itself carries, and the runtime is missing. Rules of merging are in
+runtime_merge.py, those of counting in processes.py. Knows no rule about what is wrong.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
 from webhook.facts.train_job_pods.fields import pruned_once
-from webhook.facts.train_job_pods.installed import Installed, installed
+from webhook.facts.train_job_pods.installation import Installation, installed
 from webhook.facts.train_job_pods.lookups import CLUSTER_RUNTIME, RUNTIME
-from webhook.facts.train_job_pods.merged import Merged
+from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
 from webhook.facts.train_job_pods.nodes import (
     container_of,
     counted_resources,
@@ -29,7 +29,7 @@ from webhook.facts.train_job_pods.nodes import (
     replicas,
 )
 from webhook.facts.train_job_pods.processes import Processes, gpu_count, plugin
-from webhook.facts.train_job_pods.runtime import merge
+from webhook.facts.train_job_pods.runtime_merge import merge
 from webhook.facts.train_job_pods.runtime_reference import Runtime
 from webhook.facts.view import View
 from webhook.paths import get
@@ -62,7 +62,7 @@ class TrainJob:
     release: Release
     takes_claims: bool
     runtime: Runtime
-    merged: Merged
+    merged: MergedJobSet
     nodes: int
     processes: Processes
     deadline: Deadline = field(default_factory=Deadline)
@@ -135,12 +135,12 @@ def train_job(subject: Subject) -> TrainJob:
     return subject.cluster.once((TrainJob, Same(subject.object), known), lambda: _train_job(subject, known))
 
 
-def _train_job(subject: Subject, known: Installed) -> TrainJob:
+def _train_job(subject: Subject, known: Installation) -> TrainJob:
     is_job = group_kind(subject.object) == TRAIN_JOB
     view, release = subject.view(), known.release
     obj = pruned_once(subject.object, "TrainJob", release, view) if is_job else {}
     runtime = find(get(obj, ("spec", "runtimeRef"), {}), view)
-    merged = merge(obj, runtime, release, view.deadline) if runtime.is_found else Merged(spec={})
+    merged = merge(obj, runtime, release, view.deadline) if runtime.is_found else MergedJobSet(spec={})
     return TrainJob(
         object=obj,
         release=release,

@@ -17,7 +17,7 @@ from webhook.deadline import Deadline
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
-from webhook.facts.train_job_pods.installed import release_of
+from webhook.facts.train_job_pods.installation import release_of
 from webhook.facts.train_job_pods.nodes import POD
 from webhook.facts.train_job_pods.overlays import Overlay
 from webhook.facts.train_job_pods.releases import FIXED_GRACE, PATCHES

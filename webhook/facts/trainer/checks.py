@@ -12,7 +12,7 @@ from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import fields
-from webhook.facts.train_job_pods.installed import release_of
+from webhook.facts.train_job_pods.installation import release_of
 from webhook.facts.train_job_pods.lookups import INSTALLED
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
 from webhook.facts.train_job_pods.train_job import TrainJob, train_job

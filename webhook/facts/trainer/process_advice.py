@@ -1,7 +1,7 @@
 """GPUs and processes of a TrainJob on its runtime: what merging loses, and numbers that do not fit together.
 
-Sources: processes.py; kubeflow/trainer#3974 and #3551 for GPUs that resourcesPerNode leaves out; NVIDIA/aicr#2280 for
-jobs that train on CPUs though they are made for GPUs.
+Sources: those of train_job_pods/processes.py; kubeflow/trainer#3974 and #3551 for GPUs that resourcesPerNode leaves
+out; NVIDIA/aicr#2280 for jobs that train on CPUs though they are made for GPUs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.train_job import TrainJob, train_job
-from webhook.facts.trainer.launched import Launched, advise_launcher, launched
+from webhook.facts.trainer.launcher import Launched, advise_launcher, launched
 from webhook.facts.trainer.node_claims import NodeClaim
 from webhook.facts.trainer.node_devices import pod_gpus, runtime_gpus
 from webhook.facts.trainer.unset_processes import NOT_READ

@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.installed import release_of
+from webhook.facts.train_job_pods.installation import release_of
 from webhook.facts.train_job_pods.nodes import container_of, name_of, step
 from webhook.facts.train_job_pods.processes import PLUGINS
 from webhook.facts.train_job_pods.releases import (

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from webhook.facts.train_job_pods.train_job import TrainJob
-from webhook.facts.trainer.launched import Launched
+from webhook.facts.trainer.launcher import Launched
 from webhook.facts.trainer.node_claims import NodeClaim
 from webhook.releases import shown
 from webhook.wording import counted

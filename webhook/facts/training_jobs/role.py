@@ -10,8 +10,8 @@ from webhook.deadline import Deadline
 from webhook.facts.command_lines.command import Launch, launched
 from webhook.facts.gpu.resources import devices_of
 from webhook.facts.pods.containers import variables
+from webhook.facts.resource_units import cpu_count
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.processes import cpu_count
 from webhook.facts.values import text
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder

@@ -15,19 +15,19 @@ from webhook.facts.view import View
 from webhook.releases import Release
 
 
-class Installed(NamedTuple):
+class Installation(NamedTuple):
     """The release of Trainer, and whether it runs with its feature gate for device claims (KEP-2782)."""
 
     release: Release
     takes_claims: bool
 
 
-def installed(subject: Subject) -> Installed:
+def installed(subject: Subject) -> Installation:
     """What is known of Trainer, to be asked for with `Subject.once`. Raises as `known_to`."""
     return known_to(subject.view(), subject.assumptions)
 
 
-def known_to(view: View, own: Assumptions) -> Installed:
+def known_to(view: View, own: Assumptions) -> Installation:
     """What a policy knows of Trainer that assumes something of its own.
 
     Raises:
@@ -40,7 +40,7 @@ def known_to(view: View, own: Assumptions) -> Installed:
         shared = assumptions(held, f"ConfigMap `{place.name}`")
         release = shared.trainer if release is None else release
         takes_claims = shared.device_claims if takes_claims is None else takes_claims
-    return Installed(release or TRAINER, takes_claims is True)
+    return Installation(release or TRAINER, takes_claims is True)
 
 
 def release_of(subject: Subject) -> Release:

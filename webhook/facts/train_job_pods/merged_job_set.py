@@ -10,7 +10,7 @@ from webhook.problem import Problem
 
 
 @dataclass(slots=True)
-class Merged:
+class MergedJobSet:
     """The JobSet that Trainer would create, and what happens on the way.
 
     Args:

@@ -13,7 +13,7 @@ from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.train_job_pods import plugins
 from webhook.facts.train_job_pods.flux_pods import enforce_flux
-from webhook.facts.train_job_pods.merged import Merged
+from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
 from webhook.facts.train_job_pods.nodes import counts, launcher_is_node
 from webhook.facts.train_job_pods.plugins import Making
 from webhook.facts.train_job_pods.pod_set import PodSet, made_of_runtime, pod_set
@@ -31,7 +31,7 @@ _STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")
 _PER_NODE: Final = "spec.trainer.resourcesPerNode"
 
 
-def build(merged: Merged, job: JSON, runtime: Runtime, release: Release) -> None:
+def build(merged: MergedJobSet, job: JSON, runtime: Runtime, release: Release) -> None:
     """Make the JobSet of what is merged."""
     jobs = merged.spec.get("replicatedJobs", [])
     if not jobs:
@@ -103,7 +103,7 @@ def _enforce(making: Making) -> JSON:
     return trainer
 
 
-def _apply_resources(merged: Merged, of: PodSet, trainer: JSON, runtime: Runtime, release: Release) -> None:
+def _apply_resources(merged: MergedJobSet, of: PodSet, trainer: JSON, runtime: Runtime, release: Release) -> None:
     """Lay resourcesPerNode and resourceClaimsPerNode over a container `node`."""
     policy = runtime.spec.get("mlPolicy")
     is_step = of.step == "trainer"

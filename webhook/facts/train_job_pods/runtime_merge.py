@@ -2,7 +2,7 @@
 
 Patches (overlays.py) are merged by 2.2 and older into the jobs of their names, by 2.3 into the whole JobSet, so that an
 unknown name is appended; before that Trainer's webhook refuses it. The jobs keep the order of the runtime. What comes
-of spec.trainer and the plugins is builder.py's. Sources: kubeflow/trainer@8c0f5059bd51
+of spec.trainer and the plugins is job_set_builder.py's. Sources: kubeflow/trainer@8c0f5059bd51
 pkg/runtime/core/trainingruntime.go mergeRuntimePatches; branches release-2.0 to release-2.3.
 """
 
@@ -14,8 +14,8 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.check import Group
-from webhook.facts.train_job_pods.builder import build
-from webhook.facts.train_job_pods.merged import Merged
+from webhook.facts.train_job_pods.job_set_builder import build
+from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
 from webhook.facts.train_job_pods.overlays import POD, Layer, Overlay, layers
 from webhook.facts.train_job_pods.releases import WHOLE_JOBSET
 from webhook.facts.train_job_pods.runtime_reference import Runtime
@@ -30,10 +30,10 @@ _STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")
 _PER_NODE: Final = "spec.trainer.resourcesPerNode"
 
 
-def merge(job: JSON, runtime: Runtime, release: Release, deadline: Deadline | None = None) -> Merged:
+def merge(job: JSON, runtime: Runtime, release: Release, deadline: Deadline | None = None) -> MergedJobSet:
     """The JobSet of a TrainJob on a runtime."""
     template = runtime.spec.get("template", {})
-    merged = Merged(spec=template.get("spec", {}))
+    merged = MergedJobSet(spec=template.get("spec", {}))
     merged.describe(template.get("metadata", {}), "spec.runtimeRef")
     until, indexes = deadline or Deadline(), strategic.Indexes()
     for layer in until.paced(layers(job, release)):
@@ -54,7 +54,13 @@ def _in_order(spec: JSON, own: JSON) -> JSON:
 
 
 def _lay(
-    merged: Merged, layer: Layer, runtime: Runtime, release: Release, deadline: Deadline, *, indexes: strategic.Indexes
+    merged: MergedJobSet,
+    layer: Layer,
+    runtime: Runtime,
+    release: Release,
+    deadline: Deadline,
+    *,
+    indexes: strategic.Indexes,
 ) -> None:
     """Merge one patch; one that cannot be merged is told and left out."""
     jobs = merged.spec.get("replicatedJobs", [])
@@ -89,7 +95,7 @@ def _unknown_job(overlay: Overlay, known: Mapping[str, JSON], runtime: Runtime, 
     return problem("patched-job", f"{overlay.at}.name", message, fix, overlay.name)
 
 
-def _unknown_containers(merged: Merged, overlay: Overlay, before: JSON, runtime: Runtime) -> Iterator[Problem]:
+def _unknown_containers(merged: MergedJobSet, overlay: Overlay, before: JSON, runtime: Runtime) -> Iterator[Problem]:
     for kind in ("containers", "initContainers"):
         there = {get(each, ("name",), "") for each in get(before, (*POD, kind), [])}
         for index, container in enumerate(overlay.pod.get(kind, [])):

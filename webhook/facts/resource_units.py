@@ -1,4 +1,4 @@
-"""Amounts of quota in Kueue's units, and as people write them: `24 nvidia.com/gpu`, `10 cpu`, `40Gi memory`."""
+"""Amounts of resources as schedulers count them, and as people write them: `24 nvidia.com/gpu`, `40Gi memory`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Final
 
 from webhook import quantity
 from webhook.attributes import JSON
+from webhook.paths import get
 from webhook.quantity import Quantity
 
 _BYTES: Final = ("memory", "ephemeral-storage")
@@ -31,3 +32,12 @@ def amount_text(resource: str, value: int) -> str:
 def of_resource(resource: str, value: int) -> str:
     """The same with the name of the resource: `24 nvidia.com/gpu`."""
     return f"{amount_text(resource, value)} {resource}"
+
+
+def cpu_count(resources: JSON) -> int:
+    """CPUs rounded up: of the requests unless zero, else of the limits."""
+    for side in ("requests", "limits"):
+        cpus = quantity.read(get(resources, (side, "cpu")))
+        if cpus is not None and cpus.sign() > 0:
+            return cpus.value()
+    return 0
