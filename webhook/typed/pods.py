@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from webhook.attributes import POD
+from webhook.typed.collections import Items
 from webhook.typed.fields import (
     Amounts,
     Labels,
+    Number,
     OptionalNumber,
     OptionalTruth,
     Part,
@@ -16,6 +18,7 @@ from webhook.typed.fields import (
     Text,
     Texts,
     Truth,
+    Values,
 )
 from webhook.typed.objects import Metadata, Object
 from webhook.typed.view import Typed
@@ -76,7 +79,33 @@ class VolumeMount(Typed):
     name = Text()
     mount_path = Text()
     sub_path = Text()
+    sub_path_expr = Text()
     read_only = Truth()
+
+
+class ExecAction(Typed):
+    """core/v1 ExecAction."""
+
+    command = Texts()
+
+
+class SleepAction(Typed):
+    """core/v1 SleepAction."""
+
+    seconds = Number()
+
+
+class LifecycleHandler(Typed):
+    """core/v1 LifecycleHandler."""
+
+    exec = Part(ExecAction)
+    sleep = Part(SleepAction)
+
+
+class Lifecycle(Typed):
+    """core/v1 Lifecycle."""
+
+    pre_stop = Part(LifecycleHandler)
 
 
 class Container(Typed):
@@ -87,9 +116,14 @@ class Container(Typed):
     command = Texts()
     args = Texts()
     env = Parts(Variable)
+    env_from = Values()
+    image_pull_policy = Text()
+    lifecycle = Part(Lifecycle)
     ports = Parts(ContainerPort)
+    readiness_probe = Raw()
     resources = Part(Resources)
     restart_policy = Text()
+    startup_probe = Raw()
     volume_mounts = Parts(VolumeMount)
     working_dir = Text()
 
@@ -127,6 +161,14 @@ class Toleration(Typed):
     toleration_seconds = OptionalNumber()
 
 
+class Taint(Typed):
+    """core/v1 Taint."""
+
+    key = Text()
+    value = Text()
+    effect = Text()
+
+
 class VolumeClaimSource(Typed):
     """core/v1 PersistentVolumeClaimVolumeSource."""
 
@@ -141,17 +183,84 @@ class EmptyDir(Typed):
     size_limit = Raw()
 
 
+class VolumeClaimSpec(Typed):
+    """core/v1 PersistentVolumeClaimSpec."""
+
+    access_modes = Texts()
+    storage_class_name = Text()
+
+
+class VolumeClaimTemplate(Typed):
+    """core/v1 PersistentVolumeClaimTemplate."""
+
+    spec = Part(VolumeClaimSpec)
+
+
+class EphemeralVolume(Typed):
+    """core/v1 EphemeralVolumeSource."""
+
+    volume_claim_template = Part(VolumeClaimTemplate)
+
+
 class Volume(Typed):
     """core/v1 Volume."""
 
     name = Text()
     persistent_volume_claim = Part(VolumeClaimSource)
     empty_dir = Part(EmptyDir)
+    ephemeral = Part(EphemeralVolume)
+
+    @property
+    def source(self) -> str:
+        """What it is made of: `emptyDir`; "" for one without a source."""
+        return next((field for field, value in self.json.items() if field != "name" and value is not None), "")
+
+
+class SelectorRequirement(Typed):
+    """core/v1 NodeSelectorRequirement and meta/v1 LabelSelectorRequirement."""
+
+    key = Text()
+    operator = Text()
+    values = Texts()
+
+
+class LabelSelector(Typed):
+    """meta/v1 LabelSelector."""
+
+    match_labels = Labels()
+    match_expressions = Parts(SelectorRequirement)
+
+
+class NodeSelectorTerm(Typed):
+    """core/v1 NodeSelectorTerm."""
+
+    match_expressions = Parts(SelectorRequirement)
+    match_fields = Parts(SelectorRequirement)
+
+
+class NodeSelector(Typed):
+    """core/v1 NodeSelector."""
+
+    node_selector_terms = Parts(NodeSelectorTerm)
+
+
+class NodeAffinity(Typed):
+    """core/v1 NodeAffinity."""
+
+    required = Part(NodeSelector, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred = Values(name="preferredDuringSchedulingIgnoredDuringExecution")
+
+
+class Affinity(Typed):
+    """core/v1 Affinity."""
+
+    node_affinity = Part(NodeAffinity)
 
 
 class PodSpec(Typed):
     """core/v1 PodSpec."""
 
+    affinity = Part(Affinity)
     active_deadline_seconds = OptionalNumber()
     automount_service_account_token = OptionalTruth()
     containers = Parts(Container)
@@ -167,6 +276,7 @@ class PodSpec(Typed):
     runtime_class_name = Text()
     scheduler_name = Text()
     subdomain = Text()
+    termination_grace_period_seconds = OptionalNumber()
     tolerations = Parts(Toleration)
     volumes = Parts(Volume)
 
@@ -177,6 +287,14 @@ class PodSpec(Typed):
         """
         yield from self.containers
         yield from self.init_containers
+
+    def running_containers(self) -> Iterator[Container]:
+        """The containers and sidecars, which run as long as the pod does."""
+        return (container for container in self.all_containers() if not container.is_init or container.is_sidecar)
+
+    def required_node_terms(self) -> Items[NodeSelectorTerm]:
+        """The terms of which a node must match one."""
+        return self.affinity.node_affinity.required.node_selector_terms
 
 
 class PodTemplate(Typed):

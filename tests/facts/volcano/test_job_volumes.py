@@ -24,7 +24,7 @@ def test_every_container_has_the_volumes_of_its_job() -> None:
     assert [(each.container.name, each.target) for each in once.all] == [("a", "/data"), ("b", "/data")] * 2
     assert {name: len(listed) for name, listed in once.of_claims().items()} == {"c": 4}
     own = read([{"mountPath": "/new", "volumeClaim": made}], "CronJob")
-    (where,) = own.of_made_claims()
+    (where,) = own.of_created_claims()
     assert where == ("spec", "jobTemplate", "spec", "volumes", 0)
     assert own.of_claims() == {}
-    assert read([{"mountPath": "/none"}]).all == ()
+    assert read([{"mountPath": "/none"}]).all == []

@@ -9,11 +9,11 @@ from webhook.facts.check import Check
 from webhook.facts.dra import pod_claims
 from webhook.facts.failures import gang_restarts, job_policies, nccl, replacement, tolerations
 from webhook.facts.gpu.device_pods import WORKLOADS, advised
-from webhook.facts.pods.containers import amounts_of, is_made_by_another
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
-from webhook.paths import get
 from webhook.problem import Problem
+from webhook.typed.objects import Object
+from webhook.typed.pods import Pod
 
 _ADVICE: Final = (
     job_policies.advise_job_policies,
@@ -36,12 +36,14 @@ def device_failures(subject: Subject) -> Iterator[Problem]:
 
 def _is_judged(subject: Subject) -> bool:
     """Whether it is neither made from another object, which was looked at, nor a Pod without devices."""
-    if subject.once(is_made_by_another):
+    if subject.typed(Object).metadata.is_controlled:
         return False
     if subject.group_kind != ("", "Pod"):
         return True
-    takes_claims = bool(get(subject.object, ("spec", "resourceClaims")))
-    return takes_claims or any("/" in name for each in subject.once(amounts_of) for name in each.limits)
+    pod = subject.typed(Pod).spec
+    if pod.resource_claims:
+        return True
+    return any("/" in name for container in pod.all_containers() for name in container.resources.limits)
 
 
 CHECKS: Final = (

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.attributes import JSON
 from webhook.facts.check import Group
+from webhook.facts.failures.types import CronJob, Job, JobSet, JobSpec
 from webhook.facts.gpu.device_pods import DevicePods, trains, workload
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, mapping, text, whole
-from webhook.paths import FieldPath, get
 from webhook.problem import Problem
 from webhook.wording import counted
 
@@ -29,65 +27,58 @@ _BACKOFF_LIMIT: Final = 6
 
 def advise_job_policies(subject: Subject) -> Iterator[Problem]:
     """Each Job that an object is or makes, if its pods use devices."""
-    by_path = {each.podset.path: each for each in subject.once(workload).device_pods}
-    for path, spec in _jobs(subject) if by_path else ():
-        pods = by_path.get((*path, "template"))
+    by_path = {pods.podset.path: pods for pods in subject.once(workload).device_pods}
+    for job in _jobs(subject) if by_path else ():
+        pods = by_path.get(job.path("template"))
         if pods is None:
             continue
-        if spec.get("podFailurePolicy"):
-            yield from _restart_policy(path, pods, subject)
-            yield from _fail_index(path, spec, subject)
-        elif subject.group_kind != _JOB_SET and spec.get("backoffLimitPerIndex") is None:
-            yield from _no_policy(path, spec, pods, subject)
+        if job.pod_failure_policy.json:
+            yield from _restart_policy(job, pods, subject)
+            yield from _fail_index(job)
+        elif subject.group_kind != _JOB_SET and job.backoff_limit_per_index is None:
+            yield from _pod_failure_policy(job, pods, subject)
 
 
-def _jobs(subject: Subject) -> Iterator[tuple[FieldPath, JSON]]:
-    """The specs of Jobs, each with where it stands."""
+def _jobs(subject: Subject) -> Iterator[JobSpec]:
     if subject.group_kind == _JOB:
-        yield ("spec",), mapping(subject.object.get("spec"))
+        yield subject.typed(Job).spec
     elif subject.group_kind == _CRON_JOB:
-        path: FieldPath = ("spec", "jobTemplate", "spec")
-        yield path, mapping(get(subject.object, path))
+        yield subject.typed(CronJob).spec.job_template.spec
     elif subject.group_kind == _JOB_SET:
-        listed = items(get(subject.object, ("spec", "replicatedJobs")))
-        for index, job in enumerate(subject.deadline.paced(listed)):
-            spec = get(job, ("template", "spec")) if isinstance(job, dict) else None
-            yield ("spec", "replicatedJobs", index, "template", "spec"), mapping(spec)
+        yield from (job.template.spec for job in subject.typed(JobSet).spec.replicated_jobs)
 
 
 def _is_costly(pods: DevicePods, subject: Subject) -> bool:
     """Whether a failure costs more than one pod with one device: several, or a training."""
-    several = (pods.podset.pods or 0) > 1 or sum(pods.devices.values()) > 1
-    return several or any(trains(each, subject) for each in pods.containers)
+    several = pods.pods > 1 or sum(pods.devices.values()) > 1
+    return several or any(trains(container, subject) for container in pods.containers)
 
 
-def _no_policy(path: FieldPath, spec: JSON, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
+def _pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     """A job that survives few evictions; whoever allows more failures than usual has thought of them."""
-    limit = whole(spec.get("backoffLimit"))
-    allowed = _BACKOFF_LIMIT if limit is None else limit
-    is_one_pod = max(pods.podset.pods or 0, whole(spec.get("completions")) or 0) <= 1
+    allowed = _BACKOFF_LIMIT if job.backoff_limit is None else job.backoff_limit
+    is_one_pod = max(pods.pods, job.completions or 0) <= 1
     if allowed > _BACKOFF_LIMIT or (is_one_pod and allowed) or not _is_costly(pods, subject):
         return  # one pod is made again after an eviction, as often as failures are allowed
     often = f"the job allows {counted(allowed, 'failure')}" if allowed else "the first one ends the job"
     message = f"is not set, so an eviction counts as a failure, and {often}"
-    never = " and set restartPolicy: Never" if pods.spec.get("restartPolicy") == "OnFailure" else ""
+    never = " and set restartPolicy: Never" if pods.spec.restart_policy == "OnFailure" else ""
     fix = f"add a podFailurePolicy rule with action Ignore for the condition DisruptionTarget{never}"
-    yield problem("pod-failure-policy", (*path, "podFailurePolicy"), message, fix)
+    yield problem("pod-failure-policy", job.path("podFailurePolicy"), message, fix)
 
 
-def _restart_policy(path: FieldPath, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    written = text(pods.spec.get("restartPolicy"))
+def _restart_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
+    written = pods.spec.restart_policy
     policy = written or ("OnFailure" if subject.group_kind == _JOB_SET else "")
     if policy == "OnFailure":
-        at = (*path, "template", "spec", "restartPolicy")
+        at = job.path("template", "spec", "restartPolicy")
         message = "must be Never because the API server otherwise refuses a Job with a podFailurePolicy"
         yield problem("restart-policy", at, message, "set Never", written or None)
 
 
-def _fail_index(path: FieldPath, spec: JSON, subject: Subject) -> Iterator[Problem]:
-    rules = items(mapping(spec.get("podFailurePolicy")).get("rules"))
-    for index, rule in enumerate(subject.deadline.paced(rules)):
-        if mapping(rule).get("action") == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
-            at = (*path, "podFailurePolicy", "rules", index, "action")
+def _fail_index(job: JobSpec) -> Iterator[Problem]:
+    for rule in job.pod_failure_policy.rules:
+        if rule.action == "FailIndex" and job.backoff_limit_per_index is None:
             message = "needs backoffLimitPerIndex, without which the API server refuses the Job"
-            yield problem("fail-index", at, message, "set backoffLimitPerIndex, or use FailJob", "FailIndex")
+            fix = "set backoffLimitPerIndex, or use FailJob"
+            yield problem("fail-index", rule.path("action"), message, fix, "FailIndex")

@@ -15,12 +15,11 @@ from typing import Final
 from webhook import yamlfile
 from webhook.facts.check import Group
 from webhook.facts.command_lines.command import launched
-from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, path_of, workload
-from webhook.facts.pods.containers import Container, environment, variables
+from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, workload
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, mapping, names, text
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.typed.pods import Container, Variable
 
 problem: Final = Group("device-failures").problem
 FILE: Final = Path(__file__).with_name("rdma.yaml")
@@ -31,39 +30,29 @@ _CONFIGURATION: Final = "nccl.conf"
 
 def advise_nccl(subject: Subject) -> Iterator[Problem]:
     """Every container with devices that sets NCCL against its pod."""
-    made = subject.once(workload)
-    for pods in made.device_pods:
+    work = subject.once(workload)
+    for pods in work.device_pods:
         for container in pods.containers:
-            known = _variables(container, subject)
-            if known.get("NCCL_IB_DISABLE") == "1":
-                yield from _no_infiniband(pods, container, subject)
-            if value := known.get("NCCL_TOPO_FILE"):
-                yield from _topology_file(pods, container, value, subject)
-            if pods.spec.get("hostNetwork") is True and made.count > 1 and _starts_nccl(container, subject):
-                yield from _interface(pods, container, subject)
+            variables = _variables(container)
+            if (disabled := variables.get("NCCL_IB_DISABLE")) and disabled.value == "1":
+                yield from _nccl_ib_disable(pods, container, disabled)
+            if (topology := variables.get("NCCL_TOPO_FILE")) and topology.value:
+                yield from _nccl_topology_file(pods, container, topology)
+            if pods.spec.host_network and work.count > 1 and launched(container.json, subject).by in LAUNCHERS:
+                yield from _nccl_socket_ifname(pods, container)
 
 
-def _variables(container: Container, subject: Subject) -> Mapping[str, str | None]:
-    """The variables of a container if it has one of those that are looked at."""
-    listed = names(container.value.get("env"))
-    subject.deadline.spend(len(listed))
-    return variables(container.value, subject) if any(name in listed for name in _LOOKED_AT) else {}
+def _variables(container: Container) -> Mapping[str, Variable]:
+    """Those variables of a container that are looked at, of each name the last, which counts."""
+    return {variable.name: variable for variable in container.env if variable.name in _LOOKED_AT}
 
 
-def _at(pods: DevicePods, container: Container, name: str, subject: Subject) -> str:
-    """Where the variable of a name stands that counts, which is the last."""
-    listed = list(environment(container.value, subject).names)
-    return path_of(pods, container, "env", len(listed) - 1 - listed[::-1].index(name))
-
-
-def _no_infiniband(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:
-    requested = next((name for name in container.amounts("limits") if _is_rdma(name)), "")
+def _nccl_ib_disable(pods: DevicePods, container: Container, variable: Variable) -> Iterator[Problem]:
+    requested = next((name for name in container.resources.limits if _is_rdma(name)), "")
     if requested:
         message = f"turns InfiniBand and RoCE off, but the container requests `{requested}`, which then stays unused"
-        at = _at(pods, container, "NCCL_IB_DISABLE", subject)
-        yield problem(
-            "nccl-ib-disable", at, message, "remove the variable, or do not request the resource", "NCCL_IB_DISABLE=1"
-        )
+        fix = "remove the variable, or do not request the resource"
+        yield problem("nccl-ib-disable", pods.locate(variable.at), message, fix, "NCCL_IB_DISABLE=1")
 
 
 @cache
@@ -77,41 +66,29 @@ def _is_rdma(name: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in _rdma())
 
 
-def _topology_file(pods: DevicePods, container: Container, value: str, subject: Subject) -> Iterator[Problem]:
+def _nccl_topology_file(pods: DevicePods, container: Container, variable: Variable) -> Iterator[Problem]:
+    value = variable.value
     if not value.startswith("/") or is_placeholder(value):
         return
-    targets = (text(mapping(each).get("mountPath")) for each in items(container.value.get("volumeMounts")))
-    if not any(target and PurePosixPath(value).is_relative_to(target) for target in targets):
+    targets = [mount.mount_path for mount in container.volume_mounts if mount.mount_path]
+    if not any(PurePosixPath(value).is_relative_to(target) for target in targets):
         message = (
             f"names `{value}`, where no volume is mounted, so NCCL ignores the variable if the image does "
             f"not have the file"
         )
-        at = _at(pods, container, "NCCL_TOPO_FILE", subject)
-        yield problem(
-            "nccl-topology-file",
-            at,
-            message,
-            "mount a volume with the file, put the file into the image, or remove the variable",
-            "NCCL_TOPO_FILE",
-        )
+        fix = "mount a volume with the file, put the file into the image, or remove the variable"
+        yield problem("nccl-topology-file", pods.locate(variable.at), message, fix, "NCCL_TOPO_FILE")
 
 
-def _starts_nccl(container: Container, subject: Subject) -> bool:
-    return launched(container.value, subject).by in LAUNCHERS
-
-
-def _interface(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:
+def _nccl_socket_ifname(pods: DevicePods, container: Container) -> Iterator[Problem]:
     """No word of the interface in the container: neither a variable, nor a command, nor a file of settings."""
-    value = container.value
-    written = [*(text(mapping(each).get("name")) for each in items(value.get("env"))), *container.words]
-    mounted = [text(mapping(each).get("mountPath")) for each in items(value.get("volumeMounts"))]
-    subject.deadline.spend(len(written) + len(mounted))
-    if value.get("envFrom") or any(_INTERFACE in each for each in written):
+    words = [*(variable.name for variable in container.env), *container.words]
+    if container.env_from or any(_INTERFACE in word for word in words):
         return
-    if not any(_CONFIGURATION in each for each in mounted):
+    if not any(_CONFIGURATION in mount.mount_path for mount in container.volume_mounts):
         message = (
             "is not set although the pod uses the network of its node, so NCCL may choose an interface that other "
             "nodes cannot reach"
         )
         fix = f"set {_INTERFACE}, such as to eth0"
-        yield problem("nccl-socket-ifname", path_of(pods, container, "env"), message, fix, shown=_INTERFACE)
+        yield problem("nccl-socket-ifname", pods.locate(container.path("env")), message, fix, shown=_INTERFACE)

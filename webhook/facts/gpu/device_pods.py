@@ -11,18 +11,16 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from webhook import quantity
-from webhook.attributes import JSON
-from webhook.deadline import Deadline
 from webhook.facts.command_lines.command import launched
 from webhook.facts.gpu import devices
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.pods.containers import Container, containers
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import located_in_runtime, located_in_train_job
-from webhook.facts.values import mapping
-from webhook.paths import FieldPath, render
+from webhook.paths import FieldPath
 from webhook.problem import MissingObject, Problem
+from webhook.typed.pods import Container, PodSpec, PodTemplate
+from webhook.typed.view import Reading
 from webhook.workloads.podsets import PodSet
 
 BATCH: Final = frozenset(
@@ -51,19 +49,29 @@ class DevicePods(NamedTuple):
 
     Args:
         podset: the pod set.
-        spec: its PodSpec.
+        template: its template, whose paths begin at the template.
         containers: those that use devices, init containers that end left out.
         devices: of one pod by the name of the resource, claims left out.
     """
 
     podset: PodSet
-    spec: JSON
+    template: PodTemplate
     containers: tuple[Container, ...]
     devices: dict[str, int]
 
-    def at(self, *path: str | int) -> FieldPath:
-        """Where a field of the PodSpec stands in the object."""
-        return self.podset.locate(("spec", *path))
+    @property
+    def spec(self) -> PodSpec:
+        """Its PodSpec."""
+        return self.template.spec
+
+    @property
+    def pods(self) -> int:
+        """How many pods there are of it, as far as their number is known."""
+        return self.podset.pods or 0
+
+    def locate(self, path: FieldPath) -> FieldPath:
+        """Where a field of the template stands in the object."""
+        return self.podset.locate(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,55 +91,54 @@ class Workload:
     @property
     def count(self) -> int:
         """Pods that use devices, as far as their number is known."""
-        return sum(each.podset.pods or 0 for each in self.device_pods)
+        return sum(pods.pods for pods in self.device_pods)
 
 
 def workload(subject: Subject) -> Workload:
     """What an object has of such pods, to be asked for with `Subject.once`."""
     listed = subject.once(pod_sets)
-    own = tuple(located_in_runtime(each) for each in subject.deadline.paced(listed.all))
-    using = tuple(made for each in subject.deadline.paced(own) if (made := _using(each, subject)).containers)
-    return Workload(own, using, listed.missing)
+    located = [located_in_runtime(podset) for podset in subject.deadline.paced(listed.all)]
+    using = [_using(podset, subject) for podset in subject.deadline.paced(located)]
+    return Workload(tuple(located), tuple(pods for pods in using if pods.containers), listed.missing)
 
 
 def _using(podset: PodSet, subject: Subject) -> DevicePods:
-    spec = mapping(mapping(podset.template).get("spec"))
-    running = [each for each in containers(podset.template, subject.deadline.each) if not each.init or each.restarts]
-    using, amounts = [], dict[str, int]()
-    for container in running:
-        own = devices_of(container, subject.deadline)
-        if own or container.claims():
-            using.append(container)
-        for name, count in own.items():
-            amounts[name] = amounts.get(name, 0) + count
-    return DevicePods(podset, spec, tuple(using), amounts)
+    template = PodTemplate.of(podset.template, (), Reading(subject.deadline))
+    containers, devices = [], dict[str, int]()
+    for container in template.spec.running_containers():
+        requested = devices_of(container)
+        if requested or container.resources.claims:
+            containers.append(container)
+        for name, count in requested.items():
+            devices[name] = devices.get(name, 0) + count
+    return DevicePods(podset, template, tuple(containers), devices)
 
 
-def devices_of(container: Container, deadline: Deadline) -> dict[str, int]:
+def devices_of(container: Container) -> dict[str, int]:
     """The devices that a container requests by the names of their resources, those of which it has at least one."""
-    made = {}
-    requests, limits = container.amounts("requests"), container.amounts("limits")
-    for name, amount in deadline.each(({**requests, **limits} if requests != limits else requests).items()):
+    counts = {}
+    amounts = {**container.resources.requests, **container.resources.limits}
+    for name, amount in amounts.items():
         if devices.resource(name).kind in devices.COUNTED:
-            read = quantity.read(amount)
-            if read is not None and read.is_whole() and read.sign() > 0:
-                made[name] = read.value()
-    return made
+            count = quantity.read(amount)
+            if count is not None and count.is_whole() and count.sign() > 0:
+                counts[name] = count.value()
+    return counts
 
 
 def trains(container: Container, subject: Subject) -> bool:
     """Whether the command of a container starts several processes that train together."""
-    by = launched(container.value, subject).by
+    by = launched(container.json, subject).by
     return by not in ("", "python", "several")
 
 
 def once_each(problems: Iterable[Problem], subject: Subject) -> Iterator[Problem]:
     """Problems without those that say again of another template what was said of one, told where users find them."""
-    said = set()
-    for each in problems:
-        if each.without_path not in said:
-            said.add(each.without_path)
-            yield located_in_train_job(each, subject)
+    seen = set()
+    for problem in problems:
+        if problem.without_path not in seen:
+            seen.add(problem.without_path)
+            yield located_in_train_job(problem, subject)
 
 
 def advised(advice: Iterable[Callable[[Subject], Iterable[Problem]]], code: str, subject: Subject) -> Iterator[Problem]:
@@ -140,8 +147,3 @@ def advised(advice: Iterable[Callable[[Subject], Iterable[Problem]]], code: str,
         yield Problem(code=code, path="spec.runtimeRef.name", missing=missing)
     for advise in advice:
         yield from once_each(advise(subject), subject)
-
-
-def path_of(pods: DevicePods, container: Container, *path: str | int) -> str:
-    """Where a field of a container stands."""
-    return render(pods.podset.locate((*container.path, *path)))

@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.attributes import JSON
-from webhook.deadline import Deadline
+from webhook.attributes import GroupVersionKind
 from webhook.facts.check import Check, Group
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
-from webhook.facts.values import items, mapping, text
-from webhook.paths import get
 from webhook.problem import Problem
+from webhook.typed.collections import Items
+from webhook.typed.fields import Part, Text
+from webhook.typed.objects import Metadata, Object
+from webhook.typed.pods import Container, PodTemplate
+from webhook.typed.view import Reading, Typed
 
 problem: Final = Group("mesh").problem
 _RAY_JOB: Final = ("ray.io", "RayJob")
@@ -30,57 +32,64 @@ _ENDS_PROXY: Final = "quitquitquit"
 _SAYS_NO: Final = f'set the label {_INJECT}: "false"'
 
 
+class RayJobSpec(Typed):
+    """ray.io RayJobSpec."""
+
+    submission_mode = Text()
+
+
+class RayJob(Object):
+    """ray.io RayJob."""
+
+    gvk = GroupVersionKind("ray.io", "v1", "RayJob")
+    spec = Part(RayJobSpec)
+
+
 def sidecar(subject: Subject) -> Iterator[Problem]:
     """Every pod set that gets a sidecar; of a Ray cluster only the pod that submits the job has to end."""
     is_train_job, is_ray_job = subject.group_kind == TRAIN_JOB, subject.group_kind == _RAY_JOB
-    if is_ray_job and _has_default_submitter(subject.object):
-        message = (
-            "must be set because the default submitter pod gets the sidecar of Istio, which keeps running, so that "
-            "pod never completes"
-        )
-        fix = f'set a template with the label {_INJECT}: "false"'
-        yield problem("default-submitter", "spec.submitterPodTemplate", message, fix)
+    if is_ray_job:
+        yield from _default_submitter(subject.typed(RayJob).spec)
     pod_sets = subject.result("podSets")
     if missing := pod_sets.lacks():
         yield problem("sidecar", "spec.runtimeRef", missing=missing)
-    for podset in subject.deadline.each(pod_sets.value):
-        if (not is_ray_job or podset["name"] == _SUBMITTER) and _gets_sidecar(podset["template"], subject.deadline):
+    for podset in Items(pod_sets.value, subject.deadline):
+        template = PodTemplate.of(podset["template"], (), Reading(subject.deadline))
+        if (not is_ray_job or podset["name"] == _SUBMITTER) and _gets_sidecar(template):
             who = f"the pods of `{podset['name']}` get" if is_train_job else "gets"
             message = f"{who} the sidecar of Istio, which keeps running, so the job never completes"
             fix = f"{_SAYS_NO} on the template of the runtime" if is_train_job else _SAYS_NO
             yield problem("sidecar", podset["path"], message, fix)
 
 
-def _has_default_submitter(obj: JSON) -> bool:
+def _default_submitter(spec: RayJobSpec) -> Iterator[Problem]:
     """ray-operator/controllers/ray/common/job.go: the template of KubeRay's own says nothing of a mesh."""
-    spec = obj.get("spec")
-    if not isinstance(spec, dict) or spec.get("submitterPodTemplate") is not None:
-        return False
-    return (spec.get("submissionMode") or "K8sJobMode") == "K8sJobMode"
+    if spec and not spec.has("submitterPodTemplate") and spec.submission_mode in ("", "K8sJobMode"):
+        message = (
+            "must be set because the default submitter pod gets the sidecar of Istio, which keeps running, so that "
+            "pod never completes"
+        )
+        fix = f'set a template with the label {_INJECT}: "false"'
+        yield problem("default-submitter", "spec.submitterPodTemplate", message, fix)
 
 
-def _gets_sidecar(template: JSON, deadline: Deadline) -> bool:
+def _gets_sidecar(template: PodTemplate) -> bool:
     """Whether Istio adds one, that nobody has thought of: no proxy on the network of the host, and none of its own."""
-    spec = get(template, ("spec",))
-    if not isinstance(spec, dict) or spec.get("hostNetwork") is True or _is_said(template):
+    spec = template.spec
+    if not spec or spec.host_network or _says_whether(template.metadata):
         return False
-    listed = [*items(spec.get("containers")), *items(spec.get("initContainers"))]
-    return not any(_ends_sidecar(mapping(container), deadline) for container in deadline.each(listed))
+    return not any(map(_ends_sidecar, spec.all_containers()))
 
 
-def _is_said(template: JSON) -> bool:
+def _says_whether(metadata: Metadata) -> bool:
     """Whether the label, or else the annotation, says whether a sidecar is wanted; an empty one says nothing."""
-    labels, annotations = (mapping(get(template, ("metadata", name))) for name in ("labels", "annotations"))
-    wanted = (value for value in (labels.get(_INJECT), annotations.get(_INJECT)) if isinstance(value, str | bool))
-    return annotations.get(_NATIVE) == "true" or next(wanted, "") != ""
+    wanted = metadata.labels.get(_INJECT, metadata.annotations.get(_INJECT, ""))
+    return metadata.annotations.get(_NATIVE) == "true" or wanted != ""
 
 
-def _ends_sidecar(container: JSON, deadline: Deadline) -> bool:
+def _ends_sidecar(container: Container) -> bool:
     """A proxy that the pod brings itself, or a command that ends it."""
-    if container.get("name") == "istio-proxy":
-        return True
-    words = [*items(container.get("command")), *items(container.get("args"))]
-    return any(_ENDS_PROXY in text(word) for word in deadline.each(words))
+    return container.name == "istio-proxy" or any(_ENDS_PROXY in word for word in container.words)
 
 
 CHECKS: Final = (Check(group="mesh", run=sidecar, lookups=RUNTIMES),)

@@ -13,66 +13,63 @@ from webhook.cluster.interest import reading
 from webhook.facts.check import Group
 from webhook.facts.gpu.device_pods import workload
 from webhook.facts.kinds import PRIORITY_CLASS
-from webhook.facts.kueue.objects import CLUSTER_QUEUE, LOCAL_QUEUE
-from webhook.facts.scheduling.priority_classes import named
+from webhook.facts.preemption.types import ClusterQueue, LocalQueue, PriorityClass
+from webhook.facts.scheduling.priority_classes import named as priority_class_name
 from webhook.facts.subject import Subject
-from webhook.facts.values import mapping, text
-from webhook.paths import get
 from webhook.problem import MissingObject, Problem
+from webhook.typed.collections import Items
+from webhook.typed.objects import Object
 
 problem: Final = Group("preemption").problem
 LOOKUPS: Final = (
     reading(PRIORITY_CLASS, "preemptionPolicy"),
-    reading(LOCAL_QUEUE, "spec.clusterQueue"),
-    reading(CLUSTER_QUEUE, "spec.preemption"),
+    reading(LocalQueue.gvk, "spec.clusterQueue"),
+    reading(ClusterQueue.gvk, "spec.preemption"),
 )
 _QUEUE: Final = "kueue.x-k8s.io/queue-name"
 _PRIORITY: Final = "kueue.x-k8s.io/priority-class"
-_PREEMPTS: Final = ("withinClusterQueue", "reclaimWithinCohort")
 
 
 def validate_priority_classes(subject: Subject) -> Iterator[Problem]:
     """PriorityClasses that the pods name and that are not there."""
     if not subject.once(workload).device_pods:
         return
-    for each in subject.deadline.each(subject.fact("priorities")["classes"]):
-        if each["absent"]:
-            near = each["nearest"]
-            message = f"PriorityClass `{each['name']}` does not exist, so the API server refuses the pods"
-            fix = (
-                f"write `{near}` if that is meant, or create the class"
-                if near
-                else "create the class, or correct the name"
-            )
-            yield problem("priority-class", each["path"], message, fix)
-        elif not each["found"]:
-            missing = MissingObject(kind=PRIORITY_CLASS.kind, name=each["name"])
-            yield problem("priority-class", each["path"], missing=(missing,))
+    for named in Items(subject.fact("priorities")["classes"], subject.deadline):
+        if named["absent"]:
+            near = named["nearest"]
+            message = f"PriorityClass `{named['name']}` does not exist, so the API server refuses the pods"
+            fix = "create the class, or correct the name"
+            if near:
+                fix = f"write `{near}` if that is meant, or create the class"
+            yield problem("priority-class", named["path"], message, fix)
+        elif not named["found"]:
+            missing = MissingObject(kind=PRIORITY_CLASS.kind, name=named["name"])
+            yield problem("priority-class", named["path"], missing=(missing,))
 
 
 def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
     """A class that says it never preempts, in a queue whose Kueue does so all the same."""
-    labels, made = mapping(get(subject.object, ("metadata", "labels"))), subject.once(workload)
-    queue = text(labels.get(_QUEUE))
-    names = list(filter(None, (named(each.podset.template) for each in made.device_pods)))
-    if not queue or labels.get(_PRIORITY) or not names:
+    labels, pods = subject.typed(Object).metadata.labels, subject.once(workload).device_pods
+    queue = labels.get(_QUEUE)
+    name = next(filter(None, (priority_class_name(using.podset.template) for using in pods)), "")
+    if not queue or labels.get(_PRIORITY) or not name:
         return
     view = subject.view()
-    if mapping(view.get(PRIORITY_CLASS, names[0], namespaced=False)).get("preemptionPolicy") != "Never":
+    if view.find(PriorityClass, name, namespaced=False).preemption_policy != "Never":
         return
-    of = text(get(view.get(LOCAL_QUEUE, queue), ("spec", "clusterQueue")))
-    preemption = mapping(get(view.get(CLUSTER_QUEUE, of, namespaced=False) if of else None, ("spec", "preemption")))
-    if any(preemption.get(each) not in (None, "", "Never") for each in _PREEMPTS):
-        at = made.device_pods[0].at("priorityClassName")
+    of = view.find(LocalQueue, queue).spec.cluster_queue
+    if of and _preempts(view.find(ClusterQueue, of, namespaced=False)):
         message = (
             f"is a PriorityClass with preemptionPolicy Never, but Kueue ignores this policy, so Kueue "
             f"may preempt other "
             f"jobs of ClusterQueue `{of}` for this job"
         )
-        yield problem(
-            "never-preempts",
-            at,
-            message,
-            f"set the label {_PRIORITY} to a WorkloadPriorityClass with a low value",
-            names[0],
-        )
+        fix = f"set the label {_PRIORITY} to a WorkloadPriorityClass with a low value"
+        yield problem("never-preempts", pods[0].locate(pods[0].spec.path("priorityClassName")), message, fix, name)
+
+
+def _preempts(queue: ClusterQueue) -> bool:
+    preemption = queue.spec.preemption
+    return any(
+        policy not in ("", "Never") for policy in (preemption.within_cluster_queue, preemption.reclaim_within_cohort)
+    )

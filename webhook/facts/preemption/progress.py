@@ -6,16 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.attributes import JSON
 from webhook.facts.check import Group
-from webhook.facts.gpu.device_pods import BATCH, DevicePods, path_of, workload
-from webhook.facts.pods.containers import Container, containers
+from webhook.facts.gpu.device_pods import BATCH, DevicePods, workload
 from webhook.facts.preemption.spot import selected
+from webhook.facts.preemption.types import ElasticPolicy, TrainingJob, VolcanoJob
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, mapping, text, whole
-from webhook.paths import get, render
 from webhook.problem import Problem
-from webhook.workloads.podsets import PodSet
+from webhook.typed.pods import Container, LifecycleHandler
 
 problem: Final = Group("preemption").problem
 _ON_THE_NODE: Final = frozenset(
@@ -30,100 +27,85 @@ def advise_progress(subject: Subject) -> Iterator[Problem]:
     """What a job that is bound to spot nodes would lose."""
     if subject.group_kind not in BATCH:
         return
-    using = [each for each in subject.once(workload).device_pods if selected(each)]
-    for pods in using:
-        if not _keeps_files(pods, subject):
-            message = (
-                "runs on spot nodes, but no volume outlives the pods, so a preemption loses the progress of the job"
-            )
-            at = render(pods.podset.path)
-            yield problem("spot-checkpoint", at, message, "mount a PersistentVolumeClaim for checkpoints")
-    if using:
-        yield from _restarts(subject)
-        yield from _elastic(subject)
+    on_spot = [pods for pods in subject.once(workload).device_pods if selected(pods)]
+    for pods in on_spot:
+        yield from _spot_checkpoint(pods, subject)
+    if on_spot:
+        yield from _restart(subject)
+        yield from _elastic_limits(subject.typed(TrainingJob).spec.elastic_policy)
+
+
+def _spot_checkpoint(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
+    if not _keeps_files(pods, subject):
+        message = "runs on spot nodes, but no volume outlives the pods, so a preemption loses the progress of the job"
+        fix = "mount a PersistentVolumeClaim for checkpoints"
+        yield problem("spot-checkpoint", pods.podset.path, message, fix)
 
 
 def _keeps_files(pods: DevicePods, subject: Subject) -> bool:
     """Whether some volume is elsewhere, or some word says so: a bucket, or settings that nobody sees here."""
-    volumes = [mapping(each) for each in subject.deadline.paced(items(pods.spec.get("volumes")))]
-    sources = {key for each in volumes for key in each if key != "name"}
-    if sources - _ON_THE_NODE or items(get(subject.object, ("spec", "volumes"))):
+    sources = {field for volume in pods.spec.volumes for field in volume.json if field != "name"}
+    if sources - _ON_THE_NODE or subject.typed(VolcanoJob).spec.volumes:
         return True
-    return any(_names_bucket(each, subject) for each in pods.containers)
+    return any(map(_names_bucket, pods.containers))
 
 
-def _names_bucket(container: Container, subject: Subject) -> bool:
-    value = container.value
-    env = [mapping(each) for each in items(value.get("env"))]
-    if value.get("envFrom") or any(each.get("valueFrom") for each in env):
+def _names_bucket(container: Container) -> bool:
+    if container.env_from or any(variable.value_from.json for variable in container.env):
         return True
-    for each in (*container.words, *(text(each.get("value")) for each in env)):
-        subject.deadline.spend_text(each)
-        if _BUCKET.search(each):
-            return True
-    return False
+    texts = (*container.words, *(variable.value for variable in container.env))
+    return any(_BUCKET.search(text) for text in texts)
 
 
-def _restarts(subject: Subject) -> Iterator[Problem]:
+def _restart(subject: Subject) -> Iterator[Problem]:
     """Restart policies and limits of the Training Operator under which one preempted pod ends the job."""
     if subject.group_kind[0] != "kubeflow.org":
         return
-    spec = mapping(subject.object.get("spec"))
-    for field, roles in subject.deadline.paced(spec.items()):
-        listed = mapping(roles).items() if field.endswith("ReplicaSpecs") else ()
-        for name, role in subject.deadline.paced(listed):
-            if mapping(role).get("restartPolicy") == "Never" and name != "Launcher":
-                message = "ends the job when one pod is preempted, and the pods run only on spot nodes"
-                at = ("spec", field, name, "restartPolicy")
-                yield problem("restart", at, message, "set ExitCode, which restarts pods that a signal ended", "Never")
-    if whole(get(spec, ("runPolicy", "backoffLimit"))) == 0:
+    spec = subject.typed(TrainingJob).spec
+    for name, role in spec.roles():
+        if role.restart_policy == "Never" and name != "Launcher":
+            message = "ends the job when one pod is preempted, and the pods run only on spot nodes"
+            fix = "set ExitCode, which restarts pods that a signal ended"
+            yield problem("restart", role.path("restartPolicy"), message, fix, "Never")
+    if spec.run_policy.backoff_limit == 0:
         message = "ends the job when the first pod is preempted, and the pods run only on spot nodes"
-        yield problem(
-            "restart",
-            ("spec", "runPolicy", "backoffLimit"),
-            message,
-            "set a number of failures that the job may have",
-            0,
-        )
+        fix = "set a number of failures that the job may have"
+        yield problem("restart", spec.run_policy.path("backoffLimit"), message, fix, 0)
 
 
-def _elastic(subject: Subject) -> Iterator[Problem]:
+def _elastic_limits(policy: ElasticPolicy) -> Iterator[Problem]:
     """An elastic job that cannot become smaller."""
-    least, most = (
-        whole(get(subject.object, ("spec", "elasticPolicy", f"{which}Replicas"))) for which in ("min", "max")
-    )
-    if least is not None and least == most:
+    least = policy.min_replicas
+    if least is not None and least == policy.max_replicas:
         message = "equals maxReplicas, so the job cannot go on with fewer workers when a spot node is taken back"
-        yield problem("elastic-limits", ("spec", "elasticPolicy", "minReplicas"), message, "lower minReplicas", least)
+        yield problem("elastic-limits", policy.path("minReplicas"), message, "lower minReplicas", least)
 
 
 def advise_grace_periods(subject: Subject) -> Iterator[Problem]:
     """Pods that are killed before their preStop hooks have ended, or before they can write a checkpoint."""
     for pods in subject.once(workload).device_pods:
-        given = whole(pods.spec.get("terminationGracePeriodSeconds"))
-        grace = _DEFAULT_GRACE_S if given is None else given
-        if given == 0 and subject.group_kind in BATCH:
-            at = pods.at("terminationGracePeriodSeconds")
-            message = "ends the processes without a signal first, so a preempted job writes no last checkpoint"
-            fix = "remove the field, or set the seconds that a checkpoint takes"
-            yield problem("grace-period", at, message, fix, 0)
-            continue
-        for container in _running(pods.podset):
-            seconds = _pre_stop(container.value) if "lifecycle" in container.value else 0
-            if seconds >= grace > 0:
-                lasts = f"sleeps {seconds} s, but Kubernetes kills the pod {grace} s after its deletion"
-                path = path_of(pods, container, "lifecycle", "preStop")
-                fix = f"set terminationGracePeriodSeconds to more than {seconds}"
-                yield problem("grace-period", path, f"{lasts}, so its processes never get SIGTERM", fix)
+        yield from _grace_period(pods, is_batch=subject.group_kind in BATCH)
 
 
-def _running(podset: PodSet) -> Iterator[Container]:
-    yield from (each for each in containers(podset.template) if not each.init or each.restarts)
+def _grace_period(pods: DevicePods, *, is_batch: bool) -> Iterator[Problem]:
+    given = pods.spec.termination_grace_period_seconds
+    grace = _DEFAULT_GRACE_S if given is None else given
+    if given == 0 and is_batch:
+        at = pods.locate(pods.spec.path("terminationGracePeriodSeconds"))
+        message = "ends the processes without a signal first, so a preempted job writes no last checkpoint"
+        yield problem("grace-period", at, message, "remove the field, or set the seconds that a checkpoint takes", 0)
+        return
+    for container in pods.spec.running_containers():
+        hook = container.lifecycle.pre_stop
+        seconds = _sleep_s(hook)
+        if seconds >= grace > 0:
+            lasts = f"sleeps {seconds} s, but Kubernetes kills the pod {grace} s after its deletion"
+            fix = f"set terminationGracePeriodSeconds to more than {seconds}"
+            at = pods.locate(hook.at)
+            yield problem("grace-period", at, f"{lasts}, so its processes never get SIGTERM", fix)
 
 
-def _pre_stop(container: JSON) -> int:
-    """How long a preStop hook sleeps, as it is written; 0 for another one."""
-    hook = mapping(get(container, ("lifecycle", "preStop")))
-    words = " ".join(text(each) for each in items(get(hook, ("exec", "command"))))
-    slept = whole(get(hook, ("sleep", "seconds"))) or 0
-    return max([slept, *(int(each) for each in _SLEEP.findall(words))])
+def _sleep_s(hook: LifecycleHandler) -> int:
+    """How long a hook sleeps, as it is written; 0 for another one."""
+    words = " ".join(hook.exec.command)
+    return max([hook.sleep.seconds, *(int(seconds) for seconds in _SLEEP.findall(words))])

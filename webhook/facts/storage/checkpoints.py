@@ -8,18 +8,18 @@ https://kubernetes.io/docs/concepts/storage/volumes/#emptydir
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Final
 
 from webhook.facts.check import Group
-from webhook.facts.gpu.device_pods import BATCH, DevicePods, path_of, workload
-from webhook.facts.pods.containers import Container
-from webhook.facts.storage.mounts import Mount, mounts, pods_of
+from webhook.facts.gpu.device_pods import BATCH, DevicePods, workload
+from webhook.facts.storage.mounts import Mount, Mounts, mounts, pods_of
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.problem import Problem
+from webhook.typed.pods import Container
 
 problem: Final = Group("storage").problem
 _NAMED: Final = re.compile(r"(?i)checkpoint|(?<![a-z])ckpts?(?![a-z])")
@@ -36,49 +36,48 @@ def names_checkpoints(mount: Mount) -> bool:
 
 def advise_checkpoints(subject: Subject) -> Iterator[Problem]:
     """Everything about where a job writes its checkpoints."""
-    made = subject.once(workload)
-    if not made.device_pods or subject.group_kind not in BATCH:
+    work = subject.once(workload)
+    if not work.device_pods or subject.group_kind not in BATCH:
         return
-    if _IN_ALL_NAMES in _names(subject):
-        for listed in _by_volume(subject).values():
-            yield from _volume(listed)
-    for pods in made.device_pods:
+    if _IN_ALL_NAMES in _names(subject.once(mounts)):
+        for mounting in _by_volume(subject.once(mounts)).values():
+            yield from _volume(mounting)
+    for pods in work.device_pods:
         for container in pods.containers:
             yield from _option(pods, container, subject)
 
 
-def _names(subject: Subject) -> str:
+def _names(known: Mounts) -> str:
     """The paths of all mounts and the names of all volumes, in small letters: mostly one look tells of all of them."""
-    known, deadline = subject.once(mounts), subject.deadline
-    targets = [each.target for each in deadline.each(known.all)]
-    return "\n".join([*targets, *(each.name for each in deadline.each(known.volumes))]).lower()
+    targets = [mount.target for mount in known.all]
+    return "\n".join([*targets, *(volume.name for volume in known.volumes)]).lower()
 
 
-def _by_volume(subject: Subject) -> Mapping[FieldPath, list[Mount]]:
+def _by_volume(known: Mounts) -> Mapping[FieldPath, list[Mount]]:
     """The mounts of each volume, by where it stands."""
-    made: dict[FieldPath, list[Mount]] = {}
-    for each in subject.deadline.each(subject.once(mounts).all):
-        made.setdefault(each.volume.path, []).append(each)
-    return made
+    by_volume: dict[FieldPath, list[Mount]] = {}
+    for mount in known.all:
+        by_volume.setdefault(mount.volume.path, []).append(mount)
+    return by_volume
 
 
 def _by_container(subject: Subject) -> Mapping[tuple[FieldPath, FieldPath], list[Mount]]:
     """The mounts of each container, by where its template and then the container in it stand."""
-    made: dict[tuple[FieldPath, FieldPath], list[Mount]] = {}
-    for each in subject.deadline.each(subject.once(mounts).all):
-        made.setdefault((each.volume.podset.path, each.container.path), []).append(each)
-    return made
+    by_container: dict[tuple[FieldPath, FieldPath], list[Mount]] = {}
+    for mount in subject.once(mounts).all:
+        by_container.setdefault((mount.volume.podset.path, mount.container.at), []).append(mount)
+    return by_container
 
 
-def _volume(listed: list[Mount]) -> Iterator[Problem]:
-    volume = listed[0].volume
-    mount = next(filter(names_checkpoints, listed), None)
+def _volume(mounting: Sequence[Mount]) -> Iterator[Problem]:
+    volume = mounting[0].volume
+    mount = next(filter(names_checkpoints, mounting), None)
     if mount is None:
         return
-    if volume.source == "emptyDir" and len(listed) == 1:
+    if volume.value.source == "emptyDir" and len(mounting) == 1:
         message = f"checkpoints in `{mount.target}` are on an emptyDir, which is deleted with the pod"
         yield problem("checkpoint-lost", mount.path, message, _VOLUME)
-    elif volume.source == "hostPath" and pods_of(listed) > 1 and not mount.is_read_only:
+    elif volume.value.source == "hostPath" and pods_of(mounting) > 1 and not mount.is_read_only:
         message = f"checkpoints in `{mount.target}` are on a hostPath, which is a different folder on each node"
         fix = "use a volume that every node can mount, unless the path is on a shared file system"
         yield problem("node-local", mount.path, message, fix)
@@ -89,20 +88,20 @@ def _volume(listed: list[Mount]) -> Iterator[Problem]:
 
 def _option(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:
     """A folder that the command names, in which nothing is mounted."""
-    folder = _folder(container, subject)
+    folder = _folder(container)
     if not folder:
         return
-    known = subject.once(_by_container).get((pods.podset.path, container.path), ())
-    if any(PurePosixPath(folder).is_relative_to(each.target) for each in known):
+    mounting = subject.once(_by_container).get((pods.podset.path, container.at), ())
+    if any(PurePosixPath(folder).is_relative_to(mount.target) for mount in mounting):
         return
     message = f"what the command writes to `{folder}` is lost with the container because no volume is mounted there"
-    yield problem("checkpoint-lost", path_of(pods, container), message, f"mount a {_VOLUME.removeprefix('use a ')}")
+    at = pods.locate(container.at)
+    yield problem("checkpoint-lost", at, message, f"mount a {_VOLUME.removeprefix('use a ')}")
 
 
-def _folder(container: Container, subject: Subject) -> str:
+def _folder(container: Container) -> str:
     """The folder of an option for checkpoints, as a word of its own after it, or inside a script."""
     for word, following in pairwise((*container.words, "")):
-        subject.deadline.spend_text(word)
         if "-" in word and "--" in word and (option := _OPTION.search(word)) is not None:
             folder = option[1] or (following if option[0] == word else "")
             return folder if folder.startswith("/") and "$" not in folder else ""

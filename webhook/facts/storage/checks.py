@@ -15,7 +15,7 @@ from webhook.problem import Problem
 _ADVICE: Final = (
     claim_access.validate_claims,
     claim_access.validate_ephemeral_classes,
-    claim_access.validate_made_claims,
+    claim_access.validate_created_claims,
     checkpoints.advise_checkpoints,
     shared_memory.advise_shared_memory,
     sub_paths.advise_sub_paths,

@@ -2,158 +2,176 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from webhook.attributes import JSON
 from webhook.facts.gpu.device_pods import workload
-from webhook.facts.pods.containers import Container, containers
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, mapping, text
 from webhook.facts.volcano_objects import kinds
-from webhook.paths import FieldPath, get
+from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
+from webhook.typed.collections import Items
+from webhook.typed.fields import Part, Parts, Text
+from webhook.typed.pods import Container, PodTemplate, VolumeClaimSpec, VolumeMount
+from webhook.typed.pods import Volume as PodVolume
+from webhook.typed.view import Reading, Typed
 from webhook.workloads.podsets import PodSet
+
+
+class JobVolume(Typed):
+    """batch.volcano.sh VolumeSpec: a volume of every pod of a Job, with a claim by name or one that is created."""
+
+    mount_path = Text()
+    volume_claim_name = Text()
+    volume_claim = Part(VolumeClaimSpec)
+
+
+class JobSpec(Typed):
+    """What a Job of Volcano says of volumes."""
+
+    volumes = Parts(JobVolume)
 
 
 class Volume(NamedTuple):
     """A volume of a template, and where it stands in the object; an object may have hundreds.
 
-    `claim` is the PersistentVolumeClaim that it names, "" for none or one whose name is still to be filled in; `made`
-    is the spec of a claim that it leads to.
+    Args:
+        podset: the pod set.
+        value: the volume.
+        path: where it stands in the object.
+        created_claim: the claim that a controller creates for it; false where there is none.
     """
 
     podset: PodSet
-    value: JSON
+    value: PodVolume
     path: FieldPath
-    claim: str
-    made: JSON = None
+    created_claim: VolumeClaimSpec
 
     @property
     def name(self) -> str:
         """Its name in the template."""
-        return text(self.value.get("name"))
+        return self.value.name
 
     @property
-    def source(self) -> str:
-        """What it is made of: `emptyDir`; "" for one without a source."""
-        return next((key for key, value in self.value.items() if key != "name" and value is not None), "")
+    def claim(self) -> str:
+        """The PersistentVolumeClaim that it names; "" for none, or one whose name is still to be filled in."""
+        name = self.value.persistent_volume_claim.claim_name
+        return "" if is_placeholder(name) else name
 
     @property
     def is_read_only(self) -> bool:
         """Whether the volume of a claim is mounted read-only whatever the containers say."""
-        return mapping(self.value.get("persistentVolumeClaim")).get("readOnly") is True
+        return self.value.persistent_volume_claim.read_only
 
 
 class Mount(NamedTuple):
-    """One mount of a volume, and which of the container it is; None where the volume itself says that it is mounted."""
+    """One mount of a volume; `is_written` says whether it stands in the container, or the volume itself implies it."""
 
     volume: Volume
     container: Container
-    value: JSON
-    number: int | None
+    value: VolumeMount
+    is_written: bool = True
 
     @property
     def path(self) -> FieldPath:
         """Where it stands in the object."""
-        if self.number is None:
-            return self.volume.path
-        return self.volume.podset.locate((*self.container.path, "volumeMounts", self.number))
+        return self.volume.podset.locate(self.value.at) if self.is_written else self.volume.path
 
     @property
     def target(self) -> str:
         """Where the container sees it, without a slash at its end: `/data`."""
-        return text(self.value.get("mountPath")).rstrip("/") or "/"
+        return self.value.mount_path.rstrip("/") or "/"
 
     @property
     def is_read_only(self) -> bool:
         """Whether the container asks for it to be."""
-        return self.value.get("readOnly") is True
+        return self.value.read_only
 
 
 @dataclass(frozen=True, slots=True)
 class Mounts:
     """All volumes and all mounts of an object with devices; nothing of other objects."""
 
-    volumes: tuple[Volume, ...]
-    all: tuple[Mount, ...]
+    volumes: Items[Volume]
+    all: Items[Mount]
 
-    def of_made_claims(self) -> dict[FieldPath, list[Mount]]:
-        """The mounts of each claim that a controller makes for all pods, by where it stands."""
-        made: dict[FieldPath, list[Mount]] = {}
-        for mount in self.all if any(volume.made for volume in self.volumes) else ():
-            if mount.volume.made:
-                made.setdefault(mount.volume.path, []).append(mount)
-        return made
+    def of_created_claims(self) -> dict[FieldPath, list[Mount]]:
+        """The mounts of each claim that a controller creates for all pods, by where it stands."""
+        mounts: dict[FieldPath, list[Mount]] = {}
+        for mount in self.all:
+            if mount.volume.created_claim:
+                mounts.setdefault(mount.volume.path, []).append(mount)
+        return mounts
 
     def of_claims(self) -> dict[str, list[Mount]]:
         """The mounts of each PersistentVolumeClaim, by its name."""
-        named: dict[str, list[Mount]] = {}
+        mounts: dict[str, list[Mount]] = {}
         for mount in self.all:
             if claim := mount.volume.claim:
-                named.setdefault(claim, []).append(mount)
-        return named
+                mounts.setdefault(claim, []).append(mount)
+        return mounts
 
 
 def mounts(subject: Subject) -> Mounts:
     """The volumes and mounts of an object, to be asked for with `Subject.once`."""
-    made = subject.once(workload)
+    work, reading = subject.once(workload), Reading(subject.deadline)
     volumes: list[Volume] = []
-    listed: list[Mount] = []
-    for podset in subject.deadline.paced(made.pod_sets if made.device_pods else ()):
-        own = {each.name: each for each in _volumes(podset, subject)}
-        volumes += own.values()
-        listed += _mounts(podset, own, subject)
-        for volume, path in _of_volcano(podset, subject):
+    mounts: list[Mount] = []
+    for podset in Items(work.pod_sets if work.device_pods else (), subject.deadline):
+        template = PodTemplate.of(podset.template, (), reading)
+        by_name = {volume.name: volume for volume in _volumes(podset, template)}
+        volumes += by_name.values()
+        mounts += _mounts(template, by_name)
+        for volume, path in _volumes_of_job(podset, subject):
             volumes.append(volume)
-            listed += _everywhere(volume, path)
-    return Mounts(tuple(volumes), tuple(listed))
+            mounts += _implied_mounts(volume, path, template)
+    return Mounts(Items(volumes, subject.deadline), Items(mounts, subject.deadline))
 
 
-def _of_volcano(podset: PodSet, subject: Subject) -> Iterator[tuple[Volume, str]]:
+def _volumes_of_job(podset: PodSet, subject: Subject) -> Iterator[tuple[Volume, str]]:
     """The volumes of a Job of Volcano with their paths: createJobPod adds the first of each claim to every pod."""
-    at = kinds.SPECS.get(subject.group_kind)
-    listed = items(get(subject.object, (*at, "volumes"))) if at else []
     seen: set[str] = set()
-    for index, value in enumerate(subject.deadline.paced(listed)):
-        name, made = text(mapping(value).get("volumeClaimName")), mapping(mapping(value).get("volumeClaim"))
-        if made or (name and name not in seen):
+    for volume in _job_spec(subject).volumes:
+        name = volume.volume_claim_name
+        if volume.volume_claim.json or (name and name not in seen):
             seen.add(name)
-            held = {"name": name, "persistentVolumeClaim": {"claimName": name}}
-            path = (*(at or ()), "volumes", index)
-            yield Volume(podset, held, path, _claim(held), made), text(value.get("mountPath"))
+            json = {"name": name, "persistentVolumeClaim": {"claimName": name}}
+            claim = volume.volume_claim if volume.volume_claim.json else VolumeClaimSpec.of(None)
+            yield Volume(podset, PodVolume.of(json, volume.at, volume.reading), volume.at, claim), volume.mount_path
 
 
-def _everywhere(volume: Volume, path: str) -> Iterator[Mount]:
+def _job_spec(subject: Subject) -> JobSpec:
+    at = kinds.SPECS.get(subject.group_kind)
+    spec = subject.object
+    for step in at or ():
+        spec = spec.get(step) or {}
+    return JobSpec.of(spec if at else None, at or (), Reading(subject.deadline))
+
+
+def _implied_mounts(volume: Volume, path: str, template: PodTemplate) -> Iterator[Mount]:
     """A mount in each container, init containers left out."""
-    for container in containers(volume.podset.template):
-        if not container.init:
-            yield Mount(volume, container, {"mountPath": path}, None)
+    for container in template.spec.containers:
+        mount = VolumeMount.of({"mountPath": path}, container.at, container.reading)
+        yield Mount(volume, container, mount, is_written=False)
 
 
-def _volumes(podset: PodSet, subject: Subject) -> Iterator[Volume]:
-    spec = mapping(mapping(podset.template).get("spec"))
-    for index, value in enumerate(subject.deadline.paced(items(spec.get("volumes")))):
-        if isinstance(value, dict):
-            yield Volume(podset, value, podset.locate(("spec", "volumes", index)), _claim(value))
+def _volumes(podset: PodSet, template: PodTemplate) -> Iterator[Volume]:
+    no_claim = VolumeClaimSpec.of(None)
+    for volume in template.spec.volumes:
+        if volume:
+            yield Volume(podset, volume, podset.locate(volume.at), no_claim)
 
 
-def _claim(volume: dict[str, JSON]) -> str:
-    name = text(mapping(volume.get("persistentVolumeClaim")).get("claimName"))
-    return "" if is_placeholder(name) else name
-
-
-def _mounts(podset: PodSet, volumes: dict[str, Volume], subject: Subject) -> Iterator[Mount]:
-    for container in containers(podset.template):
-        for index, value in enumerate(subject.deadline.paced(items(container.value.get("volumeMounts")))):
-            name = value.get("name") if isinstance(value, dict) else None
-            volume = volumes.get(name if isinstance(name, str) else "")
+def _mounts(template: PodTemplate, volumes: Mapping[str, Volume]) -> Iterator[Mount]:
+    for container in template.spec.all_containers():
+        for mount in container.volume_mounts:
+            volume = volumes.get(mount.name)
             if volume is not None:
-                yield Mount(volume, container, value, index)
+                yield Mount(volume, container, mount)
 
 
-def pods_of(listed: list[Mount]) -> int:
+def pods_of(mounts: Sequence[Mount]) -> int:
     """How many pods mount a volume, as far as their number is known."""
-    sets = {each.volume.podset.path: each.volume.podset for each in listed}
-    return sum(each.pods or 0 for each in sets.values())
+    sets = {mount.volume.podset.path: mount.volume.podset for mount in mounts}
+    return sum(podset.pods or 0 for podset in sets.values())

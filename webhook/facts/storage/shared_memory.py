@@ -8,27 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, TypeAlias
+from typing import Final
 
 from webhook import quantity
-from webhook.attributes import JSON
 from webhook.facts.check import Group
 from webhook.facts.command_lines.command import launched
-from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, path_of, workload
+from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, workload
 from webhook.facts.gpu.resources import devices_of
-from webhook.facts.pods.containers import Container
 from webhook.facts.subject import Subject
-from webhook.facts.values import items, mapping, text
-from webhook.paths import get
+from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
+from webhook.typed.fields import Amount
+from webhook.typed.pods import Container
 
 problem: Final = Group("storage").problem
 _PATH: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 MORE_SHARED_MEMORY: Final = "mount an emptyDir with medium Memory and a sizeLimit of several GiB at /dev/shm"
 _DEFAULT: Final = 64 * 2**20
-Limits: TypeAlias = dict[JSON, tuple[int, JSON]]
-"""The positions and size limits of volumes by their names."""
 _TORCH: Final = re.compile(r"torch|vllm|sglang|megatron|nemo|deepspeed")
 """Images whose programs use NCCL in several processes."""
 
@@ -36,44 +33,37 @@ _TORCH: Final = re.compile(r"torch|vllm|sglang|megatron|nemo|deepspeed")
 def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
     """Containers with several GPUs and no more shared memory than any other container has."""
     for pods in subject.once(workload).device_pods:
-        limits: Limits | None = None
-        for container in pods.containers if pods.spec.get("hostIPC") is not True else ():
-            gpus = devices_of(mapping(container.value.get("resources")), subject.deadline)
+        for container in () if pods.spec.host_ipc else pods.containers:
+            gpus = devices_of(container.resources.json, subject.deadline)
             if gpus > 1 and _uses_torch(container, subject):
-                limits = _limits(pods, subject) if limits is None else limits
-                yield from _size(pods, container, gpus, limits, subject)
-
-
-def _limits(pods: DevicePods, subject: Subject) -> Limits:
-    volumes = enumerate(subject.deadline.each(items(pods.spec.get("volumes"))))
-    return {mapping(each).get("name"): (index, get(each, ("emptyDir", "sizeLimit"))) for index, each in volumes}
+                yield from _size(pods, container, gpus, subject)
 
 
 def _uses_torch(container: Container, subject: Subject) -> bool:
-    image = text(container.value.get("image"))
-    return bool(_TORCH.search(image)) or launched(container.value, subject).by in LAUNCHERS
+    return bool(_TORCH.search(container.image)) or launched(container.json, subject).by in LAUNCHERS
 
 
-def _size(pods: DevicePods, container: Container, gpus: int, limits: Limits, subject: Subject) -> Iterator[Problem]:
-    mounts = subject.deadline.paced(items(container.value.get("volumeMounts")))
-    mount = next((each for each in mounts if _is_shared(mapping(each))), None)
+def _size(pods: DevicePods, container: Container, gpus: int, subject: Subject) -> Iterator[Problem]:
+    mount = next((mount for mount in container.volume_mounts if mount.mount_path.rstrip("/") == _PATH), None)
     if mount is None:
         if subject.group_kind != ("kubeflow.org", "PyTorchJob"):
-            message = f"has {gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
-            yield problem("shared-memory", path_of(pods, container), message, MORE_SHARED_MEMORY)
+            yield _shared_memory(pods.locate(container.at), gpus)
         return
-    index, limit = limits.get(mount.get("name"), (0, None))
-    if _is_small(limit, gpus):
-        at = pods.at("volumes", index, "emptyDir", "sizeLimit")
-        message = f"is too little shared memory for {gpus} GPUs because NCCL and data loaders use /dev/shm"
-        yield problem("shared-memory", at, message, "raise sizeLimit to several GiB", limit)
+    volume = next((volume for volume in pods.spec.volumes if volume.name == mount.name), None)
+    if volume is not None and _is_small(volume.empty_dir.size_limit, gpus):
+        yield _shared_memory(pods.locate(volume.empty_dir.path("sizeLimit")), gpus, volume.empty_dir.size_limit)
 
 
-def _is_shared(mount: dict[str, object]) -> bool:
-    return text(mount.get("mountPath")).rstrip("/") == _PATH
+def _shared_memory(path: FieldPath, gpus: int, limit: Amount | None = None) -> Problem:
+    """The problem of a container with several GPUs, without more shared memory or with a limit that is too low."""
+    if limit is None:
+        message = f"has {gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
+        return problem("shared-memory", path, message, MORE_SHARED_MEMORY)
+    message = f"is too little shared memory for {gpus} GPUs because NCCL and data loaders use /dev/shm"
+    return problem("shared-memory", path, message, "raise sizeLimit to several GiB", limit)
 
 
-def _is_small(limit: object, gpus: int) -> bool:
+def _is_small(limit: Amount | None, gpus: int) -> bool:
     """Whether a limit leaves each GPU less than a container has without any volume; 0 is no limit."""
     amount = None if limit is None or is_placeholder(str(limit)) else quantity.read(limit)
     return amount is not None and 0 < amount.value() < _DEFAULT * gpus

@@ -13,7 +13,6 @@ from typing import Final
 from webhook.facts.check import Group
 from webhook.facts.storage.mounts import Mount, mounts
 from webhook.facts.subject import Subject
-from webhook.facts.values import names, text
 from webhook.problem import Problem
 
 problem: Final = Group("storage").problem
@@ -26,15 +25,15 @@ _OF_ONE_POD: Final = frozenset(("emptyDir", "ephemeral", "configMap", "secret", 
 
 def advise_sub_paths(subject: Subject) -> Iterator[Problem]:
     """Every mount whose subPath is the same for pods that count on another, or that cannot be expanded."""
-    for mount in subject.deadline.paced(subject.once(mounts).all):
-        if mount.value.get("subPath") and mount.volume.source not in _OF_ONE_POD:
+    for mount in subject.once(mounts).all:
+        if mount.value.sub_path and mount.volume.value.source not in _OF_ONE_POD:
             yield from _sub_path(mount)
-        if mount.value.get("subPathExpr"):
-            yield from _variable(mount)
+        if mount.value.sub_path_expr:
+            yield from _sub_path_variable(mount)
 
 
 def _sub_path(mount: Mount) -> Iterator[Problem]:
-    written = text(mount.value.get("subPath"))
+    written = mount.value.sub_path
     pods = mount.volume.podset.pods or 0
     if _VARIABLE.search(written):
         message = (
@@ -48,12 +47,12 @@ def _sub_path(mount: Mount) -> Iterator[Problem]:
         yield problem("sub-path", (*mount.path, "subPath"), message, fix, written)
 
 
-def _variable(mount: Mount) -> Iterator[Problem]:
-    container = mount.container.value
-    wanted = _OF_THE_POD.intersection(_VARIABLE.findall(text(mount.value.get("subPathExpr"))))
-    if container.get("envFrom") or not wanted:
+def _sub_path_variable(mount: Mount) -> Iterator[Problem]:
+    container = mount.container
+    wanted = _OF_THE_POD.intersection(_VARIABLE.findall(mount.value.sub_path_expr))
+    if container.env_from or not wanted:
         return
-    unset = sorted(wanted.difference(names(container.get("env"))))
+    unset = sorted(wanted.difference(variable.name for variable in container.env))
     if unset:
         message = f"needs the variable {unset[0]}, which the container does not set, so the container does not start"
         yield problem("sub-path", (*mount.path, "subPathExpr"), message, "set the variable in env with fieldRef")

@@ -1,0 +1,125 @@
+"""The kinds that advice on preemption reads, with the fields that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from webhook.attributes import GroupVersionKind
+from webhook.facts.kinds import NODE, PRIORITY_CLASS
+from webhook.typed.fields import OptionalNumber, Part, PartMap, Parts, Text, Values
+from webhook.typed.objects import Object
+from webhook.typed.pods import Taint
+from webhook.typed.view import Typed
+
+
+class PriorityClass(Object):
+    """scheduling.k8s.io PriorityClass."""
+
+    gvk = PRIORITY_CLASS
+    preemption_policy = Text()
+
+
+class LocalQueueSpec(Typed):
+    """kueue.x-k8s.io LocalQueueSpec."""
+
+    cluster_queue = Text()
+
+
+class LocalQueue(Object):
+    """kueue.x-k8s.io LocalQueue."""
+
+    gvk = GroupVersionKind("kueue.x-k8s.io", "v1beta2", "LocalQueue")
+    spec = Part(LocalQueueSpec)
+
+
+class Preemption(Typed):
+    """kueue.x-k8s.io ClusterQueuePreemption."""
+
+    within_cluster_queue = Text()
+    reclaim_within_cohort = Text()
+
+
+class ClusterQueueSpec(Typed):
+    """kueue.x-k8s.io ClusterQueueSpec."""
+
+    preemption = Part(Preemption)
+
+
+class ClusterQueue(Object):
+    """kueue.x-k8s.io ClusterQueue."""
+
+    gvk = GroupVersionKind("kueue.x-k8s.io", "v1beta2", "ClusterQueue")
+    spec = Part(ClusterQueueSpec)
+
+
+class Role(Typed):
+    """kubeflow.org ReplicaSpec."""
+
+    restart_policy = Text()
+
+
+class RunPolicy(Typed):
+    """kubeflow.org RunPolicy."""
+
+    backoff_limit = OptionalNumber()
+
+
+class ElasticPolicy(Typed):
+    """kubeflow.org ElasticPolicy."""
+
+    min_replicas = OptionalNumber()
+    max_replicas = OptionalNumber()
+
+
+class TrainingJobSpec(Typed):
+    """The specs of all jobs of the Training Operator together."""
+
+    elastic_policy = Part(ElasticPolicy)
+    run_policy = Part(RunPolicy)
+    jax_replica_specs = PartMap(Role)
+    mpi_replica_specs = PartMap(Role)
+    paddle_replica_specs = PartMap(Role)
+    pytorch_replica_specs = PartMap(Role)
+    tf_replica_specs = PartMap(Role)
+    xgb_replica_specs = PartMap(Role)
+
+    def roles(self) -> Iterator[tuple[str, Role]]:
+        """The roles of the job by their names."""
+        yield from self.jax_replica_specs.items()
+        yield from self.mpi_replica_specs.items()
+        yield from self.paddle_replica_specs.items()
+        yield from self.pytorch_replica_specs.items()
+        yield from self.tf_replica_specs.items()
+        yield from self.xgb_replica_specs.items()
+
+
+class TrainingJob(Object):
+    """A job of the Training Operator, of any kind."""
+
+    spec = Part(TrainingJobSpec)
+
+
+class JobVolumesSpec(Typed):
+    """batch.volcano.sh JobSpec."""
+
+    volumes = Values()
+
+
+class VolcanoJob(Object):
+    """batch.volcano.sh Job."""
+
+    gvk = GroupVersionKind("batch.volcano.sh", "v1alpha1", "Job")
+    spec = Part(JobVolumesSpec)
+
+
+class NodeSpec(Typed):
+    """core/v1 NodeSpec."""
+
+    taints = Parts(Taint)
+
+
+class Node(Object):
+    """core/v1 Node."""
+
+    gvk = NODE
+    spec = Part(NodeSpec)

@@ -1,0 +1,30 @@
+"""The kinds of storage that checks look up, with the fields that they read."""
+
+from __future__ import annotations
+
+from webhook.attributes import GroupVersionKind
+from webhook.typed.fields import Part, Text
+from webhook.typed.objects import Object
+from webhook.typed.pods import VolumeClaimSpec
+from webhook.typed.view import Typed
+
+
+class VolumeClaimStatus(Typed):
+    """core/v1 PersistentVolumeClaimStatus."""
+
+    phase = Text()
+
+
+class PersistentVolumeClaim(Object):
+    """core/v1 PersistentVolumeClaim."""
+
+    gvk = GroupVersionKind("", "v1", "PersistentVolumeClaim")
+    spec = Part(VolumeClaimSpec)
+    status = Part(VolumeClaimStatus)
+
+
+class StorageClass(Object):
+    """storage.k8s.io StorageClass."""
+
+    gvk = GroupVersionKind("storage.k8s.io", "v1", "StorageClass")
+    provisioner = Text()
