@@ -7,7 +7,7 @@ from dataclasses import replace
 from webhook import paths
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
-from webhook.evaluation.inner_objects import in_version, metadata_of, pod_of
+from webhook.evaluation.request_objects import in_version, metadata_of, pod_of
 from webhook.evaluation.target import Target
 from webhook.evaluation.typed_input import typed
 

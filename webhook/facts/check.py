@@ -81,16 +81,18 @@ NOTHING: Final = Checked()
 
 def check(checks: Iterable[Check], subject: Subject) -> Checked:
     """What some checks that are about an object say of it, in their order."""
-    said: list[Problem] = []
+    problems: list[Problem] = []
     for each in checks:
         try:
             if each.when is None or subject.once(each.when):
-                said.extend(each.run(subject))
+                problems.extend(each.run(subject))
         except (ClaimgateError, InlineBudgetSpent):
             raise
         except Exception as fault:
             fault.add_note(each.group)  # whoever answers for it says in which checks it happened
             raise
-    if not said:
+    if not problems:
         return NOTHING
-    return Checked(tuple(each for each in said if not each.missing), tuple(each for each in said if each.missing))
+    return Checked(
+        tuple(each for each in problems if not each.missing), tuple(each for each in problems if each.missing)
+    )

@@ -6,14 +6,14 @@ several of them need, is computed once. An object is the request's own, one insi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from webhook.attributes import JSON, Attributes, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.facts.assumptions import Assumptions
-from webhook.facts.check import NOTHING, Check, Checked, check
+from webhook.facts.check import NOTHING, Checked, check
 from webhook.facts.fact import Result
 from webhook.facts.registry import SHIPPED, Registry
 from webhook.facts.view import View
@@ -96,26 +96,12 @@ class Subject:
 
     def checked(self, group: str) -> Checked:
         """What the checks of a group say of the object."""
-        said: Checked | None = self._results.get(group)
-        if said is None:
+        result: Checked | None = self._results.get(group)
+        if result is None:
             checks = self.registry.checks_about(group, self.group_kind, is_deleted=self.object is None)
             self.deadline.spend(_WORK)
-            said = self._results[group] = check(checks, self) if checks else NOTHING
-        return said
-
-    def speaking(self, groups: Sequence[tuple[str, Sequence[Check]]]) -> set[str]:
-        """The groups, of some with those checks of each that are about the object, that have something to say of it."""
-        self.deadline.spend(_WORK * len(groups))
-        spoke: set[str] = set()
-        for group, checks in groups:
-            said = self._results.get(group)
-            if said is None:
-                if len(checks) == 1 and (when := checks[0].when) is not None and not self.once(when):
-                    continue  # as nearly every check of a Pod: without a call
-                said = self._results[group] = check(checks, self)
-            if said is not NOTHING:
-                spoke.add(group)
-        return spoke
+            result = self._results[group] = check(checks, self) if checks else NOTHING
+        return result
 
     def once(self, compute: Callable[[Subject], _T]) -> _T:
         """What a function makes of the object, computed when it is first asked for."""

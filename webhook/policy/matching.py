@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from webhook.attributes import JSON, NAME_LABEL, Attributes, GroupVersionKind, GroupVersionResource, Operation
@@ -84,21 +83,14 @@ class Match(NamedTuple):
 def criteria(manifest: MatchResources | None) -> Criteria:
     """The criteria of a manifest that has passed verification; none at all match everything."""
     if manifest is None:
-        return _one(Criteria())
-    compiled = Criteria(
+        return Criteria()
+    return Criteria(
         rules=tuple(map(rule, manifest.resource_rules)),
         excluded=tuple(map(rule, manifest.exclude_resource_rules)),
         namespaces=selector(manifest.namespace_selector),
         objects=selector(manifest.object_selector),
         policy="Exact" if manifest.match_policy == "Exact" else "Equivalent",
     )
-    return _one(compiled)
-
-
-@lru_cache(maxsize=4096)
-def _one(criteria: Criteria) -> Criteria:
-    """The same value for equal criteria, so that what many policies share is asked once per request."""
-    return criteria
 
 
 def rule(manifest: NamedRule) -> ResourceRule:

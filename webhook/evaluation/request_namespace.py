@@ -1,0 +1,55 @@
+"""The namespace of a request: its labels for selectors, and what `namespaceObject` shows of it. Looked up once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.attributes import JSON, NAMESPACE, Attributes
+from webhook.cluster import Cluster
+from webhook.errors import BindingError
+from webhook.evaluation.request_variables import namespace_object
+from webhook.manifests.label_selectors import Labels, labels_of
+
+_NOT_LOOKED_UP: Final = object()
+
+
+class RequestNamespace:
+    """The namespace of one request."""
+
+    __slots__ = ("_attributes", "_cluster", "_namespace")
+
+    def __init__(self, attributes: Attributes, cluster: Cluster) -> None:
+        self._attributes = attributes
+        self._cluster = cluster
+        self._namespace: JSON = _NOT_LOOKED_UP
+
+    def labels(self) -> Labels | None:
+        """The labels of the namespace, None when it does not exist.
+
+        Raises:
+            LookupFailed: nobody can say.
+
+        """
+        namespace = self._look_up()
+        return None if namespace is None else labels_of(namespace)
+
+    def shown(self) -> JSON:
+        """What `namespaceObject` shows: null for Namespaces themselves and cluster-scoped objects.
+
+        Raises:
+            BindingError: the namespace does not exist.
+            LookupFailed: nobody can say.
+
+        """
+        name = self._attributes.namespace
+        if not name or self._attributes.kind == NAMESPACE:
+            return None
+        namespace = self._look_up()
+        if namespace is None:
+            raise BindingError(f'namespaces "{name}" not found')
+        return namespace_object(namespace)
+
+    def _look_up(self) -> JSON:
+        if self._namespace is _NOT_LOOKED_UP:
+            self._namespace = self._cluster.get(NAMESPACE, "", self._attributes.namespace)
+        return self._namespace
