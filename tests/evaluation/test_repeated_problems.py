@@ -95,7 +95,7 @@ def test_without_time_nothing_is_compared() -> None:
     advice = Decision(policy="p", binding="b", action="deny", evaluation="deny", actions=WARN)
     first = replace(advice, problems=(problem("a.x"), problem("a.y")))
     made = (first, replace(advice, problems=(problem("b.x[0]"), problem("c.x"))))
-    policies = {"p": shipped_policies().policies[0]}
+    policies = [replace(shipped_policies().policies[0], name="p")]
     (told,) = without_repeats(made, policies, Deadline())
     assert [(each.path, each.also) for each in told.problems] == [("a.x", ("b.x[0]", "c.x")), ("a.y", ())]
     late = Deadline(at=0)
@@ -106,7 +106,7 @@ def test_without_time_nothing_is_compared() -> None:
 def test_denials_keep_a_problem_for_each_place() -> None:
     denied = Decision(policy="p", binding="b", action="deny", evaluation="deny", actions=(ValidationAction.DENY,))
     made = (replace(denied, problems=(problem("a"), problem("b"))),)
-    assert without_repeats(made, {"p": shipped_policies().policies[0]}, Deadline()) == made
+    assert without_repeats(made, [replace(shipped_policies().policies[0], name="p")], Deadline()) == made
 
 
 def problem(path: str) -> Problem:

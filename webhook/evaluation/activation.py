@@ -5,8 +5,7 @@ Puts together what request_context.py and facts/ compute; nothing that no expres
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from functools import partial
+from collections.abc import Collection
 from typing import Any
 
 from webhook.attributes import JSON
@@ -15,7 +14,7 @@ from webhook.evaluation.cost_budget import CostBudget, Variables
 from webhook.evaluation.fact_values import fact
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
-from webhook.policy.compiled import MatchConditions, Policy
+from webhook.policy.compiled import Policy
 from webhook.policy.declarations import REQUEST_RESOURCE
 from webhook.policy.matching import Match
 from webhook.policy.static_params import Param
@@ -26,13 +25,13 @@ _TAKEN_FOR_CEL = (KeyError, TypeError, AttributeError, IndexError)
 
 
 class Activation(dict[str, Any]):
-    """Names with their values; a fact is computed when an expression first reads it, so conditions can spare it.
+    """Names with their values; a fact, a problem or the request is computed when an expression first reads it.
 
-    `computed` are the names that `compute` gives a value.
+    `computed` are the names that are computed, `of` what they are computed of; a match is what `request` shows.
     """
 
     computed: Collection[str] = ()
-    compute: Callable[[str], JSON]
+    of: tuple[Policy, Target, Param, RequestContext, Match]
 
     def __contains__(self, name: object) -> bool:
         """Say whether there is such a name, computed or not."""
@@ -42,10 +41,18 @@ class Activation(dict[str, Any]):
         if name not in self.computed:
             raise KeyError(name)
         try:
-            value = self[name] = self.compute(name)
+            value = self[name] = self._compute(name)
         except _TAKEN_FOR_CEL as fault:
             raise RuntimeError(f"a fault of claimgate: `{name}` could not be computed") from fault
         return value
+
+    def _compute(self, name: str) -> JSON:
+        policy, target, param, context, match = self.of
+        if name == "request":
+            return context.variables.request(match)
+        if name == PROBLEMS:
+            return problem_values.shown(policy, target, param, context)
+        return fact(name, target, param, context).value
 
 
 def activation(policy: Policy, target: Target, param: Param, context: RequestContext, budget: CostBudget) -> Activation:
@@ -58,11 +65,9 @@ def activation(policy: Policy, target: Target, param: Param, context: RequestCon
     """
     body = policy.body()
     needs = body.needs
-    names = _common(policy, target, param, context)
+    names = _common(policy, target, param, context, target.match)
     if "authorizer" in needs or REQUEST_RESOURCE in needs:
         names.update(context.variables.authorizer())
-    if "request" in needs:
-        names["request"] = context.variables.request(target.match)
     if "namespaceObject" in needs:
         names["namespaceObject"] = context.namespace.shown()
     if body.variables:
@@ -71,7 +76,7 @@ def activation(policy: Policy, target: Target, param: Param, context: RequestCon
 
 
 def for_conditions(
-    policy: Policy, gate: MatchConditions, target: Target, param: Param, context: RequestContext
+    policy: Policy, needs: Collection[str], target: Target, param: Param, context: RequestContext
 ) -> Activation:
     """What matchConditions see: no namespaceObject, and the resource as requested (matchconditions/matcher.go).
 
@@ -79,37 +84,18 @@ def for_conditions(
         LookupFailed: of facts, when they are read.
 
     """
-    names = _common(policy, target, param, context)
-    if "authorizer" in gate.needs or REQUEST_RESOURCE in gate.needs:
+    resource, match = context.attributes.request_resource, target.match
+    requested = match if resource == match.resource else Match(resource, match.kind)
+    names = _common(policy, target, param, context, requested)
+    if "authorizer" in needs or REQUEST_RESOURCE in needs:
         names.update(context.variables.authorizer())
-    if "request" in gate.needs:
-        names["request"] = _requested(target, context)
     return names
 
 
-def for_spec_changes(target: Target, context: RequestContext) -> Activation:
-    """What the condition of `updates: spec` reads."""
-    request = _requested(target, context)
-    return Activation({"object": target.object, "oldObject": target.old_object, "request": request})
-
-
-def _requested(target: Target, context: RequestContext) -> JSON:
-    """`request` with the resource as it was requested."""
-    resource, match = context.attributes.request_resource, target.match
-    return context.variables.request(match if resource == match.resource else Match(resource, match.kind))
-
-
-def _common(policy: Policy, target: Target, param: Param, context: RequestContext) -> Activation:
-    """What all expressions of a policy see alike."""
+def _common(policy: Policy, target: Target, param: Param, context: RequestContext, match: Match) -> Activation:
+    """What all expressions of a policy see alike; `request` shows a match."""
     names = Activation({"object": target.object, "oldObject": target.old_object, "namespaceObject": None})
     if policy.param_kind is not None:
         names["params"] = param.object
-    if policy.computed:
-        names.computed, names.compute = policy.computed, partial(_value, policy, target, param, context)
+    names.computed, names.of = policy.computed, (policy, target, param, context, match)
     return names
-
-
-def _value(policy: Policy, target: Target, param: Param, context: RequestContext, name: str) -> JSON:
-    if name == PROBLEMS:
-        return problem_values.shown(policy, target, param, context)
-    return fact(name, target, param, context).value

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from webhook.attributes import POD, Operation
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
-from webhook.policy.candidates import PODS, Candidate, CandidateBinding, CriteriaIndex
+from webhook.policy.candidates import PODS, Candidate, CriteriaIndex
 from webhook.policy.compiled import Policy
-from webhook.policy.matching import Match, matches, matches_namespace
+from webhook.policy.matching import Match, matches
 
 
 def targets(candidate: Candidate, context: RequestContext) -> Sequence[Target]:
@@ -30,12 +29,14 @@ def targets(candidate: Candidate, context: RequestContext) -> Sequence[Target]:
         BudgetExceeded: the time is up.
 
     """
-    policy, attributes = candidate.policy, context.attributes
-    match = _own_match(candidate.index, context)
-    found = [] if match is None else [context.objects.own(match)]
-    if attributes.kind != POD and not attributes.sub_resource and attributes.operation is not Operation.CONNECT:
-        found += _matched(candidate.index, _inside(policy, context), context)
-    return [target for target in found if not target.mismatches or _judges(policy, target, context)]
+    objects = context.objects
+    if candidate.is_own_matched and objects.typed_own and not candidate.looks_inside:
+        return objects.typed_own
+    match = objects.sent if candidate.is_own_matched else _own_match(candidate.index, context)
+    found = [] if match is None else [objects.own(match)]
+    if candidate.looks_inside:
+        found += matching(candidate.index, _inside(candidate.policy, context), context)
+    return [target for target in found if not target.mismatches or _judges(candidate.policy, target, context)]
 
 
 def _judges(policy: Policy, target: Target, context: RequestContext) -> bool:
@@ -46,11 +47,11 @@ def _judges(policy: Policy, target: Target, context: RequestContext) -> bool:
 
 def _own_match(index: CriteriaIndex, context: RequestContext) -> Match | None:
     """As what criteria match the request."""
-    criteria, attributes, labels = index.criteria, context.attributes, context.namespace.labels
+    sent, namespace = context.objects.sent, context.namespace
     if index.own is None:
-        return matches(criteria, attributes, labels, context.policies.equivalents, context.objects.sent)
-    is_matched = index.own and matches_namespace(criteria.namespaces, attributes, labels)
-    return context.objects.sent if is_matched else None
+        equal = context.policies.equivalents
+        return matches(index.criteria, context.attributes, namespace.labels, equal, sent)
+    return sent if index.own and namespace.is_selected_by(index.criteria.namespaces) else None
 
 
 def _inside(policy: Policy, context: RequestContext) -> Iterator[Target]:
@@ -65,8 +66,8 @@ def _inside(policy: Policy, context: RequestContext) -> Iterator[Target]:
         yield from context.objects.inner()
 
 
-def bound(binding: CandidateBinding, found: Sequence[Target], context: RequestContext) -> Sequence[Target]:
-    """Those of a policy's targets that a binding applies to.
+def matching(index: CriteriaIndex, found: Iterable[Target], context: RequestContext) -> list[Target]:
+    """The targets that criteria match: those of a policy, or of a binding.
 
     Raises:
         BindingError: the namespace that a selector asks about does not exist.
@@ -74,23 +75,17 @@ def bound(binding: CandidateBinding, found: Sequence[Target], context: RequestCo
         BudgetExceeded: the time is up.
 
     """
-    return found if binding.index is None else list(_matched(binding.index, found, context))
-
-
-def _matched(index: CriteriaIndex, found: Iterable[Target], context: RequestContext) -> Iterator[Target]:
-    """The targets that criteria match."""
-    for target in context.deadline.paced(found):
-        if _matches(index, target, context):
-            yield target
+    return [target for target in context.deadline.paced(found) if _matches(index, target, context)]
 
 
 def _matches(index: CriteriaIndex, target: Target, context: RequestContext) -> bool:
-    criteria, attributes, labels = index.criteria, target.seen_by_criteria, context.namespace.labels
+    attributes, namespace = target.seen_by_criteria, context.namespace
     is_certain = None
     if attributes.resource == attributes.request_resource == PODS:
         is_certain = index.pods
     elif target.podset is None:
         is_certain = index.own
     if is_certain is None:
-        return matches(criteria, attributes, labels, context.policies.equivalents, target.match) is not None
-    return is_certain and matches_namespace(criteria.namespaces, attributes, labels)
+        equal = context.policies.equivalents
+        return matches(index.criteria, attributes, namespace.labels, equal, target.match) is not None
+    return is_certain and namespace.is_selected_by(index.criteria.namespaces)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from webhook.errors import BindingError, BudgetExceeded, LookupFailed
-from webhook.evaluation.expansion import bound, targets
+from webhook.evaluation.expansion import matching, targets
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.policy.candidates import Candidate, CandidateBinding
@@ -60,7 +60,7 @@ def _of_binding(
 ) -> Iterator[Invocation | Unusable]:
     binding = candidate.binding
     try:
-        selected = bound(candidate, matched, context)
+        selected = matched if candidate.index is None else matching(candidate.index, matched, context)
         params = context.params.of(policy, binding) if selected else ()
     except (BindingError, LookupFailed) as error:
         yield Unusable(policy, binding, f"failed to configure binding: {error}")

@@ -13,7 +13,7 @@ from webhook.attributes import Operation
 from webhook.cel.cost import MATCH_CONDITIONS_BUDGET
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
-from webhook.evaluation.activation import for_conditions, for_spec_changes
+from webhook.evaluation.activation import for_conditions
 from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
@@ -32,23 +32,21 @@ def is_asked(policy: Policy, target: Target, param: Param, context: RequestConte
     """
     gate = policy.gate()
     try:
-        if gate.spec_changes is not None and not _has_new_spec(gate.spec_changes, target, context):
+        names = for_conditions(policy, gate.needs, target, param, context)
+        if gate.spec_changes is not None and not _has_new_spec(gate.spec_changes, target, names, context):
             return False
-        if not gate.conditions:
-            return True
-        return hold(gate.conditions, for_conditions(policy, gate, target, param, context), context.deadline)
+        return hold(gate.conditions, names, context.deadline)
     except EvaluationError:
         if policy.is_fail:
             raise
         return False
 
 
-def _has_new_spec(condition: Condition, target: Target, context: RequestContext) -> bool:
+def _has_new_spec(condition: Condition, target: Target, names: Mapping[str, Any], context: RequestContext) -> bool:
     """Whether the condition of `updates: spec` holds: the same in all policies, and evaluated once for each object."""
-    if context.attributes.operation is Operation.CREATE:
-        return True
     if target.has_new_spec is None:
-        target.has_new_spec = hold((condition,), for_spec_changes(target, context), context.deadline)
+        is_created = context.attributes.operation is Operation.CREATE
+        target.has_new_spec = is_created or hold((condition,), names, context.deadline)
     return target.has_new_spec
 
 

@@ -14,7 +14,7 @@ from webhook.errors import BudgetExceeded, EvaluationError
 from webhook.evaluation import problem_values
 from webhook.evaluation.activation import activation
 from webhook.evaluation.cost_budget import CostBudget
-from webhook.evaluation.fact_values import checked, fact
+from webhook.evaluation.fact_values import fact
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.policy.compiled import Policy, Validation
@@ -46,7 +46,7 @@ def unchecked(
     """
     if PROBLEMS not in rule.facts:
         return ()
-    found = checked(policy.checks, target, param, context)
+    found = context.subject(target, param).reports(policy.checks)
     judged = problem_values.judged((problem for each in found for problem in each.unchecked), policy, param)
     if not judged:
         return ()

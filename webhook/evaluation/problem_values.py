@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from webhook.attributes import JSON
-from webhook.evaluation.fact_values import checked
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.policy.compiled import Policy
@@ -27,7 +26,7 @@ def shown(policy: Policy, target: Target, param: Param, context: RequestContext)
         EvaluationError: the object holds patches that cannot be merged.
 
     """
-    problems = [problem for each in checked(policy.checks, target, param, context) for problem in each.problems]
+    problems = [problem for each in context.subject(target, param).reports(policy.checks) for problem in each.problems]
     return [value(problem, action) for problem, action in judged(problems, policy, param)]
 
 

@@ -7,7 +7,7 @@ Denials keep a problem for each place, since each has to be mended.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
 from typing import TypeAlias, TypedDict
@@ -50,17 +50,19 @@ def about_problems(problems: Sequence[Problem], policy: Policy) -> AboutProblems
 
 
 def without_repeats(
-    decisions: Sequence[Decision], policies: Mapping[str, Policy], deadline: Deadline
+    decisions: Sequence[Decision], policies: Iterable[Policy], deadline: Deadline
 ) -> tuple[Decision, ...]:
     """The decisions of one object, in their order, as they are where there is no time to compare them.
 
-    `policies` are those that made them, by their names.
+    `policies` are those that made them.
     """
     failed = [decision for decision in decisions if decision.evaluation == "deny"]
     if not failed or (len(failed) == 1 and len(failed[0].problems) < 2):
         return tuple(decisions)
     try:
-        return tuple(_Comparison(failed, policies, deadline).without_repeats(decisions))
+        return tuple(
+            _Comparison(failed, {policy.name: policy for policy in policies}, deadline).without_repeats(decisions)
+        )
     except BudgetExceeded:
         return tuple(decisions)
 

@@ -16,18 +16,18 @@ from webhook.evaluation.request_objects import RequestObjects
 from webhook.evaluation.request_variables import RequestVariables
 from webhook.evaluation.target import Target
 from webhook.evaluation.undecoded import UndecodedTargets
-from webhook.facts.assumptions import Assumptions
 from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.policy.policy_set import PolicySet
+from webhook.policy.static_params import Param
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen, which makes it twice as slow to make
 class RequestContext:
-    """One request, the policies and the cluster by then.
+    """One request, the policies and the cluster by then. Nobody changes one.
 
     `view` is the cluster as facts see it from the request's namespace, `undecoded` are the objects that policies are
     not asked about because they are not of their types, `faults` those of our own while policies were asked.
@@ -45,8 +45,14 @@ class RequestContext:
     undecoded: UndecodedTargets
     faults: FaultLog
 
-    def subject(self, target: Target, assumed: Assumptions) -> Subject:
-        """A target as facts and checks see it, the same one for all policies that assume the same of the cluster."""
+    def subject(self, target: Target, param: Param) -> Subject:
+        """A target as facts and checks see it, the same one for all policies that assume the same of the cluster.
+
+        Raises:
+            LookupFailed: the param cannot be read.
+
+        """
+        assumed = param.assumptions()
         for subject in target.subjects:
             if subject.assumptions is assumed:
                 return subject

@@ -8,7 +8,8 @@ from webhook.attributes import JSON, NAMESPACE, Attributes
 from webhook.cluster import Cluster
 from webhook.errors import BindingError
 from webhook.evaluation.request_variables import namespace_object
-from webhook.manifests.label_selectors import Labels, labels_of
+from webhook.manifests.label_selectors import Labels, Selector, labels_of
+from webhook.policy.matching import matches_namespace
 
 _NOT_LOOKED_UP: Final = object()
 
@@ -32,6 +33,16 @@ class RequestNamespace:
         """
         namespace = self._look_up()
         return None if namespace is None else labels_of(namespace)
+
+    def is_selected_by(self, selector: Selector) -> bool:
+        """Whether a namespaceSelector takes the namespace.
+
+        Raises:
+            BindingError: the namespace does not exist, so nobody knows its labels.
+            LookupFailed: nobody can say what its labels are.
+
+        """
+        return not selector.requirements or matches_namespace(selector, self._attributes, self.labels)
 
     def shown(self) -> JSON:
         """What `namespaceObject` shows: null for Namespaces themselves and cluster-scoped objects.

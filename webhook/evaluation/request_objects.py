@@ -33,12 +33,12 @@ _Listed: TypeAlias = Callable[[JSON, Table, View], tuple[PodSet, ...]]
 class RequestObjects:
     """The targets of one request, each made when a policy first asks for it, and the same one for all policies.
 
-    `sent` is the request taken as what it is.
+    `sent` is the request taken as what it is, `typed_own` its own object where an API server has decoded that, else ().
     """
 
     __slots__ = (
-        *("attributes", "sent"),
-        *("_decoded", "_inner", "_own", "_patches", "_pods", "_resources", "_table", "_view"),
+        *("attributes", "sent", "typed_own"),
+        *("_decoded", "_inner", "_is_typed", "_own", "_patches", "_pods", "_resources", "_table", "_view"),
     )
 
     def __init__(self, attributes: Attributes, table: Table, view: View) -> None:
@@ -46,6 +46,9 @@ class RequestObjects:
         self.sent = native(attributes)
         self._table = table
         self._view = view
+        self._is_typed = not needs_decoding(attributes, attributes.kind)
+        obj, before = attributes.object, attributes.old_object
+        self.typed_own = (Target(attributes, self.sent, obj, before, obj),) if self._is_typed else ()
         self._decoded: TypedInput | None = None
         self._own: Target | None = None
         self._resources: tuple[Target, ...] | None = None
@@ -55,9 +58,10 @@ class RequestObjects:
 
     def own(self, match: Match) -> Target:
         """The request's own object, in the version that matched."""
+        if self._own is None:
+            typed = self.typed_own or (self._decoded_target(self.attributes, self._typed(), None),)
+            self._own = typed[0]
         own = self._own
-        if own is None:
-            own = self._own = self._sent_object()
         if match is self.sent:
             return own
         now, before = (in_version(each, match) for each in (own.object, own.old_object))
@@ -109,12 +113,6 @@ class RequestObjects:
             self._inner = tuple(self._inner_target(each, before.get(path)) for path, each in paced(now.items()))
         return self._inner
 
-    def _sent_object(self) -> Target:
-        sent = self.attributes
-        if needs_decoding(sent, sent.kind):
-            return self._decoded_target(sent, self._typed(), None)
-        return Target(sent, self.sent, sent.object, sent.old_object, sent.object)
-
     def _typed(self) -> TypedInput:
         if self._decoded is None:
             self._decoded = typed_input(self.attributes, self._view.deadline)
@@ -157,8 +155,7 @@ class RequestObjects:
         now, written = (None, None) if attributes.object is None else _pods(podset, template, attributes)
         is_as_written = old is None or bool(template.mismatches)
         before = old and pod_of(old.template if is_as_written else self._typed().old_template(old), attributes)
-        is_decoded = not needs_decoding(attributes, attributes.kind)
-        virtual = as_pod(attributes, object=now, old_object=before, is_decoded=is_decoded)
+        virtual = as_pod(attributes, object=now, old_object=before, is_decoded=self._is_typed)
         place = podset.name if podset.is_patch else render(podset.path)  # a patch is named after its place
         return Target(virtual, self.sent, now, before, written, podset, template.mismatches, place=place)
 

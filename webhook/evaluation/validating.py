@@ -18,8 +18,7 @@ from webhook.decisions import Decision
 from webhook.errors import BindingError, BudgetExceeded, EvaluationError, LookupFailed
 from webhook.evaluation.contained_fault import is_contained
 from webhook.evaluation.decision_list import DecisionList, admitted
-from webhook.evaluation.expansion import bound, targets
-from webhook.evaluation.fact_values import checked
+from webhook.evaluation.expansion import matching, targets
 from webhook.evaluation.match_conditions import is_asked
 from webhook.evaluation.repeated_problems import without_repeats
 from webhook.evaluation.request_context import RequestContext, request_context
@@ -28,7 +27,7 @@ from webhook.evaluation.target import Target
 from webhook.evaluation.validator import Validator
 from webhook.evaluation.whole_policy import interrupted, unconverted, unusable
 from webhook.policy.candidates import Candidate, CandidateBinding
-from webhook.policy.compiled import Binding, Policy
+from webhook.policy.compiled import Binding
 from webhook.policy.matching import is_exempt
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.static_params import Param
@@ -65,8 +64,7 @@ def validate(
             text = context.faults.contain(candidate.policy.name, fault)
             found.add(interrupted(candidate.policy, each.binding, text) for each in candidate.bindings)
     found.add(context.undecoded.decisions())
-    named = {candidate.policy.name: candidate.policy for candidate in candidates}
-    return without_repeats(found.decisions, named, context.deadline)
+    return without_repeats(found.decisions, (each.policy for each in candidates), context.deadline)
 
 
 def _policy(candidate: Candidate, context: RequestContext, found: DecisionList) -> None:
@@ -79,21 +77,24 @@ def _policy(candidate: Candidate, context: RequestContext, found: DecisionList) 
     except BudgetExceeded as error:
         found.add(interrupted(policy, binding, str(error)) for binding in policy.bindings)
     else:
-        for binding in candidate.bindings if matched else ():
-            _binding(policy, binding, matched, context, found)
+        for bound_by in candidate.bindings if matched else ():
+            _binding(candidate, bound_by, matched, context, found)
 
 
 def _binding(
-    policy: Policy, candidate: CandidateBinding, matched: Sequence[Target], context: RequestContext, found: DecisionList
+    candidate: Candidate,
+    bound_by: CandidateBinding,
+    matched: Sequence[Target],
+    context: RequestContext,
+    found: DecisionList,
 ) -> None:
     """Add what a policy says under one binding; once the time is up, that it could not say more."""
-    deadline, binding = context.deadline, candidate.binding
+    deadline, policy, binding = context.deadline, candidate.policy, bound_by.binding
     try:
-        selected = bound(candidate, matched, context)
+        selected = matched if bound_by.index is None else matching(bound_by.index, matched, context)
         for param in context.params.of(policy, binding) if selected else ():
-            for target in selected:
-                deadline.spend(1)
-                decisions = _evaluate(policy, binding, param, target, context)
+            for target in deadline.paced(selected):
+                decisions = _evaluate(candidate, binding, param, target, context)
                 found.add(decisions)
                 if decisions and decisions[-1].evaluation == "error" and deadline.is_over:
                     return
@@ -104,20 +105,20 @@ def _binding(
 
 
 def _evaluate(
-    policy: Policy, binding: Binding, param: Param, target: Target, context: RequestContext
+    candidate: Candidate, binding: Binding, param: Param, target: Target, context: RequestContext
 ) -> Sequence[Decision]:
-    """What a policy says of one object; nothing where its conditions do not hold."""
+    """What a policy says of an object, by its checks or its expressions; nothing where its conditions do not hold."""
+    policy, started = candidate.policy, perf_counter()
     if target.match.conversion == "impossible":
         return [unconverted(policy, binding, target)]
-    started = perf_counter()
     try:
-        if not is_asked(policy, target, param, context):
+        if candidate.is_conditional and not is_asked(policy, target, param, context):
             return ()
         if not policy.reports_problems:
             return Validator(policy, binding, param, target, context, started=started).decisions()
-        found = checked(policy.checks, target, param, context)
-        if not found:
-            return admitted(param, target.place)
-        return RuleDecisions(policy, binding, param, target, context, started=started).of_checks(found)
+        reports = context.subject(target, param).reports(policy.checks)
+        if not reports:
+            return admitted(param, target.place) if target.place else param.admits
+        return RuleDecisions(policy, binding, param, target, context, started=started).of_checks(reports)
     except (EvaluationError, BindingError, LookupFailed) as error:
         return [RuleDecisions(policy, binding, param, target, context, started=started).error(None, str(error))]

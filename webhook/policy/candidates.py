@@ -1,4 +1,4 @@
-"""The policies that may speak about a request, with what is certain of their criteria before its object is looked at.
+"""The policies that may speak about a request, with what is certain of them before its object is looked at.
 
 Most constraints name resources and operations alone. Whether they match is the same for every request for the same
 resource and operation, so policy_set.py asks once and keeps the answer in its index. What depends on a selector or on
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from webhook.attributes import POD, Attributes, GroupVersionResource
+from webhook.attributes import POD, Attributes, GroupVersionResource, Operation
 from webhook.manifests.label_selectors import EVERYTHING
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.equivalent_resources import Equivalents
@@ -42,34 +42,56 @@ class CandidateBinding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A policy that may speak about a request, and its bindings."""
+    """A policy that may speak about a request, and its bindings.
+
+    `is_own_matched`: it matches the object of every such request, in every namespace. `looks_inside`: it is also asked
+    about objects inside that one. `is_conditional`: it has matchConditions that may not hold.
+    """
 
     policy: Policy
     index: CriteriaIndex
     bindings: tuple[CandidateBinding, ...]
+    is_own_matched: bool
+    looks_inside: bool
+    is_conditional: bool
 
 
 def candidates(policies: Iterable[Policy], attributes: Attributes, equal: Equivalents) -> tuple[Candidate, ...]:
     """Those of some policies that may speak about requests for the same resource and operation as this one."""
     pod = as_pod(attributes)
     found = (_candidate(policy, attributes, pod, equal) for policy in policies)
-    if attributes.kind != POD:  # of other kinds, policies may also be asked about what is inside
-        return tuple(found)
-    return tuple(each for each in found if each.index.own is not False)
+    return tuple(each for each in found if each.index.own is not False or each.looks_inside)
 
 
 def _candidate(policy: Policy, attributes: Attributes, pod: Attributes, equal: Equivalents) -> Candidate:
-    bindings = (CandidateBinding(each, _index(each.criteria, attributes, pod, equal)) for each in policy.bindings)
-    if attributes.kind == POD:
-        bindings = (each for each in bindings if each.index is None or each.index.own is not False)
     index = _index(policy.criteria, attributes, pod, equal)
-    assert index is not None
-    return Candidate(policy, index, tuple(bindings))
+    looks_inside = _has_inside(attributes) and _expands(policy)
+    listed = (
+        CandidateBinding(each, None if each.criteria is None else _index(each.criteria, attributes, pod, equal))
+        for each in policy.bindings
+    )
+    bindings = tuple(each for each in listed if looks_inside or each.index is None or each.index.own is not False)
+    is_own_matched = index.own is True and not policy.criteria.namespaces.requirements
+    is_conditional = _is_conditional(policy, attributes)
+    return Candidate(policy, index, bindings, is_own_matched, looks_inside, is_conditional)
 
 
-def _index(criteria: Criteria | None, own: Attributes, pod: Attributes, equal: Equivalents) -> CriteriaIndex | None:
-    if criteria is None:
-        return None
+def _has_inside(attributes: Attributes) -> bool:
+    """Whether policies may be asked about objects inside that of the request."""
+    return attributes.kind != POD and not attributes.sub_resource and attributes.operation != Operation.CONNECT
+
+
+def _expands(policy: Policy) -> bool:
+    return policy.expands or policy.enters or policy.reads_patches or policy.reads_resources
+
+
+def _is_conditional(policy: Policy, attributes: Attributes) -> bool:
+    gate = policy.gate()
+    is_about_changes = gate.spec_changes is not None and attributes.operation != Operation.CREATE
+    return bool(gate.conditions) or is_about_changes
+
+
+def _index(criteria: Criteria, own: Attributes, pod: Attributes, equal: Equivalents) -> CriteriaIndex:
     return CriteriaIndex(criteria, _certainly(criteria, own, equal), _certainly(criteria, pod, equal))
 
 

@@ -156,7 +156,7 @@ class Policy:
     where a validating policy speaks, `is_registered` whether webhook configurations name its kinds, `judges_types`
     whether it is about what is not of its type. `checks` are the groups whose problems it reads, `catalogue` their
     rules, `named` what rules.yaml says of its validations, `missing` what becomes of a rule without an object that it
-    needs, `computed` the names of facts and problems that its expressions may read. `obstacles` say why the policy
+    needs, `computed` the names whose values are computed when an expression reads them. `obstacles` say why the policy
     cannot be installed natively.
     """
 
@@ -192,7 +192,7 @@ class Policy:
     computed: frozenset[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "computed", frozenset((*self.facts, PROBLEMS) if self.checks else self.facts))
+        object.__setattr__(self, "computed", frozenset(("request", *self.facts, *([PROBLEMS] if self.checks else ()))))
 
     def rule_id(self, index: int | None) -> str:
         """The id of a validation; the policy's name where nobody gave it one, and for the policy as a whole."""

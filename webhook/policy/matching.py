@@ -169,19 +169,22 @@ def matches_namespace(selector: Selector, attributes: Attributes, labels: Namesp
             return selector.matches(labels_of(attributes.object))
     elif not attributes.namespace:
         return True
-    guaranteed = {NAME_LABEL: attributes.namespace}
-    is_enough = selector.keys <= guaranteed.keys()
     try:
-        known = labels()
+        found = labels()
     except LookupFailed:
-        if not is_enough:
+        if not _is_by_name(selector):
             raise
-        known = None
-    if known is not None:
-        return selector.matches(known)
-    if is_enough:
-        return selector.matches(guaranteed)
+        found = None
+    if found is not None:
+        return selector.matches(found)
+    if _is_by_name(selector):
+        return selector.matches({NAME_LABEL: attributes.namespace})
     raise BindingError(f'namespaces "{attributes.namespace}" not found')
+
+
+def _is_by_name(selector: Selector) -> bool:
+    """Whether a selector asks about the name of the namespace alone, which needs no look-up."""
+    return selector.keys <= {NAME_LABEL}
 
 
 def _match_rules(
