@@ -30,9 +30,7 @@ def targets(candidate: Candidate, context: RequestContext) -> Sequence[Target]:
 
     """
     objects = context.objects
-    if candidate.is_own_matched and objects.typed_own and not candidate.looks_inside:
-        return objects.typed_own
-    match = objects.sent if candidate.is_own_matched else _own_match(candidate.index, context)
+    match = _own_match(candidate.index, context)
     found = [] if match is None else [objects.own(match)]
     if candidate.looks_inside:
         found += matching(candidate.index, _inside(candidate.policy, context), context)
@@ -66,7 +64,7 @@ def _inside(policy: Policy, context: RequestContext) -> Iterator[Target]:
         yield from context.objects.inner()
 
 
-def matching(index: CriteriaIndex, found: Iterable[Target], context: RequestContext) -> list[Target]:
+def matching(index: CriteriaIndex, found: Iterable[Target], context: RequestContext) -> Sequence[Target]:
     """The targets that criteria match: those of a policy, or of a binding.
 
     Raises:
@@ -75,6 +73,9 @@ def matching(index: CriteriaIndex, found: Iterable[Target], context: RequestCont
         BudgetExceeded: the time is up.
 
     """
+    own = context.objects.typed_own
+    if found is own and index.own is not None:
+        return own if index.own and context.namespace.is_selected_by(index.criteria.namespaces) else ()
     return [target for target in context.deadline.paced(found) if _matches(index, target, context)]
 
 

@@ -45,7 +45,7 @@ def invocations(candidate: Candidate, context: RequestContext) -> Iterator[Invoc
     """The runs of one policy, in the order of its bindings, parameters and targets."""
     policy = candidate.policy
     try:
-        matched = targets(candidate, context)
+        matched = (candidate.is_own_alone and context.objects.typed_own) or targets(candidate, context)
     except (BindingError, LookupFailed) as error:
         yield Unusable(policy, None, f"failed to configure policy: {error}")
     except BudgetExceeded as error:

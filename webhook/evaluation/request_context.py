@@ -9,6 +9,7 @@ from webhook.attributes import Attributes
 from webhook.cluster.layered import LayeredCluster
 from webhook.cluster.lookup import Cluster
 from webhook.deadline import Deadline
+from webhook.errors import LookupFailed
 from webhook.evaluation.contained_fault import FaultLog
 from webhook.evaluation.params import RequestParams
 from webhook.evaluation.request_namespace import RequestNamespace
@@ -52,7 +53,9 @@ class RequestContext:
             LookupFailed: the param cannot be read.
 
         """
-        assumed = param.assumptions()
+        assumed = param.assumed
+        if assumed is None:
+            raise LookupFailed(param.refusal)
         for subject in target.subjects:
             if subject.assumptions is assumed:
                 return subject

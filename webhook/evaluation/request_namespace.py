@@ -17,12 +17,13 @@ _NOT_LOOKED_UP: Final = object()
 class RequestNamespace:
     """The namespace of one request."""
 
-    __slots__ = ("_attributes", "_cluster", "_namespace")
+    __slots__ = ("_attributes", "_cluster", "_labels", "_namespace")
 
     def __init__(self, attributes: Attributes, cluster: Cluster) -> None:
         self._attributes = attributes
         self._cluster = cluster
         self._namespace: JSON = _NOT_LOOKED_UP
+        self._labels: Labels | None = None
 
     def labels(self) -> Labels | None:
         """The labels of the namespace, None when it does not exist.
@@ -31,8 +32,10 @@ class RequestNamespace:
             LookupFailed: nobody can say.
 
         """
-        namespace = self._look_up()
-        return None if namespace is None else labels_of(namespace)
+        if self._labels is None:
+            namespace = self._look_up()
+            self._labels = None if namespace is None else labels_of(namespace)
+        return self._labels
 
     def is_selected_by(self, selector: Selector) -> bool:
         """Whether a namespaceSelector takes the namespace.

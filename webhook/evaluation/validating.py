@@ -69,9 +69,9 @@ def validate(
 
 def _policy(candidate: Candidate, context: RequestContext, found: DecisionList) -> None:
     """Add what a policy says of a request."""
-    policy = candidate.policy
+    policy, objects = candidate.policy, context.objects
     try:
-        matched = targets(candidate, context)
+        matched = (candidate.is_own_alone and objects.typed_own) or targets(candidate, context)
     except (BindingError, LookupFailed) as error:
         found.add([unusable(policy, None, f"failed to configure policy: {error}")])
     except BudgetExceeded as error:

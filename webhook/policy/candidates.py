@@ -44,15 +44,16 @@ class CandidateBinding:
 class Candidate:
     """A policy that may speak about a request, and its bindings.
 
-    `is_own_matched`: it matches the object of every such request, in every namespace. `looks_inside`: it is also asked
-    about objects inside that one. `is_conditional`: it has matchConditions that may not hold.
+    `looks_inside`: it is also asked about objects inside that of the request. `is_own_alone`: it is asked about the
+    object of every such request, in every namespace, and about no other.
+    `is_conditional`: it has matchConditions that may not hold.
     """
 
     policy: Policy
     index: CriteriaIndex
     bindings: tuple[CandidateBinding, ...]
-    is_own_matched: bool
     looks_inside: bool
+    is_own_alone: bool
     is_conditional: bool
 
 
@@ -71,9 +72,9 @@ def _candidate(policy: Policy, attributes: Attributes, pod: Attributes, equal: E
         for each in policy.bindings
     )
     bindings = tuple(each for each in listed if looks_inside or each.index is None or each.index.own is not False)
-    is_own_matched = index.own is True and not policy.criteria.namespaces.requirements
+    is_own_alone = index.own is True and not (looks_inside or policy.criteria.namespaces.requirements)
     is_conditional = _is_conditional(policy, attributes)
-    return Candidate(policy, index, bindings, is_own_matched, looks_inside, is_conditional)
+    return Candidate(policy, index, bindings, looks_inside, is_own_alone, is_conditional)
 
 
 def _has_inside(attributes: Attributes) -> bool:

@@ -32,17 +32,6 @@ class Param:
     assumed: Assumptions | None
     refusal: str = ""
 
-    def assumptions(self) -> Assumptions:
-        """What the parameter says of the cluster.
-
-        Raises:
-            LookupFailed: it cannot be read.
-
-        """
-        if self.assumed is None:
-            raise LookupFailed(self.refusal)
-        return self.assumed
-
 
 def param_of(binding: Binding, obj: JSON) -> Param:
     """An object as a parameter of a binding."""
