@@ -5,7 +5,7 @@ Puts together what request_context.py and facts/ compute; nothing that no expres
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from webhook.attributes import JSON
@@ -30,8 +30,14 @@ class Activation(dict[str, Any]):
     `computed` are the names that are computed, `of` what they are computed of; a match is what `request` shows.
     """
 
-    computed: Collection[str] = ()
-    of: tuple[Policy, Target, Param, RequestContext, Match]
+    __slots__ = ("__weakref__", "computed", "of")
+
+    def __init__(
+        self, names: Mapping[str, Any], of: tuple[Policy, Target, Param, RequestContext, Match] | None = None
+    ) -> None:
+        super().__init__(names)
+        self.of = of
+        self.computed: Collection[str] = of[0].computed if of else ()
 
     def __contains__(self, name: object) -> bool:
         """Say whether there is such a name, computed or not."""
@@ -47,6 +53,7 @@ class Activation(dict[str, Any]):
         return value
 
     def _compute(self, name: str) -> JSON:
+        assert self.of is not None
         policy, target, param, context, match = self.of
         if name == "request":
             return context.variables.request(match)
@@ -94,8 +101,7 @@ def for_conditions(
 
 def _common(policy: Policy, target: Target, param: Param, context: RequestContext, match: Match) -> Activation:
     """What all expressions of a policy see alike; `request` shows a match."""
-    names = Activation({"object": target.object, "oldObject": target.old_object, "namespaceObject": None})
+    names = {"object": target.object, "oldObject": target.old_object, "namespaceObject": None}
     if policy.param_kind is not None:
         names["params"] = param.object
-    names.computed, names.of = policy.computed, (policy, target, param, context, match)
-    return names
+    return Activation(names, (policy, target, param, context, match))

@@ -58,17 +58,18 @@ def hold(conditions: Sequence[Condition], seen: Mapping[str, Any], deadline: Dea
         EvaluationError: none is false, and some failed; all their texts.
 
     """
-    budget = CostBudget(MATCH_CONDITIONS_BUDGET, deadline)
+    budget, left = CostBudget(MATCH_CONDITIONS_BUDGET, deadline), len(conditions)
     errors: list[EvaluationError] = []
     is_false = False
-    for index, condition in enumerate(conditions):
+    for condition in conditions:
+        left -= 1
         try:
             is_false |= budget.evaluate(condition.expression, seen) is False
         except OutOfBudget:
             raise
         except EvaluationError as error:
             errors.append(error)
-        if is_false and budget.covers(len(conditions) - index - 1):
+        if is_false and (not left or budget.covers(left)):
             return False
     if errors and not is_false:
         raise EvaluationError(aggregate(errors))
