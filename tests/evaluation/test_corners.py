@@ -80,7 +80,7 @@ def test_a_null_is_taken_for_absent():
 
 def test_a_variable_that_did_not_compile_is_an_error_that_is_kept():
     budget = CostBudget(RUNTIME_BUDGET, None)
-    variables = Variables({"x": Expression("1 +", error="compilation failed")}, Activation(), budget)
+    variables = Variables({"x": Expression("1 +", error="compilation failed")}, Activation({}), budget)
     for _ in range(2):
         with pytest.raises(EvaluationError, match='composited variable "x" fails to compile'):
             variables["x"]

@@ -46,8 +46,8 @@ def unchecked(
     """
     if PROBLEMS not in rule.facts:
         return ()
-    found = context.subject(target, param).reports(policy.checks)
-    judged = problem_values.judged((problem for each in found for problem in each.unchecked), policy, param)
+    reports = context.subject(target, param).reports(policy.checks)
+    judged = problem_values.judged((problem for each in reports for problem in each.unchecked), policy, param)
     if not judged:
         return ()
     values = [(listed, value(*listed)) for listed in judged]

@@ -56,10 +56,10 @@ class RequestParams:
         kind, source = policy.param_kind, binding.param_source
         if kind is None or source is None:
             return (param_of(binding, None),)
-        found = _find(kind, source, self._attributes.namespace, self._cluster)
-        if not found and policy.checks:
-            found = ({"apiVersion": kind.api_version, "kind": kind.kind},)  # one that says nothing
-        return tuple(param_of(binding, obj) for obj in found)
+        objects = _find(kind, source, self._attributes.namespace, self._cluster)
+        if not objects and policy.checks:
+            objects = ({"apiVersion": kind.api_version, "kind": kind.kind},)  # one that says nothing
+        return tuple(param_of(binding, obj) for obj in objects)
 
 
 def _find(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:

@@ -13,7 +13,7 @@ from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionR
 from webhook.evaluation.target import Target
 from webhook.evaluation.typed_input import TypedInput, needs_decoding, typed_input
 from webhook.facts.assumptions import Assumptions
-from webhook.facts.pods.pod_sets import listed
+from webhook.facts.pods import pod_sets
 from webhook.facts.trainer.fields import pruned_once, pruned_part
 from webhook.facts.trainer.installed import known_to
 from webhook.facts.view import View
@@ -82,7 +82,7 @@ class RequestObjects:
     def pods(self) -> tuple[Target, ...]:
         """The pod templates of the request as virtual Pods."""
         if self._pods is None:
-            self._pods = self._virtual_pods(listed)
+            self._pods = self._virtual_pods(pod_sets.listed)
         return self._pods
 
     def patches(self) -> tuple[Target, ...]:
@@ -95,13 +95,13 @@ class RequestObjects:
 
         """
         if self._patches is None:
-            found = self._virtual_pods(_patches)
-            if found:
+            listed = self._virtual_pods(_patches)
+            if listed:
                 release = known_to(self._view.unnoted(), Assumptions()).release
                 if not self._keeps_all(release):
-                    pruned = [self._pruned(target, release) for target in found]
-                    found = tuple(target for target in pruned if target is not None)
-            self._patches = found
+                    pruned = [self._pruned(target, release) for target in listed]
+                    listed = tuple(target for target in pruned if target is not None)
+            self._patches = listed
         return self._patches
 
     def inner(self) -> tuple[Target, ...]:

@@ -68,11 +68,11 @@ class RuleDecisions:
             return (*listed, *self._unchecked(index, rule))
         return (self._decision(index, "deny", message(rule, evaluated), rule),)
 
-    def of_checks(self, found: Sequence[Checked]) -> Sequence[Decision]:
+    def of_checks(self, reports: Sequence[Checked]) -> Sequence[Decision]:
         """Those of a policy that reports what its checks say: the problems, and those that could not be made out."""
         (rule,), policy = self._policy.rules, self._policy
-        problems = judged((problem for each in found for problem in each.problems), policy, self._param)
-        unknown = judged((problem for each in found for problem in each.unchecked), policy, self._param)
+        problems = judged((problem for each in reports for problem in each.problems), policy, self._param)
+        unknown = judged((problem for each in reports for problem in each.unchecked), policy, self._param)
         decisions = [*self._listed(0, "deny", rule, problems), *self._listed(0, "unknown", rule, unknown)]
         return decisions or self.admits()
 

@@ -54,31 +54,31 @@ def validate(
     if not candidates or is_exempt(attributes):
         return ()
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)
-    found = DecisionList()
+    decisions = DecisionList()
     for candidate in candidates:
         try:
-            _policy(candidate, context, found)
+            _policy(candidate, context, decisions)
         except Exception as fault:
             if not is_contained(fault):
                 raise
             text = context.faults.contain(candidate.policy.name, fault)
-            found.add(interrupted(candidate.policy, each.binding, text) for each in candidate.bindings)
-    found.add(context.undecoded.decisions())
-    return without_repeats(found.decisions, (each.policy for each in candidates), context.deadline)
+            decisions.add(interrupted(candidate.policy, each.binding, text) for each in candidate.bindings)
+    decisions.add(context.undecoded.decisions())
+    return without_repeats(decisions.decisions, (each.policy for each in candidates), context.deadline)
 
 
-def _policy(candidate: Candidate, context: RequestContext, found: DecisionList) -> None:
+def _policy(candidate: Candidate, context: RequestContext, decisions: DecisionList) -> None:
     """Add what a policy says of a request."""
     policy, objects = candidate.policy, context.objects
     try:
         matched = (candidate.is_own_alone and objects.typed_own) or targets(candidate, context)
     except (BindingError, LookupFailed) as error:
-        found.add([unusable(policy, None, f"failed to configure policy: {error}")])
+        decisions.add([unusable(policy, None, f"failed to configure policy: {error}")])
     except BudgetExceeded as error:
-        found.add(interrupted(policy, binding, str(error)) for binding in policy.bindings)
+        decisions.add(interrupted(policy, binding, str(error)) for binding in policy.bindings)
     else:
         for bound_by in candidate.bindings if matched else ():
-            _binding(candidate, bound_by, matched, context, found)
+            _binding(candidate, bound_by, matched, context, decisions)
 
 
 def _binding(
@@ -86,7 +86,7 @@ def _binding(
     bound_by: CandidateBinding,
     matched: Sequence[Target],
     context: RequestContext,
-    found: DecisionList,
+    decisions: DecisionList,
 ) -> None:
     """Add what a policy says under one binding; once the time is up, that it could not say more."""
     deadline, policy, binding = context.deadline, candidate.policy, bound_by.binding
@@ -94,14 +94,14 @@ def _binding(
         selected = matched if bound_by.index is None else matching(bound_by.index, matched, context)
         for param in context.params.of(policy, binding) if selected else ():
             for target in deadline.paced(selected):
-                decisions = _evaluate(candidate, binding, param, target, context)
-                found.add(decisions)
-                if decisions and decisions[-1].evaluation == "error" and deadline.is_over:
+                judged = _evaluate(candidate, binding, param, target, context)
+                decisions.add(judged)
+                if judged and judged[-1].evaluation == "error" and deadline.is_over:
                     return
     except (BindingError, LookupFailed) as error:
-        found.add([unusable(policy, binding, f"failed to configure binding: {error}")])
+        decisions.add([unusable(policy, binding, f"failed to configure binding: {error}")])
     except BudgetExceeded as error:
-        found.add([interrupted(policy, binding, str(error))])
+        decisions.add([interrupted(policy, binding, str(error))])
 
 
 def _evaluate(

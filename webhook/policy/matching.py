@@ -170,13 +170,13 @@ def matches_namespace(selector: Selector, attributes: Attributes, labels: Namesp
     elif not attributes.namespace:
         return True
     try:
-        found = labels()
+        namespace_labels = labels()
     except LookupFailed:
         if not _is_by_name(selector):
             raise
-        found = None
-    if found is not None:
-        return selector.matches(found)
+        namespace_labels = None
+    if namespace_labels is not None:
+        return selector.matches(namespace_labels)
     if _is_by_name(selector):
         return selector.matches({NAME_LABEL: attributes.namespace})
     raise BindingError(f'namespaces "{attributes.namespace}" not found')
