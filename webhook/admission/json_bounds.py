@@ -26,6 +26,8 @@ _INT64: Final = range(-(2**63), 2**63)
 
 def has_long_number(body: bytes) -> bool:
     """Whether there is a number of so many digits; looked for block by block, without a copy of a large body."""
+    if len(body) <= _BLOCK:
+        return _LONG_NUMBER in body.translate(_DIGITS)
     overlap = len(_LONG_NUMBER) - 1
     blocks = (body[max(0, start - overlap) : start + _BLOCK] for start in range(0, len(body), _BLOCK))
     return any(_LONG_NUMBER in block.translate(_DIGITS) for block in blocks)
@@ -52,6 +54,7 @@ def narrow(values: Iterable[JSON]) -> None:
 
 _STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
 """An opening bracket is one level more, a closing one is one less: -1 as a signed byte."""
+_NO_OPENING_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b"{[")
 _NO_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b'{}[]"')
 _STRETCH: Final = 32
 _ROUNDS: Final = 8
@@ -68,7 +71,7 @@ def bound_depth(body: bytes) -> None:
     Raises:
         CallError: 400 when it is nested too deeply, or when its brackets do not match.
     """
-    opening = body.count(b"{") + body.count(b"[")
+    opening = len(body.translate(None, _NO_OPENING_BRACKET))
     if opening <= MAX_DEPTH or opening - body.count(b"},{") <= MAX_DEPTH:
         return
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")

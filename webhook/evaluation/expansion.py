@@ -20,7 +20,7 @@ from webhook.policy.compiled import Policy
 from webhook.policy.matching import Match, matches
 
 
-def targets(candidate: Candidate, context: RequestContext) -> Sequence[Target]:
+def targets_of(candidate: Candidate, context: RequestContext) -> Sequence[Target]:
     """The request's own object, if the policy's constraints match it, then what is inside it, if the policy expands.
 
     Raises:
@@ -31,10 +31,10 @@ def targets(candidate: Candidate, context: RequestContext) -> Sequence[Target]:
     """
     objects = context.objects
     match = _own_match(candidate.index, context)
-    listed = [] if match is None else [objects.own(match)]
+    targets = [] if match is None else [objects.own(match)]
     if candidate.looks_inside:
-        listed += matching(candidate.index, _inside(candidate.policy, context), context)
-    return [target for target in listed if not target.mismatches or _judges(candidate.policy, target, context)]
+        targets += matching(candidate.index, _inside(candidate.policy, context), context)
+    return [target for target in targets if not target.mismatches or _judges(candidate.policy, target, context)]
 
 
 def _judges(policy: Policy, target: Target, context: RequestContext) -> bool:
@@ -64,7 +64,7 @@ def _inside(policy: Policy, context: RequestContext) -> Iterator[Target]:
         yield from context.objects.inner()
 
 
-def matching(index: CriteriaIndex, listed: Iterable[Target], context: RequestContext) -> Sequence[Target]:
+def matching(index: CriteriaIndex, targets: Iterable[Target], context: RequestContext) -> Sequence[Target]:
     """The targets that criteria match: those of a policy, or of a binding.
 
     Raises:
@@ -74,9 +74,9 @@ def matching(index: CriteriaIndex, listed: Iterable[Target], context: RequestCon
 
     """
     own = context.objects.typed_own
-    if listed is own and index.own is not None:
+    if targets is own and index.own is not None:
         return own if index.own and context.namespace.is_selected_by(index.criteria.namespaces) else ()
-    return [target for target in context.deadline.paced(listed) if _matches(index, target, context)]
+    return [target for target in context.deadline.paced(targets) if _matches(index, target, context)]
 
 
 def _matches(index: CriteriaIndex, target: Target, context: RequestContext) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from webhook.errors import BindingError, BudgetExceeded, LookupFailed
-from webhook.evaluation.expansion import matching, targets
+from webhook.evaluation.expansion import matching, targets_of
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.policy.candidates import Candidate, CandidateBinding
@@ -45,27 +45,27 @@ def invocations(candidate: Candidate, context: RequestContext) -> Iterator[Invoc
     """The runs of one policy, in the order of its bindings, parameters and targets."""
     policy = candidate.policy
     try:
-        matched = (candidate.is_own_alone and context.objects.typed_own) or targets(candidate, context)
+        targets = (candidate.is_own_alone and context.objects.typed_own) or targets_of(candidate, context)
     except (BindingError, LookupFailed) as error:
         yield Unusable(policy, None, f"failed to configure policy: {error}")
     except BudgetExceeded as error:
         yield Unusable(policy, None, str(error))
     else:
-        for binding in candidate.bindings if matched else ():
-            yield from _of_binding(policy, binding, matched, context)
+        for binding in candidate.bindings if targets else ():
+            yield from _of_binding(policy, binding, targets, context)
 
 
 def _of_binding(
-    policy: Policy, candidate: CandidateBinding, matched: Sequence[Target], context: RequestContext
+    policy: Policy, candidate: CandidateBinding, targets: Sequence[Target], context: RequestContext
 ) -> Iterator[Invocation | Unusable]:
     binding = candidate.binding
     try:
-        selected = matched if candidate.index is None else matching(candidate.index, matched, context)
-        params = context.params.of(policy, binding) if selected else ()
+        bound_targets = targets if candidate.index is None else matching(candidate.index, targets, context)
+        params = context.params.of(policy, binding) if bound_targets else ()
     except (BindingError, LookupFailed) as error:
         yield Unusable(policy, binding, f"failed to configure binding: {error}")
     except BudgetExceeded as error:
         yield Unusable(policy, binding, str(error))
     else:
-        can = [target for target in selected if target.match.conversion != "impossible"]
+        can = [target for target in bound_targets if target.match.conversion != "impossible"]
         yield from (Invocation(policy, binding, param, target) for param in params for target in can)

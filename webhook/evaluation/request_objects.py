@@ -95,13 +95,13 @@ class RequestObjects:
 
         """
         if self._patches is None:
-            listed = self._virtual_pods(_patches)
-            if listed:
+            pods = self._virtual_pods(_patches)
+            if pods:
                 release = known_to(self._view.unnoted(), Assumptions()).release
                 if not self._keeps_all(release):
-                    pruned = [self._pruned(target, release) for target in listed]
-                    listed = tuple(target for target in pruned if target is not None)
-            self._patches = listed
+                    pruned = [self._pruned(target, release) for target in pods]
+                    pods = tuple(target for target in pruned if target is not None)
+            self._patches = pods
         return self._patches
 
     def inner(self) -> tuple[Target, ...]:

@@ -18,7 +18,7 @@ from webhook.decisions import Decision
 from webhook.errors import BindingError, BudgetExceeded, EvaluationError, LookupFailed
 from webhook.evaluation.contained_fault import is_contained
 from webhook.evaluation.decision_list import DecisionList, admitted
-from webhook.evaluation.expansion import matching, targets
+from webhook.evaluation.expansion import matching, targets_of
 from webhook.evaluation.match_conditions import is_asked
 from webhook.evaluation.repeated_problems import without_repeats
 from webhook.evaluation.request_context import RequestContext, request_context
@@ -71,29 +71,31 @@ def _policy(candidate: Candidate, context: RequestContext, decisions: DecisionLi
     """Add what a policy says of a request."""
     policy, objects = candidate.policy, context.objects
     try:
-        matched = (candidate.is_own_alone and objects.typed_own) or targets(candidate, context)
+        targets = (candidate.is_own_alone and objects.typed_own) or targets_of(candidate, context)
     except (BindingError, LookupFailed) as error:
         decisions.add([unusable(policy, None, f"failed to configure policy: {error}")])
     except BudgetExceeded as error:
         decisions.add(interrupted(policy, binding, str(error)) for binding in policy.bindings)
     else:
-        for bound_by in candidate.bindings if matched else ():
-            _binding(candidate, bound_by, matched, context, decisions)
+        for candidate_binding in candidate.bindings if targets else ():
+            _binding(candidate, candidate_binding, targets, context, decisions)
 
 
 def _binding(
     candidate: Candidate,
-    bound_by: CandidateBinding,
-    matched: Sequence[Target],
+    candidate_binding: CandidateBinding,
+    targets: Sequence[Target],
     context: RequestContext,
     decisions: DecisionList,
 ) -> None:
     """Add what a policy says under one binding; once the time is up, that it could not say more."""
-    deadline, policy, binding = context.deadline, candidate.policy, bound_by.binding
+    deadline, policy, binding = context.deadline, candidate.policy, candidate_binding.binding
     try:
-        selected = matched if bound_by.index is None else matching(bound_by.index, matched, context)
-        for param in context.params.of(policy, binding) if selected else ():
-            for target in deadline.paced(selected):
+        bound_targets = (
+            targets if candidate_binding.index is None else matching(candidate_binding.index, targets, context)
+        )
+        for param in context.params.of(policy, binding) if bound_targets else ():
+            for target in deadline.paced(bound_targets):
                 judged = _evaluate(candidate, binding, param, target, context)
                 decisions.add(judged)
                 if judged and judged[-1].evaluation == "error" and deadline.is_over:

@@ -96,21 +96,25 @@ class Subject:
         return self.once(self.registry.fact(name).compute)
 
     def checked(self, group: str) -> Checked:
-        """What the checks of a group say of the object.
+        """What the checks of a group say of the object. Raises as `reports`."""
+        return next(iter(self.reports((group,))), NOTHING)
+
+    def reports(self, groups: Iterable[str]) -> list[Checked]:
+        """What the checks of some groups say of the object, where they say something.
 
         Raises:
             EvaluationError: the object holds patches that cannot be merged.
 
         """
-        result: Checked | None = self._results.get(group)
-        if result is None:
-            checks = self.checks[group]
-            result = self._results[group] = check(group, checks, self) if checks else NOTHING
-        return result
-
-    def reports(self, groups: Iterable[str]) -> list[Checked]:
-        """What the checks of some groups say of the object, where they say something. Raises as `checked`."""
-        return [result for result in map(self.checked, groups) if result is not NOTHING]
+        results, reports = self._results, []
+        for group in groups:
+            result = results.get(group)
+            if result is None:
+                checks = self.checks[group]
+                result = results[group] = check(group, checks, self) if checks else NOTHING
+            if result is not NOTHING:
+                reports.append(result)
+        return reports
 
     def once(self, compute: Callable[[Subject], _T]) -> _T:
         """What a function makes of the object, computed when it is first asked for."""

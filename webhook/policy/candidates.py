@@ -60,8 +60,8 @@ class Candidate:
 def candidates(policies: Iterable[Policy], attributes: Attributes, equal: Equivalents) -> tuple[Candidate, ...]:
     """Those of some policies that may speak about requests for the same resource and operation as this one."""
     pod = as_pod(attributes)
-    listed = (_candidate(policy, attributes, pod, equal) for policy in policies)
-    return tuple(each for each in listed if each.index.own is not False or each.looks_inside)
+    every = (_candidate(policy, attributes, pod, equal) for policy in policies)
+    return tuple(each for each in every if each.index.own is not False or each.looks_inside)
 
 
 def _candidate(policy: Policy, attributes: Attributes, pod: Attributes, equal: Equivalents) -> Candidate:
