@@ -37,6 +37,7 @@ e2e: $(DEV_STAMP) ## against a real kube-apiserver (KUBEBUILDER_ASSETS or /usr/l
 bench: $(DEV_STAMP) ## reviews per second over TLS beside a no-op route, and the cost of policies
 	$(BIN)/python -m tests.bench.bench_server
 	$(BIN)/python -m tests.bench.bench_shipped
+	$(BIN)/python -m tests.bench.count_calls
 
 bench-bounds: $(DEV_STAMP) ## hostile requests beside ordinary ones: answer times, growth, memory; ten minutes
 	$(BIN)/python -m tests.bench.bounds

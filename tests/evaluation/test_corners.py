@@ -23,12 +23,11 @@ from webhook.evaluation.activation import Activation
 from webhook.evaluation.cost_budget import CostBudget, Variables
 from webhook.evaluation.mutating import mutate
 from webhook.evaluation.object_decoding import Undecodable, decode
-from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.rewriting import put_back, refresh
 from webhook.evaluation.target import Target
 from webhook.evaluation.validating import validate
 from webhook.policy.compiled import Expression
-from webhook.policy.equivalent_resources import equivalents
+from webhook.policy.matching import native
 from webhook.workloads.podsets import podsets
 
 POD_KIND = GroupVersionKind("", "v1", "Pod")
@@ -81,7 +80,7 @@ def test_a_null_is_taken_for_absent():
 
 def test_a_variable_that_did_not_compile_is_an_error_that_is_kept():
     budget = CostBudget(RUNTIME_BUDGET, None)
-    variables = Variables({"x": Expression("1 +", error="compilation failed")}, Activation(), budget)
+    variables = Variables({"x": Expression("1 +", error="compilation failed")}, Activation({}), budget)
     for _ in range(2):
         with pytest.raises(EvaluationError, match='composited variable "x" fails to compile'):
             variables["x"]
@@ -113,7 +112,7 @@ def test_a_template_that_is_no_object_any_more_is_left_alone():
     sent = request(obj)
     target = Target(
         sent,
-        RequestContext(attributes=sent, cluster=CLUSTER, table=TABLE, equivalents=equivalents(TABLE)).sent,
+        native(sent),
         obj,
         None,
         obj,

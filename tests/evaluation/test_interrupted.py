@@ -183,8 +183,8 @@ def test_no_object_makes_decisions_without_bound():
     made = DecisionList()
     made.add([ADMIT] * (MOST_ADMITTED + 5))
     made.add([DENY] * (MOST_SPOKEN + 5))
-    assert [each.evaluation for each in made.made].count("admit") == MOST_ADMITTED
-    assert [each.evaluation for each in made.made].count("deny") == MOST_SPOKEN + 1
+    assert [each.evaluation for each in made.decisions].count("admit") == MOST_ADMITTED
+    assert [each.evaluation for each in made.decisions].count("deny") == MOST_SPOKEN + 1
 
 
 def test_a_rule_that_speaks_late_is_heard():
@@ -192,4 +192,4 @@ def test_a_rule_that_speaks_late_is_heard():
     made.add([DENY] * MOST_SPOKEN)
     made.add([replace(DENY, index=1), replace(DENY, policy="q"), replace(ADMIT, audit_annotations={"a": "b"})])
     made.add([replace(DENY, index=1)])
-    assert [(each.policy, each.index) for each in made.made[MOST_SPOKEN:]] == [("p", 1), ("q", 0), ("p", 0)]
+    assert [(each.policy, each.index) for each in made.decisions[MOST_SPOKEN:]] == [("p", 1), ("q", 0), ("p", 0)]

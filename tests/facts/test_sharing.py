@@ -13,8 +13,11 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
-from webhook.evaluation.request_context import request_context
+from webhook.evaluation.fact_values import fact
+from webhook.evaluation.request_context import RequestContext, request_context
+from webhook.evaluation.target import Target
 from webhook.facts.train_job_pods.train_job import train_job as merged
+from webhook.policy.static_params import Param, param_of
 
 NAMES = ("gpu", "dra", "priorities", "podSets", "trainer")
 OLDER = {"data": {"trainer": "2.2"}}
@@ -32,24 +35,33 @@ class Counting(FilesCluster):
         return super().get(gvk, namespace, name)
 
 
+def target_of(obj: JSON, context: RequestContext) -> Target:
+    return Target(request(obj), context.objects.sent, obj, None, obj)
+
+
+def param(data: JSON = None) -> Param:
+    (binding,) = policies(validating("true")).validating[0].bindings
+    return param_of(binding, data)
+
+
 def test_facts_of_one_object_share_one_merge() -> None:
     """The template that podSets shows is the one of the merged JobSet, and no equal one."""
     cluster, obj = Counting(runtime()), train_job()
-    sent = request(obj)
-    context = request_context(policies(validating("true")), sent, cluster)
-    values = {name: context.fact(name, obj, sent).value for name in NAMES}
-    (job,) = context.subject(obj, sent).once(merged).jobs
+    context = request_context(policies(validating("true")), request(obj), cluster)
+    target = target_of(obj, context)
+    values = {name: fact(name, target, param(), context).value for name in NAMES}
+    (job,) = context.subject(target, param()).once(merged).jobs
     assert values["podSets"][0]["template"] is job["template"]["spec"]["template"]
     assert cluster.asked["ClusterTrainingRuntime"] == 1
 
 
 def test_what_the_params_assume_of_the_cluster_keeps_facts_apart() -> None:
     obj = train_job()
-    sent = request(obj)
-    context = request_context(policies(validating("true")), sent, FilesCluster([runtime()]))
-    releases = [context.subject(obj, sent, param).once(merged).release for param in (None, OLDER, None)]
+    context = request_context(policies(validating("true")), request(obj), FilesCluster([runtime()]))
+    target = target_of(obj, context)
+    releases = [context.subject(target, param(data)).once(merged).release for data in (None, OLDER, None)]
     assert releases == [(2, 3), (2, 2), (2, 3)]
-    assert context.subject(obj, sent) is context.subject(obj, sent, {"data": {"other": "x"}})
+    assert context.subject(target, param()) is context.subject(target, param({"data": {"other": "x"}}))
 
 
 def test_pods_of_one_request_look_up_a_claim_once() -> None:
@@ -63,9 +75,10 @@ def test_pods_of_one_request_look_up_a_claim_once() -> None:
     cluster = Counting(template)
     spec = {"containers": [], "resourceClaims": [{"name": "a", "resourceClaimTemplateName": "gpu"}]}
     pods = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "team"}, "spec": spec} for _ in range(2)]
-    sent = request(pods[0])
-    context = request_context(policies(validating("true")), sent, cluster)
-    first, second = (context.fact("dra", pod, sent).value["claims"][0]["requests"] for pod in pods)
+    context = request_context(policies(validating("true")), request(pods[0]), cluster)
+    first, second = (
+        fact("dra", target_of(pod, context), param(), context).value["claims"][0]["requests"] for pod in pods
+    )
     assert first is second
     assert cluster.asked["ResourceClaimTemplate"] == 1
 

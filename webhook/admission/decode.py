@@ -7,7 +7,6 @@ kube-apiserver 1.36 sends.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -35,15 +34,14 @@ def decode(body: bytes) -> Attributes:
         CallError: 400 when the body is not JSON, not an AdmissionReview of a known version, or lacks what every
             request has.
     """
-    outlined = json_bounds.outline(body)
-    json_bounds.bound_depth(body, outlined)
+    json_bounds.bound_depth(body)
     try:
         review = _REVIEW.decode(body)
     except msgspec.ValidationError as error:
         raise _refuse(wire.explain(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _refuse(f"the body is not JSON: {_lower(error)}; {wire.EXPECTED}") from None
-    if review.request is not None and json_bounds.has_long_number(body, outlined):
+    if review.request is not None and json_bounds.has_long_number(body):
         try:
             json_bounds.narrow((review.request.object, review.request.old_object, review.request.options))
         except OverflowError:
@@ -159,28 +157,18 @@ def _name(request: wire.Request, operation: Operation) -> str:
 def _kind(kind: wire.Kind | None, path: str) -> GroupVersionKind:
     if kind is None or not kind.kind or not kind.version:
         raise _refuse(f"{path}: expected group, version and kind, found none or empty ones")
-    return _group_version_kind(kind.group or "", kind.version, kind.kind, path)
+    return GroupVersionKind(_name_at(kind.group or "", path), _name_at(kind.version, path), _name_at(kind.kind, path))
 
 
 def _resource(resource: wire.Resource | None, path: str) -> GroupVersionResource:
     if resource is None or not resource.resource or not resource.version:
         raise _refuse(f"{path}: expected group, version and resource, found none or empty ones")
-    return _group_version_resource(resource.group or "", resource.version, resource.resource, path)
-
-
-@lru_cache(maxsize=256)
-def _group_version_kind(group: str, version: str, kind: str, path: str) -> GroupVersionKind:
-    """One object for the same few in nearly every request."""
-    return GroupVersionKind(_name_at(group, path), _name_at(version, path), _name_at(kind, path))
-
-
-@lru_cache(maxsize=256)
-def _group_version_resource(group: str, version: str, resource: str, path: str) -> GroupVersionResource:
-    return GroupVersionResource(_name_at(group, path), _name_at(version, path), _name_at(resource, path))
+    group, version = _name_at(resource.group or "", path), _name_at(resource.version, path)
+    return GroupVersionResource(group, version, _name_at(resource.resource, path))
 
 
 def _name_at(name: str, path: str) -> str:
-    """A name by which what is worked out of requests is kept."""
+    """A name, by which policies are looked up."""
     if len(name) > _LONGEST_NAME:
         raise _refuse(f"{path}: expected at most {_LONGEST_NAME} characters in a name, found {len(name)}")
     return name

@@ -11,18 +11,17 @@ so, as for every other kind.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from webhook.admission.enforce import enforce
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
-from webhook.decisions import Fault, Verdict
-from webhook.errors import BudgetExceeded, ClaimgateError, InlineBudgetSpent
+from webhook.decisions import Verdict
+from webhook.errors import BudgetExceeded
 from webhook.evaluation.mutating import mutate
 from webhook.evaluation.mutation_decisions import unfinished
-from webhook.evaluation.request_context import request_context
+from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.typed_input import is_mistyped
 from webhook.evaluation.validating import validate
 from webhook.patch.diff import diff
@@ -55,60 +54,34 @@ def review(
 
     Returns:
         The verdict; it never raises for a policy's fault. A fault of our own in a policy is an error of that policy:
-        the request is reviewed again, so that the others speak.
+        the others speak all the same.
 
     """
     until = deadline or Deadline()
-    ask = partial(
-        _review,
-        policies=policies,
-        cluster=cluster,
-        phase=phase,
-        deadline=until,
-        authorizer=authorizer,
-        api_server_text=api_server_text,
-    )
-    try:
-        return ask(attributes)
-    except (ClaimgateError, InlineBudgetSpent):
-        raise
-    except Exception as fault:
-        is_wrong = is_mistyped(attributes, until)
-        if isinstance(fault, MemoryError | SystemError) and not is_wrong:
-            raise
-    faults: list[Fault] = []
-    verdict = ask(replace(attributes, is_decoded=False) if is_wrong else attributes, faults=faults)
-    return replace(verdict, faults=tuple(faults)) if faults else verdict
+    context = request_context(policies, attributes, cluster, until, authorizer)
+    verdict = _review(context, phase, authorizer, api_server_text=api_server_text)
+    if context.faults.faults and is_mistyped(attributes, until):  # so it was not an API server that sent it
+        undecoded = replace(attributes, is_decoded=False)
+        context = request_context(policies, undecoded, cluster, until, authorizer)
+        verdict = _review(context, phase, authorizer, api_server_text=api_server_text)
+    return replace(verdict, faults=tuple(context.faults.faults)) if context.faults.faults else verdict
 
 
-def _review(
-    attributes: Attributes,
-    *,
-    policies: PolicySet,
-    cluster: Cluster,
-    phase: Phase,
-    deadline: Deadline,
-    authorizer: Authorizer | None,
-    api_server_text: bool,
-    faults: list[Fault] | None = None,
-) -> Verdict:
-    context = None
-    if phase is Phase.MUTATE or faults is not None:
-        context = request_context(policies, attributes, cluster, deadline, authorizer)
-        context.faults = faults
-    decisions = validate(attributes, policies, cluster, phase, deadline, authorizer=authorizer, context=context)
+def _review(context: RequestContext, phase: Phase, authorizer: Authorizer | None, *, api_server_text: bool) -> Verdict:
+    attributes, policies, cluster, deadline = context.attributes, context.policies, context.cluster, context.deadline
+    decisions = validate(attributes, policies, cluster, phase, context=context)
     verdict = enforce(decisions, attributes, api_server_text=api_server_text)
     if phase is Phase.VALIDATE or not verdict.allowed:
         return verdict
-    changed, made = mutate(attributes, policies, cluster, deadline, authorizer=authorizer, context=context)
-    if not made:
+    changed, mutations = mutate(attributes, policies, cluster, deadline, authorizer=authorizer, context=context)
+    if not mutations:
         return verdict
-    verdict = enforce((*decisions, *made), attributes, api_server_text=api_server_text)
+    verdict = enforce((*decisions, *mutations), attributes, api_server_text=api_server_text)
     if not verdict.allowed or changed is attributes.object:
         return verdict
     try:
         patch = diff(attributes.object, changed, deadline)
     except BudgetExceeded as error:
-        late = (*decisions, *made, *unfinished(policies, made, str(error)))
+        late = (*decisions, *mutations, *unfinished(policies, mutations, str(error)))
         return enforce(late, attributes, api_server_text=api_server_text)
     return replace(verdict, patch=patch, patched_object=changed)

@@ -1,15 +1,17 @@
 """The decisions of one review, of which an object with very many templates makes more than there is use for.
 
 Every rule that denies or fails speaks at least once, whatever was said before: what a verdict is made of is never lost.
-Knows no policies.
+Knows no policies' content.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from webhook.decisions import Decision
+from webhook.policy.static_params import Param
 
 MOST_ADMITTED: Final = 10_000
 """Decisions of rules that hold: some megabytes. Counters and reports leave the others out."""
@@ -20,34 +22,33 @@ MOST_SPOKEN: Final = 1_000
 class DecisionList:
     """Decisions in their order."""
 
-    __slots__ = ("_admitted", "_spoken", "_told", "made")
+    __slots__ = ("_admitted", "_named", "_spoken", "decisions")
 
     def __init__(self) -> None:
-        self.made: list[Decision] = []
+        self.decisions: list[Decision] = []
         self._admitted = 0
         self._spoken = 0
-        self._told: set[tuple[object, ...]] = set()
-
-    def admit(self, decisions: Sequence[Decision]) -> None:
-        """Keep the decisions of rules that hold."""
-        self._admitted += len(decisions)
-        if self._admitted <= MOST_ADMITTED:
-            self.made.extend(decisions)
+        self._named: set[tuple[object, ...]] = set()
 
     def add(self, decisions: Iterable[Decision]) -> None:
         """Keep these, or of too many the first of each rule that has something to say."""
-        for each in decisions:
-            if each.evaluation == "admit" and not each.audit_annotations:
+        for decision in decisions:
+            if decision.evaluation == "admit" and not decision.audit_annotations:
                 self._admitted += 1
                 if self._admitted <= MOST_ADMITTED:
-                    self.made.append(each)
+                    self.decisions.append(decision)
             else:
                 self._spoken += 1
-                if self._spoken <= MOST_SPOKEN or self._is_first(each):
-                    self.made.append(each)
+                if self._spoken <= MOST_SPOKEN or self._is_first(decision):
+                    self.decisions.append(decision)
 
     def _is_first(self, decision: Decision) -> bool:
         key = (decision.policy, decision.binding, decision.param, decision.index, decision.evaluation, decision.actions)
-        is_first = key not in self._told
-        self._told.add(key)
+        is_first = key not in self._named
+        self._named.add(key)
         return is_first
+
+
+def admitted(param: Param, place: str) -> Sequence[Decision]:
+    """The decisions of rules that hold with a parameter: about the object, or the template at a place in it."""
+    return tuple(replace(decision, path=place) for decision in param.admits) if place else param.admits

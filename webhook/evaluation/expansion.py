@@ -11,25 +11,17 @@ path (target.py), mutations go back into the template (rewriting.py). Knows the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
 
-from webhook.attributes import POD, Operation
-from webhook.evaluation.inner_objects import entered, laid_over, virtual, whole
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
-from webhook.evaluation.typed_input import needs_decoding
-from webhook.policy.candidates import PODS, Candidate, as_pod
-from webhook.policy.compiled import Binding, Policy
-from webhook.policy.matching import NAMESPACES, Criteria, Match, matches, matches_namespace
-from webhook.workloads.resource_fields import has_resources
+from webhook.policy.candidates import PODS, Candidate, CriteriaIndex
+from webhook.policy.compiled import Policy
+from webhook.policy.matching import Match, matches
 
 
-def targets(policy: Policy, context: RequestContext) -> tuple[Target, ...]:
-    """The request's own object, if the policy's constraints match it, then its pod templates, if the policy expands.
-
-    Policies with the same constraints get the same value.
+def targets_of(candidate: Candidate, context: RequestContext) -> Sequence[Target]:
+    """The request's own object, if the policy's constraints match it, then what is inside it, if the policy expands.
 
     Raises:
         BindingError: the namespace that a selector asks about does not exist.
@@ -37,136 +29,64 @@ def targets(policy: Policy, context: RequestContext) -> tuple[Target, ...]:
         BudgetExceeded: the time is up.
 
     """
-    key = (id(policy.criteria), policy.judges_types, None if context.is_pod else policy.scope)
-    known: tuple[Target, ...] | None = context.matched.get(key)
-    if known is None:
-        made = tuple(_asked(policy, context))  # one value for the same targets: bindings are asked once about it
-        known = context.matched[key] = context.matched.setdefault(("listed", *map(id, made)), made)
-    return known
+    objects = context.objects
+    match = _own_match(candidate.index, context)
+    targets = [] if match is None else [objects.own(match)]
+    if candidate.looks_inside:
+        targets += matching(candidate.index, _inside(candidate.policy, context), context)
+    return [target for target in targets if not target.mismatches or _judges(candidate.policy, target, context)]
 
 
-def own(context: RequestContext) -> tuple[Target, ...]:
-    """The request's own object where it is all that may be asked about: a Pod that nobody has to decode; else ()."""
-    if context.own is None:
-        is_all = context.is_pod and not needs_decoding(context.attributes, POD)
-        context.own = (whole(context.sent, context),) if is_all else ()
-    return context.own
+def _judges(policy: Policy, target: Target, context: RequestContext) -> bool:
+    """Whether a policy is asked about a target that is not of its types; that is noted."""
+    context.undecoded.add(target, policy)
+    return policy.judges_types
 
 
-def asked(candidate: Candidate, context: RequestContext) -> tuple[Target, ...]:
-    """What a candidate is asked about. Raises as `targets`."""
-    return (candidate.is_certain and own(context)) or targets(candidate.policy, context)
+def _own_match(index: CriteriaIndex, context: RequestContext) -> Match | None:
+    """As what criteria match the request."""
+    sent, namespace = context.objects.sent, context.namespace
+    if index.own is None:
+        equal = context.policies.equivalents
+        return matches(index.criteria, context.attributes, namespace.labels, equal, sent)
+    return sent if index.own and namespace.is_selected_by(index.criteria.namespaces) else None
 
 
-def _asked(policy: Policy, context: RequestContext) -> Iterator[Target]:
-    """The targets of a policy without those that only policies about types are asked about, which are noted."""
-    for target in _targets(policy, context):
-        if target.mismatches or target.omitted:
-            context.inputs[id(target.object)] = target
-        if not target.mismatches:
-            yield target
-        elif policy.judges_types:
-            context.judged.add(id(target.object))
-            yield target
-        else:
-            context.undecoded.setdefault(id(target.object), (target, policy))
-
-
-def _targets(policy: Policy, context: RequestContext) -> Iterable[Target]:
-    attributes = context.attributes
-    match = _matched(policy.criteria, context)
-    own = () if match is None else (whole(match, context),)
-    if context.is_pod or attributes.sub_resource or attributes.operation is Operation.CONNECT:
-        return own  # a Pod has nothing inside
-    return chain(own, _matched_inside(policy, context))
-
-
-def _matched_inside(policy: Policy, context: RequestContext) -> Iterator[Target]:
-    """Those besides the request's own object that the criteria of a policy match."""
-    for each in context.deadline.each(_inside(policy, context)):
-        if _takes(policy.criteria, each, context):
-            yield each
-
-
-def _takes(criteria: Criteria, target: Target, context: RequestContext) -> bool:
-    """Whether criteria match an object of the request; asked once for all templates, unless they select by labels."""
-    attributes = target.seen_by_criteria
-    resource = attributes.resource
-    known = context.certain.get(id(criteria))
-    if known is not None and known.templates is not None and resource == attributes.request_resource == PODS:
-        return known.templates
-    key = ("taken", id(criteria), resource, attributes.request_resource)
-    if key in context.matched:
-        return bool(context.matched[key])
-    labels, equal = context.namespace_labels, context.equivalents
-    taken = matches(criteria, attributes, labels, equal, target.match) is not None
-    if not criteria.objects.requirements and resource.resource != NAMESPACES.resource:
-        context.matched[key] = taken
-    return taken
-
-
-def _matched(criteria: Criteria, context: RequestContext) -> Match | None:
-    """As what criteria match the request, asked once for all policies that have them."""
-    known = context.certain.get(id(criteria))
-    if known is not None and known.request is not None:
-        return context.sent if known.request else None
-    key = ("request", id(criteria))
-    if key not in context.matched:
-        labels, equal = context.namespace_labels, context.equivalents
-        context.matched[key] = matches(criteria, context.attributes, labels, equal, context.sent)
-    match: Match | None = context.matched[key]
-    return match
-
-
-def _inside(policy: Policy, context: RequestContext) -> tuple[Target, ...]:
-    """What a policy is asked about besides the request's own object, listed once for all that ask for the same."""
-    key = ("inside", policy.scope)
-    known: tuple[Target, ...] | None = context.matched.get(key)
-    if known is None:
-        known = context.matched[key] = _listed_inside(policy, context)
-    return known
-
-
-def _listed_inside(policy: Policy, context: RequestContext) -> tuple[Target, ...]:
-    inside: tuple[Target, ...] = ()
-    if policy.reads_resources and has_resources(context.attributes.object, context.table):
-        own = whole(context.sent, context)
-        inside = (replace(own, criteria_attributes=as_pod(context.attributes)),)
+def _inside(policy: Policy, context: RequestContext) -> Iterator[Target]:
+    """What a policy is asked about besides the request's own object."""
+    if policy.reads_resources:
+        yield from context.objects.resources()
     if policy.expands:
-        inside += virtual(context)
+        yield from context.objects.pods()
     if policy.reads_patches:
-        inside += laid_over(context)
+        yield from context.objects.patches()
     if policy.enters:
-        inside += entered(context)
-    return inside
+        yield from context.objects.inner()
 
 
-def bound(binding: tuple[Binding, bool], matched: tuple[Target, ...], context: RequestContext) -> tuple[Target, ...]:
-    """Those of a policy's targets that a binding of a candidate applies to; the same value for the same question.
+def matching(index: CriteriaIndex, targets: Iterable[Target], context: RequestContext) -> Sequence[Target]:
+    """The targets that criteria match: those of a policy, or of a binding.
 
     Raises:
         BindingError: the namespace that a selector asks about does not exist.
         LookupFailed: nobody can say.
+        BudgetExceeded: the time is up.
 
     """
-    criteria, is_certain = binding[0].criteria, binding[1]
-    if criteria is None:
-        return matched
-    if is_certain and matched is context.own:
-        return matched if _is_selected(criteria, context) else ()
-    key = (id(criteria), id(matched))
-    kept: tuple[Target, ...] | None = context.matched.get(key)
-    if kept is None:
-        kept = tuple([each for each in context.deadline.each(matched) if _takes(criteria, each, context)])
-        context.matched[key] = kept
-    return kept
+    own = context.objects.typed_own
+    if targets is own and index.own is not None:
+        return own if index.own and context.namespace.is_selected_by(index.criteria.namespaces) else ()
+    return [target for target in context.deadline.paced(targets) if _matches(index, target, context)]
 
 
-def _is_selected(criteria: Criteria, context: RequestContext) -> bool:
-    """Whether criteria select the request's namespace, asked once for all bindings that have them."""
-    key = ("namespace", id(criteria))
-    selected: bool | None = context.matched.get(key)
-    if selected is None:
-        selected = matches_namespace(criteria.namespaces, context.attributes, context.namespace_labels)
-        context.matched[key] = selected
-    return selected
+def _matches(index: CriteriaIndex, target: Target, context: RequestContext) -> bool:
+    attributes, namespace = target.seen_by_criteria, context.namespace
+    is_certain = None
+    if attributes.resource == attributes.request_resource == PODS:
+        is_certain = index.pods
+    elif target.podset is None:
+        is_certain = index.own
+    if is_certain is None:
+        equal = context.policies.equivalents
+        return matches(index.criteria, attributes, namespace.labels, equal, target.match) is not None
+    return is_certain and namespace.is_selected_by(index.criteria.namespaces)

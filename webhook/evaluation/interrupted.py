@@ -31,21 +31,21 @@ def interrupted(attributes: Attributes, policies: PolicySet, cluster: Cluster, p
     if is_exempt(attributes):
         return ()
     context = request_context(policies, attributes, cluster)
-    asked = policies.validating_for(attributes, phase)
+    candidates = policies.validating_for(attributes, phase)
     if phase is Phase.MUTATE and attributes.operation is not Operation.DELETE:
-        asked = (*asked, *policies.mutating_for(attributes))
-    return tuple(_decision(each.policy, binding) for each in asked for binding in _bindings(each, context))
+        candidates = (*candidates, *policies.mutating_for(attributes))
+    return tuple(_decision(each.policy, binding) for each in candidates for binding in _bindings(each, context))
 
 
-def _bindings(asked: Candidate, context: RequestContext) -> Iterator[Binding]:
-    if _may_match(asked.policy.criteria, context):
-        listed = (binding for binding, _ in asked.bindings)
+def _bindings(candidate: Candidate, context: RequestContext) -> Iterator[Binding]:
+    if _may_match(candidate.policy.criteria, context):
+        listed = (each.binding for each in candidate.bindings)
         yield from (each for each in listed if each.criteria is None or _may_match(each.criteria, context))
 
 
 def _may_match(criteria: Criteria, context: RequestContext) -> bool:
     try:
-        return matches_namespace(criteria.namespaces, context.attributes, context.namespace_labels)
+        return matches_namespace(criteria.namespaces, context.attributes, context.namespace.labels)
     except (BindingError, LookupFailed):
         return True
 

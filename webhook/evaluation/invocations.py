@@ -5,17 +5,16 @@ Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/generic/policy_dispat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from webhook.attributes import JSON
 from webhook.errors import BindingError, BudgetExceeded, LookupFailed
-from webhook.evaluation import params
-from webhook.evaluation.expansion import asked, bound
+from webhook.evaluation.expansion import matching, targets_of
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
-from webhook.policy.candidates import Candidate
+from webhook.policy.candidates import Candidate, CandidateBinding
 from webhook.policy.compiled import Binding, Policy
+from webhook.policy.static_params import Param
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +23,13 @@ class Invocation:
 
     policy: Policy
     binding: Binding
-    param: JSON
+    param: Param
     target: Target
 
     @property
     def key(self) -> tuple[str, str, str]:
         """The names of policy, binding and parameter."""
-        return self.policy.name, self.binding.name, params.name_of(self.param)
+        return self.policy.name, self.binding.name, self.param.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,27 +45,27 @@ def invocations(candidate: Candidate, context: RequestContext) -> Iterator[Invoc
     """The runs of one policy, in the order of its bindings, parameters and targets."""
     policy = candidate.policy
     try:
-        matched = asked(candidate, context)
+        targets = (candidate.is_own_alone and context.objects.typed_own) or targets_of(candidate, context)
     except (BindingError, LookupFailed) as error:
         yield Unusable(policy, None, f"failed to configure policy: {error}")
     except BudgetExceeded as error:
         yield Unusable(policy, None, str(error))
     else:
-        for each in candidate.bindings if matched else ():
-            yield from _of_binding(policy, each, matched, context)
+        for binding in candidate.bindings if targets else ():
+            yield from _of_binding(policy, binding, targets, context)
 
 
 def _of_binding(
-    policy: Policy, selected: tuple[Binding, bool], matched: tuple[Target, ...], context: RequestContext
+    policy: Policy, candidate: CandidateBinding, targets: Sequence[Target], context: RequestContext
 ) -> Iterator[Invocation | Unusable]:
-    binding = selected[0]
+    binding = candidate.binding
     try:
-        targeted = bound(selected, matched, context)
-        chosen = params.collect(policy, binding, context) if targeted else ()
+        bound_targets = targets if candidate.index is None else matching(candidate.index, targets, context)
+        params = context.params.of(policy, binding) if bound_targets else ()
     except (BindingError, LookupFailed) as error:
         yield Unusable(policy, binding, f"failed to configure binding: {error}")
     except BudgetExceeded as error:
         yield Unusable(policy, binding, str(error))
     else:
-        can = [target for target in targeted if target.match.conversion != "impossible"]
-        yield from (Invocation(policy, binding, param, target) for param in chosen for target in can)
+        can = [target for target in bound_targets if target.match.conversion != "impossible"]
+        yield from (Invocation(policy, binding, param, target) for param in params for target in can)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from webhook.attributes import JSON, Attributes, Operation
+from webhook.attributes import Operation
 from webhook.cel.cost import MATCH_CONDITIONS_BUDGET
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
@@ -18,55 +18,36 @@ from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.manifests.field_errors import aggregate
-from webhook.policy.compiled import Condition, MatchConditions, Policy
-from webhook.policy.standing_params import MOST_READ
+from webhook.policy.compiled import Condition, Policy
+from webhook.policy.static_params import Param
 
 
-def conditions(policy: Policy, attributes: Attributes) -> MatchConditions:
-    """The conditions of a policy, without what holds for everything that is created when something is."""
-    gate = policy.gate()
-    return gate.of_created if gate.of_created is not None and attributes.operation is Operation.CREATE else gate
-
-
-def is_asked(policy: Policy, target: Target, param: JSON, context: RequestContext) -> bool:
+def is_asked(policy: Policy, target: Target, param: Param, context: RequestContext) -> bool:
     """Whether the conditions of a policy hold for an object. Under failurePolicy Ignore an error is one that does not.
-
-    Many policies have the same ones; those that see only the object and the request are asked once for all of them,
-    those that see only a parameter once for all requests.
 
     Raises:
         EvaluationError: they could not be evaluated, and the policy's failurePolicy is Fail.
+        LookupFailed: nobody can say something that they ask about.
 
     """
-    gate = conditions(policy, context.attributes)
-    if not gate.conditions:
-        return True
-    asked, held = (param, context.standing.held) if gate.is_of_params else (target, context.held)
-    key = (id(asked), gate.sources)
-    if (known := held.get(key)) and known[0] is asked:
-        return known[1]
-    seen = for_conditions(policy, gate, target, param, context)
+    gate = policy.gate()
     try:
-        holds = _hold(gate, seen, context.deadline)
+        names = for_conditions(policy, gate.needs, target, param, context)
+        if gate.spec_changes is not None and not _has_new_spec(gate.spec_changes, target, names, context):
+            return False
+        return hold(gate.conditions, names, context.deadline)
     except EvaluationError:
         if policy.is_fail:
             raise
         return False
-    if gate.is_shared or (gate.is_of_params and len(held) < MOST_READ):
-        held[key] = asked, holds
-    return holds
 
 
-def _hold(gate: MatchConditions, seen: Mapping[str, Any], deadline: Deadline) -> bool:
-    """As `hold`; without an evaluation where what they read is little and was read before."""
-    key = gate.memo.key(seen) if gate.memo is not None else None
-    if gate.memo is None or key is None:
-        return hold(gate.conditions, seen, deadline)
-    known = gate.memo.answer(key)
-    if known is None:
-        known = hold(gate.conditions, seen, deadline)
-        gate.memo.keep(key, answer=known)
-    return known
+def _has_new_spec(condition: Condition, target: Target, names: Mapping[str, Any], context: RequestContext) -> bool:
+    """Whether the condition of `updates: spec` holds: the same in all policies, and evaluated once for each object."""
+    if target.has_new_spec is None:
+        is_created = context.attributes.operation is Operation.CREATE
+        target.has_new_spec = is_created or hold((condition,), names, context.deadline)
+    return target.has_new_spec
 
 
 def hold(conditions: Sequence[Condition], seen: Mapping[str, Any], deadline: Deadline | None) -> bool:
@@ -77,17 +58,18 @@ def hold(conditions: Sequence[Condition], seen: Mapping[str, Any], deadline: Dea
         EvaluationError: none is false, and some failed; all their texts.
 
     """
-    budget = CostBudget(MATCH_CONDITIONS_BUDGET, deadline)
+    budget, left = CostBudget(MATCH_CONDITIONS_BUDGET, deadline), len(conditions)
     errors: list[EvaluationError] = []
     is_false = False
-    for index, condition in enumerate(conditions):
+    for condition in conditions:
+        left -= 1
         try:
             is_false |= budget.evaluate(condition.expression, seen) is False
         except OutOfBudget:
             raise
         except EvaluationError as error:
             errors.append(error)
-        if is_false and budget.covers(len(conditions) - index - 1):
+        if is_false and (not left or budget.covers(left)):
             return False
     if errors and not is_false:
         raise EvaluationError(aggregate(errors))

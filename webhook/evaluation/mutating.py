@@ -21,7 +21,6 @@ from webhook.evaluation.custom_kinds import pruned
 from webhook.evaluation.mutation_decisions import unfinished
 from webhook.evaluation.mutation_run import MutationRun
 from webhook.evaluation.request_context import RequestContext, request_context
-from webhook.evaluation.unchanged import Unchanged
 from webhook.policy.matching import is_exempt
 from webhook.policy.policy_set import PolicySet
 
@@ -50,22 +49,16 @@ def mutate(
         return attributes.object, ()
     run = MutationRun(attributes.object)
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)
-    unchanged = Unchanged(candidates, context)
-    if unchanged.is_known:
-        return attributes.object, ()
     run.round(candidates, context)
-    if not (run.is_dirty or run.decisions.made or run.reinvocable):
-        unchanged.keep()
     if run.is_dirty and run.reinvocable and not run.is_denied:
         again = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)
-        second = request_context(policies, again, cluster, deadline, authorizer)
-        second.faults = context.faults
+        second = request_context(policies, again, cluster, deadline, authorizer, faults=context.faults)
         run.round(policies.mutating_for(again), second)
-    made = tuple(run.decisions.made)
+    decisions = tuple(run.decisions.decisions)
     if run.definition is None or not run.is_dirty:
-        return run.object, made
+        return run.object, decisions
     try:
-        return pruned(run.object, run.definition, attributes.kind.version, deadline or Deadline()), made
+        return pruned(run.object, run.definition, attributes.kind.version, deadline or Deadline()), decisions
     except BudgetExceeded as error:
-        return run.object, (*made, *unfinished(policies, made, str(error)))
+        return run.object, (*decisions, *unfinished(policies, decisions, str(error)))

@@ -41,25 +41,25 @@ def aborted(run: Invocation, index: int, text: str) -> Decision:
     return _of(run.policy, "deny", "error", **_names(run), **more)
 
 
-def unfinished(policies: PolicySet, made: Sequence[Decision], text: str) -> Iterator[Decision]:
+def unfinished(policies: PolicySet, decisions: Sequence[Decision], text: str) -> Iterator[Decision]:
     """The decisions of policies that changed the object, when the time was up before the change became a patch."""
-    changed = {(each.policy, each.binding): each for each in made if each.evaluation == "admit"}
+    changed = {(each.policy, each.binding): each for each in decisions if each.evaluation == "admit"}
     fails = {policy.name for policy in policies.mutating if policy.is_fail}
-    for each in changed.values():
-        said = replace(each, index=None, path="", evaluation="error", message=text)
-        yield _weighed(said, "Invalid", is_fail=each.policy in fails)
+    for decision in changed.values():
+        error = replace(decision, index=None, path="", evaluation="error", message=text)
+        yield _by_failure_policy(error, "Invalid", is_fail=decision.policy in fails)
 
 
 def _error(policy: Policy, reason: str, **more: Any) -> Decision:
-    said = _of(policy, "admit", "error", rule=policy.name, **more)
-    return _weighed(said, reason, is_fail=policy.is_fail)
+    error = _of(policy, "admit", "error", rule=policy.name, **more)
+    return _by_failure_policy(error, reason, is_fail=policy.is_fail)
 
 
-def _weighed(said: Decision, reason: str, *, is_fail: bool) -> Decision:
+def _by_failure_policy(error: Decision, reason: str, *, is_fail: bool) -> Decision:
     """An error as the failurePolicy of its policy says."""
     if is_fail:
-        return replace(said, action="deny", actions=_DENY, reason=reason, code=_CODE)
-    return replace(said, action="admit", actions=_DENY, reason="", code=0)
+        return replace(error, action="deny", actions=_DENY, reason=reason, code=_CODE)
+    return replace(error, action="admit", actions=_DENY, reason="", code=0)
 
 
 def _names(run: Invocation) -> dict[str, str]:

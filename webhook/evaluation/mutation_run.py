@@ -13,13 +13,13 @@ from webhook.decisions import Decision
 from webhook.errors import BindingError, EvaluationError, LookupFailed, PatchError
 from webhook.evaluation import mutation_decisions, mutations
 from webhook.evaluation.activation import activation
+from webhook.evaluation.contained_fault import is_contained
 from webhook.evaluation.cost_budget import CostBudget
 from webhook.evaluation.custom_kinds import definition_of
 from webhook.evaluation.decision_list import DecisionList
 from webhook.evaluation.invocations import Invocation, Unusable, invocations
 from webhook.evaluation.match_conditions import is_asked
 from webhook.evaluation.object_decoding import Undecodable
-from webhook.evaluation.own_fault import contained, is_contained
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.rewriting import Rewriting, put_back, refresh
 from webhook.evaluation.target import Target
@@ -50,21 +50,22 @@ class MutationRun:
     def round(self, candidates: Sequence[Candidate], context: RequestContext) -> None:
         """Match everything, then run it in order."""
         self.rewriting.seal()
-        matched = [each for candidate in candidates for each in invocations(candidate, context)]
+        matched = [each for candidate in candidates for each in _matched(candidate, context)]
         for each in matched:
             if isinstance(each, Unusable):
                 self._add(mutation_decisions.unusable(each))
         for each in matched:
             if isinstance(each, Invocation) and not self.is_aborted:
-                self._contained(each, context)
+                self._run(each, context)
 
-    def _contained(self, run: Invocation, context: RequestContext) -> None:
+    def _run(self, run: Invocation, context: RequestContext) -> None:
+        """One policy on one target; a fault of our own is an error of that policy."""
         try:
             self._invoke(run, context)
         except Exception as fault:
-            if not is_contained(fault, context):
+            if not is_contained(fault):
                 raise
-            self._add(mutation_decisions.failed(run, contained(run.policy.name, fault, context)))
+            self._add(mutation_decisions.failed(run, context.faults.contain(run.policy.name, fault)))
 
     def _invoke(self, run: Invocation, context: RequestContext) -> None:
         """One policy on one target, under its conditions."""
@@ -122,16 +123,16 @@ class MutationRun:
         started, change = perf_counter(), run.policy.changes[index]
         budget = CostBudget(RUNTIME_BUDGET, context.deadline)
         context.deadline.spend(1)
-        seen = activation(run.policy, target, run.param, context, budget)
+        names = activation(run.policy, target, run.param, context, budget)
         with noted() as origins:
-            value = budget.evaluate(change.expression, seen)
+            value = budget.evaluate(change.expression, names)
         changed = mutations.apply(
             change,
             value,
             target.written,
             target.kind,
             context.deadline,
-            seen=seen,
+            seen=names,
             origins=origins,
             crd=crd,
             sent=run.target.written,
@@ -155,3 +156,13 @@ class MutationRun:
     def _add(self, decision: Decision) -> None:
         self.is_denied |= decision.action == "deny"
         self.decisions.add((decision,))
+
+
+def _matched(candidate: Candidate, context: RequestContext) -> Sequence[Invocation | Unusable]:
+    """The runs of one policy; a fault of our own makes it unusable."""
+    try:
+        return list(invocations(candidate, context))
+    except Exception as fault:
+        if not is_contained(fault):
+            raise
+        return [Unusable(candidate.policy, None, context.faults.contain(candidate.policy.name, fault))]

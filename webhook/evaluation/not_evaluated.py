@@ -8,33 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webhook.attributes import JSON
 from webhook.cel.check.reads import WHOLE
 from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.errors import BudgetExceeded, EvaluationError
 from webhook.evaluation import problem_values
 from webhook.evaluation.activation import activation
 from webhook.evaluation.cost_budget import CostBudget
+from webhook.evaluation.fact_values import fact
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import Target
 from webhook.policy.compiled import Policy, Validation
+from webhook.policy.static_params import Param
 from webhook.problem import MissingObject
-from webhook.problems.declarations import PROBLEMS, Listed
+from webhook.problems.declarations import PROBLEMS, Listed, value
 
 
-def missing(rule: Validation, target: Target, param: JSON, context: RequestContext) -> Sequence[MissingObject]:
+def missing(rule: Validation, target: Target, param: Param, context: RequestContext) -> Sequence[MissingObject]:
     """What the fields of facts that a rule reads could not be computed from."""
     lacking: dict[MissingObject, None] = {}
     for name, fields in rule.facts.items():
         if name != PROBLEMS:
-            result = context.fact(name, target.object, target.attributes, param, target.podset)
+            result = fact(name, target, param, context)
             if result.missing:
                 lacking.update(dict.fromkeys(result.lacks(None if WHOLE in fields else fields)))
     return tuple(lacking)
 
 
 def unchecked(
-    rule: Validation, policy: Policy, target: Target, param: JSON, context: RequestContext
+    rule: Validation, policy: Policy, target: Target, param: Param, context: RequestContext
 ) -> Sequence[Listed]:
     """The problems that could not be made out and that a validation which holds would have spoken of.
 
@@ -45,19 +46,21 @@ def unchecked(
     """
     if PROBLEMS not in rule.facts:
         return ()
-    judged = problem_values.judged(problem_values.unchecked(policy, target, param, context), policy, param)
+    reports = context.subject(target, param).reports(policy.checks)
+    judged = problem_values.judged((problem for each in reports for problem in each.unchecked), policy, param)
     if not judged:
         return ()
+    values = [(listed, value(*listed)) for listed in judged]
     budget = CostBudget(RUNTIME_BUDGET, context.deadline)
-    seen = activation(policy, target, param, context, budget)
-    seen[PROBLEMS] = [value for _, value in judged]
+    names = activation(policy, target, param, context, budget)
+    names[PROBLEMS] = [shown for _, shown in values]
     try:
-        if budget.evaluate(rule.expression, seen) is True:
+        if budget.evaluate(rule.expression, names) is True:
             return ()
         if rule.lists_problems and rule.message_expression is not None:
-            listed = {id(each) for each in budget.evaluate(rule.message_expression, seen)}
-            judged = [(problem, value) for problem, value in judged if id(value) in listed]
+            named = {id(each) for each in budget.evaluate(rule.message_expression, names)}
+            return [listed for listed, shown in values if id(shown) in named]
     except EvaluationError as error:
         if isinstance(error, BudgetExceeded) or context.deadline.is_over:
             raise
-    return [(problem, value["action"]) for problem, value in judged]
+    return judged

@@ -10,51 +10,61 @@ allows that, it is evaluated with an empty one: a ConfigMap that somebody delete
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import lru_cache
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.attributes import JSON, Attributes, GroupVersionKind
 from webhook.cluster import Cluster
 from webhook.cluster.cluster_scoped import is_built_in, is_cluster_scoped
-from webhook.decisions import Decision
 from webhook.errors import BindingError
-from webhook.evaluation.request_context import RequestContext
 from webhook.manifests.label_selectors import labels_of
 from webhook.policy.compiled import Binding, ParamSource, Policy
-from webhook.policy.standing_params import is_standing
+from webhook.policy.static_params import Param, is_static, param_of
 
 
-def collect(policy: Policy, binding: Binding, context: RequestContext) -> Sequence[JSON]:
-    """The parameters to evaluate a policy with; () when none is found, and the binding allows that.
+class RequestParams:
+    """The parameters of the bindings that a request is evaluated with.
 
-    Raises:
-        BindingError: the reference cannot be used for this request, or none is found and that is denied.
-        LookupFailed: nobody can say.
-
+    `static` are those that need no request to be found, in the view of the request (policy/static_params.py).
     """
-    kind, source = policy.param_kind, binding.param_source
-    if kind is None or source is None:
-        return _WITHOUT
-    key = (id(kind), id(source))
-    held = context.standing.params if is_standing(source) else context.params
-    collected = held.get(key)
-    if collected is None:
-        collected = held[key] = _collect(kind, source, context)
-    return collected if collected or not policy.checks else _defaults(kind)
+
+    __slots__ = ("_attributes", "_cluster", "_of_request", "_static")
+
+    def __init__(self, attributes: Attributes, cluster: Cluster, static: dict[Binding, Sequence[Param]]) -> None:
+        self._attributes = attributes
+        self._cluster = cluster
+        self._static = static
+        self._of_request: dict[Binding, Sequence[Param]] = {}
+
+    def of(self, policy: Policy, binding: Binding) -> Sequence[Param]:
+        """The parameters to evaluate a policy with; () when none is found, and the binding allows that.
+
+        Raises:
+            BindingError: the reference cannot be used for this request, or none is found and that is denied.
+            LookupFailed: nobody can say.
+
+        """
+        params = self._static.get(binding)
+        if params is None:
+            params = self._of_request.get(binding)
+        if params is None:
+            params = self._collect(policy, binding)
+            source = binding.param_source
+            is_same_for_all = policy.param_kind is None or source is None or is_static(source)
+            (self._static if is_same_for_all else self._of_request)[binding] = params
+        return params
+
+    def _collect(self, policy: Policy, binding: Binding) -> Sequence[Param]:
+        kind, source = policy.param_kind, binding.param_source
+        if kind is None or source is None:
+            return (param_of(binding, None),)
+        objects = _find(kind, source, self._attributes.namespace, self._cluster)
+        if not objects and policy.checks:
+            objects = ({"apiVersion": kind.api_version, "kind": kind.kind},)  # one that says nothing
+        return tuple(param_of(binding, obj) for obj in objects)
 
 
-_WITHOUT = (None,)
-
-
-@lru_cache(maxsize=64)
-def _defaults(kind: GroupVersionKind) -> Sequence[JSON]:
-    """A parameter that says nothing."""
-    return ({"apiVersion": kind.api_version, "kind": kind.kind},)
-
-
-def _collect(kind: GroupVersionKind, source: ParamSource, context: RequestContext) -> Sequence[JSON]:
-    cluster = context.cluster
-    where = _namespace(kind, source, context.attributes.namespace, cluster)
+def _find(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:
+    """The parameters that a reference names for a request in a namespace."""
+    where = _namespace(kind, source, namespace, cluster)
     if source.name:
         param = cluster.get(kind, where, source.name)
         params = () if param is None else (_typed(param, kind),)
@@ -77,14 +87,9 @@ def _namespace(kind: GroupVersionKind, source: ParamSource, namespace: str, clus
 
 def has_no_namespace(kind: GroupVersionKind, cluster: Cluster) -> bool:
     """Say whether objects of a parameter kind have no namespace; of a custom kind the cluster knows it better."""
-    scoped = _built_in_scope(kind)
-    return cluster.is_namespaced(kind) is False if scoped is None else scoped
-
-
-@lru_cache(maxsize=64)
-def _built_in_scope(kind: GroupVersionKind) -> bool | None:
-    """Whether a built-in kind has no namespace; None for kinds that are not built in."""
-    return True if is_cluster_scoped(kind) else False if is_built_in(kind) else None
+    if is_cluster_scoped(kind):
+        return True
+    return not is_built_in(kind) and cluster.is_namespaced(kind) is False
 
 
 def _selected(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:
@@ -107,22 +112,3 @@ def _typed(param: JSON, kind: GroupVersionKind) -> JSON:
     if param.get("apiVersion") == kind.api_version and param.get("kind") == kind.kind:
         return param
     return {**param, "apiVersion": kind.api_version, "kind": kind.kind}
-
-
-def name_of(param: JSON) -> str:
-    """`namespace/name`, or `name` where there is no namespace; "" without parameters."""
-    if param is None:
-        return ""
-    metadata = param.get("metadata") or {}
-    namespace, name = metadata.get("namespace"), metadata.get("name") or ""
-    return f"{namespace}/{name}" if namespace else name
-
-
-def admitted(binding: Binding, param: JSON, path: str = "") -> Sequence[Decision]:
-    """The decisions of rules that hold with a parameter, on the template at a path."""
-    return binding.admits if param is None and not path else _admitted(binding, name_of(param), path)
-
-
-@lru_cache(maxsize=1024)
-def _admitted(binding: Binding, param: str, path: str) -> tuple[Decision, ...]:
-    return tuple(replace(decision, param=param, path=path) for decision in binding.admits)

@@ -12,39 +12,63 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, UserInfo
 from webhook.policy.declarations import NAMESPACE_METADATA, REQUEST_RESOURCE
+from webhook.policy.matching import Match
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
 
 
-def authorizer_values(attributes: Attributes, decides: Authorizer) -> Mapping[str, Any]:
-    """`authorizer` for the user of a request, and `authorizer.requestResource` for what is requested."""
-    from webhook.cel.library import authorizer
+class RequestVariables:
+    """The values of `request` and `authorizer` for one request; the same ones for all its policies."""
 
-    user, asked = attributes.user_info.username, attributes.request_resource
-    return {
-        "authorizer": authorizer.authorizer_of(user, decides),
-        REQUEST_RESOURCE: authorizer.request_resource(
-            user,
-            decides,
-            group=asked.group,
-            resource=asked.resource,
-            subresource=attributes.sub_resource,
-            namespace=attributes.namespace,
-            name=attributes.name,
-        ),
-    }
+    __slots__ = ("_attributes", "_authorizer", "_of_matches")
+
+    def __init__(self, attributes: Attributes, authorizer: Authorizer | None) -> None:
+        self._attributes = attributes
+        self._authorizer = authorizer
+        self._of_matches: list[tuple[Match, JSON]] = []
+
+    def request(self, match: Match) -> JSON:
+        """What `request` shows for a match."""
+        for known, shown in self._of_matches:  # nearly always one: the request as it was sent
+            if known.resource == match.resource and known.kind == match.kind:
+                return shown
+        shown = request(self._attributes, match.resource, match.kind)
+        self._of_matches.append((match, shown))
+        return shown
+
+    def authorizer(self) -> Mapping[str, Any]:
+        """`authorizer` for the user of the request, and `authorizer.requestResource` for what is requested.
+
+        Without somebody who decides, every check is an error.
+        """
+        from webhook.cel.library import authorizer
+
+        decides = self._authorizer or authorizer.NO_DECISIONS
+        user, asked = self._attributes.user_info.username, self._attributes.request_resource
+        return {
+            "authorizer": authorizer.authorizer_of(user, decides),
+            REQUEST_RESOURCE: authorizer.request_resource(
+                user,
+                decides,
+                group=asked.group,
+                resource=asked.resource,
+                subresource=self._attributes.sub_resource,
+                namespace=self._attributes.namespace,
+                name=self._attributes.name,
+            ),
+        }
 
 
 def request(attributes: Attributes, resource: GroupVersionResource, kind: GroupVersionKind) -> JSON:
     """The AdmissionRequest as expressions see it: without uid, object and oldObject."""
-    own_kind, own_resource = _kind(kind), _resource(resource)
+    shown_kind, shown_resource = _kind(kind), _resource(resource)
     shown: dict[str, JSON] = {
-        "kind": own_kind,
-        "resource": own_resource,
-        "requestKind": own_kind if attributes.request_kind == kind else _kind(attributes.request_kind),
+        "kind": shown_kind,
+        "resource": shown_resource,
+        "requestKind": shown_kind if attributes.request_kind == kind else _kind(attributes.request_kind),
         "requestResource": (
-            own_resource if attributes.request_resource == resource else _resource(attributes.request_resource)
+            shown_resource if attributes.request_resource == resource else _resource(attributes.request_resource)
         ),
         "operation": str(attributes.operation),
         "userInfo": _user(attributes.user_info),

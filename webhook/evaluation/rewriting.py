@@ -7,7 +7,7 @@ from dataclasses import replace
 from webhook import paths
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
-from webhook.evaluation.inner_objects import in_version, metadata_of, pod_of
+from webhook.evaluation.request_objects import in_version, metadata_of, pod_of
 from webhook.evaluation.target import Target
 from webhook.evaluation.typed_input import typed
 
@@ -29,8 +29,8 @@ def refresh(target: Target, obj: JSON, deadline: Deadline | None = None) -> Targ
 
 
 def _renewed(target: Target, written: JSON, deadline: Deadline | None) -> Target:
-    made = typed(written, target.kind, target.attributes, deadline or Deadline())
-    return replace(target, object=made.value, written=written)
+    decoded = typed(written, target.kind, target.attributes, deadline or Deadline())
+    return replace(target, object=decoded.value, written=written, mismatches=(), omitted=())
 
 
 class Rewriting:
@@ -42,12 +42,12 @@ class Rewriting:
     """
 
     def __init__(self) -> None:
-        self._own: dict[int, JSON] = {}  # kept alive so that their ids stay theirs
+        self._copies: dict[int, JSON] = {}  # kept alive so that their ids stay theirs
 
     def seal(self) -> None:
         """Leave everything that was made so far as it is."""
-        if self._own:
-            self._own = {}
+        if self._copies:
+            self._copies = {}
 
     def put(self, obj: JSON, path: paths.FieldPath, new: JSON) -> JSON:
         """The object with another value at a path."""
@@ -55,17 +55,17 @@ class Rewriting:
             return new
         root = inner = self._owned(obj)
         for step in path[:-1]:
-            held = self._owned(inner[step])
-            inner[step] = held
-            inner = held
+            copy = self._owned(inner[step])
+            inner[step] = copy
+            inner = copy
         inner[path[-1]] = new
         return root
 
-    def _owned(self, held: JSON) -> JSON:
-        if id(held) not in self._own:
-            held = held.copy()
-            self._own[id(held)] = held
-        return held
+    def _owned(self, value: JSON) -> JSON:
+        if id(value) not in self._copies:
+            value = value.copy()
+            self._copies[id(value)] = value
+        return value
 
 
 def put_back(obj: JSON, target: Target, pod: JSON, rewriting: Rewriting | None = None) -> JSON:

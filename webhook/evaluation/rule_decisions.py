@@ -10,15 +10,17 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Literal
 
-from webhook.attributes import JSON
 from webhook.decisions import Decision, ValidationAction
-from webhook.evaluation import params
+from webhook.evaluation.decision_list import admitted
 from webhook.evaluation.messages import listed_problems, message
 from webhook.evaluation.not_evaluated import missing, unchecked
+from webhook.evaluation.problem_values import judged
+from webhook.evaluation.repeated_problems import AboutProblems, about_problems
 from webhook.evaluation.request_context import RequestContext
-from webhook.evaluation.said_once import About, about
 from webhook.evaluation.target import Target
+from webhook.facts.check import Checked
 from webhook.policy.compiled import Binding, Policy, Validation
+from webhook.policy.static_params import Param
 from webhook.problem import Problem
 from webhook.problems import text as wording
 from webhook.problems.declarations import Listed
@@ -38,7 +40,7 @@ class RuleDecisions:
     __slots__ = ("_binding", "_context", "_param", "_policy", "_started", "_target")
 
     def __init__(
-        self, policy: Policy, binding: Binding, param: JSON, target: Target, context: RequestContext, *, started: float
+        self, policy: Policy, binding: Binding, param: Param, target: Target, context: RequestContext, *, started: float
     ) -> None:
         self._policy = policy
         self._binding = binding
@@ -49,7 +51,7 @@ class RuleDecisions:
 
     def admits(self) -> Sequence[Decision]:
         """Those of rules that hold."""
-        return params.admitted(self._binding, self._param, self._target.place)
+        return admitted(self._param, self._target.place)
 
     def error(self, index: int | None, text: str) -> Decision:
         """That of a rule that could not be evaluated, or of the policy as a whole."""
@@ -59,12 +61,20 @@ class RuleDecisions:
         """That of what the policy records in the audit log."""
         return replace(self._decision(None, "admit"), audit_annotations=published)
 
-    def denied(self, index: int, rule: Validation, said: object) -> Sequence[Decision]:
-        """Those of a rule that does not hold, whose messageExpression said this."""
-        listed = self._listed(index, "deny", rule, listed_problems(rule, said))
+    def denied(self, index: int, rule: Validation, evaluated: object) -> Sequence[Decision]:
+        """Those of a rule that does not hold; `evaluated` is the value of its messageExpression."""
+        listed = self._listed(index, "deny", rule, listed_problems(rule, evaluated))
         if listed:
             return (*listed, *self._unchecked(index, rule))
-        return (self._decision(index, "deny", message(rule, said), rule),)
+        return (self._decision(index, "deny", message(rule, evaluated), rule),)
+
+    def of_checks(self, reports: Sequence[Checked]) -> Sequence[Decision]:
+        """Those of a policy that reports what its checks say: the problems, and those that could not be made out."""
+        (rule,), policy = self._policy.rules, self._policy
+        problems = judged((problem for each in reports for problem in each.problems), policy, self._param)
+        unknown = judged((problem for each in reports for problem in each.unchecked), policy, self._param)
+        decisions = [*self._listed(0, "deny", rule, problems), *self._listed(0, "unknown", rule, unknown)]
+        return decisions or self.admits()
 
     def unknown(self, index: int, rule: Validation) -> Sequence[Decision]:
         """What is said of a rule that holds without what its facts or checks needed; () where nothing was missing."""
@@ -85,19 +95,20 @@ class RuleDecisions:
         self, index: int, evaluation: _Evaluation, rule: Validation, listed: Sequence[Listed]
     ) -> Sequence[Decision]:
         """A decision about the problems that deny and one about those that only warn."""
-        made = []
+        decisions = []
         for action in ("Deny", "Warn"):
-            some = [problem for problem, own in listed if own == action]
-            if some:
-                decision = self._about(some, index, evaluation, rule)
-                made.append(decision if action == "Deny" else replace(decision, actions=_warning(decision.actions)))
-        return made
+            problems = [problem for problem, chosen in listed if chosen == action]
+            if problems:
+                decision = self._about(problems, index, evaluation, rule)
+                is_denial = action == "Deny"
+                decisions.append(decision if is_denial else replace(decision, actions=_warning(decision.actions)))
+        return decisions
 
     def _about(self, problems: Sequence[Problem], index: int, evaluation: _Evaluation, rule: Validation) -> Decision:
         """A decision about problems, with their paths in the whole object."""
-        kept = problems[:MOST_PROBLEMS]
-        located = [self._target.locate(problem) for problem in self._context.deadline.each(kept)]
-        return self._decision(index, evaluation, rule=rule, said=about(located, self._policy))
+        first = problems[:MOST_PROBLEMS]
+        located = [self._target.locate(problem) for problem in self._context.deadline.each(first)]
+        return self._decision(index, evaluation, rule=rule, about=about_problems(located, self._policy))
 
     def _decision(
         self,
@@ -105,16 +116,16 @@ class RuleDecisions:
         evaluation: _Evaluation,
         text: str = "",
         rule: Validation | None = None,
-        said: About | None = None,
+        about: AboutProblems | None = None,
     ) -> Decision:
-        """A decision of a rule, or of the policy as a whole; `said` where it is about problems."""
+        """A decision of a rule, or of the policy as a whole; `about` where it is about problems."""
         policy, actions = self._policy, self._binding.actions
         is_denial = evaluation == "deny" or (evaluation == "error" and policy.is_fail)
         is_denial = is_denial or (evaluation == "unknown" and policy.missing != "admit")
         return Decision(
             policy=policy.name,
             binding=self._binding.name,
-            param=params.name_of(self._param),
+            param=self._param.name,
             index=index,
             action="deny" if is_denial else "admit",
             evaluation=evaluation,
@@ -123,10 +134,10 @@ class RuleDecisions:
             code=(rule.code if rule else 422) if is_denial else 0,
             elapsed_s=perf_counter() - self._started,
             category=policy.category,
-            **(said or self._text(index, text)),
+            **(about or self._text(index, text)),
         )
 
-    def _text(self, index: int | None, text: str) -> About:
+    def _text(self, index: int | None, text: str) -> AboutProblems:
         """What a decision says that is about no problems."""
         path, text = self._target.reroot(text)
         rule, severity = self._policy.rule_id(index), self._policy.severity

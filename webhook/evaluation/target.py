@@ -5,10 +5,11 @@ What is said about a virtual Pod is re-rooted to the object: messages and proble
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from webhook import paths
 from webhook.attributes import JSON, Attributes, GroupVersionKind
+from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.policy.matching import Match
 from webhook.problem import Problem
@@ -18,13 +19,15 @@ from webhook.workloads.podsets import PodSet
 
 @dataclass(slots=True)  # not frozen, which makes it twice as slow to make
 class Target:
-    """One object that a policy speaks about, in the version that matched. Nobody changes one.
+    """One object that a policy speaks about, in the version that matched. Nobody changes what it says.
 
     `attributes` are its own, which criteria see unless there are `criteria_attributes`, `match` is what `request`
     shows, `podset` the template of a virtual Pod, or the place of an object inside the request's. `object` and
     `old_object` are decoded, `written` is the object as it stands, to which changes are made; `mismatches` are what of
     it is not of its type, and where there are some, the objects are not decoded; `omitted` is where `object` is
-    without something that is written; `place` is the path of its podset as it is printed.
+    without something that is written; `place` is the path of its podset as it is printed. `has_new_spec` is whether
+    the condition of `updates: spec` holds for it, None before anybody asks; `subjects` are the object as facts and
+    checks see it, one for each that policies assume of the cluster.
     """
 
     attributes: Attributes
@@ -37,6 +40,8 @@ class Target:
     omitted: tuple[FieldPath, ...] = ()
     criteria_attributes: Attributes | None = None
     place: str = ""
+    has_new_spec: bool | None = field(default=None, init=False)
+    subjects: list[Subject] = field(default_factory=list, init=False, repr=False)
 
     @property
     def seen_by_criteria(self) -> Attributes:

@@ -50,15 +50,15 @@ class TypedInput:
         """The mismatches outside the pod templates."""
         if not self.mismatches:
             return ()
-        held = {podset.path for podset in podsets if podset.path}
-        return tuple(each for each in self.mismatches if _holder(each.at, held) is None)
+        places = {podset.path for podset in podsets if podset.path}
+        return tuple(each for each in self.mismatches if _holder(each.at, places) is None)
 
     def omitted(self, podsets: Iterable[PodSet]) -> tuple[FieldPath, ...]:
         """Where the object has something that the decoded one is without: placeholders, and templates as a whole."""
         if not self.mismatches:
             return self.unfilled
-        held = {podset.path for podset in podsets if podset.path}
-        broken = (_holder(each.at, held) for each in self.mismatches)
+        places = {podset.path for podset in podsets if podset.path}
+        broken = (_holder(each.at, places) for each in self.mismatches)
         return (*self.unfilled, *dict.fromkeys(path for path in broken if path is not None))
 
     def templates(self, podsets: Sequence[PodSet]) -> tuple[Decoded, ...]:

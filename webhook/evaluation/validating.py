@@ -11,30 +11,26 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from webhook.attributes import JSON, Attributes, Phase
+from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision
 from webhook.errors import BindingError, BudgetExceeded, EvaluationError, LookupFailed
-from webhook.evaluation import expansion, params
-from webhook.evaluation.decision_list import DecisionList
-from webhook.evaluation.expansion import asked, bound
-from webhook.evaluation.kept_answers import KeptAnswers
+from webhook.evaluation.contained_fault import is_contained
+from webhook.evaluation.decision_list import DecisionList, admitted
+from webhook.evaluation.expansion import matching, targets_of
 from webhook.evaluation.match_conditions import is_asked
-from webhook.evaluation.own_fault import contained, is_contained
-from webhook.evaluation.prepared import steps
-from webhook.evaluation.problem_values import has_none
-from webhook.evaluation.quiet import quiet_checks
+from webhook.evaluation.repeated_problems import without_repeats
 from webhook.evaluation.request_context import RequestContext, request_context
-from webhook.evaluation.said_once import said_once
+from webhook.evaluation.rule_decisions import RuleDecisions
 from webhook.evaluation.target import Target
-from webhook.evaluation.undecoded import undecoded
 from webhook.evaluation.validator import Validator
 from webhook.evaluation.whole_policy import interrupted, unconverted, unusable
-from webhook.policy.candidates import Candidate
-from webhook.policy.compiled import Binding, Policy
+from webhook.policy.candidates import Candidate, CandidateBinding
+from webhook.policy.compiled import Binding
 from webhook.policy.matching import is_exempt
 from webhook.policy.policy_set import PolicySet
+from webhook.policy.static_params import Param
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
@@ -52,109 +48,79 @@ def validate(
 ) -> tuple[Decision, ...]:
     """What the validating policies of a phase say about a request, in the order of their names; () when none matches.
 
-    Never raises for a policy's fault. `context` is that of the request, where somebody has made it already.
+    Never raises for a policy's fault. `context` is that of the request, where the caller has one.
     """
     candidates = policies.validating_for(attributes, phase)
     if not candidates or is_exempt(attributes):
         return ()
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)
-    made = DecisionList()
-    own = expansion.own(context) if context.faults is None else ()
-    for step in steps(candidates, own[0], context) if own else candidates:
-        if isinstance(step, Candidate):
-            _candidate(step, context, made)
-        elif isinstance(step, KeptAnswers):
-            _kept(step, own[0], context, made)
-        else:
-            made.admit(step)
-    made.add(undecoded(context))
-    return said_once(made.made, lambda: {each.policy.name: each.policy for each in candidates}, context.deadline)
+    decisions = DecisionList()
+    for candidate in candidates:
+        try:
+            _policy(candidate, context, decisions)
+        except Exception as fault:
+            if not is_contained(fault):
+                raise
+            text = context.faults.contain(candidate.policy.name, fault)
+            decisions.add(interrupted(candidate.policy, each.binding, text) for each in candidate.bindings)
+    decisions.add(context.undecoded.decisions())
+    return without_repeats(decisions.decisions, (each.policy for each in candidates), context.deadline)
 
 
-def _kept(step: KeptAnswers, own: Target, context: RequestContext, made: DecisionList) -> None:
-    """Add what a policy says of a Pod, as of the last one of which it read the same."""
-    key = step.key(own, context)
-    said = step.answer(key)
-    if said is not None:
-        made.admit(said)
-        return
-    before = len(made.made)
-    _candidate(step.candidate, context, made)
-    step.keep(key, made.made[before:], context)
-
-
-def _candidate(candidate: Candidate, context: RequestContext, made: DecisionList) -> None:
-    """Add what a policy says of a request; a fault of our own is what it says, too."""
+def _policy(candidate: Candidate, context: RequestContext, decisions: DecisionList) -> None:
+    """Add what a policy says of a request."""
+    policy, objects = candidate.policy, context.objects
     try:
-        _asked(candidate, context, made)
-    except Exception as fault:
-        if not is_contained(fault, context):
-            raise
-        text = contained(candidate.policy.name, fault, context)
-        made.add(interrupted(candidate.policy, binding, text) for binding, _ in candidate.bindings)
-
-
-def _asked(candidate: Candidate, context: RequestContext, made: DecisionList) -> None:
-    policy = candidate.policy
-    try:
-        matched = asked(candidate, context)
+        targets = (candidate.is_own_alone and objects.typed_own) or targets_of(candidate, context)
     except (BindingError, LookupFailed) as error:
-        made.add([unusable(policy, None, f"failed to configure policy: {error}")])
+        decisions.add([unusable(policy, None, f"failed to configure policy: {error}")])
     except BudgetExceeded as error:
-        made.add(interrupted(policy, binding, str(error)) for binding in policy.bindings)
+        decisions.add(interrupted(policy, binding, str(error)) for binding in policy.bindings)
     else:
-        for binding in candidate.bindings if matched else ():
-            _binding(policy, binding, matched, context, made)
+        for candidate_binding in candidate.bindings if targets else ():
+            _binding(candidate, candidate_binding, targets, context, decisions)
 
 
 def _binding(
-    policy: Policy,
-    candidate: tuple[Binding, bool],
-    matched: tuple[Target, ...],
+    candidate: Candidate,
+    candidate_binding: CandidateBinding,
+    targets: Sequence[Target],
     context: RequestContext,
-    made: DecisionList,
+    decisions: DecisionList,
 ) -> None:
     """Add what a policy says under one binding; once the time is up, that it could not say more."""
-    deadline, binding = context.deadline, candidate[0]
+    deadline, policy, binding = context.deadline, candidate.policy, candidate_binding.binding
     try:
-        targeted = bound(candidate, matched, context)
-        if not targeted:
-            return
-        for param in params.collect(policy, binding, context):
-            quiet = quiet_checks(policy, param, context)
-            for target in targeted:
-                deadline.spend(1)
-                if quiet is not None and quiet.say_nothing(target):
-                    made.admit(_admits(binding, param, target))
-                    continue
-                said = _invoke(policy, binding, param, target, context)
-                if said:
-                    made.add(said)
-                    if said[-1].evaluation == "error" and deadline.is_over:
-                        return
+        bound_targets = (
+            targets if candidate_binding.index is None else matching(candidate_binding.index, targets, context)
+        )
+        for param in context.params.of(policy, binding) if bound_targets else ():
+            for target in deadline.paced(bound_targets):
+                judged = _evaluate(candidate, binding, param, target, context)
+                decisions.add(judged)
+                if judged and judged[-1].evaluation == "error" and deadline.is_over:
+                    return
     except (BindingError, LookupFailed) as error:
-        made.add([unusable(policy, binding, f"failed to configure binding: {error}")])
+        decisions.add([unusable(policy, binding, f"failed to configure binding: {error}")])
     except BudgetExceeded as error:
-        made.add([interrupted(policy, binding, str(error))])
+        decisions.add([interrupted(policy, binding, str(error))])
 
 
-def _invoke(
-    policy: Policy, binding: Binding, param: JSON, target: Target, context: RequestContext
+def _evaluate(
+    candidate: Candidate, binding: Binding, param: Param, target: Target, context: RequestContext
 ) -> Sequence[Decision]:
-    """What a policy says of one object: nothing where its conditions do not hold, which is the most frequent case."""
+    """What a policy says of an object, by its checks or its expressions; nothing where its conditions do not hold."""
+    policy, started = candidate.policy, perf_counter()
     if target.match.conversion == "impossible":
         return [unconverted(policy, binding, target)]
-    started = perf_counter()
     try:
-        if not is_asked(policy, target, param, context):
+        if candidate.is_conditional and not is_asked(policy, target, param, context):
             return ()
-        if policy.checks and policy.body().admits_without_problems() and has_none(policy, target, param, context):
-            return _admits(binding, param, target)
-        return Validator(policy, binding, param, target, context, started=started).decisions()
+        if not policy.reports_problems:
+            return Validator(policy, binding, param, target, context, started=started).decisions()
+        reports = context.subject(target, param).reports(policy.checks)
+        if not reports:
+            return admitted(param, target.place) if target.place else param.admits
+        return RuleDecisions(policy, binding, param, target, context, started=started).of_checks(reports)
     except (EvaluationError, BindingError, LookupFailed) as error:
-        return [Validator(policy, binding, param, target, context, started=started).failure(str(error))]
-
-
-def _admits(binding: Binding, param: JSON, target: Target) -> Sequence[Decision]:
-    """The decisions of rules that hold."""
-    return params.admitted(binding, param, target.place)
+        return [RuleDecisions(policy, binding, param, target, context, started=started).error(None, str(error))]

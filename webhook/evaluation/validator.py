@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from webhook.attributes import JSON
 from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.decisions import Decision, ValidationAction
 from webhook.errors import EvaluationError
@@ -21,6 +20,7 @@ from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.rule_decisions import RuleDecisions
 from webhook.evaluation.target import Target
 from webhook.policy.compiled import Binding, Policy, Validation
+from webhook.policy.static_params import Param
 from webhook.problems.declarations import PROBLEMS
 
 _DENY = (ValidationAction.DENY,)
@@ -29,21 +29,17 @@ _DENY = (ValidationAction.DENY,)
 class Validator:
     """One policy under one binding with one parameter, asked about one object for which its conditions hold."""
 
-    __slots__ = ("_budget", "_context", "_made", "_param", "_policy", "_target")
+    __slots__ = ("_budget", "_context", "_decisions", "_param", "_policy", "_target")
 
     def __init__(
-        self, policy: Policy, binding: Binding, param: JSON, target: Target, context: RequestContext, *, started: float
+        self, policy: Policy, binding: Binding, param: Param, target: Target, context: RequestContext, *, started: float
     ) -> None:
         self._policy = policy
         self._param = param
         self._target = target
         self._context = context
-        self._made = RuleDecisions(policy, binding, param, target, context, started=started)
+        self._decisions = RuleDecisions(policy, binding, param, target, context, started=started)
         self._budget = CostBudget(RUNTIME_BUDGET, context.deadline)
-
-    def failure(self, text: str) -> Decision:
-        """The decision of the policy as a whole that could not be evaluated."""
-        return self._made.error(None, text)
 
     def decisions(self) -> Sequence[Decision]:
         """One decision per rule, one for what is to be recorded.
@@ -55,40 +51,37 @@ class Validator:
 
         """
         body = self._policy.body()
-        seen = activation(self._policy, self._target, self._param, self._context, self._budget)
-        key = body.memo.key(seen) if body.memo is not None else None
-        if body.memo is not None and key is not None and body.memo.answer(key):
-            return self._holding()
-        results = self._results(body.rules, seen)
-        seen.pop("variables", None)  # breaks the circle that would wait for the garbage collector
-        texts = self._messages(results, seen)
+        names = activation(self._policy, self._target, self._param, self._context, self._budget)
+        results = self._results(body.rules, names)
+        names.pop("variables", None)  # breaks the circle that would wait for the garbage collector
+        texts = self._messages(results, names)
         decisions: Sequence[Decision]
         if results.count(True) == len(results) and not (texts and isinstance(texts[0], OutOfBudget)):
             decisions = self._holding()
-            if body.memo is not None and key is not None and not texts:
-                body.memo.keep(key, answer=True)
         else:
-            admits = self._made.admits()
+            admits = self._decisions.admits()
             decisions = [
-                each for index, result in enumerate(results) for each in self._judge(index, result, texts, admits)
+                decision
+                for index, result in enumerate(results)
+                for decision in self._judge(index, result, texts, admits)
             ]
         return [*decisions, *self._audit()] if body.audits else decisions
 
     def _holding(self) -> Sequence[Decision]:
-        """The decisions when every rule holds: those made beforehand, but for rules whose facts were not known."""
-        admits = self._made.admits()
+        """The decisions when every rule holds; of rules whose facts miss an object, that they were not evaluated."""
+        admits = self._decisions.admits()
         if not (self._policy.facts or self._policy.checks):
             return admits
-        unknown = [self._made.unknown(index, rule) for index, rule in enumerate(self._policy.rules)]
+        unknown = [self._decisions.unknown(index, rule) for index, rule in enumerate(self._policy.rules)]
         if not any(unknown):
             return admits
-        return [each for index, decisions in enumerate(unknown) for each in decisions or (admits[index],)]
+        return [decision for index, decisions in enumerate(unknown) for decision in decisions or (admits[index],)]
 
-    def _results(self, rules: Sequence[Validation], seen: dict[str, Any]) -> Sequence[bool | EvaluationError]:
+    def _results(self, rules: Sequence[Validation], names: dict[str, Any]) -> Sequence[bool | EvaluationError]:
         values: list[bool | EvaluationError] = []
         for rule in rules:
             try:
-                values.append(self._budget.evaluate(rule.expression, seen) is True)
+                values.append(self._budget.evaluate(rule.expression, names) is True)
             except OutOfBudget:
                 raise
             except EvaluationError as error:
@@ -97,8 +90,8 @@ class Validator:
                 values.append(error)
         return values
 
-    def _messages(self, results: Sequence[bool | EvaluationError], known: Mapping[str, Any]) -> Sequence[object]:
-        """The values of the messageExpressions of rules that do not hold; `known` is what the rules saw.
+    def _messages(self, results: Sequence[bool | EvaluationError], rule_names: Mapping[str, Any]) -> Sequence[object]:
+        """The values of the messageExpressions of rules that do not hold; `rule_names` is what the rules read.
 
         The API server evaluates them all, and no rule stands when they run out of budget. Those of other rules are
         evaluated until what is left covers the rest; their order does not matter for that.
@@ -108,9 +101,9 @@ class Validator:
         variables = budget.again(len(body.variables)) if left else 0
         if not left or (False not in results and budget.covers(left, variables)):
             return ()
-        seen = activation(self._policy, self._target, self._param, self._context, budget)
-        if (problems := known.get(PROBLEMS)) is not None:
-            seen[PROBLEMS] = problems
+        names = activation(self._policy, self._target, self._param, self._context, budget)
+        if (problems := rule_names.get(PROBLEMS)) is not None:
+            names[PROBLEMS] = problems
         texts: list[object] = [None] * len(rules)
         try:
             for index in sorted(range(len(rules)), key=lambda index: results[index] is not False):
@@ -118,17 +111,17 @@ class Validator:
                     continue
                 if results[index] is not False and budget.covers(left, variables):
                     break
-                texts[index] = self._message(rules[index], seen)
+                texts[index] = self._message(rules[index], names)
                 left -= 1
         except OutOfBudget as error:
             return [error] * len(rules)
         return texts
 
-    def _message(self, rule: Validation, seen: dict[str, Any]) -> object:
+    def _message(self, rule: Validation, names: dict[str, Any]) -> object:
         if rule.message_expression is None:
             return None
         try:
-            return self._budget.evaluate(rule.message_expression, seen)
+            return self._budget.evaluate(rule.message_expression, names)
         except OutOfBudget:
             raise
         except EvaluationError:
@@ -140,18 +133,18 @@ class Validator:
         rule = self._policy.rules[index]
         text = texts[index] if texts else None
         if isinstance(result, EvaluationError):
-            return (self._made.error(index, str(result)),)
+            return (self._decisions.error(index, str(result)),)
         if isinstance(text, OutOfBudget):
-            return (self._made.error(index, f"failed messageExpression: {text}"),)
+            return (self._decisions.error(index, f"failed messageExpression: {text}"),)
         if result:
-            return self._made.unknown(index, rule) or (admits[index],)
-        return self._made.denied(index, rule, text)
+            return self._decisions.unknown(index, rule) or (admits[index],)
+        return self._decisions.denied(index, rule, text)
 
     def _audit(self) -> Iterator[Decision]:
         budget = CostBudget(RUNTIME_BUDGET, self._context.deadline)
-        seen = activation(self._policy, self._target, self._param, self._context, budget)
-        published, errors = auditannotations.values(self._policy.audits, seen, budget, is_fail=self._policy.is_fail)
+        names = activation(self._policy, self._target, self._param, self._context, budget)
+        published, errors = auditannotations.values(self._policy.audits, names, budget, is_fail=self._policy.is_fail)
         for text in errors:
-            yield replace(self._made.error(None, text), actions=_DENY)
+            yield replace(self._decisions.error(None, text), actions=_DENY)
         if published:
-            yield self._made.recorded(published)
+            yield self._decisions.recorded(published)

@@ -56,9 +56,14 @@ def assumptions(param: JSON, name: str = "its parameter") -> Assumptions:
         for key, text in data.items()
         if key in _WORDS or ("." in key and key.startswith(_RESOURCES))
     ]
-    return _read(tuple(told), name) if told else _DEFAULTS
+    if not told:
+        return _DEFAULTS
+    is_short = sum(len(key) + len(text) for key, text in told) <= _LONGEST_KEPT
+    return (_read if is_short else _read.__wrapped__)(tuple(told), name)
 
 
+_LONGEST_KEPT: Final = 20_000
+"""Characters of one parameter whose reading is kept: anybody may put a ConfigMap of a megabyte into a namespace."""
 _RESOURCES: Final = ("resource.", "vendor.")
 _CONFIGURATION: Final = "controller_manager_config.yaml"
 _WORDS: Final = frozenset(
@@ -68,7 +73,7 @@ _WORDS: Final = frozenset(
 
 @lru_cache(maxsize=64)
 def _one(assumed: Assumptions) -> Assumptions:
-    """The same value for equal ones, so that it is told by its identity."""
+    """The same value for equal ones, so that facts are computed once for all policies that assume the same."""
     return assumed
 
 
@@ -87,7 +92,7 @@ def _read(told: tuple[tuple[str, str], ...], name: str) -> Assumptions:
         kueue=_release("kueue", texts, name) or _DEFAULTS.kueue,
         kueue_configuration=texts.get(_CONFIGURATION, ""),
     )
-    return _one(assumed)
+    return _one(assumed) if len(assumed.kueue_configuration) <= _LONGEST_KEPT else assumed
 
 
 def _switched_on(gates: str) -> Iterator[str]:

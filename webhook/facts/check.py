@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.attributes import JSON
 from webhook.cluster.interest import Interest
-from webhook.errors import ClaimgateError, InlineBudgetSpent
+from webhook.errors import ClaimgateError, EvaluationError, InlineBudgetSpent, PatchError
 from webhook.paths import FieldPath, render
 from webhook.problem import MissingObject, Problem
 from webhook.typed.objects import Object
@@ -84,20 +84,35 @@ class Checked:
 
 
 NOTHING: Final = Checked()
+WORK: Final = 10
+"""What a result is charged beside what it walks, so that many of them that walk nothing come to look at the clock."""
 
 
-def check(checks: Iterable[Check], subject: Subject) -> Checked:
-    """What some checks that are about an object say of it, in their order."""
-    said: list[Problem] = []
-    for each in checks:
-        try:
+def check(group: str, checks: Iterable[Check], subject: Subject) -> Checked:
+    """What the checks of a group that are about an object say of it, in their order.
+
+    Raises:
+        EvaluationError: the object holds patches that cannot be merged.
+
+    """
+    problems: list[Problem] = []
+    until = subject.deadline
+    until.left -= WORK  # as `spend`, without a call
+    if until.left < 0:
+        until.look()
+    try:
+        for each in checks:
             if each.when is None or subject.once(each.when):
-                said.extend(each.run(subject))
-        except (ClaimgateError, InlineBudgetSpent):
-            raise
-        except Exception as fault:
-            fault.add_note(each.group)  # whoever answers for it says in which checks it happened
-            raise
-    if not said:
+                problems.extend(each.run(subject))
+    except PatchError as error:
+        raise EvaluationError(f"checks `{group}`: the patches of the object cannot be merged: {error}") from error
+    except (ClaimgateError, InlineBudgetSpent):
+        raise
+    except Exception as fault:
+        fault.add_note(group)  # whoever answers for it says in which checks it happened
+        raise
+    if not problems:
         return NOTHING
-    return Checked(tuple(each for each in said if not each.missing), tuple(each for each in said if each.missing))
+    return Checked(
+        tuple(each for each in problems if not each.missing), tuple(each for each in problems if each.missing)
+    )

@@ -61,8 +61,6 @@ class Fact:
         structures: those inside it.
         compute: the fact of one object. It charges what it walks to the subject's deadline.
         lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else.
-        is_absent: whether an object plainly has nothing that the fact is about, so that its value is the same for all
-            such objects, whatever params say.
     """
 
     name: str
@@ -72,7 +70,6 @@ class Fact:
     structures: tuple[FactStructure, ...]
     compute: Callable[[Subject], Result]
     lookups: tuple[Interest, ...] = ()
-    is_absent: Callable[[Subject], bool] | None = None
 
 
 def structure(name: str, /, **fields: tuple[Type, str]) -> FactStructure:

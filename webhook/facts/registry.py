@@ -18,8 +18,8 @@ from webhook.problems.catalogue import Catalogue, load
 if TYPE_CHECKING:
     from webhook.facts.check import Check
 
-_MOST_KINDS: Final = 10_000
-"""Groups with kinds of objects of which it is remembered which checks are about them: files may name any kind."""
+_MOST_KINDS: Final = 1000
+"""Kinds of objects whose checks are listed: files may name any kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +52,7 @@ class Registry:
     fact_names: tuple[str, ...] = field(init=False, compare=False, repr=False)
     _facts: dict[str, Fact] = field(default_factory=dict, compare=False, repr=False)
     _checks: dict[str, Sequence[Check]] = field(default_factory=dict, compare=False, repr=False)
-    _about: dict[tuple[str, tuple[str, str], bool], Sequence[Check]] = field(
-        default_factory=dict, compare=False, repr=False
-    )
+    _of_kinds: dict[tuple[tuple[str, str], bool], ChecksOfKind] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fact_names", tuple(name for package in self.packages for name in package.facts))
@@ -83,14 +81,14 @@ class Registry:
             known = self._checks[group] = _checks(self.packages, group)
         return known
 
-    def checks_about(self, group: str, kind: tuple[str, str], *, is_deleted: bool) -> Sequence[Check]:
-        """The checks of a group that are asked about objects of a group and kind."""
-        known = self._about.get((group, kind, is_deleted))
-        if known is None:
-            known = tuple(each for each in self.checks(group) if each.is_about(kind, is_deleted=is_deleted))
-            if len(self._about) < _MOST_KINDS:
-                self._about[group, kind, is_deleted] = known
-        return known
+    def checks_of_kind(self, kind: tuple[str, str], *, is_deleted: bool) -> ChecksOfKind:
+        """The checks that are asked about objects of a group and kind."""
+        table = self._of_kinds.get((kind, is_deleted))
+        if table is None:
+            table = ChecksOfKind(self, kind, is_deleted=is_deleted)
+            if len(self._of_kinds) < _MOST_KINDS:
+                self._of_kinds[kind, is_deleted] = table
+        return table
 
     def judges_types(self, groups: tuple[str, ...]) -> bool:
         """Whether checks of these groups are asked about objects that are not of their types."""
@@ -104,6 +102,24 @@ class Registry:
 
         """
         return _catalogue(self.packages, groups)
+
+
+class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
+    """The checks of each group that are asked about objects of one kind; listed when a group is first asked for."""
+
+    __slots__ = ("_is_deleted", "_kind", "_registry")
+
+    def __init__(self, registry: Registry, kind: tuple[str, str], *, is_deleted: bool) -> None:
+        super().__init__()
+        self._registry = registry
+        self._kind = kind
+        self._is_deleted = is_deleted
+
+    def __missing__(self, group: str) -> tuple[Check, ...]:
+        checks = self._registry.checks(group)
+        about = tuple(each for each in checks if each.is_about(self._kind, is_deleted=self._is_deleted))
+        self[group] = about
+        return about
 
 
 def _fact(packages: tuple[Package, ...], name: str) -> Fact:

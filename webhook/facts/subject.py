@@ -6,16 +6,16 @@ several of them need, is computed once. An object is the request's own, one insi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from webhook.attributes import JSON, Attributes, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.facts.assumptions import Assumptions
-from webhook.facts.check import NOTHING, Check, Checked, check
+from webhook.facts.check import NOTHING, WORK, Checked, check
 from webhook.facts.fact import Result
-from webhook.facts.registry import SHIPPED, Registry
+from webhook.facts.registry import SHIPPED, ChecksOfKind, Registry
 from webhook.facts.view import View
 from webhook.paths import FieldPath
 from webhook.schema import Mismatch, decode_object
@@ -26,8 +26,6 @@ from webhook.workloads.table import Table
 _T = TypeVar("_T")
 Whole = TypeVar("Whole", bound=Object)
 _UNKNOWN: Final = object()
-_WORK: Final = 10
-"""What a result is charged beside what it walks, so that many of them that walk nothing come to look at the clock."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -49,6 +47,7 @@ class Subject:
         mismatches: what of the object is not of its type; only checks about types are asked about such an object.
         deadline: what is walked is charged to it.
         group_kind: group and kind of the object.
+        checks: those that are asked about objects of its kind, by their groups.
         omitted: where the object as it is written has something that `object` is without, a placeholder for a value
             of its type or a pod template that cannot be decoded: whoever says that something is not set looks here.
 
@@ -69,11 +68,13 @@ class Subject:
     omitted: frozenset[FieldPath] = frozenset()
     deadline: Deadline = field(init=False)
     group_kind: tuple[str, str] = field(init=False)
+    checks: ChecksOfKind = field(init=False, repr=False)
     _results: dict[object, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.deadline = self.cluster.deadline
         self.group_kind = self.attributes.kind.group, self.attributes.kind.kind
+        self.checks = self.registry.checks_of_kind(self.group_kind, is_deleted=self.object is None)
 
     @property
     def namespace(self) -> str:
@@ -115,34 +116,32 @@ class Subject:
         return self.once(self.registry.fact(name).compute)
 
     def checked(self, group: str) -> Checked:
-        """What the checks of a group say of the object."""
-        said: Checked | None = self._results.get(group)
-        if said is None:
-            checks = self.registry.checks_about(group, self.group_kind, is_deleted=self.object is None)
-            self.deadline.spend(_WORK)
-            said = self._results[group] = check(checks, self) if checks else NOTHING
-        return said
+        """What the checks of a group say of the object. Raises as `reports`."""
+        return next(iter(self.reports((group,))), NOTHING)
 
-    def speaking(self, groups: Sequence[tuple[str, Sequence[Check]]]) -> set[str]:
-        """The groups, of some with those checks of each that are about the object, that have something to say of it."""
-        self.deadline.spend(_WORK * len(groups))
-        spoke: set[str] = set()
-        for group, checks in groups:
-            said = self._results.get(group)
-            if said is None:
-                if len(checks) == 1 and (when := checks[0].when) is not None and not self.once(when):
-                    continue  # as nearly every check of a Pod: without a call
-                said = self._results[group] = check(checks, self)
-            if said is not NOTHING:
-                spoke.add(group)
-        return spoke
+    def reports(self, groups: Iterable[str]) -> list[Checked]:
+        """What the checks of some groups say of the object, where they say something.
+
+        Raises:
+            EvaluationError: the object holds patches that cannot be merged.
+
+        """
+        results, reports = self._results, []
+        for group in groups:
+            result = results.get(group)
+            if result is None:
+                checks = self.checks[group]
+                result = results[group] = check(group, checks, self) if checks else NOTHING
+            if result is not NOTHING:
+                reports.append(result)
+        return reports
 
     def once(self, compute: Callable[[Subject], _T]) -> _T:
         """What a function makes of the object, computed when it is first asked for."""
         known: Any = self._results.get(compute, _UNKNOWN)
         if known is _UNKNOWN:
             until = self.deadline
-            until.left -= _WORK  # as `spend`, without a call; asked again once the time is up, a result costs nothing
+            until.left -= WORK  # as `spend`, without a call; asked again once the time is up, a result costs nothing
             if until.left < 0:
                 until.look()
             known = self._results[compute] = compute(self)

@@ -1,16 +1,17 @@
-"""Who may speak about a request, and of whom that is certain before anybody looks at its object.
+"""The policies that may speak about a request, with what is certain of them before its object is looked at.
 
 Most constraints name resources and operations alone. Whether they match is the same for every request for the same
-resource and operation, so it is asked once for all of them; selectors and names of objects are asked each time.
+resource and operation, so policy_set.py asks once and keeps the answer in its index. What depends on a selector or on
+the name of an object is asked of each request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from webhook.attributes import POD, Attributes, GroupVersionResource
+from webhook.attributes import POD, Attributes, GroupVersionResource, Operation
 from webhook.manifests.label_selectors import EVERYTHING
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.equivalent_resources import Equivalents
@@ -19,42 +20,80 @@ from webhook.policy.matching import Criteria, matches, native
 PODS: Final = GroupVersionResource("", "v1", "pods")
 
 
-class Certain(NamedTuple):
-    """Whether criteria match every request as it was sent, and every pod template in it; None where it has to be asked.
+@dataclass(frozen=True, slots=True, eq=False)
+class CriteriaIndex:
+    """Criteria, and whether they match requests for one resource and operation, their namespaceSelector left out.
 
-    It keeps the criteria, so that their `id` stays theirs.
+    `own` is about the object of the request, `pods` about a pod template in it; None where that depends on the object.
     """
 
     criteria: Criteria
-    request: bool | None
-    templates: bool | None
+    own: bool | None
+    pods: bool | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CandidateBinding:
+    """A binding that may apply; `index` is None where it applies to all that its policy matches."""
+
+    binding: Binding
+    index: CriteriaIndex | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A policy that may speak about a request.
+    """A policy that may speak about a request, and its bindings.
 
-    `is_certain`: its constraints match the request as it was sent. `bindings` are those that may apply, each with
-    whether that is certain but for its namespaceSelector.
+    `looks_inside`: it is also asked about objects inside that of the request. `is_own_alone`: it is asked about the
+    object of every such request, in every namespace, and about no other.
+    `is_conditional`: it has matchConditions that may not hold.
     """
 
     policy: Policy
-    is_certain: bool
-    bindings: tuple[tuple[Binding, bool], ...]
+    index: CriteriaIndex
+    bindings: tuple[CandidateBinding, ...]
+    looks_inside: bool
+    is_own_alone: bool
+    is_conditional: bool
 
 
 def candidates(policies: Iterable[Policy], attributes: Attributes, equal: Equivalents) -> tuple[Candidate, ...]:
     """Those of some policies that may speak about requests for the same resource and operation as this one."""
-    if attributes.kind != POD:  # of other kinds, policies may also be asked about what is inside
-        return tuple(Candidate(each, False, tuple((binding, False) for binding in each.bindings)) for each in policies)
-    made = []
-    for policy in policies:
-        is_certain = None if _selects(policy.criteria) else _matches(policy.criteria, attributes, equal)
-        asked = [(each, _matches(each.criteria, attributes, equal)) for each in policy.bindings]
-        bindings = tuple((each, bool(certain)) for each, certain in asked if certain is not False)
-        if is_certain is None or (is_certain and bindings):
-            made.append(Candidate(policy, bool(is_certain), bindings))
-    return tuple(made)
+    pod = as_pod(attributes)
+    every = (_candidate(policy, attributes, pod, equal) for policy in policies)
+    return tuple(each for each in every if each.index.own is not False or each.looks_inside)
+
+
+def _candidate(policy: Policy, attributes: Attributes, pod: Attributes, equal: Equivalents) -> Candidate:
+    index = _index(policy.criteria, attributes, pod, equal)
+    looks_inside = _has_inside(attributes) and _expands(policy)
+    listed = (
+        CandidateBinding(each, None if each.criteria is None else _index(each.criteria, attributes, pod, equal))
+        for each in policy.bindings
+    )
+    bindings = tuple(each for each in listed if looks_inside or each.index is None or each.index.own is not False)
+    is_own_alone = index.own is True and not (looks_inside or policy.criteria.namespaces.requirements)
+    is_conditional = _is_conditional(policy, attributes)
+    return Candidate(policy, index, bindings, looks_inside, is_own_alone, is_conditional)
+
+
+def _has_inside(attributes: Attributes) -> bool:
+    """Whether policies may be asked about objects inside that of the request."""
+    return attributes.kind != POD and not attributes.sub_resource and attributes.operation != Operation.CONNECT
+
+
+def _expands(policy: Policy) -> bool:
+    return policy.expands or policy.enters or policy.reads_patches or policy.reads_resources
+
+
+def _is_conditional(policy: Policy, attributes: Attributes) -> bool:
+    gate = policy.gate()
+    is_about_changes = gate.spec_changes is not None and attributes.operation != Operation.CREATE
+    return bool(gate.conditions) or is_about_changes
+
+
+def _index(criteria: Criteria, own: Attributes, pod: Attributes, equal: Equivalents) -> CriteriaIndex:
+    return CriteriaIndex(criteria, _certainly(criteria, own, equal), _certainly(criteria, pod, equal))
 
 
 def as_pod(attributes: Attributes, **others: Any) -> Attributes:
@@ -62,36 +101,8 @@ def as_pod(attributes: Attributes, **others: Any) -> Attributes:
     return replace(attributes, kind=POD, resource=PODS, request_kind=POD, request_resource=PODS, **others)
 
 
-def certain_matches(listed: Iterable[Candidate], attributes: Attributes, equal: Equivalents) -> Mapping[int, Certain]:
-    """What is certain of the criteria of candidates and their bindings, by the `id` of the criteria."""
-    policies = [candidate.policy for candidate in listed]
-    of_bindings = (binding.criteria for policy in policies for binding in policy.bindings)
-    asked = {id(each): each for each in (*(policy.criteria for policy in policies), *of_bindings) if each is not None}
-    pod = as_pod(attributes)
-    return {
-        number: Certain(criteria, _certainly(criteria, attributes, equal), _certainly(criteria, pod, equal))
-        for number, criteria in asked.items()
-    }
-
-
 def _certainly(criteria: Criteria, attributes: Attributes, equal: Equivalents) -> bool | None:
-    """As `_matches`, without leaving the namespaceSelector out: it decides where everything else matches."""
-    matched = _matches(criteria, attributes, equal)
-    return None if matched and _selects(criteria) else matched
-
-
-def _selects(criteria: Criteria | None) -> bool:
-    """Whether criteria have a namespaceSelector."""
-    return criteria is not None and bool(criteria.namespaces.requirements)
-
-
-def _matches(criteria: Criteria | None, attributes: Attributes, equal: Equivalents) -> bool | None:
-    """Whether criteria match every such request as it was sent, or none; None where that has to be asked.
-
-    Their namespaceSelector is left out.
-    """
-    if criteria is None:
-        return True
+    """Whether criteria match every such request as it was sent, or none; None where that depends on the object."""
     if criteria.objects.requirements:
         return None
     if any(each.names for each in (*criteria.rules, *criteria.excluded)):

@@ -18,7 +18,7 @@ from webhook.manifests.field_errors import FieldError, invalid
 from webhook.manifests.models import MutatingSpec, PolicyManifest
 from webhook.manifests.portability import names_pods, obstacles
 from webhook.paths import FieldPath
-from webhook.policy.compile_expressions import body, gate
+from webhook.policy.compile_expressions import body, gate, reports_problems
 from webhook.policy.compiled import Deferred, Policy
 from webhook.policy.expressions import Walk
 from webhook.policy.matching import criteria
@@ -53,14 +53,14 @@ def compile_policy(
     facts = tuple(map(registry.fact, settings.facts))
     rules = registry.catalogue(settings.checks) if settings.checks else {}
     walk = partial(Walk, engine, version, spec.param_kind is not None, facts, rules)
-    own = settings.is_about_specs
-    made_gate = Deferred(lambda: gate(manifest, walk(), is_about_specs=own))
-    made_body = Deferred(lambda: body(manifest, walk()))
+    is_about_specs = settings.is_about_specs
+    policy_gate = Deferred(lambda: gate(manifest, walk(), is_about_specs=is_about_specs))
+    policy_body = Deferred(lambda: body(manifest, walk()))
     if not is_lazy:
-        walked, rest = walk(), walk()
-        of_conditions, others = gate(manifest, walked, is_about_specs=own), body(manifest, rest)
-        made_gate, made_body = Deferred(lambda: of_conditions), Deferred(lambda: others)
-        errors += [*walked.errors, *rest.errors]
+        first, second = walk(), walk()
+        compiled_gate, compiled_body = gate(manifest, first, is_about_specs=is_about_specs), body(manifest, second)
+        policy_gate, policy_body = Deferred(lambda: compiled_gate), Deferred(lambda: compiled_body)
+        errors += [*first.errors, *second.errors]
     is_mutating = isinstance(spec, MutatingSpec)
     policy = Policy(
         kind="mutating" if is_mutating else "validating",
@@ -70,9 +70,10 @@ def compile_policy(
         is_fail=spec.failure_policy != "Ignore",
         param_kind=param_kind(spec.param_kind),
         criteria=criteria(spec.match_constraints),
-        gate=made_gate,
-        body=made_body,
+        gate=policy_gate,
+        body=policy_body,
         rule_count=0 if isinstance(spec, MutatingSpec) else len(spec.validations),
+        reports_problems=bool(settings.checks) and reports_problems(spec),
         reinvokes=isinstance(spec, MutatingSpec) and spec.reinvocation_policy == "IfNeeded",
         facts=settings.facts,
         checks=settings.checks,

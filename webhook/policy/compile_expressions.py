@@ -5,13 +5,10 @@ What is wrong with them, and with what stands between them, is noted in the walk
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TypeAlias
 
-from webhook.cel import Meter
 from webhook.cel.types import BOOL, DYN, NULL, STRING, list_of, object_type
 from webhook.decisions import REASON_CODES
-from webhook.errors import EvaluationError
 from webhook.manifests import annotations as extensions
 from webhook.manifests import validation as verification
 from webhook.manifests.field_errors import duplicate, invalid, required, unsupported
@@ -22,22 +19,20 @@ from webhook.manifests.models import (
     MutationManifest,
     PolicyManifest,
     ValidatingPolicyManifest,
+    ValidatingSpec,
     ValidationManifest,
 )
 from webhook.paths import FieldPath
 from webhook.policy.compiled import (
-    SHARED,
     AuditAnnotation,
     Body,
     Condition,
-    Deferred,
     Expression,
     MatchConditions,
     Mutation,
     Validation,
 )
 from webhook.policy.expressions import Walk
-from webhook.policy.memo import memo
 from webhook.problems.declarations import LIST_OF_PROBLEMS, PROBLEMS
 
 OBJECT, JSON_PATCHES = object_type("Object"), list_of(object_type("JSONPatch"))
@@ -47,34 +42,24 @@ _UNSPECIFIED = "expression is not specified"
 
 def gate(manifest: PolicyManifest, walk: Walk, *, is_about_specs: bool) -> MatchConditions:
     """The matchConditions of a policy; what is wrong with them is in the walk."""
-    written = _match_conditions(_conditions(walk, manifest), walk)
-    if not is_about_specs:
-        return written
-    own = extensions.SPEC_CHANGES
-    first = _condition(walk, own["name"], own["expression"], ("metadata", "annotations", own["name"]))
-    return replace(_match_conditions((first, *written.conditions), walk), of_created=written)
-
-
-def _match_conditions(conditions: tuple[Condition, ...], walk: Walk) -> MatchConditions:
+    conditions = _conditions(walk, manifest)
     programs = [each.expression.program for each in conditions]
     needs: frozenset[str] = frozenset().union(*(program.names for program in programs if program is not None))
     return MatchConditions(
-        conditions=conditions,
-        sources=tuple(each.expression.source for each in conditions),
-        needs=needs,
-        is_shared=all(map(_is_shared, conditions)),
-        is_of_params=needs == {"params"},
-        memo=memo(programs, {}, walk.computed),
+        conditions=conditions, needs=needs, spec_changes=_spec_changes(walk) if is_about_specs else None
     )
+
+
+def _spec_changes(walk: Walk) -> Condition:
+    """What the annotation `updates: spec` stands for."""
+    name = extensions.SPEC_CHANGES["name"]
+    return _condition(walk, name, extensions.SPEC_CHANGES["expression"], ("metadata", "annotations", name))
 
 
 def body(manifest: PolicyManifest, walk: Walk) -> Body:
     """The other expressions of a policy; what is wrong with them and with what stands between them is in the walk."""
     _variables(walk, manifest)
     rules, audits, changes = _parts(walk, manifest)
-    is_about_problems = walk.needs == {PROBLEMS} and not audits
-    programs = [rule.expression.program for rule in rules]
-    variables = {name: each.program for name, each in walk.variables.items()}
     return Body(
         variables=walk.variables,
         rules=rules,
@@ -82,18 +67,15 @@ def body(manifest: PolicyManifest, walk: Walk) -> Body:
         changes=changes,
         needs=walk.needs,
         messages=sum(rule.message_expression is not None for rule in rules),
-        admits_without_problems=Deferred(lambda: is_about_problems and all(map(_holds, rules))),
-        memo=None if audits else memo(programs, variables, walk.computed),
     )
 
 
-def _holds(rule: Validation) -> bool:
-    """Whether a validation that reads `problems` alone holds where there are none."""
-    program = rule.expression.program
-    try:
-        return program is not None and program.evaluate({PROBLEMS: []}, Meter()) is True
-    except EvaluationError:
+def reports_problems(spec: ValidatingSpec | MutatingSpec) -> bool:
+    """Whether the body of a policy is `problems.size() == 0` with the messageExpression `problems`, and no more."""
+    if isinstance(spec, MutatingSpec) or spec.variables or spec.audit_annotations or len(spec.validations) != 1:
         return False
+    (rule,) = spec.validations
+    return (rule.expression.strip(), rule.message_expression.strip()) == (f"{PROBLEMS}.size() == 0", PROBLEMS)
 
 
 def _conditions(walk: Walk, manifest: PolicyManifest) -> tuple[Condition, ...]:
@@ -112,12 +94,6 @@ def _conditions(walk: Walk, manifest: PolicyManifest) -> tuple[Condition, ...]:
 def _condition(walk: Walk, name: str, source: str, where: FieldPath) -> Condition:
     expression = walk.trimmed(where, source, walk.place(variables=False), (BOOL,))
     return Condition(name, expression)
-
-
-def _is_shared(condition: Condition) -> bool:
-    """Whether it sees only what is the same for every policy."""
-    program = condition.expression.program
-    return program is not None and program.names <= SHARED
 
 
 def _variables(walk: Walk, manifest: PolicyManifest) -> None:

@@ -15,12 +15,8 @@ from webhook.cel import Program
 from webhook.decisions import Decision, ValidationAction
 from webhook.manifests.label_selectors import Selector
 from webhook.policy.matching import Criteria
-from webhook.policy.memo import Memo
 from webhook.problems.catalogue import Catalogue, Rule
 from webhook.problems.declarations import PROBLEMS
-
-SHARED = frozenset(("object", "oldObject", "request", "namespaceObject"))
-"""Names that mean the same to the conditions of every policy that is asked about an object."""
 
 Reads: TypeAlias = Mapping[str, frozenset[str]]
 """Facts by name with the fields that are read of each, "" where the whole is."""
@@ -105,56 +101,48 @@ class Binding:
 class MatchConditions:
     """The matchConditions of a policy, and the names that they read.
 
-    `memo` keeps what they gave. `is_shared`: they read nothing but object and request, so that all policies with these
-    `sources` get the same answer. `is_of_params`: they read nothing but the parameter. `of_created` are those that are
-    left for an object that is being created: `updates: spec` holds for it.
+    `spec_changes` is the condition that the annotation `updates: spec` stands for: it sees nothing but the request and
+    its object, so it is evaluated once for all policies that have it.
     """
 
     conditions: tuple[Condition, ...] = ()
-    sources: tuple[str, ...] = ()
     needs: frozenset[str] = frozenset()
-    is_shared: bool = False
-    is_of_params: bool = False
-    memo: Memo | None = None
-    of_created: MatchConditions | None = None
+    spec_changes: Condition | None = None
 
 
 T = TypeVar("T")
 
 
 class Deferred(Generic[T]):
-    """A part of a policy, made when it is first asked for, and once. Two threads may make it twice; either serves."""
+    """A part of a policy that is compiled when it is first needed. Two threads may compile it twice; either serves."""
 
-    __slots__ = ("_made", "_make")
+    __slots__ = ("_compile", "_part")
 
-    def __init__(self, make: Callable[[], T]) -> None:
-        self._make = make
-        self._made: T | None = None
+    def __init__(self, compile_part: Callable[[], T]) -> None:
+        self._compile = compile_part
+        self._part: T | None = None
 
     def __call__(self) -> T:
         """The part."""
-        made = self._made
-        if made is None:
-            made = self._made = self._make()
-        return made
+        part = self._part
+        if part is None:
+            part = self._part = self._compile()
+        return part
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Body:
     """The other expressions of a policy. `messages` is how many rules have a messageExpression.
 
-    `needs` are the names that any of them reads, so that nothing is looked up for nothing. `admits_without_problems`:
-    they read nothing but `problems`, and every validation holds where there are none. `memo` keeps when all hold.
+    `needs` are the names that any of them reads, so that nothing is looked up for nothing.
     """
 
     variables: Mapping[str, Expression]
-    admits_without_problems: Deferred[bool]
     rules: tuple[Validation, ...] = ()
     audits: tuple[AuditAnnotation, ...] = ()
     changes: tuple[Mutation, ...] = ()
     needs: frozenset[str] = frozenset()
     messages: int = 0
-    memo: Memo | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -162,13 +150,14 @@ class Policy:
     """A ValidatingAdmissionPolicy (rules, audits) or a MutatingAdmissionPolicy (changes, reinvokes) with its bindings.
 
     What decides whether it is asked stands here and in the gate; the other expressions are in the body, which most
-    requests never reach. `expands` is `pods` in the annotation `expand`, `enters` is `objects`, `reads_patches` is
-    `patches`, `reads_resources` is `resources`, `phase` where a validating policy speaks, `is_registered` whether
-    webhook configurations name its kinds, `judges_types` whether it is about what is not of its type. `checks` are the
-    groups whose problems it reads, `catalogue` their rules, `named` what rules.yaml says of its validations, `missing`
-    what becomes of a rule without an object that it needs, `scope` what inside an object it is asked about,
-    `computed` the names of facts and problems that its expressions may read. `obstacles` say
-    why the policy cannot be installed natively.
+    requests never reach. `reports_problems`: its one validation is `problems.size() == 0` with the messageExpression
+    `problems`, so that its decisions follow from what its checks find, without CEL. `expands` is `pods` in the
+    annotation `expand`, `enters` is `objects`, `reads_patches` is `patches`, `reads_resources` is `resources`, `phase`
+    where a validating policy speaks, `is_registered` whether webhook configurations name its kinds, `judges_types`
+    whether it is about what is not of its type. `checks` are the groups whose problems it reads, `catalogue` their
+    rules, `named` what rules.yaml says of its validations, `missing` what becomes of a rule without an object that it
+    needs, `computed` the names whose values are computed when an expression reads them. `obstacles` say why the policy
+    cannot be installed natively.
     """
 
     kind: Literal["validating", "mutating"]
@@ -181,6 +170,7 @@ class Policy:
     gate: Deferred[MatchConditions]
     body: Deferred[Body]
     rule_count: int = 0
+    reports_problems: bool = False
     reinvokes: bool = False
     bindings: tuple[Binding, ...] = ()
     facts: tuple[str, ...] = ()
@@ -199,13 +189,10 @@ class Policy:
     category: str = ""
     docs: str = ""
     obstacles: tuple[str, ...] = ()
-    scope: tuple[bool, ...] = field(init=False, repr=False)
     computed: frozenset[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        scope = (self.expands, self.reads_patches, self.enters, self.reads_resources)
-        object.__setattr__(self, "scope", scope)
-        object.__setattr__(self, "computed", frozenset((*self.facts, PROBLEMS) if self.checks else self.facts))
+        object.__setattr__(self, "computed", frozenset(("request", *self.facts, *([PROBLEMS] if self.checks else ()))))
 
     def rule_id(self, index: int | None) -> str:
         """The id of a validation; the policy's name where nobody gave it one, and for the policy as a whole."""
@@ -218,8 +205,9 @@ class Policy:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """The matchConditions."""
-        return self.gate().conditions
+        """The matchConditions, first what `updates: spec` stands for."""
+        gate = self.gate()
+        return gate.conditions if gate.spec_changes is None else (gate.spec_changes, *gate.conditions)
 
     @property
     def variables(self) -> Mapping[str, Expression]:

@@ -40,7 +40,6 @@ from webhook.paths import FieldPath, get
 from webhook.policy.compile import compile_policy
 from webhook.policy.compile_binding import compile_binding
 from webhook.policy.compiled import Binding, Policy
-from webhook.policy.kept import Compiled, Kept
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.resource_names import resource_errors
 from webhook.problems import policy_rules
@@ -72,13 +71,12 @@ class Options:
     registry: Registry = SHIPPED
 
 
-def load(places: Sequence[Path | str], options: Options, kept: Kept | None = None) -> PolicySet:
+def load(places: Sequence[Path | str], options: Options) -> PolicySet:
     """Read, verify and compile the policies of files and folders; `-` is standard input.
 
     Args:
         places: files and folders.
         options: how policies are compiled.
-        kept: what the load before this one made, of the same places with the same options.
 
     Raises:
         PolicyError: every problem of every file, or that there is no policy, for then everything would be admitted.
@@ -87,8 +85,6 @@ def load(places: Sequence[Path | str], options: Options, kept: Kept | None = Non
     documents: list[yamlfile.Document] = []
     rules: list[yamlfile.Document] = []
     problems: list[Problem] = []
-    kept = kept or Kept()
-    kept.begin()
     try:
         files = yamlfile.discover(places)
     except InputError as error:
@@ -98,11 +94,11 @@ def load(places: Sequence[Path | str], options: Options, kept: Kept | None = Non
         if _is_other(file, roots):
             continue
         try:
-            (rules if file.name == policy_rules.FILE else documents).extend(kept.read(file))
+            (rules if file.name == policy_rules.FILE else documents).extend(yamlfile.read(file))
         except InputError as error:
             problems.extend(error.problems)
     problems.extend(resource_errors(documents, options.table))
-    policy_set = load_documents(documents, options, problems, rules=rules, kept=kept)
+    policy_set = load_documents(documents, options, problems, rules=rules)
     if not policy_set.policies:
         where = ", ".join(map(str, places)) or "nothing"
         raise PolicyError((Problem(message=f"no policy found; expected a {VALIDATING} or a {MUTATING}", file=where),))
@@ -122,7 +118,6 @@ def load_documents(
     problems: Iterable[Problem] = (),
     *,
     rules: Iterable[yamlfile.Document] = (),
-    kept: Kept | None = None,
 ) -> PolicySet:
     """The same from objects that are already read. `rules` say what the validations of policies are (rules.yaml).
 
@@ -130,7 +125,7 @@ def load_documents(
         PolicyError: every problem, those given included.
 
     """
-    loading = _Loading(options, _engine(options.engine), kept or Kept(), problems=list(problems))
+    loading = _Loading(options, _engine(options.engine), problems=list(problems))
     loading.unread.update("" for _ in loading.problems)
     for document in documents:
         for path, value in unlisted(document.value):
@@ -185,7 +180,6 @@ class _Loading:
 
     options: Options
     engine: Engine
-    kept: Kept
     policies: dict[tuple[str, str], tuple[_Source, Policy]] = field(default_factory=dict)
     bindings: dict[tuple[str, str], tuple[_Source, Binding]] = field(default_factory=dict)
     others: list[JSON] = field(default_factory=list)
@@ -215,7 +209,7 @@ class _Loading:
 
     def _compile(self, source: _Source, value: JSON, kind: str) -> None:
         try:
-            compiled, errors = self.kept.compiled(value, lambda: self._compiled(parse(value), source.document.file))
+            compiled, errors = self._compiled(parse(value), source.document.file)
         except ShapeError as error:
             self._refuse(value, *(source.problem(path, text) for path, text in error.problems))
             return
@@ -227,7 +221,7 @@ class _Loading:
         name = get(value, ("metadata", "name"), "")
         self.unread.add(name if isinstance(name, str) else "")
 
-    def _compiled(self, manifest: Manifest, file: str) -> Compiled:
+    def _compiled(self, manifest: Manifest, file: str) -> tuple[Policy | Binding, Sequence[FieldError]]:
         if not isinstance(manifest, ValidatingPolicyManifest | MutatingPolicyManifest):
             return compile_binding(manifest, file)
         chosen = self.options

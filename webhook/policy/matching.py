@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from webhook.attributes import JSON, NAME_LABEL, Attributes, GroupVersionKind, GroupVersionResource, Operation
@@ -84,21 +83,14 @@ class Match(NamedTuple):
 def criteria(manifest: MatchResources | None) -> Criteria:
     """The criteria of a manifest that has passed verification; none at all match everything."""
     if manifest is None:
-        return _one(Criteria())
-    compiled = Criteria(
+        return Criteria()
+    return Criteria(
         rules=tuple(map(rule, manifest.resource_rules)),
         excluded=tuple(map(rule, manifest.exclude_resource_rules)),
         namespaces=selector(manifest.namespace_selector),
         objects=selector(manifest.object_selector),
         policy="Exact" if manifest.match_policy == "Exact" else "Equivalent",
     )
-    return _one(compiled)
-
-
-@lru_cache(maxsize=4096)
-def _one(criteria: Criteria) -> Criteria:
-    """The same value for equal criteria, so that what many policies share is asked once per request."""
-    return criteria
 
 
 def rule(manifest: NamedRule) -> ResourceRule:
@@ -177,19 +169,22 @@ def matches_namespace(selector: Selector, attributes: Attributes, labels: Namesp
             return selector.matches(labels_of(attributes.object))
     elif not attributes.namespace:
         return True
-    guaranteed = {NAME_LABEL: attributes.namespace}
-    is_enough = selector.keys <= guaranteed.keys()
     try:
-        known = labels()
+        namespace_labels = labels()
     except LookupFailed:
-        if not is_enough:
+        if not _is_by_name(selector):
             raise
-        known = None
-    if known is not None:
-        return selector.matches(known)
-    if is_enough:
-        return selector.matches(guaranteed)
+        namespace_labels = None
+    if namespace_labels is not None:
+        return selector.matches(namespace_labels)
+    if _is_by_name(selector):
+        return selector.matches({NAME_LABEL: attributes.namespace})
     raise BindingError(f'namespaces "{attributes.namespace}" not found')
+
+
+def _is_by_name(selector: Selector) -> bool:
+    """Whether a selector asks about the name of the namespace alone, which needs no look-up."""
+    return selector.keys <= {NAME_LABEL}
 
 
 def _match_rules(

@@ -11,25 +11,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from webhook.attributes import JSON, POD, Attributes, GroupVersionKind, Operation, Phase
+from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Interest
 from webhook.facts.registry import SHIPPED, Registry
-from webhook.policy.candidates import Candidate, Certain, candidates, certain_matches
+from webhook.policy.candidates import Candidate, candidates
 from webhook.policy.compiled import Policy
 from webhook.policy.equivalent_resources import Equivalents, equivalents
 from webhook.policy.interests import interests
 from webhook.policy.matching import ResourceRule
-from webhook.policy.standing_params import StandingParams
+from webhook.policy.static_params import StaticParams
 from webhook.schema.kinds import type_of
 from webhook.workloads import embedded
 from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
 
 _Key: TypeAlias = tuple[str, str, str]
-_NOTHING_CERTAIN: Final[Mapping[int, Certain]] = {}
-_MOST_KNOWN: Final = 1000
-"""Resources with operations whose candidates are remembered: a cluster has fewer, files may name any."""
+_RequestKey: TypeAlias = tuple[str, GroupVersionResource, GroupVersionResource, GroupVersionKind, Operation, str, bool]
+"""What the candidates of two requests are the same for: see `PolicySet._candidates`."""
+_MOST_INDEXED: Final = 1000
+"""Resources with operations whose candidates are listed: a cluster has fewer, files may name any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +62,9 @@ class PolicySet:
     registry: Registry = SHIPPED
     equivalents: Equivalents = field(init=False, repr=False)
     shipped_params: FilesCluster | None = field(init=False, repr=False)
-    standing_params: StandingParams = field(init=False, repr=False)
+    static_params: StaticParams = field(init=False, repr=False)
     _indexes: Mapping[str, _Index] = field(init=False, repr=False)
-    _known: dict[tuple[object, ...], tuple[Candidate, ...]] = field(default_factory=dict, init=False, repr=False)
-    _certain: dict[tuple[object, ...], Mapping[int, Certain]] = field(default_factory=dict, init=False, repr=False)
+    _candidate_index: dict[_RequestKey, tuple[Candidate, ...]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         equal = equivalents(self.table)
@@ -73,7 +73,7 @@ class PolicySet:
         indexes = {name: _index(policies, self.table, equal) for name, policies in asked.items()}
         object.__setattr__(self, "equivalents", equal)
         object.__setattr__(self, "shipped_params", FilesCluster(self.params) if self.params else None)
-        object.__setattr__(self, "standing_params", StandingParams(self.policies))
+        object.__setattr__(self, "static_params", StaticParams(self.policies))
         object.__setattr__(self, "_indexes", indexes)
 
     @property
@@ -94,35 +94,19 @@ class PolicySet:
         """The mutating policies that may concern a request."""
         return self._candidates("change", attributes)
 
-    def certain_matches(self, attributes: Attributes) -> Mapping[int, Certain]:
-        """Which criteria match every request for the same resource and operation, or none; of Pods candidates say it.
-
-        The key is the `id` of the criteria.
-        """
-        if attributes.kind == POD:
-            return _NOTHING_CERTAIN
-        key = _of_request(attributes)
-        known = self._certain.get(key)
-        if known is None:
-            listed = (each for name in self._indexes for each in self._candidates(name, attributes))
-            known = certain_matches(listed, attributes, self.equivalents)
-            if len(self._certain) >= _MOST_KNOWN:
-                self._certain.clear()
-            self._certain[key] = known
-        return known
-
     def _candidates(self, name: str, attributes: Attributes) -> tuple[Candidate, ...]:
-        key = name, *_of_request(attributes)
-        known = self._known.get(key)
-        if known is None:
-            resource = attributes.resource
+        resource, requested = attributes.resource, attributes.request_resource
+        what = resource, requested, attributes.kind, attributes.operation, attributes.sub_resource
+        key = name, *what, bool(attributes.namespace)
+        listed = self._candidate_index.get(key)
+        if listed is None:
             group, plural = self.equivalents.identity(resource.group, resource.resource)
             policies = self._indexes[name].find(group, plural, attributes.operation)
-            known = candidates(policies, attributes, self.equivalents)
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[key] = known
-        return known
+            listed = candidates(policies, attributes, self.equivalents)
+            if len(self._candidate_index) >= _MOST_INDEXED:
+                self._candidate_index.clear()
+            self._candidate_index[key] = listed
+        return listed
 
     def prepare(self) -> None:
         """Do now what the first request of each policy would do first, once for the process and all its workers."""
@@ -141,13 +125,6 @@ class PolicySet:
     def interests(self) -> tuple[Interest, ...]:
         """What the view of the cluster must hold: namespaces, parameters, and what facts look up."""
         return interests(self.policies, self.registry, self.params)
-
-
-def _of_request(attributes: Attributes) -> tuple[object, ...]:
-    """What candidates are the same for."""
-    resource, requested = attributes.resource, attributes.request_resource
-    what = resource, requested, attributes.kind, attributes.operation, attributes.sub_resource
-    return *what, bool(attributes.namespace)
 
 
 def _index(policies: tuple[Policy, ...], table: Table, equal: Equivalents) -> _Index:

@@ -29,7 +29,6 @@ from webhook.deadline import Deadline
 from webhook.decisions import Verdict
 from webhook.errors import ConfigurationError
 from webhook.logs import Log
-from webhook.policy.kept import Kept
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 from webhook.releases import shown
@@ -72,8 +71,7 @@ class Held:
         """
         places = assembly.places(chosen)
         how = assembly.options(chosen)
-        kept = Kept()
-        policies = Reloaded(lambda: load(places, how, kept), marks(lambda: discover(places)), PolicySet.prepare)
+        policies = Reloaded(lambda: load(places, how), marks(lambda: discover(places)), PolicySet.prepare)
         context = Reloaded(
             lambda: FilesCluster(assembly.objects(chosen.context)), marks(lambda: discover(chosen.context))
         )

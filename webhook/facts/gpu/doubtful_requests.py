@@ -13,12 +13,7 @@ from typing import Final
 from webhook.facts.check import Group
 from webhook.facts.command_lines.command import MPI, launched
 from webhook.facts.gpu import devices
-from webhook.facts.gpu.requested_devices import (
-    DeviceContainer,
-    RequestedDevice,
-    device_containers,
-    requests_devices,
-)
+from webhook.facts.gpu.requested_devices import DeviceContainer, RequestedDevice, device_containers, requests_devices
 from webhook.facts.pods.amounts import name_of
 from webhook.facts.subject import Subject
 from webhook.facts.values import items, mapping, text

@@ -265,5 +265,4 @@ PORTABLE_GPU: Final = Fact(
     structures=(PORTABLE, ASK, AMOUNT, DEVICE, MISTYPED, MISPLACED),
     compute=_compute,
     lookups=(NAMESPACES,),
-    is_absent=_is_absent,
 )

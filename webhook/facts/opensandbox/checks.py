@@ -16,14 +16,7 @@ from webhook.facts.opensandbox.references import (
     validate_warm_pool_reference,
 )
 from webhook.facts.opensandbox.shard_validation import validate_shard_devices, validate_shard_patches
-from webhook.facts.opensandbox.types import (
-    BatchSandbox,
-    Pool,
-    Sandbox,
-    SandboxClaim,
-    SandboxTemplate,
-    SandboxWarmPool,
-)
+from webhook.facts.opensandbox.types import BatchSandbox, Pool, Sandbox, SandboxClaim, SandboxTemplate, SandboxWarmPool
 from webhook.facts.opensandbox.windows import advise_windows
 from webhook.facts.subject import Subject
 from webhook.problem import Problem

@@ -1,4 +1,4 @@
-"""Decisions of one object without what another one says already: a mistake under two rules, or the same advice twice.
+"""Decisions of one object without repeated problems: a mistake under two rules, or the same advice twice.
 
 A rule that `yields_to` others is silent where one of them speaks of the same field and does as much about it. Advice in
 the same words about one field in several places, such as the roles of a job, is one problem that names the others.
@@ -7,7 +7,7 @@ Denials keep a problem for each place, since each has to be mended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
 from typing import TypeAlias, TypedDict
@@ -25,7 +25,7 @@ _Place: TypeAlias = tuple[str, str]
 """The id of a rule, and a path."""
 
 
-class About(TypedDict):
+class AboutProblems(TypedDict):
     """The fields of a decision about problems that follow from these."""
 
     rule: str
@@ -36,7 +36,7 @@ class About(TypedDict):
     missing: tuple[MissingObject, ...]
 
 
-def about(problems: Sequence[Problem], policy: Policy) -> About:
+def about_problems(problems: Sequence[Problem], policy: Policy) -> AboutProblems:
     """What a decision of a policy about these problems says; their paths begin at the root of the object."""
     codes = dict.fromkeys([each.code for each in problems])
     return {
@@ -49,69 +49,72 @@ def about(problems: Sequence[Problem], policy: Policy) -> About:
     }
 
 
-def said_once(
-    made: Sequence[Decision], policies: Callable[[], Mapping[str, Policy]], deadline: Deadline
+def without_repeats(
+    decisions: Sequence[Decision], policies: Iterable[Policy], deadline: Deadline
 ) -> tuple[Decision, ...]:
     """The decisions of one object, in their order, as they are where there is no time to compare them.
 
-    `policies` gives those that made them by their names.
+    `policies` are those that made them.
     """
-    failed = [each for each in made if each.evaluation == "deny"]
+    failed = [decision for decision in decisions if decision.evaluation == "deny"]
     if not failed or (len(failed) == 1 and len(failed[0].problems) < 2):
-        return tuple(made)
+        return tuple(decisions)
     try:
-        return tuple(_Comparison(failed, policies(), deadline).told(made))
+        return tuple(
+            _Comparison(failed, {policy.name: policy for policy in policies}, deadline).without_repeats(decisions)
+        )
     except BudgetExceeded:
-        return tuple(made)
+        return tuple(decisions)
 
 
 class _Comparison:
-    """What is kept of the problems of some decisions.
+    """The problems of some decisions, compared with one another.
 
-    `advice` are problems in the same words, the first with its decision; `kept` those of each decision, by its `id`.
+    `advice` are the places of problems in the same words, `left` the problems that a decision alone reports, by its
+    `id`.
     """
 
-    __slots__ = ("_advice", "_deadline", "_kept", "_policies", "_spoken")
+    __slots__ = ("_advice", "_deadline", "_left", "_policies", "_spoken")
 
     def __init__(self, failed: Sequence[Decision], policies: Mapping[str, Policy], deadline: Deadline) -> None:
         self._policies = policies
         self._deadline = deadline
         self._spoken = _spoken(failed, policies, deadline)
         self._advice: dict[tuple[object, ...], dict[str, None]] = {}
-        self._kept = {id(each): self._keep(each) for each in failed if each.problems}
+        self._left = {id(decision): self._left_of(decision) for decision in failed if decision.problems}
 
-    def told(self, made: Sequence[Decision]) -> Iterator[Decision]:
-        """The decisions with what is kept of them."""
-        for each in made:
-            kept = self._kept.get(id(each))
-            if kept is None:
-                yield each
-            elif kept:
-                yield self._about(each, kept)
+    def without_repeats(self, decisions: Sequence[Decision]) -> Iterator[Decision]:
+        """The decisions with the problems that are left of each; without those of which none is left."""
+        for decision in decisions:
+            left = self._left.get(id(decision))
+            if left is None:
+                yield decision
+            elif left:
+                yield self._about(decision, left)
 
-    def _about(self, decision: Decision, kept: Sequence[Problem]) -> Decision:
-        """A decision about what is kept of its problems, with the other places of advice."""
-        problems = [self._with_places(each, decision) for each in kept]
+    def _about(self, decision: Decision, left: Sequence[Problem]) -> Decision:
+        """A decision about what is left of its problems, with the other places of advice."""
+        problems = [self._with_places(problem, decision) for problem in left]
         if len(problems) == len(decision.problems) and all(map(is_, problems, decision.problems)):
             return decision
-        return replace(decision, **about(problems, self._policies[decision.policy]))
+        return replace(decision, **about_problems(problems, self._policies[decision.policy]))
 
     def _with_places(self, problem: Problem, decision: Decision) -> Problem:
         _, *others = self._advice.get(_words(problem, decision), ("",))
         return replace(problem, also=tuple(others)) if others else problem
 
-    def _keep(self, decision: Decision) -> list[Problem]:
-        """The problems that this decision alone says; advice given before stands with the first of its kind."""
-        rules, kept = self._policies[decision.policy].catalogue, []
-        for each in self._deadline.each(decision.problems):
-            others = rules[each.code].yields_to if each.code in rules else ()
-            if any(self._spoken.get((other, each.path), set()) >= set(decision.actions) for other in others):
+    def _left_of(self, decision: Decision) -> list[Problem]:
+        """The problems that this decision alone reports; advice given before stands with the first of its kind."""
+        rules, left = self._policies[decision.policy].catalogue, []
+        for problem in self._deadline.each(decision.problems):
+            others = rules[problem.code].yields_to if problem.code in rules else ()
+            if any(self._spoken.get((other, problem.path), set()) >= set(decision.actions) for other in others):
                 continue
-            places = self._advice.setdefault(_words(each, decision), {}) if _is_advice(decision) else {}
+            places = self._advice.setdefault(_words(problem, decision), {}) if _is_advice(decision) else {}
             if not places:
-                kept.append(each)
-            places[each.path] = None
-        return kept
+                left.append(problem)
+            places[problem.path] = None
+        return left
 
 
 def _is_advice(decision: Decision) -> bool:

@@ -15,7 +15,7 @@ from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, ValidationAction, Verdict
-from webhook.evaluation.said_once import said_once
+from webhook.evaluation.repeated_problems import without_repeats
 from webhook.facts.registry import SHIPPED
 from webhook.problem import Problem
 from webhook.problems import policy_rules
@@ -62,7 +62,7 @@ def validated(obj: dict[str, Any]) -> Verdict:
         (train_job(limits={"gpu": "all"}), 400, ["gpu-portable/all"]),
     ],
 )
-def test_a_mistake_in_one_field_is_said_once(obj: dict[str, Any], code: int, rules: list[str]) -> None:
+def test_a_mistake_in_one_field_is_reported_once(obj: dict[str, Any], code: int, rules: list[str]) -> None:
     verdict = validated(obj)
     denied = [each for each in verdict.decisions if each.action == "deny" and ValidationAction.DENY in each.actions]
     assert verdict.status is not None
@@ -95,18 +95,18 @@ def test_without_time_nothing_is_compared() -> None:
     advice = Decision(policy="p", binding="b", action="deny", evaluation="deny", actions=WARN)
     first = replace(advice, problems=(problem("a.x"), problem("a.y")))
     made = (first, replace(advice, problems=(problem("b.x[0]"), problem("c.x"))))
-    policies = {"p": shipped_policies().policies[0]}
-    (told,) = said_once(made, lambda: policies, Deadline())
+    policies = [replace(shipped_policies().policies[0], name="p")]
+    (told,) = without_repeats(made, policies, Deadline())
     assert [(each.path, each.also) for each in told.problems] == [("a.x", ("b.x[0]", "c.x")), ("a.y", ())]
     late = Deadline(at=0)
     late.left = 0
-    assert said_once(made, lambda: policies, late) == made
+    assert without_repeats(made, policies, late) == made
 
 
 def test_denials_keep_a_problem_for_each_place() -> None:
     denied = Decision(policy="p", binding="b", action="deny", evaluation="deny", actions=(ValidationAction.DENY,))
     made = (replace(denied, problems=(problem("a"), problem("b"))),)
-    assert said_once(made, lambda: {"p": shipped_policies().policies[0]}, Deadline()) == made
+    assert without_repeats(made, [replace(shipped_policies().policies[0], name="p")], Deadline()) == made
 
 
 def problem(path: str) -> Problem:

@@ -1,0 +1,69 @@
+"""The namespace of a request: its labels for selectors, and what `namespaceObject` shows of it. Looked up once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.attributes import JSON, NAMESPACE, Attributes
+from webhook.cluster import Cluster
+from webhook.errors import BindingError
+from webhook.evaluation.request_variables import namespace_object
+from webhook.manifests.label_selectors import Labels, Selector, labels_of
+from webhook.policy.matching import matches_namespace
+
+_NOT_LOOKED_UP: Final = object()
+
+
+class RequestNamespace:
+    """The namespace of one request."""
+
+    __slots__ = ("_attributes", "_cluster", "_labels", "_namespace")
+
+    def __init__(self, attributes: Attributes, cluster: Cluster) -> None:
+        self._attributes = attributes
+        self._cluster = cluster
+        self._namespace: JSON = _NOT_LOOKED_UP
+        self._labels: Labels | None = None
+
+    def labels(self) -> Labels | None:
+        """The labels of the namespace, None when it does not exist.
+
+        Raises:
+            LookupFailed: nobody can say.
+
+        """
+        if self._labels is None:
+            namespace = self._look_up()
+            self._labels = None if namespace is None else labels_of(namespace)
+        return self._labels
+
+    def is_selected_by(self, selector: Selector) -> bool:
+        """Whether a namespaceSelector takes the namespace.
+
+        Raises:
+            BindingError: the namespace does not exist, so nobody knows its labels.
+            LookupFailed: nobody can say what its labels are.
+
+        """
+        return not selector.requirements or matches_namespace(selector, self._attributes, self.labels)
+
+    def shown(self) -> JSON:
+        """What `namespaceObject` shows: null for Namespaces themselves and cluster-scoped objects.
+
+        Raises:
+            BindingError: the namespace does not exist.
+            LookupFailed: nobody can say.
+
+        """
+        name = self._attributes.namespace
+        if not name or self._attributes.kind == NAMESPACE:
+            return None
+        namespace = self._look_up()
+        if namespace is None:
+            raise BindingError(f'namespaces "{name}" not found')
+        return namespace_object(namespace)
+
+    def _look_up(self) -> JSON:
+        if self._namespace is _NOT_LOOKED_UP:
+            self._namespace = self._cluster.get(NAMESPACE, "", self._attributes.namespace)
+        return self._namespace

@@ -1,0 +1,236 @@
+"""The objects of one request as targets of policies: its own, its pod templates as virtual Pods, and what it wraps.
+
+A template becomes a Pod with the request's namespace; an inner object has the namespace and operation of the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeAlias
+
+from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource
+from webhook.evaluation.target import Target
+from webhook.evaluation.typed_input import TypedInput, needs_decoding, typed_input
+from webhook.facts.assumptions import Assumptions
+from webhook.facts.pods import pod_sets
+from webhook.facts.train_job_pods.fields import pruned_once, pruned_part
+from webhook.facts.train_job_pods.installation import known_to
+from webhook.facts.view import View
+from webhook.paths import render
+from webhook.policy.candidates import as_pod
+from webhook.policy.matching import Match, native
+from webhook.releases import Release
+from webhook.schema import Decoded
+from webhook.workloads.embedded import Embedded, embedded
+from webhook.workloads.podsets import PodSet, patches, podsets
+from webhook.workloads.resource_fields import has_resources
+from webhook.workloads.table import Table
+
+_Listed: TypeAlias = Callable[[JSON, Table, View], tuple[PodSet, ...]]
+
+
+class RequestObjects:
+    """The targets of one request, each made when a policy first asks for it, and the same one for all policies.
+
+    `sent` is the request taken as what it is, `typed_own` its own object where an API server has decoded that, else ().
+    """
+
+    __slots__ = (
+        *("attributes", "sent", "typed_own"),
+        *("_decoded", "_inner", "_is_typed", "_own", "_patches", "_pods", "_resources", "_table", "_view"),
+    )
+
+    def __init__(self, attributes: Attributes, table: Table, view: View) -> None:
+        self.attributes = attributes
+        self.sent = native(attributes)
+        self._table = table
+        self._view = view
+        self._is_typed = not needs_decoding(attributes, attributes.kind)
+        obj, before = attributes.object, attributes.old_object
+        self.typed_own = (Target(attributes, self.sent, obj, before, obj),) if self._is_typed else ()
+        self._decoded: TypedInput | None = None
+        self._own: Target | None = None
+        self._resources: tuple[Target, ...] | None = None
+        self._pods: tuple[Target, ...] | None = None
+        self._patches: tuple[Target, ...] | None = None
+        self._inner: tuple[Target, ...] | None = None
+
+    def own(self, match: Match) -> Target:
+        """The request's own object, in the version that matched."""
+        if self._own is None:
+            typed = self.typed_own or (self._decoded_target(self.attributes, self._typed(), None),)
+            self._own = typed[0]
+        own = self._own
+        if match is self.sent:
+            return own
+        now, before = (in_version(each, match) for each in (own.object, own.old_object))
+        written = now if own.written is own.object else in_version(own.written, match)
+        return Target(own.attributes, match, now, before, written, None, own.mismatches, own.omitted)
+
+    def resources(self) -> tuple[Target, ...]:
+        """The request's own object for policies about Pods, where it has resources outside its pod templates."""
+        if self._resources is None:
+            self._resources = ()
+            if has_resources(self.attributes.object, self._table):
+                own = self.own(self.sent)
+                target = replace(own, criteria_attributes=as_pod(self.attributes))
+                target.subjects = own.subjects  # it is the same object
+                self._resources = (target,)
+        return self._resources
+
+    def pods(self) -> tuple[Target, ...]:
+        """The pod templates of the request as virtual Pods."""
+        if self._pods is None:
+            self._pods = self._virtual_pods(pod_sets.listed)
+        return self._pods
+
+    def patches(self) -> tuple[Target, ...]:
+        """What the request lays over pod templates of other objects, as virtual Pods.
+
+        What the installed release of Trainer drops of a patch does not exist, and no policy is asked about it.
+
+        Raises:
+            LookupFailed: nobody can say which release is installed.
+
+        """
+        if self._patches is None:
+            pods = self._virtual_pods(_patches)
+            if pods:
+                release = known_to(self._view.unnoted(), Assumptions()).release
+                if not self._keeps_all(release):
+                    pruned = [self._pruned(target, release) for target in pods]
+                    pods = tuple(target for target in pruned if target is not None)
+            self._patches = pods
+        return self._patches
+
+    def inner(self) -> tuple[Target, ...]:
+        """The objects inside the request's own, such as those that an AppWrapper wraps."""
+        if self._inner is None:
+            paced = self._view.deadline.paced
+            before = {each.path: each for each in paced(embedded(self.attributes.old_object, self._table))}
+            now = {each.path: each for each in paced(embedded(self.attributes.object, self._table))} or before
+            self._inner = tuple(self._inner_target(each, before.get(path)) for path, each in paced(now.items()))
+        return self._inner
+
+    def _typed(self) -> TypedInput:
+        if self._decoded is None:
+            self._decoded = typed_input(self.attributes, self._view.deadline)
+        return self._decoded
+
+    def _keeps_all(self, release: Release) -> bool:
+        """Whether a release of Trainer drops nothing of a new object, as nearly always."""
+        obj, kind = self.attributes.object, self.attributes.kind.kind
+        is_new = obj is not None and self.attributes.old_object is None
+        return is_new and pruned_once(obj, kind, release, self._view) is obj
+
+    def _pruned(self, target: Target, release: Release) -> Target | None:
+        """A patch without what a release of Trainer drops; None where that is all of it."""
+        now, before = (self._pruned_pod(each, target, release) for each in (target.object, target.old_object))
+        if now is target.object and before is target.old_object:
+            return target
+        if now is None and before is None:
+            return None
+        attributes = replace(target.attributes, object=now, old_object=before)
+        written = now if target.written is target.object else self._pruned_pod(target.written, target, release)
+        return replace(target, attributes=attributes, object=now, old_object=before, written=written)
+
+    def _pruned_pod(self, pod: JSON, target: Target, release: Release) -> JSON:
+        if pod is None or target.podset is None:
+            return pod
+        at, kind = target.podset.locate(("spec",)), self.attributes.kind.kind
+        spec = pruned_part(pod["spec"], at, kind, release, self._view.deadline)
+        return pod if spec is pod["spec"] else None if spec is None else {**pod, "spec": spec}
+
+    def _virtual_pods(self, of: _Listed) -> tuple[Target, ...]:
+        pairs = [(podset, old) for podset, old in self._view.deadline.paced(self._pairs(of)) if podset.path]
+        templates = self._typed().templates([podset for podset, _ in pairs])
+        return tuple(
+            self._virtual_pod(podset, template, old) for (podset, old), template in zip(pairs, templates, strict=True)
+        )
+
+    def _virtual_pod(self, podset: PodSet, template: Decoded, old: PodSet | None) -> Target:
+        """One template as a virtual Pod."""
+        attributes = self.attributes
+        now, written = (None, None) if attributes.object is None else _pods(podset, template, attributes)
+        is_as_written = old is None or bool(template.mismatches)
+        before = old and pod_of(old.template if is_as_written else self._typed().old_template(old), attributes)
+        virtual = as_pod(attributes, object=now, old_object=before, is_decoded=self._is_typed)
+        place = podset.name if podset.is_patch else render(podset.path)  # a patch is named after its place
+        return Target(virtual, self.sent, now, before, written, podset, template.mismatches, place=place)
+
+    def _inner_target(self, inner: Embedded, before: Embedded | None) -> Target:
+        """One object inside the request's own, as if it were sent itself."""
+        attributes = self.attributes
+        group, version = inner.row.group, str(inner.object["apiVersion"]).rpartition("/")[2]
+        kind = GroupVersionKind(group, version, inner.row.kind)
+        resource = GroupVersionResource(group, version, inner.row.resource)
+        written = _placed(inner.object, attributes) if attributes.object is not None else None
+        old = _placed(before.object, attributes) if before is not None else None
+        virtual = replace(attributes, kind=kind, resource=resource, request_kind=kind, request_resource=resource)
+        virtual = replace(virtual, object=written, old_object=old, is_decoded=False)
+        place = PodSet(name="", path=inner.path, template=inner.object)
+        return self._decoded_target(virtual, typed_input(virtual, self._view.deadline), place)
+
+    def _decoded_target(self, attributes: Attributes, typed: TypedInput, place: PodSet | None) -> Target:
+        """An object as policies see it, which is as it stands where it is not of its type outside its pod templates."""
+        written, old = attributes.object, attributes.old_object
+        templates = podsets(written, self._table, self._view.deadline) if typed.mismatches else ()
+        mismatches = typed.own(templates)
+        now, before = (written, old) if mismatches else (typed.object, typed.old_object)
+        at = render(place.path) if place else ""
+        if now is not written or before is not old:
+            attributes = replace(attributes, object=now, old_object=before)
+        omitted = typed.omitted(templates)
+        return Target(attributes, self.sent, now, before, written, place, mismatches, omitted, place=at)
+
+    def _pairs(self, of: _Listed) -> Iterator[tuple[PodSet, PodSet | None]]:
+        """The templates or patches of the object with those of their names in the old one; on DELETE the old ones."""
+        attributes, table, view = self.attributes, self._table, self._view
+        old = of(attributes.old_object, table, view) if attributes.old_object else ()
+        before = {podset.name: podset for podset in old}
+        if attributes.object is None:
+            yield from ((podset, podset) for podset in before.values())
+            return
+        for podset in of(attributes.object, table, view):
+            yield podset, before.get(podset.name)
+
+
+def _patches(obj: JSON, table: Table, view: View) -> tuple[PodSet, ...]:
+    return patches(obj, table, view.deadline)
+
+
+def _pods(podset: PodSet, template: Decoded, attributes: Attributes) -> tuple[JSON, JSON]:
+    """A template as a Pod, decoded and as it is written; one value where they are the same."""
+    written = pod_of(podset.template, attributes)
+    is_as_written = bool(template.mismatches) or template.value is podset.template
+    return (written if is_as_written else pod_of(template.value, attributes)), written
+
+
+def _placed(obj: JSON, attributes: Attributes) -> JSON:
+    """An object in the request's namespace."""
+    metadata = obj.get("metadata") or {}
+    if not attributes.namespace or not isinstance(metadata, dict) or metadata.get("namespace"):
+        return obj
+    return {**obj, "metadata": {**metadata, "namespace": attributes.namespace}}
+
+
+def in_version(obj: JSON, match: Match) -> JSON:
+    """An object in the version that matched, where only its apiVersion differs."""
+    if match.conversion != "version" or not isinstance(obj, dict):
+        return obj
+    return {**obj, "apiVersion": match.kind.api_version}
+
+
+def pod_of(template: JSON, attributes: Attributes) -> JSON:
+    """A template as a Pod."""
+    metadata = metadata_of(template)
+    if attributes.namespace and not metadata.get("namespace"):
+        metadata = {**metadata, "namespace": attributes.namespace}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
+
+
+def metadata_of(template: JSON) -> JSON:
+    """The metadata of a template; none where a text or a list stands in its place, which no controller takes."""
+    metadata = template.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}

@@ -1,0 +1,79 @@
+"""Parameters of bindings, and those that a binding names with their namespace: the same for every request.
+
+Nearly all bindings name their parameter so. It is looked up when a request first needs it, and again when the view of
+the cluster says that objects of its kind have changed. Knows views and their revisions, no requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from webhook.attributes import JSON
+from webhook.cluster import Cluster
+from webhook.decisions import Decision
+from webhook.errors import LookupFailed
+from webhook.facts.assumptions import Assumptions, assumptions
+from webhook.policy.compiled import Binding, ParamSource, Policy
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Param:
+    """One parameter as a binding uses it; `object` is None where the policy is evaluated without parameters.
+
+    `name` is `namespace/name`, or `name` where there is no namespace. `admits` are the decisions of rules that hold,
+    about the object itself. `assumed` is what the parameter says of the cluster, None where it cannot be read, and
+    `refusal` says why.
+    """
+
+    object: JSON
+    name: str
+    admits: tuple[Decision, ...]
+    assumed: Assumptions | None
+    refusal: str = ""
+
+
+def param_of(binding: Binding, obj: JSON) -> Param:
+    """An object as a parameter of a binding."""
+    name = _name(obj)
+    admits = tuple(replace(decision, param=name) for decision in binding.admits) if name else binding.admits
+    try:
+        return Param(obj, name, admits, assumptions(obj))
+    except LookupFailed as error:
+        return Param(obj, name, admits, None, str(error))
+
+
+def _name(obj: JSON) -> str:
+    if obj is None:
+        return ""
+    metadata = obj.get("metadata") or {}
+    namespace, name = metadata.get("namespace"), metadata.get("name") or ""
+    return f"{namespace}/{name}" if namespace else name
+
+
+class StaticParams:
+    """The static parameters of one set of policies, in the view that was asked last."""
+
+    __slots__ = ("_kinds", "_params", "_revisions")
+
+    def __init__(self, policies: Iterable[Policy]) -> None:
+        kinds = {policy.param_kind for policy in policies if any(map(is_static, _sources(policy)))}
+        self._kinds = tuple(kind for kind in kinds if kind is not None)
+        self._revisions: Sequence[object] = ()
+        self._params: dict[Binding, Sequence[Param]] = {}
+
+    def found_in(self, cluster: Cluster) -> dict[Binding, Sequence[Param]]:
+        """The parameters of bindings that were found in a view as it is now; whoever finds another one adds it."""
+        revisions = [cluster.revision(kind) for kind in self._kinds]
+        if self._revisions != revisions:
+            self._revisions, self._params = revisions, {}
+        return self._params
+
+
+def is_static(source: ParamSource) -> bool:
+    """Whether a reference names one object wherever the request comes from."""
+    return bool(source.name and source.namespace)
+
+
+def _sources(policy: Policy) -> Iterable[ParamSource]:
+    return (each.param_source for each in policy.bindings if each.param_source is not None)
