@@ -9,10 +9,10 @@ RUN_STAMP := .venv/.installed-run
 DEV_STAMP := .venv/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test coverage e2e bench bench-bounds bench-cel soak fuzz fuzz-server deploy docs lock clean
+.PHONY: help demo serve install test coverage e2e bench bench-compare bench-bounds bench-cel soak fuzz fuzz-server deploy docs lock clean
 
 help: ## print this list
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
 
 demo: $(RUN_STAMP) ## issue a certificate, serve, send sample reviews, audit sample manifests, stop
 	@$(BIN)/claimgate demo
@@ -34,9 +34,12 @@ coverage: $(DEV_STAMP) ## the tests with branch coverage, which takes twice as l
 e2e: $(DEV_STAMP) ## against a real kube-apiserver (KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin)
 	$(BIN)/python -m pytest tests/e2e -m e2e
 
-bench: $(DEV_STAMP) ## reviews per second over TLS beside a no-op route, and the cost of policies
+bench: $(DEV_STAMP) ## reviews per second and processor time over TLS, of objects that differ, and the cost of policies
 	$(BIN)/python -m tests.bench.bench_server
 	$(BIN)/python -m tests.bench.bench_shipped
+
+bench-compare: $(DEV_STAMP) ## this checkout beside another one, servers in turn: make bench-compare OTHER=/path/to/checkout
+	$(BIN)/python -m tests.bench.compare $(OTHER)
 
 bench-bounds: $(DEV_STAMP) ## hostile requests beside ordinary ones: answer times, growth, memory; ten minutes
 	$(BIN)/python -m tests.bench.bounds
