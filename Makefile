@@ -9,10 +9,10 @@ RUN_STAMP := .venv/.installed-run
 DEV_STAMP := .venv/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test coverage e2e bench bench-compare bench-bounds bench-cel soak fuzz fuzz-server deploy docs lock clean
+.PHONY: help demo serve install test coverage e2e bench bench-compare bench-bounds bench-cel soak fuzz fuzz-differential nightly fuzz-server deploy docs lock clean
 
 help: ## print this list
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
 
 demo: $(RUN_STAMP) ## issue a certificate, serve, send sample reviews, audit sample manifests, stop
 	@$(BIN)/claimgate demo
@@ -55,6 +55,11 @@ fuzz: $(DEV_STAMP) ## 100,000 random CEL expressions, every wrong value, and pro
 	$(BIN)/python -m tests.fuzz.deadlines 20000
 	CLAIMGATE_TESTS=all $(BIN)/python -m pytest -n auto --dist worksteal tests/policies
 	$(BIN)/python -m pytest -m "not e2e" --hypothesis-profile=fuzz $(shell grep -rl --include='test_*.py' 'from hypothesis' tests)
+
+fuzz-differential: $(DEV_STAMP) ## 20,000 random reviews, answered by a process that lives on and by a fresh one; REVIEWS=100000 for more
+	$(BIN)/python -m tests.fuzz.differential $(or $(REVIEWS),20000)
+
+nightly: fuzz fuzz-differential bench-bounds soak ## all that takes too long for `make test` and needs no API server: hours
 
 fuzz-server: $(DEV_STAMP) ## 3,000 random CEL expressions, compared with a real kube-apiserver's answers; FUZZ_SERVER=KUBECONFIG names one
 	$(BIN)/python -m tests.fuzz.cel 3000 --server $(FUZZ_SERVER)
