@@ -4,12 +4,13 @@ JSON stays JSON: dict, list, str, int, float, bool and None are CEL's map, list,
 they stand, without any conversion. The classes here are the rest. A value's CEL type follows from its exact Python
 class (`type(x)`, never isinstance), so that a dispatch is one dictionary look-up:
 
-    bool  bool          float  double       str    string     list    list               Timestamp  Duration  Optional
+    bool  bool          float  double       str    string     list    list               Timestamp  Duration
     int   int           UInt   uint         bytes  bytes      dict    map, string keys   TypeValue
     NoneType null_type                                        Map     map, any keys      Struct     Object{…}
 
-Classes of the libraries (Quantity, IP …) are opaque: they declare `cel_type: ClassVar[Type]`, define `__eq__` and
-`__hash__`, and `__str__` for people. Knows no functions. Source of the rules: cel-go v0.26.0 common/types.
+Optionals are in library/optional_value.py. Classes of the libraries (Quantity, IP …) are opaque: they declare
+`cel_type: ClassVar[Type]`, define `__eq__` and `__hash__`, and `__str__` for people. Knows no functions. Source of the
+rules: cel-go v0.26.0 common/types.
 """
 
 from __future__ import annotations
@@ -106,39 +107,6 @@ class Duration:
         return f"{'-' if self.nanoseconds < 0 else ''}{plain_double(seconds)}s"
 
 
-class Optional:
-    """optional.of(value), or NONE. `present` says which; `value` of an absent one is None and means nothing."""
-
-    __slots__ = ("present", "value")
-
-    def __init__(self, value: Any, present: bool = True) -> None:
-        self.value = value
-        self.present = present
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not Optional or self.present is not other.present:
-            return False
-        from webhook.cel.equality import equal
-
-        return not self.present or equal(self.value, other.value)
-
-    def __hash__(self) -> int:
-        return hash((Optional, self.present))
-
-    def __getitem__(self, key: Any) -> Optional:
-        """Selecting from an optional gives an optional: what generated code does where types are known only now."""
-        from webhook.cel.library.runtime import look_up
-
-        return look_up(self, key)
-
-    def __repr__(self) -> str:
-        return f"optional({self.value!r})" if self.present else "optional.none()"
-
-
-NONE = Optional(None, present=False)
-"""optional.none()."""
-
-
 class TypeValue:
     """A type as a value: `type(1)`, `int`. Two are equal when their names are; parameters do not exist at run time."""
 
@@ -226,7 +194,6 @@ TYPE_NAMES = TypeNames(
         type(None): "null_type",
         Timestamp: TIMESTAMP.name,
         Duration: DURATION.name,
-        Optional: "optional_type",
         TypeValue: "type",
     }
 )
@@ -379,7 +346,7 @@ def to_json(value: Any) -> JSON:
         return {_json_key(key): to_json(item) for key, item in map_items(value)}
     if kind is bytes:
         return base64.b64encode(value).decode()
-    if kind is TypeValue or kind is Optional:
+    if type_name(value) in ("type", "optional_type"):
         raise EvaluationError(f"a value of type {type_name(value)} cannot be written as JSON")
     return str(value)
 

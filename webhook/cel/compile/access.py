@@ -15,6 +15,7 @@ from webhook.cel.compile import code
 from webhook.cel.compile import optional as optionals
 from webhook.cel.compile.code import Place, Term
 from webhook.cel.library import runtime
+from webhook.cel.library.optional_value import has
 from webhook.cel.syntax.tree import Call, Has, Ident, Macro, Node, Select
 from webhook.cel.types import BOOL, Type
 
@@ -60,7 +61,7 @@ def presence(compiler: Compiler, node: Has) -> Term:
     if _is_conditional(node.operand):
         writer.charge(-1)  # cel-go takes the 1 back that it never counted for a conditional
     if optional:
-        answer = writer.keep(compiler.call(runtime.has, term.code, code.literal(node.field), place=Place("call")))
+        answer = writer.keep(compiler.call(has, term.code, code.literal(node.field), place=Place("call")))
         writer.charge_value(answer)
         return Term(answer, BOOL, raises=False, atom=True, sure=True)
     if _is_built(term):
@@ -69,7 +70,7 @@ def presence(compiler: Compiler, node: Has) -> Term:
     first, again = compiler.named(term)
     test = code.identical(code.call(compiler.bind(type), first), compiler.bind(dict))
     inside = code.compare(code.literal(node.field), ast.In(), again)
-    slow = compiler.call(runtime.has, again, code.literal(node.field), place=Place("call"))
+    slow = compiler.call(has, again, code.literal(node.field), place=Place("call"))
     return Term(code.either(test, inside, slow), BOOL, sure=True)
 
 

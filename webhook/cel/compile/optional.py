@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from webhook.cel.compile import code
 from webhook.cel.compile.code import Place, Term
 from webhook.cel.library import optional as library
-from webhook.cel.library import runtime
+from webhook.cel.library import optional_value, runtime
+from webhook.cel.library.optional_value import NONE, Optional
 from webhook.cel.library.refusal import refuse
 from webhook.cel.syntax.tree import Call, Ident, Macro, Node, Select, children
 from webhook.cel.types import BOOL, DYN, STRING, Type
-from webhook.cel.values import ABSENT, NONE, Optional
+from webhook.cel.values import ABSENT
 
 if TYPE_CHECKING:
     from webhook.cel.compile.compiler import Compiler
@@ -47,7 +48,7 @@ def present(compiler: Compiler, raw: ast.Name) -> ast.expr:
 
 def raw_of(compiler: Compiler, term: Term) -> ast.Name:
     """A variable with the value of an optional, or ABSENT; what is no optional is taken for one with a value."""
-    return term.raw or compiler.writer.keep(compiler.call(runtime.opened, term.code))
+    return term.raw or compiler.writer.keep(compiler.call(optional_value.opened, term.code))
 
 
 # ---- selections
@@ -104,7 +105,7 @@ def _found(compiler: Compiler, at: ast.expr, key: Term, body: list[ast.stmt], wa
 def _look_up(compiler: Compiler, at: ast.expr, key: Term, way: _Way) -> ast.expr:
     """What a key finds in a value; ABSENT in what is ABSENT itself."""
     missing = compiler.bind(ABSENT)
-    value = compiler.call(runtime.find, at, key.code, place=Place("call", refund=-way.before))
+    value = compiler.call(optional_value.find, at, key.code, place=Place("call", refund=-way.before))
     if not way.is_first:
         value = code.either(code.identical(at, missing), missing, value)
     if not (key.sure and key.type.name == "string"):

@@ -14,10 +14,11 @@ from functools import partial
 from typing import Any
 
 from webhook.cel.library.declaration import Overload
+from webhook.cel.library.optional_value import Optional
 from webhook.cel.library.refusal import SINGLETONS, UNGUARDED, refuse
 from webhook.cel.structures import Struct
 from webhook.cel.types import Type
-from webhook.cel.values import Duration, Map, Optional, Timestamp, TypeValue, UInt, map_keys
+from webhook.cel.values import Duration, Map, Timestamp, TypeValue, UInt, map_keys
 from webhook.deadline import Deadline
 
 _CLASSES: dict[str, tuple[type, ...]] = {

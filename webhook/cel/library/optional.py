@@ -77,9 +77,10 @@ from typing import Any, Final
 
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload, Version
+from webhook.cel.library.optional_value import NONE, Optional
 from webhook.cel.structures import Struct
 from webhook.cel.types import BOOL, A, Type, list_of, optional_of
-from webhook.cel.values import ABSENT, MAPS, NONE, Duration, Optional, Timestamp, TypeValue, UInt, type_name
+from webhook.cel.values import ABSENT, MAPS, Duration, Timestamp, TypeValue, UInt, type_name
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
 
