@@ -9,7 +9,7 @@ RUN_STAMP := .venv/.installed-run
 DEV_STAMP := .venv/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test coverage e2e bench bench-compare bench-bounds bench-cel soak fuzz fuzz-differential nightly fuzz-server deploy docs lock clean
+.PHONY: help demo serve install test coverage e2e bench bench-compare profile bench-bounds bench-cel soak fuzz fuzz-differential nightly fuzz-server deploy docs lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
@@ -40,6 +40,10 @@ bench: $(DEV_STAMP) ## reviews per second and processor time over TLS, of object
 
 bench-compare: $(DEV_STAMP) ## this checkout beside another one, servers in turn: make bench-compare OTHER=/path/to/checkout
 	$(BIN)/python -m tests.bench.compare $(OTHER)
+
+profile: $(DEV_STAMP) ## where the time of one review goes: make profile REVIEW=file ARGS="--phase mutate --context DIR"
+	@test -n "$(REVIEW)" || { echo "make: name a recorded review, such as make profile REVIEW=review.json" >&2; exit 2; }
+	$(BIN)/python -m tests.bench.profile_review $(REVIEW) $(ARGS)
 
 bench-bounds: $(DEV_STAMP) ## hostile requests beside ordinary ones: answer times, growth, memory; ten minutes
 	$(BIN)/python -m tests.bench.bounds
