@@ -4,7 +4,7 @@ FILE is what `claimgate replay` reads: an AdmissionReview, a request or a plain 
 from the bytes of the review to the bytes of the answer, by the shipped policies or those of --policies, warm and many times.
 Printed are the time without a profiler; how many modules, functions and calls of the project one review passes through, and
 how often a call leads into another module than the call before it; and the functions with the most time of their own,
-measured with cProfile, which makes calls look dearer than they are.
+measured with cProfile on a quiet machine: calls look dearer there than they are.
 
     --phase mutate        the other phase
     --context DIR         objects that the cluster holds
@@ -24,7 +24,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter, process_time
+from time import perf_counter
 from types import FrameType
 from typing import Any, Final
 
@@ -113,7 +113,7 @@ def answering(file: str, settings: Settings, phase: Phase) -> Callable[[], bytes
 
 def own_times(run: Callable[[], object], times: int) -> list[tuple[float, float, str]]:
     """Microseconds of its own, calls, and the name of every function in one run; the dearest first."""
-    profile = cProfile.Profile(process_time)  # what else a busy machine does does not count
+    profile = cProfile.Profile()
     profile.runcall(lambda: [run() for _ in range(times)])
     rows = pstats.Stats(profile).stats  # type: ignore[attr-defined]
     return sorted(
