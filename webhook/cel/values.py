@@ -1,4 +1,4 @@
-"""What CEL values are in Python; equality.py says when two of them are equal.
+"""The Python classes of CEL values; equality.py says when two values are equal.
 
 JSON stays JSON: dict, list, str, int, float, bool and None are CEL's map, list, string, int, double, bool and null as
 they stand, without any conversion. The classes here are the rest. A value's CEL type follows from its exact Python
@@ -260,7 +260,7 @@ def make_map(entries: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
 
 
 def map_key(key: Any) -> Any:
-    """How a CEL key stands in a Map.
+    """The Python key that represents a CEL key in a Map.
 
     Raises:
         EvaluationPanic: Go has no maps with keys of this type.
@@ -273,7 +273,7 @@ def map_key(key: Any) -> Any:
 
 
 def refuse_unhashable(value: Any) -> None:
-    """Do what cel-go does where it looks for a value in a map of Go, or puts it there.
+    """Panic as cel-go does where Go cannot use a value as the key of a map.
 
     Raises:
         EvaluationPanic: Go cannot hash values of this type: bytes, and libraries' values that have a list inside.
@@ -306,19 +306,19 @@ def map_find(value: dict[Any, Any], key: Any) -> Any:
 
 
 def key_find(value: Mapping[Any, Any], key: Any) -> Any:
-    """The same in any mapping whose keys map_key has made."""
+    """The same for any mapping whose keys come from map_key."""
     kind = type(key)
-    held = value.get(map_key(key), ABSENT)
-    if held is not ABSENT or kind not in NUMBERS:
-        return held
+    value_found = value.get(map_key(key), ABSENT)
+    if value_found is not ABSENT or kind not in NUMBERS:
+        return value_found
     if kind is float:
         if not math.isfinite(key) or key != math.floor(key):
             return ABSENT
         key = int(key)
-    held = value.get(int(key), ABSENT) if kind is not int else ABSENT
-    if held is ABSENT and kind is not UInt and key >= 0:
-        held = value.get(Key(UInt(key)), ABSENT)
-    return held
+    value_found = value.get(int(key), ABSENT) if kind is not int else ABSENT
+    if value_found is ABSENT and kind is not UInt and key >= 0:
+        value_found = value.get(Key(UInt(key)), ABSENT)
+    return value_found
 
 
 # ---- out of CEL

@@ -61,7 +61,7 @@ def has_element_type(parameter: Type) -> bool:
 
 
 def looks_inside(overload: Overload) -> bool:
-    """Whether the classes of its values do not tell that a signature fits."""
+    """Whether the classes of the values are not enough to tell that a signature fits."""
     if overload.name in SINGLETONS or overload.name in UNGUARDED:
         return False
     return any(map(has_element_type, overload.parameters))

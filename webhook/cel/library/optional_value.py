@@ -73,13 +73,13 @@ def refuse_key(key: Any) -> None:
 
 
 def look_up(value: Any, key: Any) -> Optional:
-    """value[?key], also of an optional value: an optional."""
-    held = find(value, key)
-    return NONE if held is ABSENT else Optional(held)
+    """The optional that `value[?key]` selects; `value` may be an optional itself."""
+    value_found = find(value, key)
+    return NONE if value_found is ABSENT else Optional(value_found)
 
 
 def find(value: Any, key: Any) -> Any:
-    """What look_up's optional has, or ABSENT."""
+    """The value that `value[?key]` selects, or ABSENT."""
     while type(value) is Optional:
         if not value.present:
             return ABSENT
@@ -98,8 +98,8 @@ def find(value: Any, key: Any) -> Any:
     return ABSENT
 
 
-def opened(value: Any) -> Any:
-    """The value of an optional, or ABSENT; what is no optional stands for itself."""
+def value_or_absent(value: Any) -> Any:
+    """The value of an optional, ABSENT for one without a value; any other value as it is."""
     if type(value) is not Optional:
         return value
     return value.value if value.present else ABSENT

@@ -146,7 +146,7 @@ def element_of(value: Any, target: list[Any]) -> None:
 
 
 def entry_of(key: Any, value: Any, target: list[tuple[Any, Any]]) -> None:
-    """{?key: value}: the entry that an optional has; one that has none takes an earlier one away."""
+    """{?key: value}: add the entry if the optional has a value, otherwise remove an earlier entry with this key."""
     if type(value) is not Optional:
         text = f"cannot initialize optional entry '{show(key)}' from non-optional value {show(value)}"
         raise EvaluationError(text)
@@ -183,12 +183,12 @@ def insert(deadline: Deadline, entries: dict[Any, Any], more: Any) -> None:
 
 
 def collected(deadline: Deadline, entries: dict[Any, Any]) -> dict[Any, Any]:
-    """The map of what insert has gathered."""
+    """The map of the entries that insert() collected."""
     return make_map(deadline.each(entries.values()))
 
 
 def map_of(deadline: Deadline, entries: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    """The map of keys and values that a loop has gathered."""
+    """The map of the keys and values that a loop collected."""
     return make_map(deadline.each(entries))
 
 

@@ -1,4 +1,4 @@
-"""Calls whose cost cel-go counts with a function that takes a list for granted, and panics where there is none.
+"""Calls whose cost cel-go counts with a function that expects a list, and panics if it gets something else.
 
 That happens after the call, whatever came of it, also where its argument has failed: `object.spec.missing.distinct()`
 breaks off the whole evaluation, and no `||` absorbs it. Only where the checker has left one signature, since other
@@ -47,8 +47,8 @@ def type_name_of(kind: Any) -> str:
     return str(kind.cel_type.name).rpartition(".")[2]
 
 
-def tracked(overloads: Sequence[Overload]) -> int | None:
-    """Which argument of a call is taken for granted when its cost is counted; None for nearly all calls."""
+def tracked_argument(overloads: Sequence[Overload]) -> int | None:
+    """Which argument of a call must have the type that its cost counting expects; None for nearly all calls."""
     if len(overloads) != 1:
         return None
     overload = overloads[0]
