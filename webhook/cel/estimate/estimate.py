@@ -89,10 +89,9 @@ class Estimator:
         entries: Entries | None = None
         operands = sum((each.cost for each in arguments), NOTHING)
         for overload in overloads:
-            each, result_size = estimate_call(
-                OverloadCall(function, overload, target, arguments, self.sizes, self.worst)
-            )
-            cost = each if cost is None else cost | each
+            call = OverloadCall(function, overload, target, arguments, self.sizes, self.worst)
+            call_cost, result_size = estimate_call(call)
+            cost = call_cost if cost is None else cost | call_cost
             size = result_size if size is None else size if result_size is None else size | result_size
             if overload.id in _INDEXES:
                 path = (*arguments[0].path, _INDEXES[overload.id])
