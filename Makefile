@@ -9,10 +9,10 @@ RUN_STAMP := .venv/.installed-run
 DEV_STAMP := .venv/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test coverage e2e bench bench-bounds bench-cel soak fuzz fuzz-server deploy docs lock clean
+.PHONY: help demo serve install test coverage e2e bench bench-compare profile bench-bounds bench-cel soak fuzz fuzz-differential nightly fuzz-server deploy docs lock clean
 
 help: ## print this list
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
 
 demo: $(RUN_STAMP) ## issue a certificate, serve, send sample reviews, audit sample manifests, stop
 	@$(BIN)/claimgate demo
@@ -34,10 +34,17 @@ coverage: $(DEV_STAMP) ## the tests with branch coverage, which takes twice as l
 e2e: $(DEV_STAMP) ## against a real kube-apiserver (KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin)
 	$(BIN)/python -m pytest tests/e2e -m e2e
 
-bench: $(DEV_STAMP) ## reviews per second over TLS beside a no-op route, and the cost of policies
+bench: $(DEV_STAMP) ## reviews per second and processor time over TLS, of objects that differ, and the cost of policies
 	$(BIN)/python -m tests.bench.bench_server
 	$(BIN)/python -m tests.bench.bench_shipped
 	$(BIN)/python -m tests.bench.count_calls
+
+bench-compare: $(DEV_STAMP) ## this checkout beside another one, servers in turn: make bench-compare OTHER=/path/to/checkout
+	$(BIN)/python -m tests.bench.compare $(OTHER)
+
+profile: $(DEV_STAMP) ## where the time of one review goes: make profile REVIEW=file ARGS="--phase mutate --context DIR"
+	@test -n "$(REVIEW)" || { echo "make: name a recorded review, such as make profile REVIEW=review.json" >&2; exit 2; }
+	$(BIN)/python -m tests.bench.profile_review $(REVIEW) $(ARGS)
 
 bench-bounds: $(DEV_STAMP) ## hostile requests beside ordinary ones: answer times, growth, memory; ten minutes
 	$(BIN)/python -m tests.bench.bounds
@@ -53,6 +60,11 @@ fuzz: $(DEV_STAMP) ## 100,000 random CEL expressions, every wrong value, and pro
 	$(BIN)/python -m tests.fuzz.deadlines 20000
 	CLAIMGATE_TESTS=all $(BIN)/python -m pytest -n auto --dist worksteal tests/policies
 	$(BIN)/python -m pytest -m "not e2e" --hypothesis-profile=fuzz $(shell grep -rl --include='test_*.py' 'from hypothesis' tests)
+
+fuzz-differential: $(DEV_STAMP) ## 20,000 random reviews, answered by a process that lives on and by a fresh one; REVIEWS=100000 for more
+	$(BIN)/python -m tests.fuzz.differential $(or $(REVIEWS),20000)
+
+nightly: fuzz fuzz-differential bench-bounds soak ## all that takes too long for `make test` and needs no API server: hours
 
 fuzz-server: $(DEV_STAMP) ## 3,000 random CEL expressions, compared with a real kube-apiserver's answers; FUZZ_SERVER=KUBECONFIG names one
 	$(BIN)/python -m tests.fuzz.cel 3000 --server $(FUZZ_SERVER)

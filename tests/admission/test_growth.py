@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.bench.bench_shipped import CLASS, claim_template, runtime
+from tests.bench.job_traffic import CLASS, claim_template, runtime
 from tests.growth import LISTS, review
 from tests.literals import shipped_policies
 from webhook.admission.decode import decode_review

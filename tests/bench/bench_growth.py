@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic, perf_counter
 
-from tests.bench.bench_shipped import CLASS, claim_template, runtime
+from tests.bench.job_traffic import CLASS, claim_template, runtime
 from tests.growth import LISTS, Make, longest, review
 from webhook import shipped
 from webhook.admission.decode import decode

@@ -12,7 +12,7 @@ from webhook.cel.compile.failure import Failures
 from webhook.cel.library.tracking import failed_int, failed_list
 from webhook.errors import BudgetExceeded
 
-PASSED_ON = {"an operand": Failures([]).lost, "a list": failed_list, "an int": failed_int}
+PASSED_ON = {"an operand": Failures([]).refund_for, "a list": failed_list, "an int": failed_int}
 
 
 @pytest.mark.parametrize("take", PASSED_ON.values(), ids=PASSED_ON)

@@ -6,14 +6,13 @@ import pytest
 
 from tests.rows import all_rows
 from webhook.cel.equality import compare, equal
+from webhook.cel.library.optional_value import NONE, Optional
 from webhook.cel.structures import Struct
 from webhook.cel.types import opaque
 from webhook.cel.values import (
     ABSENT,
-    NONE,
     Duration,
     Map,
-    Optional,
     Timestamp,
     UInt,
     make_map,

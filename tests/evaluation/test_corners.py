@@ -14,8 +14,9 @@ from tests.literals import (
 )
 from webhook.attributes import GroupVersionKind, Phase
 from webhook.cel.cost import RUNTIME_BUDGET
+from webhook.cel.library.optional_value import Optional
 from webhook.cel.structures import Struct
-from webhook.cel.values import Duration, Optional
+from webhook.cel.values import Duration
 from webhook.cluster.files import FilesCluster
 from webhook.errors import EvaluationError, PatchError
 from webhook.evaluation import patch_values as patchvalues

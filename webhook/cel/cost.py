@@ -44,7 +44,10 @@ STEP = 1_000
 
 
 class Overrun(Exception):
-    """A loop would, taken whole, go over the limit: count its iterations one by one. Never leaves Program.evaluate."""
+    """Raised when a whole loop would exceed the limit: its iterations are then counted one by one.
+
+    Never leaves Program.evaluate.
+    """
 
 
 class Meter:
@@ -76,7 +79,7 @@ class Meter:
         return self.budget < 0
 
     def start(self, step: int) -> int:
-        """The cost up to which an expression may run before it asks again; `step` is the cost between two looks.
+        """Begin an expression: the cost up to which it may run before it calls check(), which it does every `step`.
 
         Raises:
             BudgetExceeded: nothing is left, or it is too late.
@@ -93,7 +96,7 @@ class Meter:
         return min(most, step)
 
     def check(self, cost: int, step: int) -> int:
-        """Ask to go on beyond the last bound; gives the next one.
+        """Let the expression go on beyond the last bound, if it may; gives the next one.
 
         Raises:
             BudgetExceeded: the limit, the budget or the deadline has been reached.

@@ -75,7 +75,7 @@ JSON_PATCH = Structure("JSONPatch", {"op": STRING, "from": STRING, "path": STRIN
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Environment:
-    """Everything the front end and the compiler know about the world of an expression. Immutable; compared by identity.
+    """What an expression may use, for the checker and the compiler. Immutable; compared by identity.
 
     Args:
         version: the Kubernetes version whose functions and macros are on offer.

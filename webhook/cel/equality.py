@@ -18,7 +18,6 @@ from webhook.cel.values import (
     Defaulting,
     Duration,
     Map,
-    Optional,
     Timestamp,
     map_find,
     map_keys,
@@ -60,10 +59,10 @@ def equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
         return other is Struct and left.name == right.name and identical(left, right, deadline)
     if kind is JSONPatch:
         return other is JSONPatch and _same_operation(left, right, deadline)
-    if kind is Optional and other is Optional and left.present and right.present:
-        return equal(left.value, right.value, deadline)
     if kind in TYPE_NAMES:
         return kind is other and bool(left == right)
+    if hasattr(kind, "has_same_value"):  # an optional, whose value is compared as any other
+        return kind is other and bool(left.has_same_value(right, deadline))
     if other is not getattr(kind, "cel_equals", kind):
         no_such_overload()  # Kubernetes' opaque types refuse to be compared with others, on the left side
     return bool(left == right)

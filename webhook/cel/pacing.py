@@ -1,4 +1,4 @@
-"""A long range of a loop, handed out so that the clock is read after every hundred elements.
+"""Iterates over a long range and reads the clock after every hundred elements.
 
 Between two looks a loop runs over the iterator of a list as ever; one that is left asks how many elements remain, as it
 asks the iterator of a list. Knows no expressions and no cost.

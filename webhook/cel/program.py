@@ -43,7 +43,7 @@ class Program(Protocol):
         ...
 
     def prepare(self) -> None:
-        """Do now what the first evaluation would do first: for a server, before it is ready."""
+        """Compile now instead of at the first evaluation; a server does so before it is ready."""
         ...
 
     def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:

@@ -73,7 +73,7 @@ _MESSAGES = (
 
 
 def lacking(checked: Checked) -> list[tuple[int, str]]:
-    """What an expression needs that cel-python lacks: place in the text, and what."""
+    """The parts of an expression that cel-python cannot evaluate: offset and name."""
     names = []
     waiting = [checked.node]
     while waiting:
@@ -120,7 +120,7 @@ class CelpyProgram:
         self._runner()
 
     def prepare(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: the expression is compiled already."""
 
     def reads(self) -> Reads:
         """What it reads of its variables."""

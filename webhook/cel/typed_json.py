@@ -14,21 +14,10 @@ from typing import Any
 
 from webhook.attributes import JSON
 from webhook.cel.library.moments import parse_duration, parse_timestamp
+from webhook.cel.library.optional_value import NONE, Optional
 from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.types import DURATION, NULL, TIMESTAMP, Type
-from webhook.cel.values import (
-    NONE,
-    Duration,
-    Map,
-    Optional,
-    Timestamp,
-    TypeValue,
-    UInt,
-    make_map,
-    map_items,
-    to_json,
-    type_name,
-)
+from webhook.cel.values import Duration, Map, Timestamp, TypeValue, UInt, make_map, map_items, to_json, type_name
 from webhook.errors import EvaluationError
 
 _SHORT = {"null": NULL, "timestamp": TIMESTAMP, "duration": DURATION}
@@ -42,10 +31,10 @@ def decode(typed: JSON) -> Any:
     """
     if not isinstance(typed, dict) or len(typed) != 1:
         raise ValueError(f'expected an object with one key such as {{"int": "1"}}, found {json.dumps(typed)[:80]}')
-    ((kind, held),) = typed.items()
+    ((kind, content),) = typed.items()
     if kind not in _DECODERS:
         raise ValueError(f"unknown kind of value `{kind}`, expected one of {', '.join(_DECODERS)}")
-    return _DECODERS[kind](held)
+    return _DECODERS[kind](content)
 
 
 def encode(value: Any) -> JSON:
@@ -103,8 +92,8 @@ def _type(text: str) -> tuple[Type, str]:
     return (_SHORT.get(name) or Type(name, tuple(parameters))), rest
 
 
-def _double(held: JSON) -> float:
-    return float(held)  # which reads NaN, Infinity and -Infinity too
+def _double(content: JSON) -> float:
+    return float(content)  # which reads NaN, Infinity and -Infinity too
 
 
 def _encode_double(value: float) -> JSON:
@@ -116,14 +105,14 @@ def _encode_double(value: float) -> JSON:
 
 
 def _encode_map(value: dict[Any, Any]) -> JSON:
-    return {"map": _sorted([[encode(key), encode(held)] for key, held in map_items(value)])}
+    return {"map": _sorted([[encode(key), encode(content)] for key, content in map_items(value)])}
 
 
 def _encode_struct(value: Struct) -> JSON:
     try:
         return {"opaque": value.name, "json": to_json(value)}
     except EvaluationError:  # a field holds what JSON has no form for
-        return {"opaque": value.name, "fields": {field: encode(held) for field, held in value.items()}}
+        return {"opaque": value.name, "fields": {field: encode(content) for field, content in value.items()}}
 
 
 def _encode_patch(value: JSONPatch) -> JSON:
@@ -146,16 +135,16 @@ _DECODERS: Mapping[str, Callable[[JSON], Any]] = {
     "null": lambda _: None,
     "bool": bool,
     "int": int,
-    "uint": lambda held: UInt(int(held)),
+    "uint": lambda content: UInt(int(content)),
     "double": _double,
     "string": str,
     "bytes": base64.b64decode,
-    "list": lambda held: [decode(element) for element in held],
-    "map": lambda held: make_map((decode(key), decode(value)) for key, value in held),
+    "list": lambda content: [decode(element) for element in content],
+    "map": lambda content: make_map((decode(key), decode(value)) for key, value in content),
     "type": TypeValue,
     "timestamp": parse_timestamp,
     "duration": parse_duration,
-    "optional": lambda held: Optional(decode(held)) if held is not None else NONE,
+    "optional": lambda content: Optional(decode(content)) if content is not None else NONE,
 }
 _ENCODERS: Mapping[type, Callable[[Any], JSON]] = {
     type(None): lambda _: {"null": None},

@@ -1,15 +1,16 @@
-"""What CEL values are in Python; equality.py says when two of them are equal.
+"""The Python classes of CEL values; equality.py says when two values are equal.
 
 JSON stays JSON: dict, list, str, int, float, bool and None are CEL's map, list, string, int, double, bool and null as
 they stand, without any conversion. The classes here are the rest. A value's CEL type follows from its exact Python
 class (`type(x)`, never isinstance), so that a dispatch is one dictionary look-up:
 
-    bool  bool          float  double       str    string     list    list               Timestamp  Duration  Optional
+    bool  bool          float  double       str    string     list    list               Timestamp  Duration
     int   int           UInt   uint         bytes  bytes      dict    map, string keys   TypeValue
     NoneType null_type                                        Map     map, any keys      Struct     Object{…}
 
-Classes of the libraries (Quantity, IP …) are opaque: they declare `cel_type: ClassVar[Type]`, define `__eq__` and
-`__hash__`, and `__str__` for people. Knows no functions. Source of the rules: cel-go v0.26.0 common/types.
+Optionals are in library/optional_value.py. Classes of the libraries (Quantity, IP …) are opaque: they declare
+`cel_type: ClassVar[Type]`, define `__eq__` and `__hash__`, and `__str__` for people. Knows no functions. Source of the
+rules: cel-go v0.26.0 common/types.
 """
 
 from __future__ import annotations
@@ -106,39 +107,6 @@ class Duration:
         return f"{'-' if self.nanoseconds < 0 else ''}{plain_double(seconds)}s"
 
 
-class Optional:
-    """optional.of(value), or NONE. `present` says which; `value` of an absent one is None and means nothing."""
-
-    __slots__ = ("present", "value")
-
-    def __init__(self, value: Any, present: bool = True) -> None:
-        self.value = value
-        self.present = present
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not Optional or self.present is not other.present:
-            return False
-        from webhook.cel.equality import equal
-
-        return not self.present or equal(self.value, other.value)
-
-    def __hash__(self) -> int:
-        return hash((Optional, self.present))
-
-    def __getitem__(self, key: Any) -> Optional:
-        """Selecting from an optional gives an optional: what generated code does where types are known only now."""
-        from webhook.cel.library.runtime import look_up
-
-        return look_up(self, key)
-
-    def __repr__(self) -> str:
-        return f"optional({self.value!r})" if self.present else "optional.none()"
-
-
-NONE = Optional(None, present=False)
-"""optional.none()."""
-
-
 class TypeValue:
     """A type as a value: `type(1)`, `int`. Two are equal when their names are; parameters do not exist at run time."""
 
@@ -226,7 +194,6 @@ TYPE_NAMES = TypeNames(
         type(None): "null_type",
         Timestamp: TIMESTAMP.name,
         Duration: DURATION.name,
-        Optional: "optional_type",
         TypeValue: "type",
     }
 )
@@ -293,7 +260,7 @@ def make_map(entries: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
 
 
 def map_key(key: Any) -> Any:
-    """How a CEL key stands in a Map.
+    """The Python key that represents a CEL key in a Map.
 
     Raises:
         EvaluationPanic: Go has no maps with keys of this type.
@@ -306,7 +273,7 @@ def map_key(key: Any) -> Any:
 
 
 def refuse_unhashable(value: Any) -> None:
-    """Do what cel-go does where it looks for a value in a map of Go, or puts it there.
+    """Panic as cel-go does where Go cannot use a value as the key of a map.
 
     Raises:
         EvaluationPanic: Go cannot hash values of this type: bytes, and libraries' values that have a list inside.
@@ -339,19 +306,19 @@ def map_find(value: dict[Any, Any], key: Any) -> Any:
 
 
 def key_find(value: Mapping[Any, Any], key: Any) -> Any:
-    """The same in any mapping whose keys map_key has made."""
+    """The same for any mapping whose keys come from map_key."""
     kind = type(key)
-    held = value.get(map_key(key), ABSENT)
-    if held is not ABSENT or kind not in NUMBERS:
-        return held
+    value_found = value.get(map_key(key), ABSENT)
+    if value_found is not ABSENT or kind not in NUMBERS:
+        return value_found
     if kind is float:
         if not math.isfinite(key) or key != math.floor(key):
             return ABSENT
         key = int(key)
-    held = value.get(int(key), ABSENT) if kind is not int else ABSENT
-    if held is ABSENT and kind is not UInt and key >= 0:
-        held = value.get(Key(UInt(key)), ABSENT)
-    return held
+    value_found = value.get(int(key), ABSENT) if kind is not int else ABSENT
+    if value_found is ABSENT and kind is not UInt and key >= 0:
+        value_found = value.get(Key(UInt(key)), ABSENT)
+    return value_found
 
 
 # ---- out of CEL
@@ -379,7 +346,7 @@ def to_json(value: Any) -> JSON:
         return {_json_key(key): to_json(item) for key, item in map_items(value)}
     if kind is bytes:
         return base64.b64encode(value).decode()
-    if kind is TypeValue or kind is Optional:
+    if type_name(value) in ("type", "optional_type"):
         raise EvaluationError(f"a value of type {type_name(value)} cannot be written as JSON")
     return str(value)
 

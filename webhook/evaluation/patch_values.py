@@ -19,12 +19,12 @@ from typing import Any, Literal
 
 from webhook.attributes import JSON
 from webhook.cel.library.list_origins import Origin, Origins
+from webhook.cel.library.optional_value import Optional
 from webhook.cel.structures import Struct
 from webhook.cel.values import (
     MAPS,
     NANOSECONDS,
     Duration,
-    Optional,
     Timestamp,
     TypeValue,
     UInt,

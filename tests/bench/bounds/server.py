@@ -47,14 +47,16 @@ class Address:
 class Server:
     """One `claimgate serve`, which can be started anew when an attack leaves it stuck."""
 
-    def __init__(self, folder: Path, policies: Sequence[Path], context: Sequence[Path], *flags: str) -> None:
-        self._folder = folder
+    def __init__(
+        self, folder: Path, policies: Sequence[Path], context: Sequence[Path], *flags: str, tree: Path = ROOT
+    ) -> None:
+        self._folder, self._tree = folder, tree
         issue(Folder(folder), ["localhost", "127.0.0.1"], now=datetime.now(UTC), days=Days())
-        self._command = [sys.executable, "-m", "webhook", "serve", "--host", "127.0.0.1", "--port", "0"]
+        self._command = [*_program(tree), "serve", "--host", "127.0.0.1", "--port", "0"]
         self._command += ["--tls-cert", str(folder / SERVING), "--tls-key", str(folder / SERVING_KEY), *flags]
         self._command += [word for path in policies for word in ("--policies", str(path))]
         self._command += [word for path in context for word in ("--context", str(path))]
-        if found := _PROBE_PORT.search(_help()):
+        if found := _PROBE_PORT.search(_help(tree)):
             self._command += [found.group(), "0"]
         self.starts = 0
         self.start()
@@ -64,7 +66,7 @@ class Server:
         self.starts += 1
         log = self._folder / f"server-{self.starts}.log"
         with log.open("wb") as stream:
-            self._process = subprocess.Popen(self._command, stderr=stream, cwd=ROOT)
+            self._process = subprocess.Popen(self._command, stderr=stream, cwd=self._tree)
         self.log = log
         self.address = self._ready(log)
 
@@ -107,10 +109,12 @@ class Server:
 
 
 @contextmanager
-def serving(folder: Path, policies: Sequence[Path], context: Sequence[Path], *flags: str) -> Iterator[Server]:
-    """A server for as long as a section needs it."""
+def serving(
+    folder: Path, policies: Sequence[Path], context: Sequence[Path], *flags: str, tree: Path = ROOT
+) -> Iterator[Server]:
+    """A server of a checkout for as long as a section needs it."""
     folder.mkdir(parents=True, exist_ok=True)
-    server = Server(folder, policies, context, *flags)
+    server = Server(folder, policies, context, *flags, tree=tree)
     try:
         yield server
     finally:
@@ -118,6 +122,12 @@ def serving(folder: Path, policies: Sequence[Path], context: Sequence[Path], *fl
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _help() -> str:
-    command = [sys.executable, "-m", "webhook", "serve", "--help"]
-    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=os.environ).stdout
+def _program(tree: Path) -> list[str]:
+    """How a checkout is run: by its own environment, or by the one that this runs in."""
+    installed = tree / ".venv" / "bin" / "claimgate"
+    return [str(installed)] if installed.exists() else [sys.executable, "-m", "webhook"]
+
+
+def _help(tree: Path) -> str:
+    command = [*_program(tree), "serve", "--help"]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=tree, env=os.environ).stdout

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection as Pipe
 
-from tests.bench import bench_server
+from tests.bench import traffic
 from tests.bench.bounds.calls import GET_HEALTH, UID, Connection, Prepared, uid
 from tests.bench.bounds.server import Address
 
@@ -70,11 +70,7 @@ def mixed_generations(text: str) -> str:
 
 def questions() -> list[Question]:
     """A plain Pod, one with a GPU, one with a claim, of 6 KB each; validated and mutated."""
-    bodies = {"plain": bench_server.review("plain"), "claim": bench_server.review("claims")}
-    gpu = json.loads(bodies["plain"])
-    devices = {"nvidia.com/gpu": "1"}
-    gpu["request"]["object"]["spec"]["containers"][0]["resources"] = {"limits": devices, "requests": devices}
-    bodies["gpu"] = json.dumps(gpu, separators=(",", ":")).encode() + b"\n"
+    bodies = {kind: traffic.review(f"{kind} Pod", 0) for kind in ("plain", "GPU", "claim")}
     return [
         Question(name, path, body.replace(json.loads(body)["request"]["uid"].encode(), UID), _allowed)
         for path in ("/validate", "/mutate")

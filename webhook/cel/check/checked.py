@@ -1,4 +1,4 @@
-"""An expression that was checked: its tree, and what is known of each node. Where the check of a text begins."""
+"""The result of checking an expression: its tree with types and references. `read` parses and checks a text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from webhook.errors import CompileError, Issue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """A tree and what is known of it. The tables go by `id(node)`, which holds as long as `node` lives.
+    """A tree with its types and references. Keys of the tables are `id(node)`, valid for as long as the tree exists.
 
     Args:
         node: the tree.
@@ -115,7 +115,7 @@ def _is_opaque(kind: Type) -> bool:
 
 
 def mismatch(result: Type, expects: Sequence[Type]) -> str:
-    """What the API server says of a result of another type."""
+    """The API server's error for an expression whose result has another type than expected."""
     if len(expects) == 1:
         return f"must evaluate to {expects[0]} but got {result}"
     return f"must evaluate to one of [{' '.join(map(str, expects))}] but got {result}"

@@ -1,4 +1,4 @@
-"""The types of macros: what cel-go's expansion of each would be typed as, complaints included.
+"""The types of macros: the type and the errors that cel-go finds for the expansion of a macro.
 
 Expansions: cel-go v0.26 parser/macro.go, ext/comprehensions.go, cel/library.go (optMap, optFlatMap), ext/lists.go
 (sortBy). A complaint about a generated call stands at the macro's own place and names the generated function.

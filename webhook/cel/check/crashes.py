@@ -1,4 +1,4 @@
-"""What makes kube-apiserver 1.36 itself panic when a policy with the expression is created or asked: nobody answers.
+"""Expressions that make kube-apiserver 1.36 panic, so that it does not answer, when a policy is created or evaluated.
 
 None is a fault of the expression, and here they have values. Two are faults of cel-go v0.26.0: checker.go
 checkCreateList and checkCreateMap ask what an optional entry holds although its type is dyn, and
@@ -54,9 +54,9 @@ def _held_objects(node: Node) -> Iterator[Node]:
         return
     waiting = [entry.value for entry in node.entries if entry.field == "value"]
     while waiting:
-        held = waiting.pop()
-        if isinstance(held, ListNode | MapNode):
-            inner = held.elements if isinstance(held, ListNode) else [entry.value for entry in held.entries]
+        node = waiting.pop()
+        if isinstance(node, ListNode | MapNode):
+            inner = node.elements if isinstance(node, ListNode) else [entry.value for entry in node.entries]
             yield from (each for each in inner if isinstance(each, StructNode) and each.name != _PATCH)
             waiting += inner
 

@@ -114,5 +114,5 @@ class _Folding:
 
 
 def is_set(values: list[Any]) -> bool:
-    """Whether cel-go makes a set of a constant list for `in`, which then costs nothing."""
+    """Whether cel-go turns a constant list into a set for `in`, whose look-up then costs nothing."""
     return all(type_name(value) in _PRIMITIVES for value in values)

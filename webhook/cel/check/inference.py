@@ -16,7 +16,7 @@ _SHOWN = {"null_type": "null", "google.protobuf.Timestamp": "timestamp", "google
 
 
 def show(shown: Type) -> str:
-    """A type as the checker's messages call it."""
+    """The name of a type in the checker's messages."""
     if shown == ERROR:
         return "!error!"
     if not shown.parameters:
@@ -87,7 +87,7 @@ class Inference:
                 self._bound[name] = before
 
     def resolved(self, kind: Type, *, final: bool = False) -> Type:
-        """The type with its variables replaced; those that stand for nothing yet become dyn when `final`."""
+        """The type with its variables replaced; variables without a type become dyn when `final`."""
         while kind.kind == "param":
             bound = self._bound.get(kind.name)
             if bound is None:

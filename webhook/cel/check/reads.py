@@ -1,4 +1,4 @@
-"""What an expression reads of its variables: whole, or only what stands at some paths inside them.
+"""Which parts of its variables an expression reads: whole variables, or only the fields at some paths.
 
 Static: a field that is selected behind a condition counts, whether the condition holds or not.
 """

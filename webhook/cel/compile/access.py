@@ -15,6 +15,7 @@ from webhook.cel.compile import code
 from webhook.cel.compile import optional as optionals
 from webhook.cel.compile.code import Place, Term
 from webhook.cel.library import runtime
+from webhook.cel.library.optional_value import has
 from webhook.cel.syntax.tree import Call, Has, Ident, Macro, Node, Select
 from webhook.cel.types import BOOL, Type
 
@@ -60,16 +61,16 @@ def presence(compiler: Compiler, node: Has) -> Term:
     if _is_conditional(node.operand):
         writer.charge(-1)  # cel-go takes the 1 back that it never counted for a conditional
     if optional:
-        answer = writer.keep(compiler.call(runtime.has, term.code, code.literal(node.field), place=Place("call")))
+        answer = writer.in_variable(compiler.call(has, term.code, code.literal(node.field), place=Place("call")))
         writer.charge_value(answer)
         return Term(answer, BOOL, raises=False, atom=True, sure=True)
     if _is_built(term):
         is_set = compiler.call(runtime.has_field, term.code, code.literal(node.field), place=Place("call"))
         return Term(is_set, BOOL, sure=True)
-    first, again = compiler.named(term)
+    first, again = compiler.first_and_later(term)
     test = code.identical(code.call(compiler.bind(type), first), compiler.bind(dict))
     inside = code.compare(code.literal(node.field), ast.In(), again)
-    slow = compiler.call(runtime.has, again, code.literal(node.field), place=Place("call"))
+    slow = compiler.call(has, again, code.literal(node.field), place=Place("call"))
     return Term(code.either(test, inside, slow), BOOL, sure=True)
 
 
@@ -92,7 +93,7 @@ def _steps(compiler: Compiler, node: Select | Call) -> Term:
         named = isinstance(at, Select) and not compiler.is_constant(at)
         term = _variable(compiler, at) if named and isinstance(at, Select) else _root(compiler, at)
         if isinstance(term.code, ast.Constant):
-            term = replace(term, code=compiler.writer.hold(term.code))
+            term = replace(term, code=compiler.writer.new_variable(term.code))
         for position, step in enumerate(steps):
             if term.type.name == "optional_type" or _is_optional(step):
                 term = optionals.steps(compiler, term, steps[position:], part)
@@ -163,20 +164,20 @@ def _index(compiler: Compiler, term: Term, step: Call, static: Type) -> Term:
         if type(value) is str:
             return Term(code.subscript(term.code, code.literal(value), writer.line(Place("field", value))), static)
         if type(value) is int and value >= 0:
-            first, again = compiler.named(term)
+            first, again = compiler.first_and_later(term)
             quick = code.subscript(again, code.literal(value), writer.line(Place("element", value)))
             slow = compiler.call(runtime.get, again, code.literal(value), place=Place("call"))
             is_list = code.identical(code.call(compiler.bind(type), first), compiler.bind(list))
             return Term(code.either(is_list, quick, slow), static)
-    index = compiler.bare(key)
+    index = compiler.without_attribute_cost(key)
     if index.type.name == "string" and index.sure:
-        index = compiler.kept(index)
+        index = compiler.reusable(index)
         line = writer.line(Place("key", arguments=(index.code,)))
         return Term(code.subscript(term.code, index.code, line), static)
     if index.type.name in ("int", "uint", "double"):
         return Term(compiler.call(runtime.get, term.code, index.code, place=Place("call")), static)
-    kept, index = compiler.kept(term), compiler.kept(index)
-    quick = code.subscript(kept.code, index.code, writer.line(Place("key", arguments=(index.code,))))
+    reusable, index = compiler.reusable(term), compiler.reusable(index)
+    quick = code.subscript(reusable.code, index.code, writer.line(Place("key", arguments=(index.code,))))
     test = code.identical(code.call(compiler.bind(type), index.code), compiler.bind(str))
-    slow = compiler.call(runtime.get, kept.code, index.code, place=Place("call"))
+    slow = compiler.call(runtime.get, reusable.code, index.code, place=Place("call"))
     return Term(code.either(test, quick, slow), static)

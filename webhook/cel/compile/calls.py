@@ -21,7 +21,7 @@ from webhook.cel.compile.tracked import tracked_operands
 from webhook.cel.library import conversions, costs, regex, runtime, standard
 from webhook.cel.library.declaration import Cost, Overload
 from webhook.cel.library.dispatch import Dispatch, Unary, fitting, is_metered, looks_inside
-from webhook.cel.library.tracking import tracked
+from webhook.cel.library.tracking import tracked_argument
 from webhook.cel.syntax.tree import Call, Node
 from webhook.cel.types import BOOL, INT, Type
 from webhook.cel.values import INT_MAX, INT_MIN
@@ -61,7 +61,7 @@ def function(compiler: Compiler, node: Call) -> Term:
         compiler.unread.add(id(arguments[0]))
         term = compiler.value(arguments[0])
         return optionals.has_value(compiler, term) or apply(compiler, node, [term])
-    return optionals.made(compiler, node, arguments) or _call(compiler, node, arguments)
+    return optionals.construction(compiler, node, arguments) or _call(compiler, node, arguments)
 
 
 def _arguments(compiler: Compiler, node: Call) -> list[Node]:
@@ -78,7 +78,7 @@ def _call(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> Term:
     if overloads[0].implementation is conversions.identity and overloads[0].parameters[0].kind == "param":
         compiler.writer.charge(1)  # dyn(x)
         return Term(compiler.value(arguments[0]).code, compiler.checked.type_of(node))
-    if tracked(overloads) is not None:
+    if tracked_argument(overloads) is not None:
         return apply(compiler, node, tracked_operands(compiler, overloads, arguments))
     if len(arguments) < 3:
         return apply(compiler, node, _operands(compiler, overloads, arguments))
@@ -87,7 +87,7 @@ def _call(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> Term:
     with compiler.writer.unreached() as part:
         for each in arguments:
             part()
-            terms.append(compiler.following(terms, each))
+            terms.append(compiler.value_after(terms, each))
         part()
         compiler.writer.charge(1)
         part()
@@ -101,7 +101,7 @@ def _operands(compiler: Compiler, overloads: tuple[Overload, ...], arguments: Se
     terms: list[Term] = []
     starts = [len(places)]
     for each in arguments:
-        terms.append(compiler.following(terms, each))
+        terms.append(compiler.value_after(terms, each))
         starts.append(len(places))
     cost = cost_of(overloads)
     if cost is None:
@@ -123,7 +123,7 @@ def _operands(compiler: Compiler, overloads: tuple[Overload, ...], arguments: Se
 
 
 def apply(compiler: Compiler, node: Call, terms: list[Term]) -> Term:
-    """The call of whatever signature fits, with its cost."""
+    """The code of a call that chooses the signature that fits, with its cost."""
     candidates = compiler.candidates(node)
     if node.function in _STOPPING and _is_literal_text(terms[1].code):
         candidates = tuple(replace(each, name="matches") for each in candidates)  # it refuses values as that does
@@ -154,22 +154,22 @@ def apply_signatures(compiler: Compiler, signatures: Signatures, terms: list[Ter
     if direct:
         candidates = overloads
     else:
-        terms = [compiler.kept(term) for term in terms]
+        terms = [compiler.reusable(term) for term in terms]
     values = [term.code for term in terms]
     place = Place("call")
     if cost is not None and cost not in _BEFORE:
         place.cost, place.arguments = cost, tuple(values)
     # whatever implementation is chosen, it gives what its signature says
     sure = bool(candidates) and all(each.result == static for each in candidates)
-    made = Term(_target(compiler, candidates, values, place, direct=direct), static, sure=sure)
+    result = Term(_target(compiler, candidates, values, place, direct=direct), static, sure=sure)
     if cost is not None and cost not in _BEFORE:
-        made = compiler.kept(made)
+        result = compiler.reusable(result)
         if cost is costs.traverse_target:
             extra = compiler.call(costs.traversal, values[0], compiler.deadline())
         else:
-            extra = compiler.call(cost, made.code, *values)
+            extra = compiler.call(cost, result.code, *values)
         writer.charge_value(code.binary(extra, ast.Sub(), code.literal(1)))
-    return made
+    return result
 
 
 def _target(
@@ -227,7 +227,7 @@ def cost_of(overloads: tuple[Overload, ...]) -> Cost | None:
 def _count_before(compiler: Compiler, cost: Cost, terms: list[Term]) -> list[Term]:
     count = _BEFORE.get(cost)
     if count is None:
-        return [compiler.kept(term) for term in terms]
+        return [compiler.reusable(term) for term in terms]
     return count(compiler, terms)
 
 
@@ -237,7 +237,7 @@ def _nothing(_: Compiler, terms: list[Term]) -> list[Term]:
 
 def _tenth(compiler: Compiler, terms: list[Term]) -> list[Term]:
     """Count what walking over the first argument costs beyond 1."""
-    target = compiler.kept(terms[0])
+    target = compiler.reusable(terms[0])
     if not (target.sure and target.type.name == "string"):
         is_text = code.identical(code.call(compiler.bind(type), target.code), compiler.bind(str))
         slow = compiler.call(_walk_beyond, target.code)
@@ -271,10 +271,10 @@ def _size(compiler: Compiler, argument: Node) -> Term:
     compiler.writer.charge(1)
     term = compiler.value(argument)
     if term.type.name in ("list", "string", "bytes", "map"):
-        term = term if term.sure else compiler.kept(term)
+        term = term if term.sure else compiler.reusable(term)
         line = compiler.writer.line(Place("operand", "size", arguments=(term.code,)))
         return Term(code.call(compiler.bind(len), term.code, line=line), INT, raises=term.raises, sure=True)
-    term = compiler.kept(term)
+    term = compiler.reusable(term)
     kind = code.call(compiler.bind(type), term.code)
     known = code.disjunction(code.identical(kind, compiler.bind(list)), code.identical(kind, compiler.bind(str)))
     quick = code.call(compiler.bind(len), term.code)
@@ -298,13 +298,13 @@ def _matches(compiler: Compiler, node: Call, arguments: list[Node]) -> Term:
         compiler.writer.charge(each)
         part()
     if measured:
-        term = compiler.kept(term)
+        term = compiler.reusable(term)
         length = code.call(compiler.bind(len), term.code, line=compiler.writer.line(place(term)))
         beyond = code.binary(length, ast.FloorDiv(), code.literal(10))
         if each:
             compiler.writer.charge_value(code.binary(beyond, ast.Mult(), code.literal(each)))
     else:
-        term = compiler.kept(term)
+        term = compiler.reusable(term)
     return Term(compiler.call(regex.matcher(pattern), term.code, place=place(term)), BOOL, sure=True)
 
 
@@ -317,14 +317,14 @@ def _comparison(compiler: Compiler, node: Call) -> Term:
     overloads = compiler.overloads(node)
     compiler.writer.charge(1)
     if len(overloads) == 1 and overloads[0].parameters[0].name in ("string", "bytes"):
-        left, right = compiler.kept(left), compiler.kept(right)
+        left, right = compiler.reusable(left), compiler.reusable(right)
         compiler.writer.charge_value(compiler.call(_comparing, left.code, right.code))
     known = left.type.name if left.type.name == right.type.name and left.sure and right.sure else ""
     if known in ORDERED:
         raises = left.raises or right.raises
         return Term(code.compare(left.code, operator(), right.code), BOOL, raises=raises, sure=True)
     if "int" in (left.type.name, right.type.name) and known != "double":
-        left, right = compiler.kept(left), compiler.kept(right)
+        left, right = compiler.reusable(left), compiler.reusable(right)
         checks = [
             code.identical(code.call(compiler.bind(type), side.code), compiler.bind(int))
             for side in (left, right)
@@ -363,7 +363,7 @@ def _is_text(term: Term) -> bool:
 
 def _int_operation(compiler: Compiler, node: Call, terms: list[Term], overload: Overload) -> Term:
     compiler.writer.charge(1)
-    left, right = (compiler.kept(term) for term in terms)
+    left, right = (compiler.reusable(term) for term in terms)
     raw = code.binary(left.code, ARITHMETIC[node.function](), right.code)
     result = compiler.writer.temporary()
     fits = ast.Compare(
@@ -382,8 +382,8 @@ def _concatenation(compiler: Compiler, terms: list[Term], static: Type) -> Term:
     writer = compiler.writer
     writer.charge(1)
     left, right = terms
-    left = left if left.sure else compiler.kept(left)
+    left = left if left.sure else compiler.reusable(left)
     line = writer.line(Place("operand", "_+_", arguments=(left.code,)))
-    result = writer.keep(code.binary(left.code, ast.Add(), right.code, line))
+    result = writer.in_variable(code.binary(left.code, ast.Add(), right.code, line))
     writer.charge_value(_tenth_of(compiler, result))
     return Term(result, static, raises=False, atom=True, sure=True)

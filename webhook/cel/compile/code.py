@@ -270,12 +270,12 @@ class Writer:
             self.constants[known] = value
         return name(known)
 
-    def keep(self, value: ast.expr) -> ast.Name:
-        """The value in a variable of its own."""
-        return value if isinstance(value, ast.Name) else self.hold(value)
+    def in_variable(self, value: ast.expr) -> ast.Name:
+        """Assign a value to a new variable, unless it is a variable already."""
+        return value if isinstance(value, ast.Name) else self.new_variable(value)
 
-    def hold(self, value: ast.expr) -> ast.Name:
-        """The value in a variable of its own, whatever it is."""
+    def new_variable(self, value: ast.expr) -> ast.Name:
+        """Assign a value to a new variable."""
         identifier = self.temporary()
         self.emit(assign(identifier, value))
         return name(identifier)

@@ -12,7 +12,7 @@ the frame of the function. Shape of the result:
             M.cost = C
             return …
         except E as x:
-            C -= lost(x)                cost counted for what came after the failure
+            C -= refund_for(x)          cost counted for what came after the failure
             M.cost = C
             raise failure(x)
 
@@ -120,7 +120,7 @@ class Compiler:
         self.unread: set[int] = set()  # the nodes of optionals of which only the presence counts
         self.never = Deadline()
         failures = Failures(self.writer.places)
-        self.lost, self.failure = failures.lost, failures.failure
+        self.refund_for, self.failure = failures.refund_for, failures.failure
 
     # ---- nodes
 
@@ -133,13 +133,13 @@ class Compiler:
         return HANDLERS[type(node)](self, node)
 
     def values(self, nodes: Iterable[Node]) -> list[Term]:
-        """The code of several values, of which the first that fails is the one whose error is told."""
+        """The code of several values; if several fail, the error of the first one is reported."""
         terms: list[Term] = []
         for node in nodes:
-            terms.append(self.following(terms, node))
+            terms.append(self.value_after(terms, node))
         return terms
 
-    def following(self, before: list[Term], node: Node) -> Term:
+    def value_after(self, before: list[Term], node: Node) -> Term:
         """The code of a value that comes after others: where it needs statements, those that can fail run before it."""
         body = self.writer.body
         start = len(body)
@@ -152,8 +152,8 @@ class Compiler:
                 before[place] = replace(before[place], code=code.name(name), raises=False, atom=True)
         return term
 
-    def bare(self, node: Node) -> Term:
-        """The same as the branch of `? :` or as an index, where cel-go does not count an attribute's own 1."""
+    def without_attribute_cost(self, node: Node) -> Term:
+        """The code of a branch of `? :` or of an index, where cel-go does not count the 1 of an attribute."""
         term = self.value(node)
         if id(node) not in self.constants and is_attribute(node) and access.has_a_cost(self, node):
             self.writer.charge(-1)
@@ -179,18 +179,18 @@ class Compiler:
         writer.depth = depth
         writer.moves += 1
         writer.emit(code.function(identifier, [], body))
-        return self.kept(Term(code.call(code.name(identifier)), term.type, sure=term.sure))
+        return self.reusable(Term(code.call(code.name(identifier)), term.type, sure=term.sure))
 
     # ---- terms
 
-    def kept(self, term: Term) -> Term:
-        """The same value as something that may be written several times."""
+    def reusable(self, term: Term) -> Term:
+        """A value as code that may be written several times without evaluating it again."""
         if term.atom:
             return term
-        return Term(self.writer.keep(term.code), term.type, raises=False, atom=True, sure=term.sure)
+        return Term(self.writer.in_variable(term.code), term.type, raises=False, atom=True, sure=term.sure)
 
-    def named(self, term: Term) -> tuple[ast.expr, ast.expr]:
-        """A value for its first and for its later uses within one expression."""
+    def first_and_later(self, term: Term) -> tuple[ast.expr, ast.expr]:
+        """The code of a value for its first use in an expression, and the code for the later ones."""
         if term.atom:
             return term.code, term.code
         identifier = self.writer.temporary()
@@ -233,7 +233,7 @@ class Compiler:
         attempted = [*writer.body, book, code.answer(term.code)]
         handler = [
             book,
-            code.subtract_cost(code.call(self.bind(self.lost), code.name("x"))),
+            code.subtract_cost(code.call(self.bind(self.refund_for), code.name("x"))),
             book,
             code.fail(code.call(self.bind(self.failure), code.name("x"))),
         ]

@@ -34,8 +34,8 @@ class Failures:
     def __init__(self, places: Sequence[Place]) -> None:
         self._places = places
 
-    def lost(self, error: Exception) -> int:
-        """Take over a failure: remember its place, let go of its frames; gives the cost that it leaves out.
+    def refund_for(self, error: Exception) -> int:
+        """The cost to give back for a failed operation; remembers where it failed, and releases its frames.
 
         Raises:
             BudgetExceeded: which nothing absorbs.
@@ -81,7 +81,7 @@ def _innermost(trace: TracebackType | None) -> TracebackType | None:
 
 
 def failed_cost(cost: Callable[..., int], values: Sequence[Any]) -> int:
-    """What a call without a result costs beyond 1; None stands for a failed argument, which counts as one of size 1.
+    """What a failed call costs beyond 1; None stands for an argument that failed, and counts as size 1.
 
     Values that it cannot measure cost nothing more: cel-go itself breaks off there.
     """

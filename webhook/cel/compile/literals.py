@@ -30,7 +30,7 @@ def list_of(compiler: Compiler, node: ListNode) -> Term:
         with writer.unreached() as part:
             for each in node.elements:
                 part()
-                terms.append(compiler.following(terms, each))
+                terms.append(compiler.value_after(terms, each))
             part()
         raises = any(term.raises for term in terms)
         return Term(code.listing([term.code for term in terms]), static, raises=raises, sure=True)
@@ -39,10 +39,10 @@ def list_of(compiler: Compiler, node: ListNode) -> Term:
     for position, element in enumerate(node.elements):
         value = compiler.value(element).code
         if position in node.optional:
-            made = compiler.call(runtime.element_of, value, result, place=Place("call"))
+            built = compiler.call(runtime.element_of, value, result, place=Place("call"))
         else:
-            made = code.call(code.attribute(result, "append"), value)
-        writer.emit(code.expression(made))
+            built = code.call(code.attribute(result, "append"), value)
+        writer.emit(code.expression(built))
     return Term(result, static, raises=False, atom=True, sure=True)
 
 
@@ -57,11 +57,11 @@ def map_of(compiler: Compiler, node: MapNode) -> Term:
         with compiler.writer.unreached() as part:
             for entry in node.entries:
                 part()
-                terms.append(compiler.following(terms, entry.value))
+                terms.append(compiler.value_after(terms, entry.value))
             part()
         raises = any(term.raises for term in terms)
-        made: ast.expr = code.mapping([code.literal(key) for key in keys], [term.code for term in terms])
-        return Term(made, static, raises=raises, sure=True)
+        built: ast.expr = code.mapping([code.literal(key) for key in keys], [term.code for term in terms])
+        return Term(built, static, raises=raises, sure=True)
     entries = _entries(compiler, [(entry, None) for entry in node.entries])
     return Term(compiler.call(make_map, entries, place=Place("call")), static, sure=True)
 
@@ -75,8 +75,8 @@ def structure_of(compiler: Compiler, node: StructNode) -> Term:
         for entry in node.entries
     ]
     name = compiler.checked.reference(node) or node.name
-    made = compiler.call(runtime.structure, code.literal(name), _entries(compiler, fields), place=Place("call"))
-    return Term(made, static, sure=True)
+    structure = compiler.call(runtime.structure, code.literal(name), _entries(compiler, fields), place=Place("call"))
+    return Term(structure, static, sure=True)
 
 
 def _entries(compiler: Compiler, entries: list[tuple[MapEntry, ast.expr | None]]) -> ast.expr:
@@ -89,10 +89,10 @@ def _entries(compiler: Compiler, entries: list[tuple[MapEntry, ast.expr | None]]
     for entry, name in entries:
         key, value = _pair(compiler, entry, name)
         if entry.optional:
-            made = compiler.call(runtime.entry_of, key, value, result, place=Place("call"))
+            built = compiler.call(runtime.entry_of, key, value, result, place=Place("call"))
         else:
-            made = code.call(code.attribute(result, "append"), code.pair(key, value))
-        writer.emit(code.expression(made))
+            built = code.call(code.attribute(result, "append"), code.pair(key, value))
+        writer.emit(code.expression(built))
     return result
 
 
@@ -110,9 +110,9 @@ def _plain_entries(compiler: Compiler, entries: list[tuple[MapEntry, ast.expr | 
         for entry, name in entries:
             if name is None:
                 part()
-                terms.append(compiler.following(terms, entry.key))
+                terms.append(compiler.value_after(terms, entry.key))
             part()
-            terms.append(compiler.following(terms, entry.value))
+            terms.append(compiler.value_after(terms, entry.value))
         part()
     rest = iter([term.code for term in terms])
     return code.listing([code.pair(name or next(rest), next(rest)) for _, name in entries])

@@ -109,10 +109,10 @@ def _in_a_row(result: ast.Name, bodies: list[list[ast.stmt]], *, decides: bool) 
 
 def attempt_operand(compiler: Compiler, body: list[ast.stmt], error: str) -> ast.stmt:
     """Run something that may fail; its first error is kept."""
-    lost = code.call(compiler.bind(compiler.lost), code.name("x"))
+    refund_for = code.call(compiler.bind(compiler.refund_for), code.name("x"))
     keep = code.branch(code.identical(code.name(error), code.literal(None)), [code.assign(error, code.name("x"))])
     compiler.writer.moves += 1
-    return code.attempt(body, compiler.bind(ERRORS), [code.subtract_cost(lost), keep])
+    return code.attempt(body, compiler.bind(ERRORS), [code.subtract_cost(refund_for), keep])
 
 
 def _surface(error: str) -> list[ast.stmt]:
@@ -140,9 +140,9 @@ def checked_bool(compiler: Compiler, term: Term, operator: str = "") -> ast.expr
     """A value as a bool, checked where it might be something else."""
     if is_bool(term):
         return term.code
-    kept = compiler.kept(term)
-    require_bool(compiler, kept.code, operator)
-    return kept.code
+    reusable = compiler.reusable(term)
+    require_bool(compiler, reusable.code, operator)
+    return reusable.code
 
 
 def negation(compiler: Compiler, node: Call) -> Term:
@@ -161,14 +161,14 @@ def conditional(compiler: Compiler, node: Call) -> Term:
     bodies: list[list[ast.stmt]] = []
     for branch in node.arguments[1:]:
         with writer.block() as body:
-            terms.append(compiler.bare(branch))
+            terms.append(compiler.without_attribute_cost(branch))
         bodies.append(body)
     raw = [term.raw for term in terms if term.raw is not None]
     values = raw if len(raw) == len(terms) else [term.code for term in terms]
     for body, value in zip(bodies, values, strict=True):
         body.append(code.assign(result.id, value))
     writer.emit(code.branch(test, *bodies))
-    value = optionals.as_chosen(compiler, node, result, is_raw=values is raw)
+    value = optionals.conditional_value(compiler, node, result, is_raw=values is raw)
     if value is not result:
         writer.emit(code.assign(result.id, value))
     if values is raw:
@@ -214,7 +214,7 @@ def _with_type(compiler: Compiler, node: Call, name: str) -> Term:
     if name in _ONLY and term.type.kind != "object":
         is_one = code.identical(code.call(compiler.bind(type), term.code), compiler.bind(_ONLY[name]))
         return Term(is_one, BOOL, raises=term.raises, sure=True)
-    first, again = compiler.named(term) if name == "map" else (term.code, term.code)
+    first, again = compiler.first_and_later(term) if name == "map" else (term.code, term.code)
     line = compiler.writer.line(Place("call"))
     named = code.subscript(compiler.bind(TYPE_NAMES), code.call(compiler.bind(type), again), line)
     test: ast.expr = code.compare(named, ast.Eq(), code.literal(name))
@@ -249,7 +249,7 @@ def _with_constant(compiler: Compiler, term: Term, constant: Term, value: Any, e
         if len(value) > 10 and not may_be_opaque(compiler, term):
             return _with_long_text(compiler, term, value)
     if may_be_sized(term.type):
-        term = compiler.kept(term)
+        term = compiler.reusable(term)
         writer.moves += 1
         empty = compiler.call(runtime.empty, term.code)
         writer.emit(code.branch(code.negation(term.code), [code.subtract_cost(empty)]))
@@ -257,11 +257,11 @@ def _with_constant(compiler: Compiler, term: Term, constant: Term, value: Any, e
 
 
 def _with_long_text(compiler: Compiler, term: Term, value: str) -> Term:
-    kept = compiler.kept(term)
-    result = compiler.writer.keep(code.compare(kept.code, ast.Eq(), code.literal(value)))
+    reusable = compiler.reusable(term)
+    result = compiler.writer.in_variable(code.compare(reusable.code, ast.Eq(), code.literal(value)))
     compiler.writer.charge(tenths(len(value)) - 1)
     compiler.writer.moves += 1
-    compiler.writer.emit(code.branch(code.negation(result), _shortfall(compiler, kept.code, len(value))))
+    compiler.writer.emit(code.branch(code.negation(result), _shortfall(compiler, reusable.code, len(value))))
     return Term(result, BOOL, raises=False, atom=True, sure=True)
 
 
@@ -294,7 +294,7 @@ def _equals_constant(compiler: Compiler, term: Term, value: Any, equals: Equals)
     if plain or (kind is int and abs(value) < _EXACT and term.sure and term.type.name == "int"):
         return code.compare(term.code, ast.Eq(), code.literal(value))
     if kind is int and abs(value) < _EXACT:
-        first, again = compiler.named(term)
+        first, again = compiler.first_and_later(term)
         is_int = code.identical(code.call(compiler.bind(type), first), compiler.bind(int))
         quick = code.compare(again, ast.Eq(), code.literal(value))
         return code.either(is_int, quick, compiler.call(equals, again, code.literal(value), place=Place("call")))
@@ -321,17 +321,17 @@ def may_be_sized(static: Type) -> bool:
 def _with_value(compiler: Compiler, left: Term, right: Term, equals: Equals) -> Term:
     raises = left.raises or right.raises
     if may_be_sized(left.type) and may_be_sized(right.type) and NULL not in (left.type, right.type):
-        left, right = compiler.kept(left), compiler.kept(right)
+        left, right = compiler.reusable(left), compiler.reusable(right)
         _count_sizes(compiler, left.code, right.code)
     elif may_be_sized(left.type) or may_be_sized(right.type):
-        left, right = compiler.kept(left), compiler.kept(right)
+        left, right = compiler.reusable(left), compiler.reusable(right)
         sized = left if may_be_sized(left.type) else right
         compiler.writer.moves += 1
         empty = compiler.call(runtime.empty, sized.code)
         compiler.writer.emit(code.branch(code.negation(sized.code), [code.subtract_cost(empty)]))
     if left.type.name == right.type.name and left.type.name in ("string", "bool") and (left.sure or right.sure):
         return Term(code.compare(left.code, ast.Eq(), right.code), BOOL, raises=raises, sure=True)
-    left, right = compiler.kept(left), compiler.kept(right)
+    left, right = compiler.reusable(left), compiler.reusable(right)
     is_text = code.identical(code.call(compiler.bind(type), left.code), compiler.bind(str))
     quick = code.compare(left.code, ast.Eq(), right.code)
     slow = compiler.call(equals, left.code, right.code, compiler.deadline(), place=Place("call"))

@@ -54,8 +54,8 @@ class _Loop:
 
     def _range(self) -> tuple[ast.Name, ast.Name]:
         """What the loop runs over, for its size and for its elements."""
-        compiler, keep = self.compiler, self.writer.keep
-        operand = compiler.kept(compiler.value(self.node.operand))
+        compiler, in_variable = self.compiler, self.writer.in_variable
+        operand = compiler.reusable(compiler.value(self.node.operand))
         is_list = code.identical(code.call(compiler.bind(type), operand.code), compiler.bind(list))
         if len(self.node.variables) == 2:
             pairs = compiler.call(runtime.pairs, operand.code, place=Place("call"))
@@ -64,12 +64,12 @@ class _Loop:
                 pairs = code.either(is_map, code.call(code.attribute(operand.code, "items")), pairs)
             else:
                 pairs = code.either(is_list, code.call(compiler.bind(enumerate), operand.code), pairs)
-            return keep(operand.code), keep(pairs)
+            return in_variable(operand.code), in_variable(pairs)
         if operand.type.name == "list" and operand.sure:
-            value = keep(operand.code)
+            value = in_variable(operand.code)
         else:
             slow = compiler.call(runtime.elements, operand.code, place=Place("call"))
-            value = keep(code.either(is_list, operand.code, slow))
+            value = in_variable(code.either(is_list, operand.code, slow))
         return value, value
 
     def types(self) -> list[Type]:
@@ -197,7 +197,7 @@ def _quantifier(compiler: Compiler, node: Macro, *, decides: bool, condition: in
         writer.charge(condition + 1)
         term = loop.bound(node.arguments[0])
         raises = bool(body.statements) or term.raises or not is_bool(term)
-        value = term.code if is_bool(term) else compiler.kept(term).code
+        value = term.code if is_bool(term) else compiler.reusable(term).code
     each = body.each
     leave = [code.assign(result, code.literal(decides)), *loop.end_early(each, condition), code.leave()]
     tests: list[ast.stmt]
@@ -268,8 +268,8 @@ def _filter(compiler: Compiler, node: Macro) -> Term:
         keep = code.call(code.attribute(result, "append"), code.name(loop.names[0]))
         writer.emit(code.branch(test, [code.expression(keep)]))
     writer.emit(code.assign(result.id, code.listing([])))
-    kept = code.call(compiler.bind(len), result)
-    _run(compiler, loop, body, 1, code.binary(kept, ast.Mult(), code.literal(13)))
+    length = code.call(compiler.bind(len), result)
+    _run(compiler, loop, body, 1, code.binary(length, ast.Mult(), code.literal(13)))
     return Term(result, compiler.checked.type_of(node), raises=False, atom=True, sure=True)
 
 
@@ -304,12 +304,12 @@ def _append(compiler: Compiler, loop: _Loop, result: ast.Name, step: int) -> Non
         writer.charge(-10)  # a list of constants is a constant
     term = loop.bound(value)
     if node.name == "transformMapEntry":
-        made = compiler.call(runtime.insert, compiler.deadline(), result, term.code, place=Place("call"))
+        appending = compiler.call(runtime.insert, compiler.deadline(), result, term.code, place=Place("call"))
     elif node.name == "transformMap":
-        made = code.call(code.attribute(result, "append"), code.pair(code.name(loop.names[0]), term.code))
+        appending = code.call(code.attribute(result, "append"), code.pair(code.name(loop.names[0]), term.code))
     else:
-        made = code.call(code.attribute(result, "append"), term.code)
-    writer.emit(code.expression(made))
+        appending = code.call(code.attribute(result, "append"), term.code)
+    writer.emit(code.expression(appending))
 
 
 _MAP_STEP = 12
@@ -332,7 +332,7 @@ def _transform_map_entry(compiler: Compiler, node: Macro) -> Term:
 
 def _bind(compiler: Compiler, node: Macro) -> Term:
     """cel.bind(name, value, body)."""
-    value = compiler.kept(compiler.value(node.operand))
+    value = compiler.reusable(compiler.value(node.operand))
     before = compiler.scope
     compiler.scope = {**before, node.variables[0]: value}
     bound = compiler.value(node.arguments[0])

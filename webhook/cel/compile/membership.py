@@ -32,7 +32,7 @@ def membership(compiler: Compiler, node: Call) -> Term:
         return _in_set(compiler, compiler.value(left), compiler.constants[id(right)])
     term, container = compiler.values((left, right))
     if not container.atom:
-        term = compiler.kept(term)
+        term = compiler.reusable(term)
     overloads = compiler.overloads(node)
     if isinstance(right, MapNode | Macro) and may_be_opaque(compiler, term):
         compiler.writer.charge(1)
@@ -43,19 +43,19 @@ def membership(compiler: Compiler, node: Call) -> Term:
     compiler.writer.charge(1)  # also when the container fails, which then counts as one of size 1
     is_counted = len(overloads) == 1 and overloads[0].id == "in_list"
     if is_counted:
-        container = compiler.kept(container)
+        container = compiler.reusable(container)
         length = code.call(compiler.bind(len), container.code, line=compiler.writer.line(Place("call")))
         compiler.writer.charge_value(code.binary(length, ast.Sub(), code.literal(1)))
     if term.type.name == "string":
         # a text equals nothing but texts, so Python's own look-up is right for lists and maps of anything
-        container = compiler.kept(container)
+        container = compiler.reusable(container)
         kind = code.call(compiler.bind(type), container.code)
         classes: tuple[type, ...] = _CONTAINERS.get(container.type.name, (dict, list))
         checks = [code.identical(kind, compiler.bind(each)) for each in classes]
         if list in classes and not is_counted:
             checks[-1] = code.conjunction(checks[-1], _is_short(compiler, container.code))
         known = checks[0] if len(checks) == 1 else code.disjunction(*checks)
-        term = compiler.kept(term)
+        term = compiler.reusable(term)
         quick = code.compare(term.code, ast.In(), container.code)
         slow = compiler.call(standard.contains, compiler.deadline(), term.code, container.code, place=Place("call"))
         return Term(code.either(known, quick, slow), BOOL, sure=True)
@@ -80,7 +80,7 @@ def _in_set(compiler: Compiler, term: Term, values: list[Any]) -> Term:
     raises = term.raises
     if all(type(value) is str for value in values) and not may_be_opaque(compiler, term):
         members = code.literal(frozenset(values))
-        first, again = compiler.named(term)
+        first, again = compiler.first_and_later(term)
         if term.sure and term.type.name == "string":
             return Term(code.compare(first, ast.In(), members), BOOL, raises=raises, sure=True)
         is_text = code.identical(code.call(compiler.bind(type), first), compiler.bind(str))

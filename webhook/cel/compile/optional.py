@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from webhook.cel.compile import code
 from webhook.cel.compile.code import Place, Term
 from webhook.cel.library import optional as library
-from webhook.cel.library import runtime
+from webhook.cel.library import optional_value, runtime
+from webhook.cel.library.optional_value import NONE, Optional
 from webhook.cel.library.refusal import refuse
 from webhook.cel.syntax.tree import Call, Ident, Macro, Node, Select, children
 from webhook.cel.types import BOOL, DYN, STRING, Type
-from webhook.cel.values import ABSENT, NONE, Optional
+from webhook.cel.values import ABSENT
 
 if TYPE_CHECKING:
     from webhook.cel.compile.compiler import Compiler
@@ -36,8 +37,8 @@ _PLAIN = frozenset(
 
 def of_raw(compiler: Compiler, raw: ast.Name, static: Type, steps: int = 0) -> Term:
     """The optional whose value, or ABSENT, is in a variable."""
-    made = code.either(present(compiler, raw), code.call(compiler.bind(Optional), raw), compiler.bind(NONE))
-    return Term(made, static, raises=False, sure=True, raw=raw, steps=steps)
+    construction = code.either(present(compiler, raw), code.call(compiler.bind(Optional), raw), compiler.bind(NONE))
+    return Term(construction, static, raises=False, sure=True, raw=raw, steps=steps)
 
 
 def present(compiler: Compiler, raw: ast.Name) -> ast.expr:
@@ -46,8 +47,8 @@ def present(compiler: Compiler, raw: ast.Name) -> ast.expr:
 
 
 def raw_of(compiler: Compiler, term: Term) -> ast.Name:
-    """A variable with the value of an optional, or ABSENT; what is no optional is taken for one with a value."""
-    return term.raw or compiler.writer.keep(compiler.call(runtime.opened, term.code))
+    """A variable with the value of an optional, or ABSENT. Any other value counts as an optional that has it."""
+    return term.raw or compiler.writer.in_variable(compiler.call(optional_value.value_or_absent, term.code))
 
 
 # ---- selections
@@ -57,7 +58,7 @@ def steps(compiler: Compiler, term: Term, path: Sequence[Select | Call], part: C
     """The steps of a path from the first optional one on. After one that finds nothing no further key is computed."""
     writer = compiler.writer
     static = term.type
-    at: ast.expr = raw_of(compiler, term) if static.name == "optional_type" else compiler.kept(term).code
+    at: ast.expr = raw_of(compiler, term) if static.name == "optional_type" else compiler.reusable(term).code
     names: list[ast.Name] = []
     for step in path:
         part()
@@ -77,7 +78,7 @@ def steps(compiler: Compiler, term: Term, path: Sequence[Select | Call], part: C
 def _key(compiler: Compiler, step: Select | Call) -> Term:
     if isinstance(step, Select):
         return compiler.constant(step.field, STRING)
-    return compiler.kept(compiler.bare(step.arguments[1]))
+    return compiler.reusable(compiler.without_attribute_cost(step.arguments[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def _found(compiler: Compiler, at: ast.expr, key: Term, body: list[ast.stmt], wa
     writer = compiler.writer
     if not body or way.is_first:
         writer.body.extend(body)
-        return writer.hold(_look_up(compiler, at, key, way))
+        return writer.new_variable(_look_up(compiler, at, key, way))
     result = writer.temporary()
     body.append(code.assign(result, _look_up(compiler, at, key, way)))
     absent: list[ast.stmt] = [code.assign(result, compiler.bind(ABSENT))]
@@ -104,7 +105,7 @@ def _found(compiler: Compiler, at: ast.expr, key: Term, body: list[ast.stmt], wa
 def _look_up(compiler: Compiler, at: ast.expr, key: Term, way: _Way) -> ast.expr:
     """What a key finds in a value; ABSENT in what is ABSENT itself."""
     missing = compiler.bind(ABSENT)
-    value = compiler.call(runtime.find, at, key.code, place=Place("call", refund=-way.before))
+    value = compiler.call(optional_value.find, at, key.code, place=Place("call", refund=-way.before))
     if not way.is_first:
         value = code.either(code.identical(at, missing), missing, value)
     if not (key.sure and key.type.name == "string"):
@@ -127,14 +128,14 @@ def _count(compiler: Compiler, names: Sequence[ast.Name]) -> None:
 
 
 def has_value(compiler: Compiler, term: Term) -> Term | None:
-    """optional.hasValue(); None of what is perhaps no optional."""
+    """optional.hasValue(); None where the operand may be something else than an optional."""
     if term.raw is None:
         return None
     compiler.writer.charge(1)
     return Term(present(compiler, term.raw), BOOL, raises=False, sure=True)
 
 
-def made(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> Term | None:
+def construction(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> Term | None:
     """optional.of(x), optional.ofNonZeroValue(x), optional.none(); None for every other function."""
     overloads = compiler.overloads(node)
     implementation = overloads[0].implementation if overloads else None
@@ -142,11 +143,11 @@ def made(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> Term | No
         return None
     value = compiler.bind(ABSENT)
     if arguments:
-        value = compiler.kept(compiler.value(arguments[0])).code
+        value = compiler.reusable(compiler.value(arguments[0])).code
     compiler.writer.charge(1)
     if implementation is library.of_non_zero_value:
         value = code.either(value, value, compiler.call(runtime.non_zero, value))  # what is true is no zero
-    return of_raw(compiler, compiler.writer.hold(value), compiler.checked.type_of(node))
+    return of_raw(compiler, compiler.writer.new_variable(value), compiler.checked.type_of(node))
 
 
 def alternative(compiler: Compiler, node: Call) -> Term:
@@ -154,7 +155,7 @@ def alternative(compiler: Compiler, node: Call) -> Term:
     assert node.target is not None
     first = compiler.value(node.target)
     if first.raw is None:
-        return _of_anything(compiler, node, compiler.kept(first))
+        return _of_anything(compiler, node, compiler.reusable(first))
     writer = compiler.writer
     here, absent = _uncounted(compiler, first)
     with writer.block() as other:
@@ -162,13 +163,13 @@ def alternative(compiler: Compiler, node: Call) -> Term:
         is_raw = node.function == "or" and _is_optional(term)
         value = raw_of(compiler, term) if is_raw else term.code
     result = code.name(writer.temporary())
-    kept = first.raw if is_raw or node.function == "orValue" else first.code
+    preferred = first.raw if is_raw or node.function == "orValue" else first.code
     if here or absent or other:
-        here.append(code.assign(result.id, kept))
+        here.append(code.assign(result.id, preferred))
         other = [*absent, *other, code.assign(result.id, value)]
         writer.emit(code.branch(present(compiler, first.raw), here, other))
     else:
-        writer.emit(code.assign(result.id, code.either(present(compiler, first.raw), kept, value)))
+        writer.emit(code.assign(result.id, code.either(present(compiler, first.raw), preferred, value)))
     writer.moves += 1
     static = compiler.checked.type_of(node)
     return of_raw(compiler, result, static) if is_raw else Term(result, static, raises=False, atom=True)
@@ -229,7 +230,7 @@ def opt_map(compiler: Compiler, node: Macro) -> Term:
         is_raw = node.name == "optMap" or _is_optional(term)
         named = code.name(writer.temporary())
         value = raw_of(compiler, term) if is_raw and node.name == "optFlatMap" else term.code
-        value = as_chosen(compiler, node, value, is_raw=is_raw)
+        value = conditional_value(compiler, node, value, is_raw=is_raw)
         writer.emit(code.assign(named.id, value))
     writer.moves += 1
     absent = [*gone, code.add_cost(code.literal(1)), code.assign(named.id, compiler.bind(ABSENT if is_raw else NONE))]
@@ -238,13 +239,13 @@ def opt_map(compiler: Compiler, node: Macro) -> Term:
     return of_raw(compiler, named, static) if is_raw else Term(named, static, raises=False, atom=True)
 
 
-def as_chosen(compiler: Compiler, node: Node, value: ast.expr, *, is_raw: bool) -> ast.expr:
-    """What `? :` and the macros that stand for it make of an optional's value; nothing where nobody reads it."""
+def conditional_value(compiler: Compiler, node: Node, value: ast.expr, *, is_raw: bool) -> ast.expr:
+    """The optional that `? :`, optMap or optFlatMap gives, converted as cel-go does unless the result is not read."""
     static = compiler.checked.type_of(node)
     held = static.parameters[0].name if static.name == "optional_type" else ""
     if id(node) in compiler.unread or static.name != "optional_type" or held in _PLAIN:
         return value
-    return compiler.call(library.chosen if is_raw else library.chosen_optional, value, place=Place("call"))
+    return compiler.call(library.branch_value if is_raw else library.branch_optional, value, place=Place("call"))
 
 
 def _is_optional(term: Term) -> bool:
@@ -256,7 +257,7 @@ def _opened(compiler: Compiler, operand: Term) -> ast.Name:
     """A variable with the value of what must be an optional."""
     if _is_optional(operand):
         return raw_of(compiler, operand)
-    operand = compiler.kept(operand)
+    operand = compiler.reusable(operand)
     is_optional = code.identical(code.call(compiler.bind(type), operand.code), compiler.bind(Optional))
     refused = compiler.call(refuse, code.literal("hasValue"), operand.code, place=Place("call"))
     compiler.writer.emit(code.branch(code.negation(is_optional), [code.expression(refused)]))

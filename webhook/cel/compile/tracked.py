@@ -11,7 +11,7 @@ from webhook.cel.compile import code
 from webhook.cel.compile.code import Place, Term
 from webhook.cel.compile.failure import ERRORS
 from webhook.cel.library.declaration import Overload
-from webhook.cel.library.tracking import failed_int, failed_list, require_int, require_list, tracked
+from webhook.cel.library.tracking import failed_int, failed_list, require_int, require_list, tracked_argument
 from webhook.cel.syntax.tree import Node
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ def tracked_operands(compiler: Compiler, overloads: Sequence[Overload], argument
     writer = compiler.writer
     terms: list[Term] = []
     for place, argument in enumerate(arguments):
-        if place != tracked(overloads):
-            terms.append(compiler.kept(compiler.value(argument)))
+        if place != tracked_argument(overloads):
+            terms.append(compiler.reusable(compiler.value(argument)))
             continue
         is_int = overloads[0].name == "flatten"
         with breaking_off(compiler, failed_int if is_int else failed_list):
-            term = compiler.kept(compiler.value(argument))
+            term = compiler.reusable(compiler.value(argument))
         require = require_int if is_int else require_list
         writer.emit(code.expression(compiler.call(require, term.code, place=Place("call"))))
         terms.append(replace(term, sure=True))
@@ -37,7 +37,7 @@ def tracked_operands(compiler: Compiler, overloads: Sequence[Overload], argument
 
 @contextmanager
 def breaking_off(compiler: Compiler, failed: Callable[[Exception], NoReturn]) -> Iterator[None]:
-    """Whatever fails in here does so as cel-go does when it counts a cost."""
+    """Code that breaks off the whole evaluation when it fails, as cel-go's cost counting does."""
     writer = compiler.writer
     writer.depth += 1
     writer.level += 1

@@ -26,7 +26,7 @@ _ADDRESS = Range(4, 16)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class OverloadCall:
     """A call with one of its overloads; the target is None for a global function. worst: see estimate()."""
 
     function: str
@@ -44,16 +44,16 @@ class Asked:
 
 Answer: TypeAlias = tuple[Range, Range | None]
 """The cost beyond that of the arguments, and the size of the result where it is known."""
-_Formula: TypeAlias = Callable[[Asked], Answer | None]
+_Formula: TypeAlias = Callable[[OverloadCall], Answer | None]
 
 
-def estimate_call(asked: Asked) -> Answer:
+def estimate_call(call: OverloadCall) -> Answer:
     """What a call costs with one of its overloads."""
-    if asked.worst and asked.function in _WORST:
-        return _WORST[asked.function](asked)
-    overload = asked.overload.id
-    for formula in (_BY_LIBRARY.get(overload), _BY_FUNCTION.get(asked.function), _BY_OVERLOAD.get(overload)):
-        estimated = formula(asked) if formula is not None else None
+    if call.worst and call.function in _WORST:
+        return _WORST[call.function](call)
+    overload = call.overload.id
+    for formula in (_BY_LIBRARY.get(overload), _BY_FUNCTION.get(call.function), _BY_OVERLOAD.get(overload)):
+        estimated = formula(call) if formula is not None else None
         if estimated is not None:
             return estimated
     return ONE, None
@@ -70,28 +70,28 @@ def _number(part: Part, otherwise: int) -> int:
     return otherwise if part.constant is None else max(part.constant, 0)
 
 
-def _slice(asked: Asked) -> Answer:
-    start, end = asked.arguments
-    return _making(exactly(max(_number(end, asked.first.extent.most) - _number(start, 0), 0)), 1)
+def _slice(call: OverloadCall) -> Answer:
+    start, end = call.arguments
+    return _making(exactly(max(_number(end, call.first.extent.most) - _number(start, 0), 0)), 1)
 
 
-def _flatten(asked: Asked) -> Answer:
-    depth = _number(asked.arguments[0], UNBOUNDED) if asked.arguments else 1
-    return _making(asked.first.extent, depth)
+def _flatten(call: OverloadCall) -> Answer:
+    depth = _number(call.arguments[0], UNBOUNDED) if call.arguments else 1
+    return _making(call.first.extent, depth)
 
 
-def _distinct(asked: Asked) -> Answer:
-    return _making(asked.first.extent * asked.first.extent, 2)
+def _distinct(call: OverloadCall) -> Answer:
+    return _making(call.first.extent * call.first.extent, 2)
 
 
-def _sort(asked: Asked) -> Answer:
-    keys = asked.arguments[0] if asked.arguments else asked.first
-    element = asked.overload.parameters[-1].parameters[0].name
+def _sort(call: OverloadCall) -> Answer:
+    keys = call.arguments[0] if call.arguments else call.first
+    element = call.overload.parameters[-1].parameters[0].name
     return _making(keys.extent * keys.extent, 2.1 if element in ("string", "bytes") else 2)
 
 
 def _sets(factor: int) -> _Formula:
-    return lambda asked: ((asked.arguments[0].extent * asked.arguments[1].extent).times(factor) + ONE, None)
+    return lambda call: ((call.arguments[0].extent * call.arguments[1].extent).times(factor) + ONE, None)
 
 
 _KEYS = ("int", "uint", "double", "bool", "google.protobuf.Duration", "google.protobuf.Timestamp", "string", "bytes")
@@ -99,8 +99,8 @@ _BY_LIBRARY: Mapping[str, _Formula] = {
     "list_slice": _slice,
     "list_flatten": _flatten,
     "list_flatten_int": _flatten,
-    "lists_range": lambda asked: _making(exactly(_number(asked.arguments[0], UNBOUNDED)), 1),
-    "list_reverse": lambda asked: _making(asked.first.extent, 1),
+    "lists_range": lambda call: _making(exactly(_number(call.arguments[0], UNBOUNDED)), 1),
+    "list_reverse": lambda call: _making(call.first.extent, 1),
     "list_distinct": _distinct,
     **{f"list_{key}_sort": _sort for key in _KEYS},
     **{f"list_{key}_sortByAssociatedKeys": _sort for key in _KEYS},
@@ -115,47 +115,47 @@ _BY_LIBRARY: Mapping[str, _Formula] = {
 # ---- the API server's libraries
 
 
-def _one(_: Asked) -> Answer:
+def _one(_: OverloadCall) -> Answer:
     return ONE, None
 
 
-def _selector(asked: Asked) -> Answer:
-    length = asked.arguments[0].extent
+def _selector(call: OverloadCall) -> Answer:
+    length = call.arguments[0].extent
     # 50 for each requirement, which is two characters at least
     return _LIST + length.times(WALK) + length.times(0.5).times(50), None
 
 
-def _element_size(asked: Asked, container: Part) -> Range | None:
+def _element_size(call: OverloadCall, container: Part) -> Range | None:
     """The size of a list's elements; None when it is not known to be a list."""
     if not container.type.parameters:
         return None
     path = (*container.path, "@items") if container.path else ()
-    size = asked.sizes(path, container.type.parameters[0]) if asked.sizes else None
+    size = call.sizes(path, container.type.parameters[0]) if call.sizes else None
     return size or UNKNOWN
 
 
-def _traversal(asked: Asked) -> Answer | None:
-    if asked.target is None:
+def _traversal(call: OverloadCall) -> Answer | None:
+    if call.target is None:
         return None
-    element = _element_size(asked, asked.target)
+    element = _element_size(call, call.target)
     if element is None:
-        return asked.target.extent.times(WALK), None
+        return call.target.extent.times(WALK), None
     each = ONE
-    if asked.target.type.parameters[0].name in ("string", "bytes"):
+    if call.target.type.parameters[0].name in ("string", "bytes"):
         each += element.times(WALK)
-    return asked.target.extent * each, None
+    return call.target.extent * each, None
 
 
-def _walk(asked: Asked) -> Answer:
-    return asked.first.extent.times(WALK), None
+def _walk(call: OverloadCall) -> Answer:
+    return call.first.extent.times(WALK), None
 
 
-def _same_size(asked: Asked) -> Answer:
-    return asked.first.extent.times(WALK), asked.first.extent
+def _same_size(call: OverloadCall) -> Answer:
+    return call.first.extent.times(WALK), call.first.extent
 
 
-def _replace(asked: Asked) -> Answer:
-    text, old, new = asked.first.extent, asked.arguments[0].extent, asked.arguments[1].extent
+def _replace(call: OverloadCall) -> Answer:
+    text, old, new = call.first.extent, call.arguments[0].extent, call.arguments[1].extent
     if old.least == 0:  # the new text goes around every character
         most = (text + ONE).most * new.most + text.most
     elif new.most <= old.least:
@@ -171,49 +171,49 @@ def _replace(asked: Asked) -> Answer:
     return text.times(2 * WALK), Range(min(least, UNBOUNDED), min(most, UNBOUNDED))
 
 
-def _split(asked: Asked) -> Answer:
-    most = asked.first.extent.most
-    if len(asked.arguments) > 1 and asked.arguments[1].constant is not None:
-        most = asked.arguments[1].constant % 2**64  # -1 is any number
-    return asked.first.extent.times(2 * WALK), Range(0, most)
+def _split(call: OverloadCall) -> Answer:
+    most = call.first.extent.most
+    if len(call.arguments) > 1 and call.arguments[1].constant is not None:
+        most = call.arguments[1].constant % 2**64  # -1 is any number
+    return call.first.extent.times(2 * WALK), Range(0, most)
 
 
-def _join(asked: Asked) -> Answer:
-    count = asked.first.extent
-    element = _element_size(asked, asked.first)
+def _join(call: OverloadCall) -> Answer:
+    count = call.first.extent
+    element = _element_size(call, call.first)
     size = NOTHING if element is None else count * element
-    if asked.arguments:
-        size += asked.arguments[0].extent * Range(max(count.least - 1, 0), max(count.most - 1, 0))
+    if call.arguments:
+        size += call.arguments[0].extent * Range(max(count.least - 1, 0), max(count.most - 1, 0))
     return size.times(WALK), size
 
 
-def _find(asked: Asked) -> Answer:
-    text = asked.first.extent
-    return (text + ONE).times(WALK) * asked.arguments[0].extent.times(_PATTERN), Range(0, text.most)
+def _find(call: OverloadCall) -> Answer:
+    text = call.first.extent
+    return (text + ONE).times(WALK) * call.arguments[0].extent.times(_PATTERN), Range(0, text.most)
 
 
-def _ip(asked: Asked) -> Answer:
-    return (ONE, None) if asked.overload.id == "cidr_ip" else _walk(asked)
+def _ip(call: OverloadCall) -> Answer:
+    return (ONE, None) if call.overload.id == "cidr_ip" else _walk(call)
 
 
-def _canonical(asked: Asked) -> Answer:
-    return asked.first.extent.times(2 * WALK), None
+def _canonical(call: OverloadCall) -> Answer:
+    return call.first.extent.times(2 * WALK), None
 
 
-def _contains_ip(asked: Asked) -> Answer:
+def _contains_ip(call: OverloadCall) -> Answer:
     cost = (_ADDRESS + _ADDRESS).times(WALK)
-    if asked.overload.id.endswith("_string"):
-        cost += asked.arguments[0].extent.times(WALK)
+    if call.overload.id.endswith("_string"):
+        cost += call.arguments[0].extent.times(WALK)
     return cost, None
 
 
-def _contains_cidr(asked: Asked) -> Answer:
-    cost, size = _contains_ip(asked)
+def _contains_cidr(call: OverloadCall) -> Answer:
+    cost, size = _contains_ip(call)
     return cost + _ADDRESS.times(WALK) + ONE, size
 
 
-def _validate(asked: Asked) -> Answer:
-    return asked.arguments[0].extent.times(WALK).times(_FORMAT_PATTERN * _PATTERN), None
+def _validate(call: OverloadCall) -> Answer:
+    return call.arguments[0].extent.times(WALK).times(_FORMAT_PATTERN * _PATTERN), None
 
 
 _EQUAL_AT_ONCE = frozenset(
@@ -226,8 +226,8 @@ _EQUAL_AT_ONCE = frozenset(
 )
 
 
-def _opaque_equality(asked: Asked) -> Answer | None:
-    left, right = asked.arguments
+def _opaque_equality(call: OverloadCall) -> Answer | None:
+    left, right = call.arguments
     if left.type != right.type:
         return None
     if left.type.name in _EQUAL_AT_ONCE:
@@ -271,77 +271,77 @@ _BY_FUNCTION: Mapping[str, _Formula] = {
 # ---- the standard functions
 
 
-def _bytes_of(asked: Asked) -> Answer:
-    size = asked.first.extent
+def _bytes_of(call: OverloadCall) -> Answer:
+    size = call.first.extent
     return size.times(WALK), Range(size.least, min(size.most * 4, UNBOUNDED))
 
 
-def _text_of(asked: Asked) -> Answer:
-    size = asked.first.extent
+def _text_of(call: OverloadCall) -> Answer:
+    size = call.first.extent
     return size.times(WALK), Range(size.least // 4, size.most)
 
 
-def _quote(asked: Asked) -> Answer:
-    size = asked.first.extent
+def _quote(call: OverloadCall) -> Answer:
+    size = call.first.extent
     return size.times(WALK), size * Range(1, 2) + exactly(2)
 
 
-def _affix(asked: Asked) -> Answer:
-    return asked.arguments[0].extent.times(WALK), None
+def _affix(call: OverloadCall) -> Answer:
+    return call.arguments[0].extent.times(WALK), None
 
 
-def _matches(asked: Asked) -> Answer:
-    return (asked.first.extent + ONE).times(WALK) * asked.arguments[0].extent.times(_PATTERN), None
+def _matches(call: OverloadCall) -> Answer:
+    return (call.first.extent + ONE).times(WALK) * call.arguments[0].extent.times(_PATTERN), None
 
 
-def _contains(asked: Asked) -> Answer:
-    return asked.first.extent.times(WALK) * asked.arguments[0].extent.times(WALK), None
+def _contains(call: OverloadCall) -> Answer:
+    return call.first.extent.times(WALK) * call.arguments[0].extent.times(WALK), None
 
 
-def _concatenation(asked: Asked) -> Answer:
-    size = asked.arguments[0].extent + asked.arguments[1].extent
-    return (ONE if asked.overload.id == "add_list" else size.times(WALK)), size
+def _concatenation(call: OverloadCall) -> Answer:
+    size = call.arguments[0].extent + call.arguments[1].extent
+    return (ONE if call.overload.id == "add_list" else size.times(WALK)), size
 
 
-def _comparison(asked: Asked) -> Answer:
-    most = min(asked.arguments[0].extent.most, asked.arguments[1].extent.most)
+def _comparison(call: OverloadCall) -> Answer:
+    most = min(call.arguments[0].extent.most, call.arguments[1].extent.most)
     return Range(min(most, 1), most).times(WALK), None
 
 
-def _worst_affix(asked: Asked) -> Answer:
+def _worst_affix(call: OverloadCall) -> Answer:
     """When it runs, the text is counted, not the affix."""
-    return asked.first.extent.times(WALK) | asked.arguments[0].extent.times(WALK), None
+    return call.first.extent.times(WALK) | call.arguments[0].extent.times(WALK), None
 
 
-def _worst_validate(asked: Asked) -> Answer:
+def _worst_validate(call: OverloadCall) -> Answer:
     """When it runs, the longest pattern of all formats may be counted, for one character more."""
-    return (asked.arguments[0].extent + ONE).times(WALK) * Range(1, _LONGEST_PATTERN), None
+    return (call.arguments[0].extent + ONE).times(WALK) * Range(1, _LONGEST_PATTERN), None
 
 
-def _known_elements(asked: Asked) -> Range | None:
-    container = asked.first
-    return container.entries.value if container.entries else _element_size(asked, container)
+def _known_elements(call: OverloadCall) -> Range | None:
+    container = call.first
+    return container.entries.value if container.entries else _element_size(call, container)
 
 
-def _worst_join(asked: Asked) -> Answer:
+def _worst_join(call: OverloadCall) -> Answer:
     """When it runs, the result is counted twice, also of a list that is not known to be one."""
-    size = asked.first.extent * (_known_elements(asked) or UNKNOWN)
-    if asked.arguments:
-        size += asked.arguments[0].extent * asked.first.extent
+    size = call.first.extent * (_known_elements(call) or UNKNOWN)
+    if call.arguments:
+        size += call.arguments[0].extent * call.first.extent
     return size.times(2 * WALK), size
 
 
-def _worst_traversal(asked: Asked) -> Answer:
+def _worst_traversal(call: OverloadCall) -> Answer:
     """When it runs, the elements of elements are counted, one level of them here."""
-    container = asked.first
-    element = ONE if container.type.name == "string" else _known_elements(asked) or container.extent
+    container = call.first
+    element = ONE if container.type.name == "string" else _known_elements(call) or container.extent
     scalar = container.type.name == "list" and container.type.parameters[0].name in _SCALARS
     return container.extent * (ONE if scalar else ONE + element), None
 
 
 _LONGEST_PATTERN = max(each.pattern_length for each in FORMATS.values()) // 4 + 1
 _SCALARS = frozenset(("bool", "int", "uint", "double", "google.protobuf.Duration", "google.protobuf.Timestamp"))
-_WORST: Mapping[str, Callable[[Asked], Answer]] = {
+_WORST: Mapping[str, Callable[[OverloadCall], Answer]] = {
     **dict.fromkeys(("startsWith", "endsWith"), _worst_affix),
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _worst_traversal),
     "validate": _worst_validate,
@@ -356,7 +356,7 @@ _BY_OVERLOAD: Mapping[str, _Formula] = {
     "bytes_to_string": _text_of,
     "strings_quote": _quote,
     **dict.fromkeys(("starts_with_string", "ends_with_string"), _affix),
-    "in_list": lambda asked: (asked.arguments[1].extent, None),
+    "in_list": lambda call: (call.arguments[1].extent, None),
     "matches_string": _matches,
     "contains_string": _contains,
     **dict.fromkeys(("add_string", "add_bytes", "add_list"), _concatenation),

@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from webhook.cel.estimate.calls import Asked, estimate_call
+from webhook.cel.estimate.calls import OverloadCall, estimate_call
 from webhook.cel.estimate.macros import macro
 from webhook.cel.estimate.results import result
-from webhook.cel.estimate.sizes import NOTHING, ONE, UNKNOWN, Entries, Part, Range, Sizes, exactly, shared
+from webhook.cel.estimate.sizes import NOTHING, ONE, UNKNOWN, Entries, Part, Range, Sizes, either_entries, exactly
 from webhook.cel.library.declaration import Overload
 from webhook.cel.syntax.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
 from webhook.cel.types import BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT, Type
@@ -64,8 +64,8 @@ class Estimator:
         """What a node costs and what is known of its value."""
         return _HANDLERS[type(node)](self, node)
 
-    def known(self, part: Part) -> Part:
-        """The same with its size, as far as the sizes of inputs or its type tell."""
+    def with_size(self, part: Part) -> Part:
+        """A part with its size, where the sizes of inputs or its type give one."""
         static = part.type
         if self.worst and static.name == "optional_type":
             static = static.parameters[0]
@@ -89,26 +89,27 @@ class Estimator:
         entries: Entries | None = None
         operands = sum((each.cost for each in arguments), NOTHING)
         for overload in overloads:
-            each, made = estimate_call(Asked(function, overload, target, arguments, self.sizes, self.worst))
-            cost = each if cost is None else cost | each
-            size = made if size is None else size if made is None else size | made
+            call = OverloadCall(function, overload, target, arguments, self.sizes, self.worst)
+            call_cost, result_size = estimate_call(call)
+            cost = call_cost if cost is None else cost | call_cost
+            size = result_size if size is None else size if result_size is None else size | result_size
             if overload.id in _INDEXES:
                 path = (*arguments[0].path, _INDEXES[overload.id])
                 size = arguments[0].entries.value if arguments[0].entries else None
             elif overload.id.startswith("add_"):
-                entries = shared(arguments[0].entries, arguments[1].entries)
+                entries = either_entries(arguments[0].entries, arguments[1].entries)
             if size is None:
-                size = self.known(Part(static, NOTHING, path=path)).size
+                size = self.with_size(Part(static, NOTHING, path=path)).size
         own = (cost or NOTHING) + operands
         whole = Part(static, own + target.cost if target else own, size, entries, path)
         if self.worst and overloads:
-            return result(Asked(function, overloads[0], target, arguments, self.sizes), whole)
+            return result(OverloadCall(function, overloads[0], target, arguments, self.sizes), whole)
         return whole
 
-    def chosen(self, static: Type, condition: Part, first: Part, second: Part) -> Part:
+    def conditional(self, static: Type, condition: Part, first: Part, second: Part) -> Part:
         """Condition ? first : second, which costs nothing itself."""
         cost = condition.cost + (first.cost | second.cost)
-        return Part(static, cost, first.extent | second.extent, shared(first.entries, second.entries))
+        return Part(static, cost, first.extent | second.extent, either_entries(first.entries, second.entries))
 
     def body(self, node: Node, variables: Mapping[str, Part]) -> Part:
         """A node that sees more variables."""
@@ -117,7 +118,7 @@ class Estimator:
         self.scope = before
         return estimated
 
-    def local(self, name: str) -> Part | None:
+    def macro_variable(self, name: str) -> Part | None:
         """A macro's variable."""
         return self.scope.get(name)
 
@@ -149,25 +150,25 @@ def _literal(estimator: Estimator, node: Literal) -> Part:
 def _ident(estimator: Estimator, node: Ident) -> Part:
     reference = estimator.checked.reference(node)
     static = estimator.checked.type_of(node)
-    local = estimator.local(node.name) if reference is None else None
-    if local is None:
-        return estimator.known(Part(static, ONE, path=(reference or node.name,)))
-    return estimator.known(replace(local, type=static, cost=ONE))
+    macro_variable = estimator.macro_variable(node.name) if reference is None else None
+    if macro_variable is None:
+        return estimator.with_size(Part(static, ONE, path=(reference or node.name,)))
+    return estimator.with_size(replace(macro_variable, type=static, cost=ONE))
 
 
 def _select(estimator: Estimator, node: Select) -> Part:
     static = estimator.checked.type_of(node)
     reference = estimator.checked.reference(node)
     if reference is not None:
-        return estimator.known(Part(static, ONE, path=(reference,)))
+        return estimator.with_size(Part(static, ONE, path=(reference,)))
     operand = estimator.part(node.operand)
     if node.optional:
         path = (*operand.path, node.field) if estimator.worst else ()
-        return estimator.known(Part(static, operand.cost + ONE, path=path))
+        return estimator.with_size(Part(static, operand.cost + ONE, path=path))
     counts = estimator.worst or operand.type.name == "map" or operand.type.kind == "object"
     cost = operand.cost + ONE if counts else operand.cost
     cost += _path_cost(estimator, node.operand)
-    return estimator.known(Part(static, cost, path=(*operand.path, node.field)))
+    return estimator.with_size(Part(static, cost, path=(*operand.path, node.field)))
 
 
 def _path_cost(estimator: Estimator, operand: Node) -> Range:
@@ -189,7 +190,7 @@ def _call(estimator: Estimator, node: Call) -> Part:
         most = sum((each.cost for each in arguments), NOTHING).most
         return Part(BOOL, Range(arguments[0].cost.least, most), ONE)
     if node.function == "_?_:_":
-        return estimator.chosen(static, *arguments)
+        return estimator.conditional(static, *arguments)
     if node.function == "dyn" and target is None:
         return replace(arguments[0], type=static, cost=arguments[0].cost + ONE, path=(), constant=None)
     overloads = estimator.checked.overloads.get(id(node), ())
@@ -197,7 +198,7 @@ def _call(estimator: Estimator, node: Call) -> Part:
     if node.function in _PATHS and estimator.worst:
         path = whole.path or (*arguments[0].path, "@items")
         whole = replace(whole, cost=whole.cost + _path_cost(estimator, node.arguments[0]), path=path)
-        return whole if whole.size is not None else estimator.known(whole)
+        return whole if whole.size is not None else estimator.with_size(whole)
     return whole
 
 
@@ -224,7 +225,7 @@ def _all_sizes(parts: Sequence[Part]) -> Range:
 
 def _structure(estimator: Estimator, node: StructNode) -> Part:
     cost = sum((estimator.part(each.value).cost for each in node.entries), _STRUCT)
-    return estimator.known(Part(estimator.checked.type_of(node), cost))
+    return estimator.with_size(Part(estimator.checked.type_of(node), cost))
 
 
 _Handler: TypeAlias = Callable[[Estimator, Any], Part]

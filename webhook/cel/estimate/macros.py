@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from webhook.cel.estimate.sizes import NOTHING, ONE, Entries, Part, Range, exactly, shared
+from webhook.cel.estimate.sizes import NOTHING, ONE, Entries, Part, Range, either_entries, exactly
 from webhook.cel.library import extended_lists
 from webhook.cel.syntax.tree import Ident, Macro, Node
 from webhook.cel.types import BOOL, DURATION, INT, NULL, TIMESTAMP, Type
@@ -104,11 +104,11 @@ def _collect(estimator: Estimator, node: Macro, variables: Mapping[str, Part]) -
     else:
         value = estimator.body(node.arguments[-1], variables)
     listed = Part(Type("list"), value.cost + _LIST, ONE, Entries("list", ONE, value.extent))
-    step = Part(listed.type, listed.cost + exactly(2), ONE, shared(_EMPTY, listed.entries))
+    step = Part(listed.type, listed.cost + exactly(2), ONE, either_entries(_EMPTY, listed.entries))
     if node.name != "filter" and len(node.arguments) == 1:
         return step
     test = estimator.body(node.arguments[0], variables)
-    return estimator.chosen(step.type, test, step, _LIST_SO_FAR)
+    return estimator.conditional(step.type, test, step, _LIST_SO_FAR)
 
 
 def _insert(estimator: Estimator, node: Macro, variables: Mapping[str, Part]) -> Part:
@@ -117,7 +117,7 @@ def _insert(estimator: Estimator, node: Macro, variables: Mapping[str, Part]) ->
     step = Part(Type("map"), value.cost + exactly(3 if node.name == "transformMap" else 2))
     if len(node.arguments) == 1:
         return step
-    return estimator.chosen(step.type, estimator.body(node.arguments[0], variables), step, _MAP_SO_FAR)
+    return estimator.conditional(step.type, estimator.body(node.arguments[0], variables), step, _MAP_SO_FAR)
 
 
 _STEPS: Mapping[str, Callable[[Estimator, Macro, Mapping[str, Part]], Part]] = {
@@ -146,23 +146,25 @@ def _option(estimator: Estimator, node: Macro) -> Part:
     value = Part(inside, target.cost + ONE)
     if estimator.worst:
         value = replace(value, size=target.size, entries=target.entries, path=target.path)
-    value = estimator.known(value)
+    value = estimator.with_size(value)
     estimated = _bound(estimator, node, value, node.arguments[0])
     if node.name == "optMap":
-        made = Part(static, estimated.cost + ONE)
-        estimated = replace(estimated, type=static, cost=made.cost) if estimator.worst else estimator.known(made)
-    none = Part(static, ONE, Range(0, 1)) if estimator.worst else estimator.known(Part(static, ONE))
-    return estimator.chosen(static, Part(BOOL, target.cost + ONE), estimated, none)
+        present = Part(static, estimated.cost + ONE)
+        estimated = (
+            replace(estimated, type=static, cost=present.cost) if estimator.worst else estimator.with_size(present)
+        )
+    none = Part(static, ONE, Range(0, 1)) if estimator.worst else estimator.with_size(Part(static, ONE))
+    return estimator.conditional(static, Part(BOOL, target.cost + ONE), estimated, none)
 
 
 def _sort_by(estimator: Estimator, node: Macro, operand: Part) -> Part:
     """A binding of the operand, whose keys are made by map() and then sorted."""
     static = estimator.checked.type_of(node)
-    again = estimator.known(replace(operand, cost=ONE, constant=None))
+    again = estimator.with_size(replace(operand, cost=ONE, constant=None))
     keys = _fold(estimator, node, again, "map", Type("list"))
     key = estimator.checked.type_of(node.arguments[-1])
     every = [each for each in extended_lists.FUNCTIONS if each.name == "@sortByAssociatedKeys"]
     fitting = (DURATION, TIMESTAMP) if key == NULL else (key,)
-    known = [each for each in every if each.parameters[1].parameters[0] in fitting] or every
-    sorted_ = estimator.call("@sortByAssociatedKeys", known, static, [keys], again)
+    overloads = [each for each in every if each.parameters[1].parameters[0] in fitting] or every
+    sorted_ = estimator.call("@sortByAssociatedKeys", overloads, static, [keys], again)
     return replace(sorted_, cost=operand.cost + _NO_BINDING + sorted_.cost)

@@ -9,51 +9,51 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from webhook.cel.estimate.calls import Asked
-from webhook.cel.estimate.sizes import Part, Range, shared
+from webhook.cel.estimate.calls import OverloadCall
+from webhook.cel.estimate.sizes import Part, Range, either_entries
 
 _NUMBER = 40
 """No number, time or address is longer as a text."""
-_Result: TypeAlias = Callable[[Asked, Part], Part]
+_Result: TypeAlias = Callable[[OverloadCall, Part], Part]
 
 
-def result(asked: Asked, part: Part) -> Part:
-    """The result of a call, with what its arguments tell of it."""
-    known = _RESULTS.get(asked.function)
-    return part if known is None else known(asked, part)
+def result(call: OverloadCall, part: Part) -> Part:
+    """The result of a call, with the size and the entries that follow from its arguments."""
+    known = _RESULTS.get(call.function)
+    return part if known is None else known(call, part)
 
 
-def _same(asked: Asked, part: Part) -> Part:
+def _same(call: OverloadCall, part: Part) -> Part:
     """The value that the first argument has or is; an optional without one counts 1."""
-    size = None if asked.first.size is None else asked.first.size | Range(0, 1)
-    return replace(part, size=size, entries=asked.first.entries, path=asked.first.path)
+    size = None if call.first.size is None else call.first.size | Range(0, 1)
+    return replace(part, size=size, entries=call.first.entries, path=call.first.path)
 
 
-def _element(asked: Asked, part: Part) -> Part:
-    path = (*asked.first.path, "@items")
-    entries = asked.first.entries
-    size = entries.value if entries else asked.sizes(path, part.type) if asked.sizes else None
+def _element(call: OverloadCall, part: Part) -> Part:
+    path = (*call.first.path, "@items")
+    entries = call.first.entries
+    size = entries.value if entries else call.sizes(path, part.type) if call.sizes else None
     return replace(part, size=size, path=path)
 
 
-def _either(asked: Asked, part: Part) -> Part:
-    one, other = asked.first, asked.arguments[0]
+def _either(call: OverloadCall, part: Part) -> Part:
+    one, other = call.first, call.arguments[0]
     size = None if one.size is None or other.size is None else one.size | other.size
-    return replace(part, size=size, entries=shared(one.entries, other.entries), path=one.path)
+    return replace(part, size=size, entries=either_entries(one.entries, other.entries), path=one.path)
 
 
-def _text(asked: Asked, part: Part) -> Part:
-    if asked.first.type.name in ("string", "bytes", "dyn", "any") or asked.first.size is None:
-        return replace(part, size=asked.first.extent | Range(0, _NUMBER))
+def _text(call: OverloadCall, part: Part) -> Part:
+    if call.first.type.name in ("string", "bytes", "dyn", "any") or call.first.size is None:
+        return replace(part, size=call.first.extent | Range(0, _NUMBER))
     return replace(part, size=Range(0, _NUMBER))
 
 
-def _formatted(asked: Asked, part: Part) -> Part:
-    values = asked.arguments[0]
+def _formatted(call: OverloadCall, part: Part) -> Part:
+    values = call.arguments[0]
     if values.entries is None:
         return part
     each = Range(0, max(values.entries.value.most, _NUMBER))
-    return replace(part, size=asked.first.extent + values.extent * each)
+    return replace(part, size=call.first.extent + values.extent * each)
 
 
 def _at_most(most: int) -> _Result:

@@ -1,4 +1,4 @@
-"""Ranges of sizes and costs, and what is known of a value before it is there. Knows no expressions.
+"""Ranges of sizes and costs, and what is known of a value before the evaluation. Knows no expressions.
 
 The arithmetic is that of cel-go v0.26.0 checker/cost.go (SizeEstimate, CostEstimate): nothing goes beyond UNBOUNDED,
 which stands for "no bound is known" as well.
@@ -99,8 +99,8 @@ class Part:
         return UNKNOWN if self.size is None else self.size
 
 
-def shared(first: Entries | None, second: Entries | None) -> Entries | None:
-    """The entries of a value that is one of two, or made of both."""
+def either_entries(first: Entries | None, second: Entries | None) -> Entries | None:
+    """The sizes of the entries of a value that is either of two values, or combines both."""
     if first is None or second is None:
         return None
     return Entries(first.container, first.key | second.key, first.value | second.value)

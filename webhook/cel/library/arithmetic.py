@@ -61,7 +61,7 @@ def add_plain(left: Any, right: Any) -> Any:
 
 
 def add_text(deadline: Deadline, left: Any, right: Any) -> Any:
-    """String + string, bytes + bytes; a text that no budget could pay to read is not made."""
+    """String + string, bytes + bytes; a result that is too long for every cost budget is refused."""
     deadline.spend((len(left) + len(right)) // CHARACTERS)
     costs.bounded(len(left) + len(right), costs.MAX_CHARACTERS)
     return left + right

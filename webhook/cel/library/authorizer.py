@@ -194,7 +194,7 @@ class AuthorizerValue:
     question: Question
 
     def with_question(self, **parts: str) -> Question:
-        """The question with more known of it."""
+        """The same check with further fields of its question set."""
         return replace(self.question, **parts)
 
 
@@ -258,7 +258,7 @@ def resource(value: GroupCheck, name: str) -> ResourceCheck:
 
 
 def check(value: AuthorizerValue, verb: str) -> Decision:
-    """Have the question answered."""
+    """Ask the authorizer this question."""
     return value.authorizer.decide(value.with_question(verb=verb))
 
 

@@ -163,7 +163,7 @@ def contains_ip(range_: CIDR, value: IP) -> bool:
 
 
 def contains_ip_text(range_: CIDR, text: str) -> bool:
-    """The address in the text is in the range. A text that is none is no overload's, as upstream has it."""
+    """The address in the text is in the range. Any other text is `no such overload`, as upstream."""
     try:
         value = parse_ip(text)
     except EvaluationError:

@@ -62,7 +62,7 @@ def traversal(value: Any, deadline: Deadline) -> int:
 
 
 def bounded(count: int, most: int) -> None:
-    """Stop a call whose output, or whose comparisons, no budget could pay for.
+    """Stop a call whose output or comparisons would cost more than any budget.
 
     Raises:
         BudgetExceeded: there are more than `most`.
@@ -81,7 +81,7 @@ def one(_: Any, *__: Any) -> int:
 
 
 def nothing(_: Any, *__: Any) -> int:
-    """What costs only its operands."""
+    """No cost beyond that of the operands."""
     return 0
 
 

@@ -14,10 +14,11 @@ from functools import partial
 from typing import Any
 
 from webhook.cel.library.declaration import Overload
+from webhook.cel.library.optional_value import Optional
 from webhook.cel.library.refusal import SINGLETONS, UNGUARDED, refuse
 from webhook.cel.structures import Struct
 from webhook.cel.types import Type
-from webhook.cel.values import Duration, Map, Optional, Timestamp, TypeValue, UInt, map_keys
+from webhook.cel.values import Duration, Map, Timestamp, TypeValue, UInt, map_keys
 from webhook.deadline import Deadline
 
 _CLASSES: dict[str, tuple[type, ...]] = {
@@ -60,7 +61,7 @@ def has_element_type(parameter: Type) -> bool:
 
 
 def looks_inside(overload: Overload) -> bool:
-    """Whether the classes of its values do not tell that a signature fits."""
+    """Whether the classes of the values are not enough to tell that a signature fits."""
     if overload.name in SINGLETONS or overload.name in UNGUARDED:
         return False
     return any(map(has_element_type, overload.parameters))

@@ -1,4 +1,4 @@
-"""Which lists functions made that cel-go holds as another Go type than a list literal, for who turns values into Go's.
+"""Which lists have another Go type in cel-go than a list literal has, for code that turns values into Go's.
 
 A literal, a macro and nearly every function make a []ref.Val. `+` makes a []any, whose items are Go's own values;
 split, findAll and validate make a []string. Lists are told by identity, and only while somebody notes them. Source:
@@ -21,7 +21,7 @@ _noted: ContextVar[Origins | None] = ContextVar("_noted", default=None)
 
 @contextmanager
 def noted() -> Iterator[Origins]:
-    """The lists that are made inside the `with`."""
+    """The origins of the lists that functions create inside the `with`."""
     origins: Origins = {}
     token = _noted.set(origins)
     try:
@@ -30,18 +30,18 @@ def noted() -> Iterator[Origins]:
         _noted.reset(token)
 
 
-def joined(made: list[Any]) -> list[Any]:
-    """The list that `+` made."""
-    return _note("joined", made)
+def joined(values: list[Any]) -> list[Any]:
+    """Record that a list is the result of `+`."""
+    return _note("joined", values)
 
 
-def texts(made: list[str]) -> list[str]:
-    """A list that is of strings alone in Go."""
-    return _note("texts", made)
+def texts(values: list[str]) -> list[str]:
+    """Record that a list is a []string in Go."""
+    return _note("texts", values)
 
 
-def _note(origin: Origin, made: list[Any]) -> list[Any]:
+def _note(origin: Origin, values: list[Any]) -> list[Any]:
     origins = _noted.get()
     if origins is not None:
-        origins[id(made)] = origin, made
-    return made
+        origins[id(values)] = origin, values
+    return values

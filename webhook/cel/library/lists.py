@@ -148,7 +148,7 @@ _SUMS: dict[type, Callable[[Iterable[Any]], Any]] = {
 
 
 def extreme(name: str, worse: int) -> Callable[[Deadline, list[Any]], Any]:
-    """Min or max: a candidate is given up for the next element when it compares to it as `worse`."""
+    """Min or max: the next element replaces the candidate if comparing the candidate with it gives `worse`."""
 
     def choose(deadline: Deadline, values: list[Any]) -> Any:
         if not values:

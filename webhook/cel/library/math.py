@@ -66,7 +66,7 @@ def whole(function: Callable[[float], int]) -> Callable[[float], float]:
 
 
 def absolute(value: int) -> int:
-    """|int|, which the smallest has none of."""
+    """|int|; the smallest int has no absolute value."""
     if value == INT_MIN:
         raise EvaluationError("integer overflow")
     return abs(value)

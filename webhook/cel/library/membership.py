@@ -66,7 +66,7 @@ def is_member(value: Any, members: Mapping[tuple[type, Any], None]) -> bool:
 
 
 class Members:
-    """A collection that knows what it contains, in about the order of one step per question.
+    """A collection whose membership tests take about one step each.
 
     Comparisons are charged to the Deadline, and counted: no more are made than the API server's cost limit pays for.
     """
@@ -82,15 +82,15 @@ class Members:
             self.add(value)
 
     def add(self, value: Any) -> None:
-        """Take one more value in; texts and numbers are kept once."""
+        """Add a value; equal texts and numbers are stored once."""
         kind = type(value)
-        held = self._buckets.setdefault(bucket(value), [])
-        if kind not in _PLAIN or not any(type(other) is kind and other == value for other in held):
-            held.append(value)
+        members = self._buckets.setdefault(bucket(value), [])
+        if kind not in _PLAIN or not any(type(other) is kind and other == value for other in members):
+            members.append(value)
 
     def __contains__(self, value: Any) -> bool:
-        held = self._buckets.get(bucket(value), ())
-        self._comparisons += len(held)
+        members = self._buckets.get(bucket(value), ())
+        self._comparisons += len(members)
         bounded(self._comparisons, self._most)
         deadline = self._deadline
-        return any(equal_quietly(value, other, deadline) for other in deadline.each(held))
+        return any(equal_quietly(value, other, deadline) for other in deadline.each(members))

@@ -42,9 +42,9 @@ from typing import Any, ClassVar
 
 from webhook.cel.library import costs, list_origins, url_syntax
 from webhook.cel.library.declaration import Overload, Version
+from webhook.cel.library.optional_value import NONE, Optional
 from webhook.cel.library.regex import matcher
 from webhook.cel.types import STRING, Type, list_of, opaque, optional_of
-from webhook.cel.values import NONE, Optional
 from webhook.deadline import Deadline
 from webhook.names import dns1035_label, dns1123_label, dns1123_subdomain, label_value, qualified_name
 

@@ -77,9 +77,10 @@ from typing import Any, Final
 
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload, Version
+from webhook.cel.library.optional_value import NONE, Optional
 from webhook.cel.structures import Struct
 from webhook.cel.types import BOOL, A, Type, list_of, optional_of
-from webhook.cel.values import ABSENT, MAPS, NONE, Duration, Optional, Timestamp, TypeValue, UInt, type_name
+from webhook.cel.values import ABSENT, MAPS, Duration, Timestamp, TypeValue, UInt, type_name
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
 
@@ -100,8 +101,8 @@ def is_zero(value: Any) -> bool:
     return not value if kind in _WITH_ZERO else value is None
 
 
-def chosen(value: Any) -> Any:
-    """The value of an optional that `? :` gives, also as optMap and optFlatMap: what its value in Go is for CEL again.
+def branch_value(value: Any) -> Any:
+    """The value of an optional that `? :`, optMap or optFlatMap gives, converted to Go and back as cel-go does.
 
     Upstream a branch is an attribute, and that of an optional without a qualifier is made anew of its Value(): an
     optional inside it is its own value, a type its name, and what is opaque to Go has no way back (cel-go v0.26.0
@@ -114,7 +115,7 @@ def chosen(value: Any) -> Any:
     if value is ABSENT:
         return value
     if kind is Optional:
-        return chosen(value.value) if value.present else None
+        return branch_value(value.value) if value.present else None
     if kind is TypeValue:
         return value.name
     native = _GO_TYPES.get(type_name(value))
@@ -123,9 +124,9 @@ def chosen(value: Any) -> Any:
     return value
 
 
-def chosen_optional(value: Any) -> Any:
-    """The same of an optional, or of what is perhaps none."""
-    return Optional(chosen(value.value)) if type(value) is Optional and value.present else value
+def branch_optional(value: Any) -> Any:
+    """The same for an optional that stays one; any other value as it is."""
+    return Optional(branch_value(value.value)) if type(value) is Optional and value.present else value
 
 
 def of_non_zero_value(value: Any) -> Optional:

@@ -17,7 +17,8 @@ map(K, V)[?K] -> optional_type(V)
 from __future__ import annotations
 
 from webhook.cel.library.declaration import Overload
-from webhook.cel.library.runtime import get, look_up
+from webhook.cel.library.optional_value import look_up
+from webhook.cel.library.runtime import get
 from webhook.cel.types import INT, A, B, list_of, map_of, optional_of
 
 _LIST, _MAP = list_of(A), map_of(A, B)

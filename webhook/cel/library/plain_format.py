@@ -63,8 +63,8 @@ def _double(value: float) -> str:
 
 
 def _map(value: dict[Any, Any]) -> str:
-    entries = sorted((plain_text(key), plain_text(held)) for key, held in map_items(value))
-    return "{" + ", ".join(f"{key}: {held}" for key, held in entries) + "}"
+    entries = sorted((plain_text(key), plain_text(item)) for key, item in map_items(value))
+    return "{" + ", ".join(f"{key}: {item}" for key, item in entries) + "}"
 
 
 _WRITERS: Mapping[type, Callable[[Any], str]] = {

@@ -112,7 +112,7 @@ class Quantity:
 
 
 class Computed(Quantity):
-    """What add and sub give. The API server holds it by reference, and refuses it on the right of an equality."""
+    """The result of add and sub, which the API server refuses on the right side of an equality: a reference in Go."""
 
     __slots__ = ()
     cel_equals: ClassVar[type] = Quantity
@@ -120,7 +120,7 @@ class Computed(Quantity):
 
 @kept_for_short_texts(4096)
 def quantity(text: str) -> Quantity:
-    """Read a quantity. The same few texts come with every Pod, so those that were read are kept."""
+    """Read a quantity. Parsed quantities are cached, since the same few texts come with every Pod."""
     try:
         return Quantity(resource.parse(text))
     except ValueError as error:

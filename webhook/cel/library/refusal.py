@@ -1,4 +1,4 @@
-"""What a call says that got values which none of its signatures takes: `no such overload`, and what stands behind it.
+"""The error of a call whose values fit no signature: `no such overload`, and what cel-go writes behind it.
 
 Most functions of cel-go check what they are given against their signatures, and name the call in their refusal. The
 operators and a few functions take whatever implements an operation instead (a singleton with an operand trait): their
@@ -51,7 +51,7 @@ _RECEIVERS = frozenset((str, Timestamp, Duration))
 
 
 def refuse(name: str, *values: Any) -> NoReturn:
-    """Fail as the call of a function with values that it does not take.
+    """Raise the error of a function call whose values fit no signature.
 
     Raises:
         NoSuchOverload: always.

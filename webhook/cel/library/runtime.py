@@ -12,25 +12,23 @@ from typing import Any
 from webhook.cel.library.conversions import show
 from webhook.cel.library.costs import size
 from webhook.cel.library.optional import is_zero
+from webhook.cel.library.optional_value import Optional, has, look_up, refuse_key
 from webhook.cel.library.refusal import refuse
-from webhook.cel.library.standard import index, list_index
+from webhook.cel.library.standard import index
 from webhook.cel.library.tracking import go_name
 from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.values import (
     ABSENT,
     MAPS,
-    NONE,
     UNHASHABLE,
     Defaulting,
     Duration,
     Map,
-    Optional,
     Timestamp,
     TypeValue,
     UInt,
     key_find,
     make_map,
-    map_find,
     map_items,
     map_key,
     map_keys,
@@ -39,14 +37,6 @@ from webhook.cel.values import (
 from webhook.deadline import STEP, Deadline
 from webhook.errors import EvaluationError
 
-_KEYS = frozenset((str, int, UInt, bool, float))
-"""What can be a key or an index at all (interpreter/attributes.go newQualifier)."""
-_GO_KEYS: dict[type, str] = {
-    list: "[]interface {}",
-    dict: "map[string]interface {}",
-    type(None): "<nil>",
-}
-"""The Go types of values of JSON that are no keys."""
 _SIZED = frozenset((str, bytes, list, dict, Map))
 _GO_VALUES: dict[type, str] = {
     bool: "bool",
@@ -80,47 +70,12 @@ def get(value: Any, key: Any) -> Any:
     """value[key], for every class of value and key."""
     if type(value) is Optional:
         return look_up(value, key)
-    if type(key) not in _KEYS:
-        raise EvaluationError(f"invalid qualifier type: {_GO_KEYS.get(type(key)) or go_name(type(key))}")
+    refuse_key(key)
     if type(value) is JSONPatch and type(key) is not str:
         raise EvaluationError(f"unsupported indexer: %!s({go_name(type(key))}={show(key)})")
     if isinstance(value, dict) and type(value) not in MAPS:
         return value[key] if type(key) is str else _no_key(key)
     return index(value, key)
-
-
-def look_up(value: Any, key: Any) -> Optional:
-    """value[?key], also of an optional value: an optional."""
-    held = find(value, key)
-    return NONE if held is ABSENT else Optional(held)
-
-
-def find(value: Any, key: Any) -> Any:
-    """What look_up's optional has, or ABSENT."""
-    while type(value) is Optional:
-        if not value.present:
-            return ABSENT
-        value = value.value
-    if type(key) not in _KEYS:
-        raise EvaluationError(f"invalid qualifier type: {_GO_KEYS.get(type(key)) or go_name(type(key))}")
-    kind = type(value)
-    if kind is list:
-        position = list_index(key)
-        return value[position] if 0 <= position < len(value) else ABSENT
-    if kind in MAPS:
-        return map_find(value, key)
-    if kind is JSONPatch and type(key) is str:
-        return value[key] if value.has(key) else ABSENT
-    if isinstance(value, dict) and kind is not Struct:  # the API server's Object{…} gives nothing to optional selection
-        return value[key] if has(value, key) else ABSENT
-    return ABSENT
-
-
-def opened(value: Any) -> Any:
-    """The value of an optional, or ABSENT; what is no optional stands for itself."""
-    if type(value) is not Optional:
-        return value
-    return value.value if value.present else ABSENT
 
 
 def non_zero(value: Any) -> Any:
@@ -146,33 +101,6 @@ def _native(value: Any) -> Any:
     if type(value) is list:
         return [_native(each) for each in value]
     return {field: _native(inner) for field, inner in value.items()} if type(value) is Struct else value
-
-
-def has(value: Any, field: str) -> bool:
-    """Whether a field is there: false for what has no fields at all, an error for a list."""
-    kind = type(value)
-    if kind in MAPS:
-        return field in value
-    if kind is Struct:
-        return False
-    if kind is JSONPatch:
-        return bool(value.has(field))
-    if kind is Optional:
-        return value.present and has(value.value, field)
-    if kind is list:
-        list_index(field)
-    if isinstance(value, dict):
-        # a map that fills itself says what it has by giving it
-        return field in value or (hasattr(kind, "__missing__") and _is_given(value, field))
-    return False
-
-
-def _is_given(value: dict[str, Any], field: str) -> bool:
-    try:
-        value[field]
-    except KeyError:
-        return False
-    return True
 
 
 def _no_key(key: Any) -> Any:
@@ -218,7 +146,7 @@ def element_of(value: Any, target: list[Any]) -> None:
 
 
 def entry_of(key: Any, value: Any, target: list[tuple[Any, Any]]) -> None:
-    """{?key: value}: the entry that an optional has; one that has none takes an earlier one away."""
+    """{?key: value}: add the entry if the optional has a value, otherwise remove an earlier entry with this key."""
     if type(value) is not Optional:
         text = f"cannot initialize optional entry '{show(key)}' from non-optional value {show(value)}"
         raise EvaluationError(text)
@@ -255,12 +183,12 @@ def insert(deadline: Deadline, entries: dict[Any, Any], more: Any) -> None:
 
 
 def collected(deadline: Deadline, entries: dict[Any, Any]) -> dict[Any, Any]:
-    """The map of what insert has gathered."""
+    """The map of the entries that insert() collected."""
     return make_map(deadline.each(entries.values()))
 
 
 def map_of(deadline: Deadline, entries: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    """The map of keys and values that a loop has gathered."""
+    """The map of the keys and values that a loop collected."""
     return make_map(deadline.each(entries))
 
 

@@ -1,4 +1,4 @@
-"""The order of many keys, found in parts between which the clock is read.
+"""Sorts many keys in parts, and reads the clock between them.
 
 Python's own sort is one call of C that nothing interrupts. So many keys are first dealt into parts by keys drawn from
 among them (a sample sort), each of which is sorted by that call: about the same time, and the same order, since equal
@@ -25,7 +25,7 @@ LONG: Final = 64
 
 
 def ascending(deadline: Deadline, keys: list[Any]) -> list[int]:
-    """The places of the keys in the order of the keys; equal ones stay in order."""
+    """The indexes of the keys in ascending order of the keys; equal keys keep their order."""
     is_text = bool(keys) and isinstance(keys[0], str | bytes)
     is_long = is_text and sum(map(len, keys)) > LONG * len(keys)
     return _ascending(deadline, _numbered(deadline, keys) if is_long else keys)

@@ -1,4 +1,4 @@
-"""Splitting and replacing in long texts, in pieces between which the clock is read.
+"""Splits long texts and replaces in them piece by piece, and reads the clock between the pieces.
 
 Python does each in one call of C, which takes a tenth of a second for a few megabytes with a part at every character.
 A piece ends where the part is found, so that the pieces' results are the text's. A part that can overlap itself, such
@@ -19,7 +19,7 @@ CHARACTERS: Final = LONG // STEP
 
 
 def split(deadline: Deadline, text: str, part: str) -> list[str]:
-    """What lies between the occurrences of a part that is not empty, as str.split has it."""
+    """The texts between the occurrences of a part, as str.split gives them; the part must not be empty."""
     if len(text) <= LONG or _overlaps(part):
         deadline.spend(len(text) // CHARACTERS)
         return text.split(part)

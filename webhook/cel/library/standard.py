@@ -122,9 +122,9 @@ def index(container: Any, key: Any) -> Any:
             return container[position]
         raise EvaluationError(f"index out of bounds: {position}")
     if kind in MAPS:
-        held = map_find(container, key)
-        if held is not ABSENT:
-            return held
+        value_found = map_find(container, key)
+        if value_found is not ABSENT:
+            return value_found
     raise EvaluationError(f"no such key: {conversions.show(key)}")
 
 

@@ -1,4 +1,4 @@
-"""Calls whose cost cel-go counts with a function that takes a list for granted, and panics where there is none.
+"""Calls whose cost cel-go counts with a function that expects a list, and panics if it gets something else.
 
 That happens after the call, whatever came of it, also where its argument has failed: `object.spec.missing.distinct()`
 breaks off the whole evaluation, and no `||` absorbs it. Only where the checker has left one signature, since other
@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 
 from webhook.cel.library.declaration import Overload
 from webhook.cel.structures import JSONPatch, Struct
-from webhook.cel.values import Defaulting, Duration, Map, Optional, Timestamp, TypeValue, UInt
+from webhook.cel.values import Defaulting, Duration, Map, Timestamp, TypeValue, UInt
 from webhook.errors import BudgetExceeded, EvaluationPanic
 
 GO_NAMES: Final[Mapping[type, str]] = {
@@ -29,18 +29,17 @@ GO_NAMES: Final[Mapping[type, str]] = {
     Defaulting: "*types.baseMap",
     Duration: "types.Duration",
     Timestamp: "types.Timestamp",
-    Optional: "*types.Optional",
     TypeValue: "*types.Type",
     Struct: "*dynamic.ObjectVal",
     JSONPatch: "*mutation.JSONPatchVal",
 }
-"""The Go types of values, as an error names them (%T)."""
+"""The Go types of values, as an error names them (%T); a class that is not here may have its own as `go_type`."""
 _ADDERS = frozenset((int, UInt, float, str, bytes, Duration, Timestamp))
 
 
 def go_name(kind: type) -> str:
     """The Go type of a class of values."""
-    return GO_NAMES.get(kind) or f"cel.{type_name_of(kind)}"
+    return GO_NAMES.get(kind) or getattr(kind, "go_type", "") or f"cel.{type_name_of(kind)}"
 
 
 def type_name_of(kind: Any) -> str:
@@ -48,8 +47,8 @@ def type_name_of(kind: Any) -> str:
     return str(kind.cel_type.name).rpartition(".")[2]
 
 
-def tracked(overloads: Sequence[Overload]) -> int | None:
-    """Which argument of a call is taken for granted when its cost is counted; None for nearly all calls."""
+def tracked_argument(overloads: Sequence[Overload]) -> int | None:
+    """Which argument of a call must have the type that its cost counting expects; None for nearly all calls."""
     if len(overloads) != 1:
         return None
     overload = overloads[0]

@@ -78,7 +78,7 @@ class URL:
 
     @property
     def written(self) -> str:
-        """The URL as Go writes it, which is known before of a long one."""
+        """The URL as Go writes it; of a long URL this is computed when it is parsed."""
         return self.parts.written(Deadline()) if self._written is None else self._written
 
     def __eq__(self, other: object) -> bool:

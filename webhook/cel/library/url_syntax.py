@@ -49,7 +49,7 @@ _BAD_IN_ZONE = _not_in_host(byte for byte in range(0x100) if byte != 0x25 and ch
 
 
 class BadUrl(ValueError):
-    """A text that is no URL, with Go's wording."""
+    """The error for a text that is not a URL, in Go's words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +167,7 @@ def parse(deadline: Deadline, text: str) -> Url:
 
 
 def shown(text: str) -> str:
-    """A part of a URL as valid text: bytes that are no UTF-8 become U+FFFD."""
+    """A part of a URL as valid text: bytes that are not UTF-8 become U+FFFD."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

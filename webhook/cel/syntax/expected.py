@@ -21,7 +21,7 @@ _AFTER: Final = {"start": END, "list": "{']', ','}", "map": "{'}', ','}"}
 
 
 def operand_expected(frame: Frame, text: str, follows: str, *, is_optional: bool) -> str:
-    """A token where an operand must be.
+    """The error for a token where an operand is expected.
 
     Args:
         frame: the bracket that the token stands in.
@@ -38,12 +38,12 @@ def operand_expected(frame: Frame, text: str, follows: str, *, is_optional: bool
 
 
 def missing(what: str, kind: str, text: str) -> str:
-    """A token where `what` must be."""
+    """The error for a token where `what` is expected."""
     return f"missing {what} at '{text}'" if kind in STARTING else f"mismatched input '{text}' expecting {what}"
 
 
 def unexpected(frame: Frame, kind: str, text: str, *, is_extraneous: bool) -> str:
-    """A token after an operand that nothing takes."""
+    """The error for a token that cannot follow an operand."""
     if kind == END and frame.shape in ("group", "index", "call"):
         return f"missing '{frame.closing}' at '{END}'"
     expected = _AFTER.get(frame.shape, f"'{frame.closing}'")

@@ -1,4 +1,4 @@
-"""One open bracket of an expression being read: operands waiting for their operators, items, ternaries.
+"""One open bracket while an expression is parsed: operands that wait for their operators, items, ternaries.
 
 Precedence is settled here, and nodes are built from what a bracket held. Knows no tokens.
 """

@@ -1,4 +1,4 @@
-"""Calls that are macros, made into nodes of their own. Knows their shapes and their complaints, no types.
+"""Turns calls that are macros into nodes of their own. Knows their shapes and their errors, no types.
 
 Wording and order of the checks: cel-go v0.26 parser/macro.go, cel/library.go (optMap), ext/comprehensions.go,
 ext/lists.go (sortBy), ext/bindings.go.

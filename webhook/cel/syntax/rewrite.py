@@ -1,4 +1,4 @@
-"""Trees made into other trees: free names replaced, named expressions written out. Knows scopes, no types.
+"""Rewrites trees: replaces free names, and writes named expressions out. Knows scopes, no types.
 
 A named expression (`variables.x`) is lazy: it fails only where it is used. Written out, it must fail nowhere else. So
 it is bound to a name in front of an expression, `[value].map(name, expression)[0]`, only where that expression cannot
@@ -32,7 +32,7 @@ _MOST = 5000
 
 
 class TooLarge(Exception):
-    """An expression would become longer than anybody should evaluate."""
+    """The rewritten expression would be too long."""
 
 
 def nodes(tree: Node) -> Iterator[Node]:
@@ -45,7 +45,7 @@ def nodes(tree: Node) -> Iterator[Node]:
 
 
 def depth(tree: Node) -> int:
-    """How many nodes stand below each other."""
+    """How many nodes are nested in each other."""
     level, deepest = [tree], 0
     while level:
         level, deepest = [child for node in level for child in children(node)], deepest + 1
@@ -69,7 +69,7 @@ def bound(tree: Node) -> frozenset[str]:
 
 
 def replace(node: Node, given: Callable[[Node], Node | None]) -> Node:
-    """A tree with other nodes in the place of those for which `given` has one; what it gives is not looked into."""
+    """A tree in which the nodes that `given` returns replace others; the replacements are not searched again."""
     made = given(node)
     if made is not None:
         return made

@@ -1,0 +1,33 @@
+"""Processor time counts a process, its children, and those that have ended."""
+
+import os
+import subprocess
+import sys
+import time
+
+from tests.bench.processor_time import spent_s
+
+SPIN = "import time\nend = time.process_time() + 0.2\nwhile time.process_time() < end: pass\n"
+
+
+def test_it_counts_this_process_exactly():
+    assert abs(spent_s(os.getpid()) - time.process_time() - spent_by_children()) < 0.05
+
+
+def test_it_counts_children_that_have_ended():
+    before = spent_s(os.getpid())
+    subprocess.run([sys.executable, "-c", SPIN], check=True)
+    assert 0.15 < spent_s(os.getpid()) - before < 2
+
+
+def test_it_counts_children_that_run():
+    before = spent_s(os.getpid())
+    with subprocess.Popen([sys.executable, "-c", f"{SPIN}print(flush=True)\ninput()"], stdin=-1, stdout=-1) as child:
+        child.stdout.readline()
+        assert 0.15 < spent_s(os.getpid()) - before < 2
+        child.kill()
+
+
+def spent_by_children():
+    spent = os.times()
+    return spent.children_user + spent.children_system

@@ -1,0 +1,41 @@
+"""What the benches send: objects of the sizes that they name, no two equal, and none that a shipped policy speaks of."""
+
+import json
+
+import pytest
+
+from tests.bench import traffic
+from tests.literals import shipped_policies
+from webhook.admission.decode import decode
+from webhook.admission.review import review
+from webhook.attributes import Phase
+from webhook.cluster.files import FilesCluster
+
+SIZES = {"plain Pod": 6, "GPU Pod": 6, "claim Pod": 6, "TrainJob 60 KB": 60, "JobSet 50 KB": 50, "Volcano Job": 9}
+CLUSTER = FilesCluster(traffic.context())
+
+
+@pytest.mark.parametrize("kind", traffic.OBJECTS)
+@pytest.mark.parametrize("phase", Phase)
+def test_the_shipped_policies_allow_it_without_a_word(kind, phase):
+    for number in (0, 7, 4711):
+        verdict = review(decode(traffic.review(kind, number)), shipped_policies(), CLUSTER, phase=phase)
+        assert (verdict.allowed, verdict.status, verdict.warnings) == (True, None, ())
+
+
+@pytest.mark.parametrize("kind", traffic.OBJECTS)
+def test_it_has_the_size_that_tables_name(kind):
+    assert round(len(traffic.review(kind, 3)) / 1000) in {SIZES[kind], SIZES[kind] + 1}
+
+
+def test_pods_differ_in_name_image_labels_environment_and_namespace():
+    first, second = (json.loads(body)["request"]["object"] for body in traffic.reviews("plain Pod", range(2)))
+    for path in (("metadata", "name"), ("metadata", "namespace"), ("metadata", "labels")):
+        assert first[path[0]][path[1]] != second[path[0]][path[1]]
+    for field in ("image", "env"):
+        assert first["spec"]["containers"][0][field] != second["spec"]["containers"][0][field]
+
+
+@pytest.mark.parametrize("kind", traffic.OBJECTS)
+def test_no_two_are_equal(kind):
+    assert len(set(traffic.reviews(kind, range(300)))) == 300

@@ -1,0 +1,164 @@
+"""Answers to the reviews of an epoch: by one process that goes on living, and each by a fresh one.
+
+Fresh is a child forked for each review from a process that has loaded the policies and reviewed nothing. Both read the same
+bytes and see the same cluster; neither has a deadline.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from webhook import assembly
+from webhook.admission.decode import decode
+from webhook.admission.review import review
+from webhook.attributes import JSON, Phase
+from webhook.cluster import Cluster
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.files import FilesCluster
+from webhook.decisions import Verdict
+from webhook.policy.policy_set import PolicySet
+from webhook.settings.shared import Settings
+
+_FORK = get_context("fork")
+
+
+@dataclass(frozen=True)
+class View:
+    """The cluster at a moment. In one that is complete, the namespace of every request exists."""
+
+    objects: tuple[JSON, ...]
+    is_complete: bool
+
+    def cluster(self) -> Cluster:
+        held = FilesCluster(self.objects)
+        return AssumedNamespaces(held) if self.is_complete else held
+
+
+@dataclass(frozen=True)
+class Step:
+    """One review, and the number of the view that it is answered in."""
+
+    body: bytes
+    phase: Phase
+    view: int
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What one set of policies is asked, from one reload to the next."""
+
+    policies: tuple[Path, ...]
+    views: tuple[View, ...]
+    steps: tuple[Step, ...]
+
+
+def load(policies: Sequence[Path]) -> PolicySet:
+    """The policies of files and folders with all their expressions compiled.
+
+    Raises:
+        PolicyError: what is wrong with them.
+    """
+    loaded = assembly.assemble(Settings(policies=tuple(policies))).policies
+    loaded.prepare()
+    return loaded
+
+
+def answer(step: Step, policies: PolicySet, cluster: Cluster) -> str:
+    """The whole verdict as text, or the error that came instead."""
+    try:
+        return _shown(review(decode(step.body), policies, cluster, phase=step.phase))
+    except Exception as error:  # noqa: BLE001 - whatever it is, both must say it
+        return f"{type(error).__name__}: {error}"
+
+
+def _shown(verdict: Verdict) -> str:
+    """Everything but times, and the places of faults: a line for what an API server is told, and one a decision."""
+    told = (verdict.allowed, verdict.status, verdict.warnings, verdict.patch, dict(verdict.audit_annotations))
+    faults = [(fault.policy, fault.checks, fault.error) for fault in verdict.faults]
+    decisions = [repr(replace(decision, elapsed_s=0)) for decision in verdict.decisions]
+    return "\n".join((repr(told), repr(faults), *decisions))
+
+
+class Warm:
+    """A process that answers epoch after epoch, as a server with reloads does."""
+
+    def __init__(self) -> None:
+        self._connection, theirs = _FORK.Pipe()
+        self._process = _FORK.Process(target=_answer_epochs, args=(theirs,), daemon=True)
+        self._process.start()
+
+    def begin(self, epoch: Epoch) -> None:
+        """Let it work on an epoch."""
+        self._connection.send(epoch)
+
+    def answers(self) -> list[str]:
+        """Its answers to the epoch that it began last."""
+        found: list[str] = self._connection.recv()
+        return found
+
+    def stop(self) -> None:
+        """End the process."""
+        self._connection.send(None)
+        self._process.join()
+
+
+def _answer_epochs(connection: Connection) -> None:
+    while (epoch := connection.recv()) is not None:
+        connection.send(list(warm_answers(epoch)))
+
+
+def warm_answers(epoch: Epoch) -> Iterator[str]:
+    """Answers of this very process, one after the other."""
+    yield from _in_turn(epoch, epoch.steps, load(epoch.policies))
+
+
+def _in_turn(epoch: Epoch, steps: Sequence[Step], policies: PolicySet) -> Iterator[str]:
+    """Answers to steps in their order; a view stays the same until the next one."""
+    number, cluster = -1, epoch.views[0].cluster()
+    for step in steps:
+        if step.view != number:
+            number, cluster = step.view, epoch.views[step.view].cluster()
+        yield answer(step, policies, cluster)
+
+
+def fresh_answers(epoch: Epoch, cases: Sequence[Sequence[Step]]) -> list[str]:
+    """The answers to the last step of each case, by a process of its own that answers the steps of one case in order."""
+    connection, theirs = _FORK.Pipe(duplex=False)
+    process = _FORK.Process(target=_answer_in_children, args=(epoch, cases, theirs))
+    process.start()
+    theirs.close()
+    try:
+        found: list[str] = connection.recv()
+    finally:
+        process.join()
+    return found
+
+
+def _answer_in_children(epoch: Epoch, cases: Sequence[Sequence[Step]], connection: Connection) -> None:
+    policies = load(epoch.policies)
+    gc.collect()
+    gc.freeze()
+    connection.send([_in_child(epoch, steps, policies) for steps in cases])
+
+
+def _in_child(epoch: Epoch, steps: Sequence[Step], policies: PolicySet) -> str:
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            *_, last = _in_turn(epoch, steps, policies)
+            with os.fdopen(writer, "w") as stream:
+                stream.write(last)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as stream:
+        text = stream.read()
+    os.waitpid(pid, 0)
+    return text or "the process of this review died"

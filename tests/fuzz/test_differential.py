@@ -1,0 +1,46 @@
+"""What a process remembers of earlier reviews changes no answer: random reviews, and a fresh evaluation of each.
+
+`python -m tests.fuzz.differential 20000` does the same for longer.
+"""
+
+import json
+from dataclasses import replace
+
+from tests.fuzz.differential.answers import fresh_answers, warm_answers
+from tests.fuzz.differential.comparison import Comparison, compare, outcomes
+from tests.fuzz.differential.epochs import Epochs
+from tests.literals import validating
+
+REVIEWS, SEED = 500, 1
+RULE = "namespaceObject.metadata.name == 'a'"
+
+
+def test_no_answer_depends_on_earlier_reviews(tmp_path):
+    result = compare(REVIEWS, SEED, tmp_path, most=1)
+    assert [difference.told() for difference in result.differences] == []
+    assert result.compared == REVIEWS
+    assert {"denied", "patched", "audited", "failed", "problems", "namespace absent"} <= set(result.outcomes)
+
+
+def test_an_answer_that_differs_is_found_and_told(tmp_path):
+    epoch = Epochs(3, tmp_path).draw(10)
+    right = fresh_answers(epoch, [(step,) for step in epoch.steps])
+    result = Comparison()
+    result.add(epoch, [*right[:4], "another answer", *right[5:]], right)
+    (difference,) = result.differences
+    assert (difference.number, difference.step) == (5, epoch.steps[4])
+    assert "+another answer" in difference.told()
+
+
+def test_both_ways_of_answering_look_at_the_cluster_of_the_step(tmp_path):
+    file = tmp_path / "policies.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": validating(RULE)}))
+    epoch = replace(Epochs(3, tmp_path).draw(30), policies=(file,))
+    empty = replace(epoch, views=tuple(replace(view, objects=(), is_complete=False) for view in epoch.views))
+    one_each = [(step,) for step in epoch.steps]
+    assert list(warm_answers(epoch)) != list(warm_answers(empty))
+    assert fresh_answers(epoch, one_each) != fresh_answers(empty, one_each)
+
+
+def test_outcomes_are_told_from_the_whole_answer():
+    assert set(outcomes("(False, Status(...))\n[]\nDecision(evaluation='error')")) == {"denied", "failed"}

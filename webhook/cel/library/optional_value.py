@@ -1,0 +1,132 @@
+"""Values that may be absent, and selections that give them: `a.?b`, `a[?k]` and `has(a.b)`.
+
+A selection from an optional gives an optional, so that the class and the selection know each other. The functions of
+the library are in optional.py. Source: cel-go v0.26.0 common/types/optional.go, interpreter/attributes.go (refQualify).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from webhook.cel.equality import equal
+from webhook.cel.library.standard import list_index
+from webhook.cel.library.tracking import go_name
+from webhook.cel.structures import JSONPatch, Struct
+from webhook.cel.types import DYN, Type, optional_of
+from webhook.cel.values import ABSENT, MAPS, UInt, map_find
+from webhook.deadline import Deadline
+from webhook.errors import EvaluationError
+
+_KEYS = frozenset((str, int, UInt, bool, float))
+"""What can be a key or an index at all (interpreter/attributes.go newQualifier)."""
+_GO_KEYS: dict[type, str] = {
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+    type(None): "<nil>",
+}
+"""The Go types of values of JSON that are no keys."""
+
+
+class Optional:
+    """optional.of(value), or NONE. `present` says which; `value` of an absent one is None and means nothing."""
+
+    __slots__ = ("present", "value")
+    cel_type: ClassVar[Type] = optional_of(DYN)
+    go_type: ClassVar[str] = "*types.Optional"
+
+    def __init__(self, value: Any, present: bool = True) -> None:
+        self.value = value
+        self.present = present
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Optional and self.has_same_value(other)
+
+    def has_same_value(self, other: Optional, deadline: Deadline | None = None) -> bool:
+        """Whether both are absent, or both have values that are equal in CEL."""
+        if self.present is not other.present:
+            return False
+        return not self.present or equal(self.value, other.value, deadline)
+
+    def __hash__(self) -> int:
+        return hash((Optional, self.present))
+
+    def __getitem__(self, key: Any) -> Optional:
+        """Selecting from an optional gives an optional: what generated code does where types are known only now."""
+        return look_up(self, key)
+
+    def __repr__(self) -> str:
+        return f"optional({self.value!r})" if self.present else "optional.none()"
+
+
+NONE = Optional(None, present=False)
+"""optional.none()."""
+
+
+def refuse_key(key: Any) -> None:
+    """Do nothing for what can be a key or an index.
+
+    Raises:
+        EvaluationError: it is something else.
+    """
+    if type(key) not in _KEYS:
+        raise EvaluationError(f"invalid qualifier type: {_GO_KEYS.get(type(key)) or go_name(type(key))}")
+
+
+def look_up(value: Any, key: Any) -> Optional:
+    """The optional that `value[?key]` selects; `value` may be an optional itself."""
+    value_found = find(value, key)
+    return NONE if value_found is ABSENT else Optional(value_found)
+
+
+def find(value: Any, key: Any) -> Any:
+    """The value that `value[?key]` selects, or ABSENT."""
+    while type(value) is Optional:
+        if not value.present:
+            return ABSENT
+        value = value.value
+    refuse_key(key)
+    kind = type(value)
+    if kind is list:
+        position = list_index(key)
+        return value[position] if 0 <= position < len(value) else ABSENT
+    if kind in MAPS:
+        return map_find(value, key)
+    if kind is JSONPatch and type(key) is str:
+        return value[key] if value.has(key) else ABSENT
+    if isinstance(value, dict) and kind is not Struct:  # the API server's Object{…} gives nothing to optional selection
+        return value[key] if has(value, key) else ABSENT
+    return ABSENT
+
+
+def value_or_absent(value: Any) -> Any:
+    """The value of an optional, ABSENT for one without a value; any other value as it is."""
+    if type(value) is not Optional:
+        return value
+    return value.value if value.present else ABSENT
+
+
+def has(value: Any, field: str) -> bool:
+    """Whether a field is there: false for what has no fields at all, an error for a list."""
+    kind = type(value)
+    if kind in MAPS:
+        return field in value
+    if kind is Struct:
+        return False
+    if kind is JSONPatch:
+        return bool(value.has(field))
+    if kind is Optional:
+        return value.present and has(value.value, field)
+    if kind is list:
+        list_index(field)
+    if isinstance(value, dict):
+        # a map that fills itself says what it has by giving it
+        return field in value or (hasattr(kind, "__missing__") and _is_given(value, field))
+    return False
+
+
+def _is_given(value: dict[str, Any], field: str) -> bool:
+    try:
+        value[field]
+    except KeyError:
+        return False
+    return True
