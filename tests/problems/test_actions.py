@@ -3,11 +3,11 @@
 import pytest
 
 from webhook.problems.actions import action, chosen, unknown
-from webhook.problems.catalogue import Rule
+from webhook.problems.rule import Rule
 
 
 def rule(name, level):
-    return Rule(group="g", name=name, title="T", why="W", source="S", level=level)
+    return Rule(id=f"g/{name}", title="T", why="W", source="S", level=level)
 
 
 CATALOGUE = {each.id: each for each in (rule("a", "deny"), rule("b", "warn"))}

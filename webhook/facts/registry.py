@@ -5,7 +5,7 @@ A package is imported when a policy asks for something of it, so that start-up c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from webhook.facts.fact import Fact
-from webhook.problems.catalogue import Catalogue, load
+from webhook.problems.catalogue import Catalogue, catalogue, load, rules_of
+from webhook.problems.rule import Rule
 
 if TYPE_CHECKING:
     from webhook.facts.check import Check
@@ -29,13 +30,15 @@ class Package:
     Args:
         module: its name.
         facts: those that `FACTS` of its `fact.py` declares.
-        groups: the groups of checks that `CHECKS` of its `checks.py` has, whose rules its `problems.yaml` declares.
+        groups: the groups of checks that `CHECKS` of its `checks.py` has.
+        rules: its modules whose records are the rules of these groups, the most important first.
         judges_types: its checks are about objects that are not of their types, which no others are asked about.
     """
 
     module: str
     facts: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
     judges_types: bool = False
 
     @property
@@ -138,8 +141,15 @@ def _checks(packages: tuple[Package, ...], group: str) -> Sequence[Check]:
 
 @cache
 def _catalogue(packages: tuple[Package, ...], groups: tuple[str, ...]) -> Catalogue:
-    rules = load(package.problems for package in packages if not set(groups).isdisjoint(package.groups))
+    asked = [package for package in packages if not set(groups).isdisjoint(package.groups)]
+    rules = catalogue(rule for package in asked for rule in _rules(package))
     return {name: rule for name, rule in rules.items() if rule.group in groups}
+
+
+def _rules(package: Package) -> Iterable[Rule]:
+    if package.problems.is_file():
+        return load([package.problems]).values()
+    return rules_of(*(import_module(f"{package.module}.{name}") for name in package.rules))
 
 
 SHIPPED: Final = Registry(

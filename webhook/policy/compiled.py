@@ -15,8 +15,9 @@ from webhook.cel import Program
 from webhook.decisions import Decision, ValidationAction
 from webhook.manifests.label_selectors import Selector
 from webhook.policy.matching import Criteria
-from webhook.problems.catalogue import Catalogue, Rule
+from webhook.problems.catalogue import Catalogue
 from webhook.problems.declarations import PROBLEMS
+from webhook.problems.rule import Rule
 
 Reads: TypeAlias = Mapping[str, frozenset[str]]
 """Facts by name with the fields that are read of each, "" where the whole is."""

@@ -43,7 +43,7 @@ from webhook.policy.compiled import Binding, Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.resource_names import resource_errors
 from webhook.problems import policy_rules
-from webhook.problems.catalogue import Rule
+from webhook.problems.rule import Rule
 from webhook.releases import Release
 from webhook.workloads.table import Table
 

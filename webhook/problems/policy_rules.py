@@ -10,15 +10,17 @@ policies:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from webhook import yamlfile
-from webhook.errors import InputError
+from webhook.errors import InputError, Problem
 from webhook.paths import FieldPath
-from webhook.problems.catalogue import OWN, Reading, Rule
+from webhook.problems.rule import NAME, TEXTS, Rule, rule_errors, severity_of
 
 FILE: Final = "rules.yaml"
+OWN: Final = (*TEXTS, "fails", "issues")
+"""What every rule may say."""
 _SHARED: Final = ("group", "refused_by", "source", "fails")
 _FIELDS: Final = (*_SHARED, "policies")
 _RULE: Final = ("rule", *OWN)
@@ -62,3 +64,58 @@ def _rules(
                 if rule is not known:
                     reading.keep(document, rule, path)
                 yield rule
+
+
+class Reading:
+    """Rules that are being read, and what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.rules: dict[str, Rule] = {}
+        self.problems: list[Problem] = []
+
+    def keep(self, document: yamlfile.Document, rule: Rule, path: FieldPath) -> None:
+        """Take a rule, unless another one has its id."""
+        if rule.id in self.rules:
+            self.refuse(document, path, f"rule `{rule.id}` is declared twice: remove one")
+        self.rules.setdefault(rule.id, rule)
+
+    def refuse(self, document: yamlfile.Document, path: FieldPath, message: str) -> None:
+        """Note a mistake at its place."""
+        self.problems.append(document.problem(path, message))
+
+    def fields(
+        self, document: yamlfile.Document, path: FieldPath, value: Any, known: Iterable[str]
+    ) -> Mapping[str, Any]:
+        """A map that has known fields alone; what is wrong with others is noted."""
+        if not isinstance(value, dict):
+            self.refuse(document, path, f"must be a map with the fields {', '.join(known)}")
+            return {}
+        for name in value:
+            if name not in known:
+                self.refuse(document, (*path, name), f"unknown field: expected one of {', '.join(known)}")
+        return value
+
+    def is_name(self, document: yamlfile.Document, path: FieldPath, value: Any) -> bool:
+        """Say whether a text is a name of a group or a rule."""
+        if isinstance(value, str) and NAME.fullmatch(value):
+            return True
+        self.refuse(document, path, "must be a name of lower case letters, digits and dashes")
+        return False
+
+    def rule(self, document: yamlfile.Document, path: FieldPath, given: Mapping[str, Any]) -> Rule | None:
+        """The rule of these fields, or None where they make none; level and severity have defaults."""
+        wrong = list(rule_errors(given))
+        for name, message in wrong:
+            self.refuse(document, (*path, name), message)
+        if wrong:
+            return None
+        level = given.get("level", "deny")
+        return Rule(
+            id=f"{given['group']}/{given['name']}",
+            level=level,
+            severity=given.get("severity") or severity_of(level),
+            fails=given.get("fails", ""),
+            issues=tuple(given.get("issues", ())),
+            yields_to=tuple(given.get("yields_to", ())),
+            **{name: " ".join((given.get(name) or "").split()) for name in TEXTS},
+        )

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from webhook import yamlfile
 from webhook.policy.compiled import Policy
-from webhook.problems.catalogue import reports
 from webhook.problems.moments import AT_ONCE, MOMENTS
+from webhook.problems.rule import reports
 from webhook.suites.rule_reference import Stated, anchor, links, stated
 
 NOT_COVERED: Final = Path(__file__).with_name("not_covered.yaml")

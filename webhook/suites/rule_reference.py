@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from webhook import yamlfile
 from webhook.policy.compiled import Policy
-from webhook.problems.catalogue import Rule
 from webhook.problems.moments import MOMENTS
+from webhook.problems.rule import Rule
 from webhook.suites.examples import Example, Pair
 
 

@@ -1,0 +1,183 @@
+"""A rule: one record of what it says and where it comes from, beside the function that finds objects that break it.
+
+    VOLCANO_JOB = Group("volcano-job", refused_by="Volcano's webhook", source="volcano-sh/volcano …", fails="create")
+    TASK_REQUIRED = VOLCANO_JOB.rule("volcano-job/task-required", title="A Job has a task.", why="…")
+
+    def validate_tasks(job: Job) -> Iterator[Problem]:
+        if not job.tasks:
+            yield TASK_REQUIRED.problem(("spec", "tasks"), "must have a task", "add a task")
+
+The id is written in full, so that a search for the id in a message finds the record, and the record its one function.
+Users name ids in params and reports: an id is stable. Nothing is registered here: catalogue.py collects the records.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from webhook import errors
+from webhook.attributes import JSON
+from webhook.decisions import SEVERITIES
+from webhook.paths import FieldPath, render
+from webhook.problem import MissingObject, Problem
+from webhook.problems.moments import MOMENTS, Moment
+
+Level: TypeAlias = Literal["deny", "warn"]
+LEVELS: Final = ("deny", "warn")
+NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+"""The name of a group, and the name of a rule within its group."""
+TEXTS: Final = ("title", "why", "refused_by", "source", "function")
+_REQUIRED: Final = ("title", "why", "source")
+_CHOICES: Final = {"level": LEVELS, "severity": SEVERITIES, "fails": tuple(MOMENTS)}
+_ID: Final = re.compile(rf"{NAME.pattern}/{NAME.pattern}")
+_REPORT: Final = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/([0-9]+)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule.
+
+    Args:
+        id: `group/rule`, as users see it.
+        title: the rule in one sentence, for lists.
+        why: what happens to an object that breaks it, in one or two sentences.
+        refused_by: what would refuse such an object, or fail on it, without this webhook; "" for a rule of ours.
+        source: where the rule comes from: repository, version and file, or a page.
+        function: the function in that file; "" where the source says enough.
+        level: what is done about it unless a site says otherwise; the bindings of a CEL policy decide for its rules.
+        severity: how severe it is to break it; "" where the policy says so for all its rules.
+        fails: when an object that breaks it goes wrong without this webhook.
+        yields_to: ids of rules that say the same better where they speak of the same field and do as much about it.
+        issues: issues and pull requests on GitHub of people who met the problem, as links.
+    """
+
+    id: str
+    title: str
+    why: str
+    refused_by: str = ""
+    source: str
+    function: str = ""
+    level: Level = "deny"
+    severity: str = ""
+    fails: Moment = ""
+    issues: tuple[str, ...] = ()
+    yields_to: tuple[str, ...] = ()
+
+    @property
+    def group(self) -> str:
+        """The group of checks, or of policies."""
+        return self.id.partition("/")[0]
+
+    @property
+    def reports(self) -> Mapping[str, str]:
+        """Links to issues and pull requests by their short names, `owner/repository#number`; the source may be one."""
+        return reports((self.source, *self.issues))
+
+    def problem(
+        self,
+        path: FieldPath | str,
+        message: str = "",
+        fix: str = "",
+        found: JSON = None,
+        *,
+        shown: str = "",
+        missing: tuple[MissingObject, ...] = (),
+    ) -> Problem:
+        """A field that breaks the rule, at a path, rendered already or not; `shown` in place of the value found."""
+        where = path if isinstance(path, str) else render(path)
+        value = shown or ("" if found is None else '`""`' if found == "" else f"`{found}`")
+        return Problem(code=self.id, path=where, message=message, fix=fix, found=value, missing=missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of rules, and what those of its rules have in common that do not say otherwise; args as of a Rule."""
+
+    name: str
+    refused_by: str = ""
+    source: str = ""
+    level: Level = "deny"
+    fails: Moment = ""
+
+    def rule(
+        self,
+        rule_id: str,
+        *,
+        title: str,
+        why: str,
+        refused_by: str | None = None,
+        source: str = "",
+        function: str = "",
+        level: Level | None = None,
+        severity: str = "",
+        fails: Moment | None = None,
+        issues: tuple[str, ...] = (),
+        yields_to: tuple[str, ...] = (),
+    ) -> Rule:
+        """A rule of the group. One that only warns is of medium severity unless it says otherwise.
+
+        Raises:
+            InputError: every mistake in it.
+        """
+        rule = Rule(
+            id=rule_id,
+            title=title,
+            why=why,
+            refused_by=self.refused_by if refused_by is None else refused_by,
+            source=source or self.source,
+            function=function,
+            level=level or self.level,
+            severity=severity or severity_of(level or self.level),
+            fails=self.fails if fails is None else fails,
+            issues=issues,
+            yields_to=yields_to,
+        )
+        mistakes = [
+            f"{name} {message}" for name, message in rule_errors({name: getattr(rule, name) for name in Rule.__slots__})
+        ]
+        if not _ID.fullmatch(rule_id):
+            mistakes.append("id must be a group and a name of lower case letters, digits and dashes, as in group/rule")
+        elif rule.group != self.name:
+            mistakes.append(f"is not a rule of the group `{self.name}`")
+        if mistakes:
+            raise errors.InputError(*(errors.Problem(message=f"rule `{rule_id}`: {each}") for each in mistakes))
+        return rule
+
+
+def reports(links: Iterable[str]) -> Mapping[str, str]:
+    """Those of some links that are issues and pull requests on GitHub, by their short names."""
+    matches = map(_REPORT.fullmatch, links)
+    return {f"{match[1]}#{match[2]}": match[0] for match in matches if match}
+
+
+def severity_of(level: str) -> str:
+    """How severe it is to break a rule that does not say so: "" where the policy says it."""
+    return "medium" if level == "warn" else ""
+
+
+def rule_errors(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Fields of a rule, and what is wrong with them."""
+    texts = {name: fields.get(name) or "" for name in TEXTS}
+    yield from ((name, "must be a text") for name, text in texts.items() if not isinstance(text, str))
+    yield from ((name, "is required") for name in _REQUIRED if texts[name] == "")
+    for name, allowed in _CHOICES.items():
+        if fields.get(name, "") not in ("", *allowed):
+            yield name, f"must be one of {', '.join(filter(None, allowed))}"
+    yield from _issue_errors(fields.get("issues", ()))
+    others = fields.get("yields_to", ())
+    if not _is_list(others) or not all(isinstance(other, str) and _ID.fullmatch(other) for other in others):
+        yield "yields_to", "must be a list of ids of rules such as device-claims/unused"
+
+
+def _issue_errors(issues: Any) -> Iterator[tuple[str, str]]:
+    if not _is_list(issues) or not all(isinstance(link, str) and _REPORT.fullmatch(link) for link in issues):
+        yield "issues", "must be a list of links such as https://github.com/kubeflow/trainer/issues/1"
+    elif len(set(issues)) < len(issues):
+        yield "issues", "must not have a link twice"
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
