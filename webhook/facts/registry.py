@@ -5,15 +5,15 @@ A package is imported when a policy asks for something of it, so that start-up c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from webhook.facts.fact import Fact
-from webhook.problems.catalogue import Catalogue, catalogue, load, rules_of
+from webhook.problems.catalogue import Catalogue, LazyCatalogue, catalogue, load, rules_of
 from webhook.problems.rule import Rule
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ class Package:
         module: its name.
         facts: those that `FACTS` of its `fact.py` declares.
         groups: the groups of checks that `CHECKS` of its `checks.py` has.
-        rules: its modules whose records are the rules of these groups, the most important first.
+        rules: the modules whose records are the rules of these groups, the most important first: by their names in the
+            package, or in full where another package finds what breaks a rule.
         judges_types: its checks are about objects that are not of their types, which no others are asked about.
     """
 
@@ -40,6 +41,11 @@ class Package:
     groups: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     judges_types: bool = False
+
+    @property
+    def rule_modules(self) -> tuple[str, ...]:
+        """The full names of the modules with its rules."""
+        return tuple(name if "." in name else f"{self.module}.{name}" for name in self.rules)
 
     @property
     def problems(self) -> Path:
@@ -98,13 +104,11 @@ class Registry:
         return any(package.judges_types and not set(groups).isdisjoint(package.groups) for package in self.packages)
 
     def catalogue(self, groups: tuple[str, ...]) -> Catalogue:
-        """The rules of some groups.
+        """The rules of some groups, whose modules are imported when somebody looks for a rule.
 
-        Raises:
-            InputError: every mistake in the files that declare them.
-
+        Looking for one raises InputError for every mistake in them, and for an id that several rules have.
         """
-        return _catalogue(self.packages, groups)
+        return LazyCatalogue(partial(_catalogue, self.packages, groups))
 
 
 class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
@@ -142,14 +146,15 @@ def _checks(packages: tuple[Package, ...], group: str) -> Sequence[Check]:
 @cache
 def _catalogue(packages: tuple[Package, ...], groups: tuple[str, ...]) -> Catalogue:
     asked = [package for package in packages if not set(groups).isdisjoint(package.groups)]
-    rules = catalogue(rule for package in asked for rule in _rules(package))
+    rules = catalogue(rule for package in asked for rule in rules_of_package(package))
     return {name: rule for name, rule in rules.items() if rule.group in groups}
 
 
-def _rules(package: Package) -> Iterable[Rule]:
+def rules_of_package(package: Package) -> tuple[Rule, ...]:
+    """The rules of a package, whose modules are imported for it."""
     if package.problems.is_file():
-        return load([package.problems]).values()
-    return rules_of(*(import_module(f"{package.module}.{name}") for name in package.rules))
+        return tuple(load([package.problems]).values())
+    return rules_of(*map(import_module, package.rule_modules))
 
 
 SHIPPED: Final = Registry(

@@ -7,7 +7,8 @@ validations in `rules.yaml` (policy_rules.py). Rules stand in the order of their
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Final, TypeAlias
@@ -26,6 +27,29 @@ def rules_of(*modules: ModuleType) -> tuple[Rule, ...]:
     """The rules that some modules define, or import from a module beside them, in the order of the modules."""
     records = (value for module in modules for value in vars(module).values() if isinstance(value, Rule))
     return tuple({id(rule): rule for rule in records}.values())
+
+
+class LazyCatalogue(Mapping[str, Rule]):
+    """A catalogue of some groups that is read when somebody looks for a rule: it has rules, so it is never empty."""
+
+    def __init__(self, read: Callable[[], Catalogue]) -> None:
+        self._read = read
+
+    @cached_property
+    def _rules(self) -> Catalogue:
+        return self._read()
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, rule: str) -> Rule:
+        return self._rules[rule]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rules)
+
+    def __len__(self) -> int:
+        return len(self._rules)
 
 
 def catalogue(rules: Iterable[Rule]) -> Catalogue:
