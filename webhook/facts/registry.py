@@ -188,8 +188,12 @@ SHIPPED: Final = Registry(
             facts=("kueue",),
             groups=("kueue-job", "kueue-never", "kueue-not-now", "kueue-unmanaged", "kueue-advice", "kueue-queue"),
         ),
-        Package(module="webhook.facts.opensandbox", groups=("sandbox",)),
-        Package(module="webhook.facts.mesh", groups=("mesh",)),
+        Package(
+            module="webhook.facts.opensandbox",
+            groups=("sandbox",),
+            rules=("batch_sandbox", "pool", "references", "shard_patches", "claim_names", "windows"),
+        ),
+        Package(module="webhook.facts.mesh", groups=("mesh",), rules=("checks",)),
         Package(
             module="webhook.facts.volcano",
             groups=(
@@ -203,9 +207,17 @@ SHIPPED: Final = Registry(
                 "volcano-scheduler",
             ),
         ),
-        Package(module="webhook.facts.storage", groups=("storage",)),
-        Package(module="webhook.facts.preemption", groups=("preemption",)),
-        Package(module="webhook.facts.failures", groups=("device-failures",)),
+        Package(
+            module="webhook.facts.storage",
+            groups=("storage",),
+            rules=("claims", "checkpoints", "shared_memory", "sub_paths"),
+        ),
+        Package(module="webhook.facts.preemption", groups=("preemption",), rules=("spot", "progress", "priority")),
+        Package(
+            module="webhook.facts.failures",
+            groups=("device-failures",),
+            rules=("job_policies", "gang_restarts", "tolerations", "pod_replacement", "serving", "nccl"),
+        ),
     )
 )
 """The packages, a row each."""

@@ -1,7 +1,4 @@
-"""What comes after a pod that failed: another one with other devices, and traffic that waits until it is ready.
-
-https://kubernetes.io/blog/2025/07/03/navigating-failures-in-pods-with-devices/
-"""
+"""Servers with devices that fail: requests that come before they are ready, and drains that stop all at once."""
 
 from __future__ import annotations
 
@@ -9,50 +6,37 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.cluster.interest import reading
-from webhook.facts.check import Group
-from webhook.facts.dra.claim_use import OWN_DEVICES
+from webhook.facts.failures.groups import DEVICE_FAILURES
 from webhook.facts.failures.types import PodDisruptionBudget
-from webhook.facts.gpu.device_pods import SERVING, DevicePods, trains, workload
+from webhook.facts.gpu.device_pods import SERVING, DevicePods, workload
 from webhook.facts.subject import Subject
 from webhook.paths import render
 from webhook.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container, LabelSelector
 
-problem: Final = Group("device-failures").problem
+READINESS_PROBE: Final = DEVICE_FAILURES.rule(
+    "device-failures/readiness-probe",
+    title="A server with devices has a readinessProbe.",
+    why=(
+        "Without one, and without a startupProbe, a Service sends requests as soon as the container runs, minutes "
+        "before a large model is loaded, and also when its device has failed."
+    ),
+    source="https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
+    severity="low",
+)
+DISRUPTION_BUDGET: Final = DEVICE_FAILURES.rule(
+    "device-failures/disruption-budget",
+    title="Servers with devices have a PodDisruptionBudget.",
+    why="Upgrades of nodes drain them without one, and new pods take minutes to load their models.",
+    source="https://kubernetes.io/docs/tasks/run-application/configure-pdb/",
+    severity="low",
+)
 LOOKUPS: Final = (reading(PodDisruptionBudget.gvk, "spec.selector"),)
 SERVICES: Final = frozenset((("ray.io", "RayService"), ("serving.kserve.io", "InferenceService")))
 """Kinds whose controllers add labels and probes to the pods that answer requests."""
-_POD: Final = ("", "Pod")
 _SEVERAL: Final = 2
 _SSH: Final = 22
-_SHARED_ON_PURPOSE: Final = frozenset(("channel", "nic"))
-
-
-def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
-    """A Pod that trains, and that nothing replaces."""
-    for pods in subject.once(workload).device_pods if subject.group_kind == _POD else ():
-        if any(trains(container, subject) for container in pods.containers):
-            message = "the pod trains without a controller, so nothing replaces the pod when its node or device fails"
-            yield problem("bare-pod", "spec", message, "create a Job or a training job instead")
-
-
-def advise_shared_claims(subject: Subject) -> Iterator[Problem]:
-    """A claim by name in a template of one pod; that several pods share one is told with the rules of claims."""
-    using = [pods for pods in subject.once(workload).device_pods if pods.pods == 1 and _names_claim(pods)]
-    if not using or subject.group_kind == _POD:
-        return
-    names = {pods.podset.name for pods in using}
-    for claim in Items(subject.fact("dra")["claims"], subject.deadline):
-        kinds = {request["deviceKind"] for request in claim["requests"]}
-        if claim["podSet"] in names and claim["source"] == "claim" and claim["users"] and kinds - _SHARED_ON_PURPOSE:
-            message = f"a pod that replaces this one gets the devices of ResourceClaim `{claim['reference']}` again"
-            fix = OWN_DEVICES
-            yield problem("shared-claim", claim["path"], f"{message}, even if the devices have failed", fix)
-
-
-def _names_claim(pods: DevicePods) -> bool:
-    return any(claim.resource_claim_name for claim in pods.spec.resource_claims)
 
 
 def advise_serving(subject: Subject) -> Iterator[Problem]:
@@ -75,7 +59,7 @@ def _readiness_probe(container: Container, pods: DevicePods) -> Iterator[Problem
     if not container.readiness_probe and not container.startup_probe:
         message = "has a port but no readinessProbe, so requests reach the container while its model loads"
         fix = "add a readinessProbe that succeeds once the model is loaded"
-        yield problem("readiness-probe", pods.locate(container.at), message, fix)
+        yield READINESS_PROBE.problem(pods.locate(container.at), message, fix)
 
 
 def _answers(container: Container) -> bool:
@@ -90,7 +74,7 @@ def _disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     if not any(_selects(selector, labels, has_more=has_more) for selector in subject.once(_selectors)):
         message = f"no PodDisruptionBudget selects the {pods.pods} pods, so node drains may stop all of them at once"
         at = render(pods.podset.path) if has_more else "spec.replicas"
-        yield problem("disruption-budget", at, message, "create a PodDisruptionBudget with maxUnavailable: 1")
+        yield DISRUPTION_BUDGET.problem(at, message, "create a PodDisruptionBudget with maxUnavailable: 1")
 
 
 def _selectors(subject: Subject) -> Items[LabelSelector]:
@@ -105,13 +89,3 @@ def _selects(selector: LabelSelector, labels: Mapping[str, str], *, has_more: bo
         return True
     wanted = selector.match_labels.items()
     return all(labels.get(key, value if has_more else None) == value for key, value in wanted)
-
-
-def advise_image_pulls(subject: Subject) -> Iterator[Problem]:
-    """Images that cannot have changed and are asked for at every restart."""
-    for pods in subject.once(workload).device_pods:
-        for container in pods.containers:
-            if container.image_pull_policy == "Always" and "@sha256:" in container.image:
-                message = "makes every restart depend on the registry, though an image named by digest cannot change"
-                at = pods.locate(container.path("imagePullPolicy"))
-                yield problem("image-pull", at, message, "set IfNotPresent", "Always")

@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook import yamlfile
 from webhook.cluster.interest import reading
-from webhook.facts.check import Group
+from webhook.facts.storage.groups import STORAGE
 from webhook.facts.storage.mounts import Mount, mounts, pods_of
 from webhook.facts.storage.types import PersistentVolumeClaim, StorageClass
 from webhook.facts.subject import Subject
@@ -23,7 +23,49 @@ from webhook.placeholders import is_placeholder
 from webhook.problem import MissingObject, Problem
 from webhook.typed.pods import VolumeClaimSpec
 
-problem: Final = Group("storage").problem
+CLAIM_EXISTS: Final = STORAGE.rule(
+    "storage/claim-exists",
+    title="The PersistentVolumeClaims of a workload exist.",
+    why="Pods whose claim does not exist stay Pending, and the other pods of a training wait for them on their GPUs.",
+    source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/volumebinding/volume_binding.go",
+    function="PreFilter",
+)
+CLASS_EXISTS: Final = STORAGE.rule(
+    "storage/class-exists",
+    title="The StorageClasses of claims that wait for a volume exist.",
+    why="Nobody makes a volume of a class that does not exist, so the pods stay Pending.",
+    source="https://kubernetes.io/docs/concepts/storage/storage-classes/",
+)
+READ_WRITE_ONCE_POD: Final = STORAGE.rule(
+    "storage/read-write-once-pod",
+    title="Only one pod mounts a ReadWriteOncePod claim.",
+    why="The scheduler keeps all pods Pending but the first.",
+    source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go",
+    function="satisfyReadWriteOncePod",
+)
+READ_WRITE_ONCE: Final = STORAGE.rule(
+    "storage/read-write-once",
+    title="Pods on several nodes do not share a ReadWriteOnce claim.",
+    why="A disk is attached to one node at a time, so pods on a second node wait with a Multi-Attach error.",
+    fails="start",
+)
+NODE_LOCAL: Final = STORAGE.rule(
+    "storage/node-local",
+    title="Pods on several nodes do not share the disk of one of them.",
+    why="A local volume forces every pod onto its node, and a hostPath is another folder on each node.",
+    source="https://kubernetes.io/docs/concepts/storage/volumes/#local",
+    fails="silent",
+)
+READ_ONLY: Final = STORAGE.rule(
+    "storage/read-only",
+    title="What is mounted for writing can be written.",
+    why=(
+        "Many drivers mount a ReadOnlyMany volume read-only or not at all, and the first checkpoint fails on a "
+        "read-only one."
+    ),
+    fails="start",
+)
+
 LOOKUPS: Final = (
     reading(PersistentVolumeClaim.gvk, "spec.accessModes", "spec.storageClassName", "status.phase"),
     reading(StorageClass.gvk, "provisioner"),
@@ -47,11 +89,11 @@ def _claim_exists(name: str, path: FieldPath, subject: Subject) -> Problem:
     view = subject.view()
     if not view.is_whole():
         missing = MissingObject(kind=PersistentVolumeClaim.gvk.kind, namespace=subject.namespace, name=name)
-        return problem("claim-exists", path, missing=(missing,))
+        return CLAIM_EXISTS.problem(path, missing=(missing,))
     near = view.nearest(name, subject.once(_claims_of_the_namespace))
     fix = f"write `{near}` if that is meant, or create the claim" if near else "create the claim, or correct the name"
     message = f"PersistentVolumeClaim `{name}` does not exist in this namespace, so the pods stay Pending"
-    return problem("claim-exists", path, message, fix)
+    return CLAIM_EXISTS.problem(path, message, fix)
 
 
 def _claims_of_the_namespace(subject: Subject) -> tuple[str, ...]:
@@ -76,7 +118,7 @@ def _class_exists(who: str, wanted: str, path: FieldPath, view: View, *, is_crea
     fix = f"write `{near}` if that is meant" if near else "name a StorageClass that exists"
     if is_created:
         fix = f"create the claim again with {f'StorageClass `{near}`' if near else 'a StorageClass that exists'}"
-    return problem("class-exists", path, message, fix)
+    return CLASS_EXISTS.problem(path, message, fix)
 
 
 def _is_absent(name: str, view: View) -> bool:
@@ -109,26 +151,40 @@ def _access(claim: VolumeClaimSpec, who: str, mounting: Sequence[Mount], view: V
     modes, path, pods = set(claim.access_modes), mounting[0].volume.path, pods_of(mounting)
     writing = [mount for mount in mounting if not (mount.volume.is_read_only or mount.is_read_only)]
     if modes == {"ReadOnlyMany"} and writing:
-        message = f"mounts {who} for writing, but the claim is ReadOnlyMany, so the mount or the writes may fail"
-        yield problem("read-only", writing[0].path, message, "set readOnly: true on the volume and its mounts")
+        yield read_only(writing[0], who)
     if pods < 2:
         return
-    node = _node_local(claim, view)
+    node = _class_on_one_node(claim, view)
     if modes == {"ReadWriteOncePod"}:
         message = f"{who} is ReadWriteOncePod, so only 1 of the {pods} pods can start"
-        yield problem("read-write-once-pod", path, message, "use a ReadWriteMany claim, or one claim for each pod")
+        yield READ_WRITE_ONCE_POD.problem(path, message, "use a ReadWriteMany claim, or one claim for each pod")
     elif node and "ReadWriteMany" not in modes:
-        message = (
-            f"{who} of class `{node}` is on the disk of one node, so the {pods} pods that use it can run only on that "
-            "node"
-        )
-        yield problem("node-local", path, message, "use storage that every node can mount")
+        yield node_local(path, f"{who} of class `{node}`", pods)
     elif modes == {"ReadWriteOnce"} or (modes == {"ReadWriteOnce", "ReadOnlyMany"} and writing):
         message = f"{who} is ReadWriteOnce, so the {pods} pods that use it must all run on one node"
-        yield problem("read-write-once", path, message, "use a ReadWriteMany claim, or keep all pods on one node")
+        yield READ_WRITE_ONCE.problem(path, message, "use a ReadWriteMany claim, or keep all pods on one node")
 
 
-def _node_local(claim: VolumeClaimSpec, view: View) -> str:
+def read_only(mount: Mount, claim: str = "") -> Problem:
+    """The problem of pods that write where they cannot: to a claim, or checkpoints to a read-only volume."""
+    if claim:
+        message = f"mounts {claim} for writing, but the claim is ReadOnlyMany, so the mount or the writes may fail"
+        return READ_ONLY.problem(mount.path, message, "set readOnly: true on the volume and its mounts")
+    message = f"checkpoints cannot be written to `{mount.target}` because the volume is read-only"
+    return READ_ONLY.problem(mount.path, message, "remove readOnly from the volume and its mount")
+
+
+def node_local(path: FieldPath, claim: str = "", pods: int = 0, folder: str = "") -> Problem:
+    """The problem of pods that share what is on one node: a claim of a class, or a folder of checkpoints."""
+    if claim:
+        message = f"{claim} is on the disk of one node, so the {pods} pods that use it can run only on that node"
+        return NODE_LOCAL.problem(path, message, "use storage that every node can mount")
+    message = f"checkpoints in `{folder}` are on a hostPath, which is a different folder on each node"
+    fix = "use a volume that every node can mount, unless the path is on a shared file system"
+    return NODE_LOCAL.problem(path, message, fix)
+
+
+def _class_on_one_node(claim: VolumeClaimSpec, view: View) -> str:
     """The class of a claim, if its volumes are on the disks of nodes."""
     name = claim.storage_class_name
     return name if name and view.find(StorageClass, name, namespaced=False).provisioner in _local() else ""

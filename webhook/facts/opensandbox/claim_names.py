@@ -8,13 +8,21 @@ x-kubernetes-list-map-keys.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
-from webhook.facts.check import Group
+from webhook.facts.opensandbox.groups import SANDBOX
 from webhook.facts.opensandbox.types import Sandbox
 from webhook.problem import Problem
 from webhook.typed.pods import Container
 
-problem = Group("sandbox").problem
+CLAIM_NAMED_ONCE: Final = SANDBOX.rule(
+    "sandbox/claim-named-once",
+    title="A container of a Sandbox names each claim once.",
+    why="The CRD identifies the claims of a container by name, so the API server refuses the same claim twice.",
+    refused_by="the API server",
+    source="kubernetes-sigs/agent-sandbox 2fd412d5 k8s/crds",
+    fails="create",
+)
 
 
 def validate_claim_names(sandbox: Sandbox) -> Iterator[Problem]:
@@ -32,4 +40,4 @@ def _claims_named_once(container: Container) -> Iterator[Problem]:
                 "once"
             )
             fix = "remove one of the two, or declare the claim under two names in the resourceClaims of the pod"
-            yield problem("claim-named-once", claim.path("name"), message, fix, claim.name)
+            yield CLAIM_NAMED_ONCE.problem(claim.path("name"), message, fix, claim.name)
