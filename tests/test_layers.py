@@ -23,7 +23,7 @@ LAYERS = (
     {"quantity", "jsontext", "model_errors", "object_lists", "placeholders", "yamlscalar"},
     {"yamltext", "settings"},
     {"yamlfile"},
-    {"cel", "patch", "workloads", "cluster"},
+    {"cel", "patch", "workloads", "cluster", "typed"},
     {"problems", "schema"},
     {"facts", "manifests"},
     {"policy"},

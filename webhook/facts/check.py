@@ -15,6 +15,7 @@ from webhook.cluster.interest import Interest
 from webhook.errors import ClaimgateError, InlineBudgetSpent
 from webhook.paths import FieldPath, render
 from webhook.problem import MissingObject, Problem
+from webhook.typed.objects import Object
 
 if TYPE_CHECKING:
     from webhook.facts.subject import Subject
@@ -43,6 +44,11 @@ class Check:
     def is_about(self, kind: tuple[str, str], *, is_deleted: bool) -> bool:
         """Whether it is asked about objects of a group and kind."""
         return self.of_deletions is is_deleted and (not self.kinds or kind in self.kinds)
+
+
+def kinds_of(*types: type[Object]) -> frozenset[tuple[str, str]]:
+    """The kinds of typed objects as a check declares them."""
+    return frozenset((each.gvk.group, each.gvk.kind) for each in types)
 
 
 @dataclass(frozen=True, slots=True)

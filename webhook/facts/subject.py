@@ -19,9 +19,12 @@ from webhook.facts.registry import SHIPPED, Registry
 from webhook.facts.view import View
 from webhook.paths import FieldPath
 from webhook.schema import Mismatch, decode_object
+from webhook.typed.objects import Object
+from webhook.typed.view import Reading
 from webhook.workloads.table import Table
 
 _T = TypeVar("_T")
+Whole = TypeVar("Whole", bound=Object)
 _UNKNOWN: Final = object()
 _WORK: Final = 10
 """What a result is charged beside what it walks, so that many of them that walk nothing come to look at the clock."""
@@ -80,6 +83,19 @@ class Subject:
     def view(self) -> View:
         """The cluster as seen from the object's namespace, with nothing noted as missing yet."""
         return self.cluster.unnoted()
+
+    def typed(self, kind: type[Whole]) -> Whole:
+        """The object with typed fields; false on DELETE."""
+        known = self._results.get(kind)
+        if known is None:
+            reading = Reading(self.deadline, self.omitted)
+            known = self._results[kind] = _typed(kind, self.object, reading)
+        typed: Whole = known
+        return typed
+
+    def typed_old(self, kind: type[Whole]) -> Whole:
+        """What the object was before, with typed fields; false where it was not."""
+        return _typed(kind, self.old_object, Reading(self.deadline))
 
     def fact(self, name: str) -> JSON:
         """The value of a fact of the object."""
@@ -148,3 +164,7 @@ class Subject:
             template_of=template_of,
             registry=self.registry,
         )
+
+
+def _typed(kind: type[Whole], obj: JSON, reading: Reading) -> Whole:
+    return kind(obj, (), reading) if isinstance(obj, dict) else kind({}, (), reading, is_set=False)

@@ -19,9 +19,13 @@ from webhook.errors import LookupFailed
 from webhook.facts.fact import Missing
 from webhook.problem import MissingObject
 from webhook.similar_names import nearest
+from webhook.typed.collections import Items
+from webhook.typed.objects import Object
+from webhook.typed.view import Reading
 
 CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 T = TypeVar("T")
+Whole = TypeVar("Whole", bound=Object)
 _UNKNOWN: Final = object()
 NAMESPACES = reading(NAMESPACE, "metadata.labels")
 """What facts read of namespaces."""
@@ -85,6 +89,17 @@ class View:
         if result is None:
             self.note(MissingObject(kind=gvk.kind, namespace=namespace, name=name))
         return result
+
+    def find(self, kind: type[Whole], name: str, *, namespaced: bool = True, namespace: str | None = None) -> Whole:
+        """As `get`, with typed fields; false where the object is not there or nobody can say."""
+        obj = self.get(kind.gvk, name, namespaced=namespaced, namespace=namespace)
+        reading = Reading(self.deadline)
+        return kind(obj, (), reading) if isinstance(obj, dict) else kind({}, (), reading, is_set=False)
+
+    def every(self, kind: type[Whole]) -> Items[Whole]:
+        """As `objects`, with typed fields."""
+        reading = Reading(self.deadline)
+        return Items([kind(obj, (), reading) for obj in self.deadline.each(self.objects(kind.gvk))], self.deadline)
 
     def _object(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON:
         key = (gvk, namespace, name)

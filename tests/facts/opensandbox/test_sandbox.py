@@ -6,7 +6,7 @@ import pytest
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.opensandbox.checks import batch_sandbox, references
+from webhook.facts.opensandbox.checks import batch_sandbox, claim_references, pool_reference, warm_pool_reference
 from webhook.problem import Problem
 
 WHOLE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
@@ -37,7 +37,12 @@ def claim(version: str, **spec: JSON) -> JSON:
 
 
 def said(obj: JSON, *known: JSON) -> list[Problem]:
-    return list(references(subject(obj, *known)))
+    checks = {
+        "BatchSandbox": pool_reference,
+        "SandboxClaim": claim_references,
+        "SandboxWarmPool": warm_pool_reference,
+    }
+    return list(checks[obj["kind"]](subject(obj, *known)))
 
 
 def codes(obj: JSON, *known: JSON) -> list[tuple[str, str, list[str]]]:

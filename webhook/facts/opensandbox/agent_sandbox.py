@@ -9,25 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from webhook.facts.opensandbox.sandbox import Sandbox, problem
-from webhook.paths import FieldPath, get
+from webhook.facts.check import Group
+from webhook.facts.opensandbox.types import Sandbox
 from webhook.problem import Problem
+from webhook.typed.pods import Container
+
+problem = Group("sandbox").problem
 
 
 def validate_claim_names(sandbox: Sandbox) -> Iterator[Problem]:
     """Each claim once in each container."""
-    for part in ("containers", "initContainers"):
-        at: FieldPath = ("podTemplate", "spec", part)
-        for index, container in enumerate(sandbox.deadline.each(get(sandbox.spec, at, []))):
-            first: dict[str, int] = {}
-            claims = get(container, ("resources", "claims"), [])
-            for place, claim in enumerate(sandbox.deadline.each(claims)):
-                name = claim.get("name", "")
-                if name and first.setdefault(name, place) != place:
-                    path = ("spec", *at, index, "resources", "claims", place, "name")
-                    message = (
-                        f"is already listed at index {first[name]}, but a container of a Sandbox can list a claim only "
-                        "once"
-                    )
-                    fix = "remove one of the two, or declare the claim under two names in the resourceClaims of the pod"
-                    yield problem("claim-named-once", path, message, fix, name)
+    for container in sandbox.spec.pod_template.spec.all_containers():
+        yield from _claims_named_once(container)
+
+
+def _claims_named_once(container: Container) -> Iterator[Problem]:
+    first: dict[str, int] = {}
+    for index, claim in enumerate(container.resources.claims):
+        if claim.name and first.setdefault(claim.name, index) != index:
+            message = (
+                f"is already listed at index {first[claim.name]}, but a container of a Sandbox can list a claim only "
+                "once"
+            )
+            fix = "remove one of the two, or declare the claim under two names in the resourceClaims of the pod"
+            yield problem("claim-named-once", claim.path("name"), message, fix, claim.name)

@@ -5,69 +5,91 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Check
+from webhook.facts.check import Check, kinds_of
 from webhook.facts.opensandbox.agent_sandbox import validate_claim_names
 from webhook.facts.opensandbox.batch_sandbox import advise_ignored_fields, advise_requests, validate_pods
 from webhook.facts.opensandbox.pool import advise_capacity, validate_pool_template
-from webhook.facts.opensandbox.references import LOOKUPS, validate_references
-from webhook.facts.opensandbox.sandbox import AGENTS, EXTENSIONS, OPENSANDBOX, read_sandbox
+from webhook.facts.opensandbox.references import (
+    LOOKUPS,
+    validate_claim_references,
+    validate_pool_reference,
+    validate_warm_pool_reference,
+)
 from webhook.facts.opensandbox.shard_validation import validate_shard_devices, validate_shard_patches
+from webhook.facts.opensandbox.types import (
+    BatchSandbox,
+    Pool,
+    Sandbox,
+    SandboxClaim,
+    SandboxTemplate,
+    SandboxWarmPool,
+)
 from webhook.facts.opensandbox.windows import advise_windows
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 
-_PODS: Final = ("poolRef", "template", "shardPatches")
-_TASKS: Final = ("taskTemplate", "shardTaskPatches")
+_POD_FIELDS: Final = ("poolRef", "template", "shardPatches")
+_TASK_FIELDS: Final = ("taskTemplate", "shardTaskPatches")
 
 
 def batch_sandbox(subject: Subject) -> Iterator[Problem]:
     """A BatchSandbox: pause, resume and expiry of a stored one change none of the fields that are validated."""
-    batch = subject.once(read_sandbox)
-    if batch.spec and batch.changes(*_PODS, *_TASKS):
+    batch, old = subject.typed(BatchSandbox), subject.typed_old(BatchSandbox)
+    if batch.spec.json and (not old or batch.spec.differs(old.spec, *_POD_FIELDS, *_TASK_FIELDS)):
         yield from validate_pods(batch)
-    if batch.changes(*_PODS):
+    if not old or batch.spec.differs(old.spec, *_POD_FIELDS):
         yield from validate_shard_patches(batch)
-        if not batch.spec.get("poolRef"):
+        if not batch.spec.pool_ref:
             yield from validate_shard_devices(subject)
-    if batch.old is None:
+    if not old:
         yield from advise_ignored_fields(batch)
         yield from advise_requests(batch)
-        yield from advise_windows(batch)
+        yield from advise_windows(batch.spec.template)
 
 
 def pool(subject: Subject) -> Iterator[Problem]:
     """A Pool."""
-    read = subject.once(read_sandbox)
-    if read.changes_at_all():
-        yield from validate_pool_template(read)
-        yield from advise_capacity(read)
-        if read.old is None:
-            yield from advise_windows(read)
+    pool, old = subject.typed(Pool), subject.typed_old(Pool)
+    if not old or pool.spec.differs(old.spec):
+        yield from validate_pool_template(pool)
+        yield from advise_capacity(pool)
+        if not old:
+            yield from advise_windows(pool.spec.template)
 
 
-def references(subject: Subject) -> Iterator[Problem]:
+def pool_reference(subject: Subject) -> Iterator[Problem]:
     """What must be there for pods to be had. It may come later, so nothing is denied."""
-    read = subject.once(read_sandbox)
-    if read.changes_at_all():
-        yield from validate_references(read, subject)
+    batch, old = subject.typed(BatchSandbox), subject.typed_old(BatchSandbox)
+    if not old or batch.spec.differs(old.spec):
+        yield from validate_pool_reference(batch, subject.view())
+
+
+def claim_references(subject: Subject) -> Iterator[Problem]:
+    """The same for the claims of agent-sandbox."""
+    claim, old = subject.typed(SandboxClaim), subject.typed_old(SandboxClaim)
+    if not old or claim.spec.differs(old.spec):
+        yield from validate_claim_references(claim, subject.view())
+
+
+def warm_pool_reference(subject: Subject) -> Iterator[Problem]:
+    """The same for its warm pools."""
+    pool, old = subject.typed(SandboxWarmPool), subject.typed_old(SandboxWarmPool)
+    if not old or pool.spec.differs(old.spec):
+        yield from validate_warm_pool_reference(pool, subject.view())
 
 
 def agent_sandbox(subject: Subject) -> Iterator[Problem]:
     """A Sandbox or SandboxTemplate of agent-sandbox."""
-    read = subject.once(read_sandbox)
-    if read.changes_at_all():
-        yield from validate_claim_names(read)
+    sandbox, old = subject.typed(Sandbox), subject.typed_old(Sandbox)
+    if not old or sandbox.spec.differs(old.spec):
+        yield from validate_claim_names(sandbox)
 
 
-_BATCH: Final = (OPENSANDBOX, "BatchSandbox")
 CHECKS: Final = (
-    Check(group="sandbox", run=batch_sandbox, kinds=frozenset((_BATCH,))),
-    Check(group="sandbox", run=pool, kinds=frozenset(((OPENSANDBOX, "Pool"),))),
-    Check(
-        group="sandbox",
-        run=references,
-        kinds=frozenset((_BATCH, (EXTENSIONS, "SandboxClaim"), (EXTENSIONS, "SandboxWarmPool"))),
-        lookups=LOOKUPS,
-    ),
-    Check(group="sandbox", run=agent_sandbox, kinds=frozenset(((AGENTS, "Sandbox"), (EXTENSIONS, "SandboxTemplate")))),
+    Check(group="sandbox", run=batch_sandbox, kinds=kinds_of(BatchSandbox)),
+    Check(group="sandbox", run=pool, kinds=kinds_of(Pool)),
+    Check(group="sandbox", run=pool_reference, kinds=kinds_of(BatchSandbox), lookups=LOOKUPS),
+    Check(group="sandbox", run=claim_references, kinds=kinds_of(SandboxClaim), lookups=LOOKUPS),
+    Check(group="sandbox", run=warm_pool_reference, kinds=kinds_of(SandboxWarmPool), lookups=LOOKUPS),
+    Check(group="sandbox", run=agent_sandbox, kinds=kinds_of(Sandbox, SandboxTemplate)),
 )

@@ -7,37 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from webhook.facts.opensandbox.sandbox import Sandbox, problem
+from webhook.facts.check import Group
+from webhook.facts.opensandbox.types import Pool
 from webhook.problem import Problem
 
+problem = Group("sandbox").problem
 
-def validate_pool_template(pool: Sandbox) -> Iterator[Problem]:
+
+def validate_pool_template(pool: Pool) -> Iterator[Problem]:
     """A Pool that may have pods has a template."""
-    capacity = pool.spec.get("capacitySpec")
-    if not pool.has("template") and capacity is not None and capacity.get("poolMax", 0) != 0:
+    capacity = pool.spec.capacity_spec
+    if not pool.spec.has("template") and capacity and capacity.pool_max != 0:
         message = "must be set because the Pool creates its pods from this template"
-        yield problem("pool-template", ("spec", "template"), message, "set a pod template")
+        yield problem("pool-template", pool.spec.path("template"), message, "set a pod template")
 
 
-def advise_capacity(pool: Sandbox) -> Iterator[Problem]:
+def advise_capacity(pool: Pool) -> Iterator[Problem]:
     """Sizes that exclude each other."""
-    capacity = pool.spec.get("capacitySpec", {})
-    sizes = [capacity.get(name) for name in ("bufferMin", "bufferMax", "poolMin", "poolMax")]
-    if None in sizes:
+    capacity = pool.spec.capacity_spec
+    least, most = capacity.buffer_min, capacity.buffer_max
+    smallest, largest = capacity.pool_min, capacity.pool_max
+    if least is None or most is None or smallest is None or largest is None:
         return
-    least, most, smallest, largest = (size or 0 for size in sizes)
     if least > most:
         message = (
             f"must not be above bufferMax, which is {most}, because the controller would then keep half of the sum of "
             "both"
         )
-        fix = "lower bufferMin, or raise bufferMax"
-        yield problem("buffer-range", ("spec", "capacitySpec", "bufferMin"), message, fix, least)
+        yield problem("buffer-range", capacity.path("bufferMin"), message, "lower bufferMin, or raise bufferMax", least)
+    message = f"must not be above poolMax, which is {largest}, because the Pool never grows beyond poolMax"
     if smallest > largest:
-        message = f"must not be above poolMax, which is {largest}, because the Pool never grows beyond poolMax"
-        fix = "lower poolMin, or raise poolMax"
-        yield problem("pool-range", ("spec", "capacitySpec", "poolMin"), message, fix, smallest)
+        yield problem("pool-range", capacity.path("poolMin"), message, "lower poolMin, or raise poolMax", smallest)
     if least > largest:
-        message = f"must not be above poolMax, which is {largest}, because the Pool never grows beyond poolMax"
         fix = "lower bufferMin, or raise poolMax"
-        yield problem("buffer-above-pool", ("spec", "capacitySpec", "bufferMin"), message, fix, least)
+        yield problem("buffer-above-pool", capacity.path("bufferMin"), message, fix, least)

@@ -8,131 +8,139 @@ A SandboxClaim names a template (v1alpha1) or a warm pool (v1beta1), a SandboxWa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from typing import TypeVar
 
 from webhook import quantity
-from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import reading
-from webhook.facts.opensandbox.batch_sandbox import ANY_POOL, replicas
-from webhook.facts.opensandbox.sandbox import EXTENSIONS, OPENSANDBOX, Sandbox, problem
-from webhook.facts.pods.containers import items, text, whole
-from webhook.facts.subject import Subject
+from webhook.facts.check import Group
+from webhook.facts.opensandbox.batch_sandbox import ANY_POOL
+from webhook.facts.opensandbox.types import (
+    BatchSandbox,
+    Pool,
+    Reference,
+    SandboxClaim,
+    SandboxTemplate,
+    SandboxWarmPool,
+)
 from webhook.facts.view import NAMESPACES, View
-from webhook.paths import FieldPath, get
+from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import MissingObject, Problem
+from webhook.typed.objects import Object
+from webhook.typed.pods import PodSpec
 from webhook.wording import counted, did_you_mean
 
-POOL = GroupVersionKind(OPENSANDBOX, "v1alpha1", "Pool")
-TEMPLATE = GroupVersionKind(EXTENSIONS, "v1beta1", "SandboxTemplate")
-WARM_POOL = GroupVersionKind(EXTENSIONS, "v1beta1", "SandboxWarmPool")
+problem = Group("sandbox").problem
 LOOKUPS = (
     reading(
-        POOL,
+        Pool.gvk,
         "metadata.labels",
         "spec.capacitySpec.poolMax",
         "spec.template.spec.containers.image",
         "spec.template.spec.containers.resources.requests",
         "spec.template.spec.nodeSelector",
     ),
-    reading(TEMPLATE),
-    reading(WARM_POOL),
+    reading(SandboxTemplate.gvk),
+    reading(SandboxWarmPool.gvk),
     NAMESPACES,
 )
-
-_REFERENCES: Mapping[str, tuple[tuple[FieldPath, GroupVersionKind], ...]] = {
-    "BatchSandbox": ((("poolRef",), POOL),),
-    "SandboxClaim": ((("sandboxTemplateRef", "name"), TEMPLATE), (("warmPoolRef", "name"), WARM_POOL)),
-    "SandboxWarmPool": ((("sandboxTemplateRef", "name"), TEMPLATE),),
-}
+Whole = TypeVar("Whole", bound=Object)
 _MOST_POOLS = 3
 """Pools that a message names."""
 
 
-def validate_references(sandbox: Sandbox, subject: Subject) -> Iterator[Problem]:
-    """Each object that the sandbox names, and with poolRef `*` a Pool that fits."""
-    for path, kind in _REFERENCES[subject.group_kind[1]]:
-        name = text(get(sandbox.spec, path))
-        if name == ANY_POOL and kind is POOL:
-            yield from _validate_choice(sandbox, subject.view())
-        elif name and not is_placeholder(name):
-            yield from _validate_reference(("spec", *path), kind, name, sandbox, subject.view())
+def validate_pool_reference(batch: BatchSandbox, view: View) -> Iterator[Problem]:
+    """The Pool that a BatchSandbox names, or with poolRef `*` one that fits."""
+    name = batch.spec.pool_ref
+    if name == ANY_POOL:
+        yield from _pool_choice(batch, view)
+    elif name and not is_placeholder(name):
+        pool = view.find(Pool, name)
+        yield from _pool_size(batch, pool) if pool else _reference_exists(batch.spec.path("poolRef"), Pool, name, view)
 
 
-def _validate_reference(
-    path: FieldPath, kind: GroupVersionKind, name: str, sandbox: Sandbox, view: View
-) -> Iterator[Problem]:
-    referred = view.get(kind, name)
-    if referred is not None:
-        most = whole(get(referred, ("spec", "capacitySpec", "poolMax")))
-        if kind is POOL and most is not None and most < replicas(sandbox):
-            message = f"must not be more than the {counted(most, 'pod')} that Pool `{name}` may have"
-            fix = "lower spec.replicas, or raise poolMax of the Pool"
-            yield problem("pool-size", ("spec", "replicas"), message, fix, replicas(sandbox))
-        return
+def validate_claim_references(claim: SandboxClaim, view: View) -> Iterator[Problem]:
+    """The template or the warm pool that a claim names."""
+    yield from _validate_reference(claim.spec.sandbox_template_ref, SandboxTemplate, view)
+    yield from _validate_reference(claim.spec.warm_pool_ref, SandboxWarmPool, view)
+
+
+def validate_warm_pool_reference(pool: SandboxWarmPool, view: View) -> Iterator[Problem]:
+    """The template that a warm pool names."""
+    yield from _validate_reference(pool.spec.sandbox_template_ref, SandboxTemplate, view)
+
+
+def _validate_reference(reference: Reference, kind: type[Object], view: View) -> Iterator[Problem]:
+    name = reference.name
+    if name and not is_placeholder(name) and not view.find(kind, name):
+        yield from _reference_exists(reference.path("name"), kind, name, view)
+
+
+def _pool_size(batch: BatchSandbox, pool: Pool) -> Iterator[Problem]:
+    most, replicas = pool.spec.capacity_spec.pool_max, batch.spec.replicas
+    if most is not None and most < replicas:
+        message = f"must not be more than the {counted(most, 'pod')} that Pool `{pool.name}` may have"
+        fix = "lower spec.replicas, or raise poolMax of the Pool"
+        yield problem("pool-size", batch.spec.path("replicas"), message, fix, replicas)
+
+
+def _reference_exists(path: FieldPath, kind: type[Object], name: str, view: View) -> Iterator[Problem]:
     # known to be absent from a whole cluster, or from files that have others like it
-    others = [text(get(each, ("metadata", "name"))) for each in _here(kind, view)]
+    others = [other.name for other in _in_namespace(kind, view)]
     if not others and not view.is_whole():
         yield problem("reference-exists", path, missing=view.missing()[""])
         return
     close = view.nearest(name, others)
     message = (
-        f"names a {kind.kind} that does not exist in the namespace, so there are no pods until somebody creates it"
+        f"names a {kind.gvk.kind} that does not exist in the namespace, so there are no pods until somebody creates it"
     )
-    fix = did_you_mean(close, f"create the {kind.kind}, or correct the name")
+    fix = did_you_mean(close, f"create the {kind.gvk.kind}, or correct the name")
     yield problem("reference-exists", path, message, fix, name)
 
 
-def _validate_choice(sandbox: Sandbox, view: View) -> Iterator[Problem]:
+def _pool_choice(batch: BatchSandbox, view: View) -> Iterator[Problem]:
     """A Pool that fits the template, by the default profile of the controller."""
+    path = batch.spec.path("poolRef")
     if not view.is_whole():
-        missing = MissingObject(kind=POOL.kind, namespace=view.namespace, name="", why="not listed")
-        yield problem("pool-choice", "spec.poolRef", missing=(missing,))
+        missing = MissingObject(kind=Pool.gvk.kind, namespace=view.namespace, name="", why="not listed")
+        yield problem("pool-choice", path, missing=(missing,))
         return
-    asked = get(sandbox.spec, ("template", "spec"))
     lacking: list[str] = []
-    for each in view.deadline.paced(_here(POOL, view)):
-        lacks = " and ".join(_lacks(asked, each))
+    for pool in _in_namespace(Pool, view):
+        lacks = " and ".join(_lacks(batch.spec.template.spec, pool))
         if not lacks:
             return
-        lacking.append(f"Pool `{text(get(each, ('metadata', 'name')))}` lacks {lacks}")
+        lacking.append(f"Pool `{pool.name}` lacks {lacks}")
     why = f" that fits the template ({'; '.join(lacking[:_MOST_POOLS])})" if lacking else ""
     fix = "create a Pool that fits, or change the template" if lacking else "create a Pool"
-    yield problem("pool-choice", ("spec", "poolRef"), f"finds no Pool in the namespace{why}", fix, ANY_POOL)
+    yield problem("pool-choice", path, f"finds no Pool in the namespace{why}", fix, ANY_POOL)
 
 
-def _here(kind: GroupVersionKind, view: View) -> list[JSON]:
-    """All objects of a kind in the namespace."""
-    objects, here = view.deadline.paced(view.objects(kind)), view.namespace
-    return [each for each in objects if (text(get(each, ("metadata", "namespace"))) or here) == here]
+def _in_namespace(kind: type[Whole], view: View) -> list[Whole]:
+    """All objects of a kind in the namespace of the request."""
+    return [obj for obj in view.every(kind) if (obj.namespace or view.namespace) == view.namespace]
 
 
-def _lacks(asked: JSON, pool: JSON) -> Iterator[str]:
+def _lacks(wanted: PodSpec, pool: Pool) -> Iterator[str]:
     """Why a Pool is not chosen: predicate_image, predicate_resource and predicate_nodeselector of poolassign."""
-    offered = get(pool, ("spec", "template", "spec"))
-    images, own = ({text(get(each, ("image",))) for each in _containers(spec)} - {""} for spec in (asked, offered))
-    if images and images.isdisjoint(own):
+    offered = pool.spec.template.spec
+    images = {container.image for container in wanted.containers} - {""}
+    if images and images.isdisjoint(container.image for container in offered.containers):
         yield f"image `{min(images)}`"
-    wanted, there = _requests(asked), _requests(offered)
-    yield from (f"{amount} {name}" for name, amount in wanted.items() if name not in there or there[name] < amount)
-    selected = get(pool, ("metadata", "labels")) or {}
-    labels = {**selected, **(get(offered, ("nodeSelector",)) or {})} if isinstance(selected, dict) else {}
-    selector = get(asked, ("nodeSelector",))
-    for key, value in selector.items() if isinstance(selector, dict) else ():
+    requests, there = _requests(wanted), _requests(offered)
+    yield from (f"{amount} {name}" for name, amount in requests.items() if name not in there or there[name] < amount)
+    labels = {**pool.metadata.labels, **offered.node_selector}
+    for key, value in wanted.node_selector.items():
         if labels.get(key) != value:
             yield f"node selector {key}={value}"
 
 
-def _containers(spec: JSON) -> list[JSON]:
-    return [each for each in items(get(spec, ("containers",))) if isinstance(each, dict)]
-
-
-def _requests(spec: JSON) -> dict[str, quantity.Quantity]:
+def _requests(pod: PodSpec) -> dict[str, quantity.Quantity]:
     """The requests of all containers together; limits are not looked at."""
     total: dict[str, quantity.Quantity] = {}
-    for container in _containers(spec):
-        requests = get(container, ("resources", "requests"))
-        for name, value in requests.items() if isinstance(requests, dict) else ():
+    for container in pod.containers:
+        for name, value in container.resources.requests.items():
             if (amount := quantity.read(value)) is not None:
                 total[name] = total[name].add(amount) if name in total else amount
     return total

@@ -7,15 +7,14 @@ from typing import Final
 
 from webhook import quantity
 from webhook.attributes import JSON
-from webhook.facts.opensandbox.sandbox import Sandbox, problem
+from webhook.facts.check import Group
 from webhook.facts.opensandbox.shards import Note, Template
-from webhook.facts.pods.containers import items, text
+from webhook.facts.opensandbox.types import BatchSandbox
 from webhook.facts.subject import Subject
-from webhook.paths import get
 from webhook.problem import Problem
 from webhook.wording import did_you_mean, either
 
-_PARTS: Final = ("containers", "initContainers")
+problem: Final = Group("sandbox").problem
 _MOST_NAMES: Final = 3
 _LIST_NEW_LAST: Final = "list the containers of the template before new containers in the patch"
 _KEEP_ORDER: Final = "in the patch, keep the order of the template, put new entries last, and delete no entry"
@@ -23,28 +22,22 @@ _LEAVE_TO_PATCHES: Final = "remove these fields from spec.template, and set them
 _COUNTED: Final = ("device", "shared", "slice")
 
 
-def validate_shard_patches(batch: Sandbox) -> Iterator[Problem]:
+def validate_shard_patches(batch: BatchSandbox) -> Iterator[Problem]:
     """Each patch, merged as the controller merges it; with a Pool they are not read."""
-    if batch.spec.get("poolRef"):
+    spec = batch.spec
+    if spec.pool_ref:
         return
-    template = Template(batch.spec.get("template"), batch.deadline)
-    known = tuple(_container_names(batch))
-    for place, patch in enumerate(batch.deadline.each(items(batch.spec.get("shardPatches")))):
-        notes = template.notes(patch, ("spec", "shardPatches", place))
-        taken = {note.path for note in notes if note.what == "inherits"}
-        for note in batch.deadline.each(notes):
-            if note.what != "added" or note.path not in taken:
-                yield _problem(note, known) if note.certain else _of_second_decoding(note)
+    template = Template(spec.json.get("template"), batch.reading.deadline)
+    names = [f"`{container.name}`" for container in spec.template.spec.all_containers() if container.name]
+    for index, patch in enumerate(spec.shard_patches):
+        notes = template.notes(patch, spec.path("shardPatches", index))
+        inheriting = {note.path for note in notes if note.what == "inherits"}
+        for note in notes:
+            if note.what != "added" or note.path not in inheriting:
+                yield _problem(note, names) if note.certain else _of_second_decoding(note)
 
 
-def _container_names(batch: Sandbox) -> Iterator[str]:
-    for part in _PARTS:
-        for container in items(get(batch.spec, ("template", "spec", part))):
-            if name := text(get(container, ("name",))):
-                yield f"`{name}`"
-
-
-def _problem(note: Note, known: Sequence[str]) -> Problem:
+def _problem(note: Note, names: Sequence[str]) -> Problem:
     match note.what:
         case "type":
             message = f"must be {note.text} because no pod can be created otherwise"
@@ -66,7 +59,7 @@ def _problem(note: Note, known: Sequence[str]) -> Problem:
                 note.fix,
             )
         case "image":
-            others = f", or name container {either(known[:_MOST_NAMES])} of the template" if known else ""
+            others = f", or name container {either(names[:_MOST_NAMES])} of the template" if names else ""
             message = "must have an image because the template has no container of this name"
             return problem("patch-image", (*note.path, "name"), message, f"set an image{others}", note.text)
         case "resources":

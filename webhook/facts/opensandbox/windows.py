@@ -11,66 +11,59 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook import quantity
-from webhook.attributes import JSON
-from webhook.facts.opensandbox.batch_sandbox import CONTAINERS
-from webhook.facts.opensandbox.sandbox import Sandbox, problem
-from webhook.paths import FieldPath, get
+from webhook.facts.check import Group
+from webhook.paths import FieldPath
 from webhook.problem import Problem
+from webhook.typed.fields import Amount
+from webhook.typed.pods import Container, PodSpec, PodTemplate
 
+problem = Group("sandbox").problem
 _VOLUME: Final = "opensandbox-win-kvm"
 _LIMITS: Final[Mapping[str, str]] = {"cpu": "2", "memory": "6Gi"}
 _VARIABLES: Final[Mapping[str, str]] = {"CPU_CORES": "2", "RAM_SIZE": "4G", "DISK_SIZE": "64G"}
 
 
-def advise_windows(sandbox: Sandbox) -> Iterator[Problem]:
+def advise_windows(template: PodTemplate) -> Iterator[Problem]:
     """Devices that Windows cannot see, less than it needs, and a restart policy that ends its installation."""
-    pod, each = get(sandbox.spec, ("template", "spec"), {}), sandbox.deadline.each
-    if not any(volume.get("name") == _VOLUME for volume in each(pod.get("volumes", []))):
+    pod = template.spec
+    if not any(volume.name == _VOLUME for volume in pod.volumes):
         return
-    containers = pod.get("containers", [])
-    for index, container in enumerate(each(containers)):
-        path: FieldPath = ("spec", *CONTAINERS, index, "resources", "limits")
-        for name in each(get(container, ("resources", "limits"), {})):
-            if name == "gpu" or ("/" in name and "kubernetes.io/" not in name):
-                message = (
-                    f"is not visible to Windows because a sandbox with volume `{_VOLUME}` runs Windows in a virtual "
-                    "machine of QEMU, which gets no device of the pod"
-                )
-                yield problem(
-                    "windows-device",
-                    (*path, name),
-                    message,
-                    "remove the resource, so that other pods can use the device",
-                )
-    if containers:
-        yield from _advise_size(containers[0], sandbox)
-    policy = pod.get("restartPolicy")
-    if policy not in (None, "Always"):
+    for container in pod.containers:
+        yield from _windows_device(container)
+    if pod.containers:
+        yield from _windows_size(pod.containers[0])
+    yield from _windows_restart_policy(pod)
+
+
+def _windows_device(container: Container) -> Iterator[Problem]:
+    for name in container.resources.limits:
+        if name == "gpu" or ("/" in name and "kubernetes.io/" not in name):
+            message = (
+                f"is not visible to Windows because a sandbox with volume `{_VOLUME}` runs Windows in a virtual "
+                "machine of QEMU, which gets no device of the pod"
+            )
+            fix = "remove the resource, so that other pods can use the device"
+            yield problem("windows-device", container.resources.path("limits", name), message, fix)
+
+
+def _windows_restart_policy(pod: PodSpec) -> Iterator[Problem]:
+    if pod.restart_policy not in ("", "Always"):
         message = (
             f"must be Always because a sandbox with volume `{_VOLUME}` installs Windows, which restarts the container"
         )
-        yield problem(
-            "windows-restart-policy", ("spec", "template", "spec", "restartPolicy"), message, "set Always", policy
-        )
+        yield problem("windows-restart-policy", pod.path("restartPolicy"), message, "set Always", pod.restart_policy)
 
 
-def _advise_size(container: Mapping[str, JSON], sandbox: Sandbox) -> Iterator[Problem]:
-    first: FieldPath = ("spec", *CONTAINERS, 0)
-    limits = get(container, ("resources", "limits"), {})
+def _windows_size(container: Container) -> Iterator[Problem]:
     for name, least in _LIMITS.items():
-        yield from _compare((*first, "resources", "limits", name), limits.get(name), least)
-    for index, variable in enumerate(sandbox.deadline.each(container.get("env", []))):
-        if variable.get("name") in _VARIABLES:
-            yield from _compare((*first, "env", index, "value"), variable.get("value"), _VARIABLES[variable["name"]])
+        yield from _compare(container.resources.path("limits", name), container.resources.limits.get(name), least)
+    for variable in container.env:
+        if variable.name in _VARIABLES:
+            yield from _compare(variable.path("value"), variable.value, _VARIABLES[variable.name])
 
 
-def _compare(path: FieldPath, value: JSON, least: str) -> Iterator[Problem]:
+def _compare(path: FieldPath, value: Amount | None, least: str) -> Iterator[Problem]:
     amount = None if value is None else quantity.read(value)
     if amount is not None and amount < quantity.parse(least):
-        yield problem(
-            "windows-size",
-            path,
-            f"must be at least {least} because a sandbox with volume `{_VOLUME}` runs Windows",
-            f"set {least}",
-            value,
-        )
+        message = f"must be at least {least} because a sandbox with volume `{_VOLUME}` runs Windows"
+        yield problem("windows-size", path, message, f"set {least}", value)

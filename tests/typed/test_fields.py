@@ -1,0 +1,107 @@
+"""What a typed object reads of its JSON, and what it has where that is of another type."""
+
+import pytest
+
+from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded
+from webhook.typed import fields
+from webhook.typed.objects import Metadata
+from webhook.typed.view import Reading, Typed
+
+
+class Inner(Typed):
+    name = fields.Text()
+
+
+class Sample(Typed):
+    text = fields.Text("default")
+    number = fields.Number(7)
+    optional_number = fields.OptionalNumber()
+    truth = fields.Truth(default=True)
+    optional_truth = fields.OptionalTruth()
+    raw = fields.Raw()
+    part = fields.Part(Inner)
+    parts = fields.Parts(Inner)
+    part_map = fields.PartMap(Inner)
+    texts = fields.Texts()
+    numbers = fields.Numbers()
+    values = fields.Values()
+    labels = fields.Labels()
+    amounts = fields.Amounts()
+    cluster_ip = fields.Text(name="clusterIP")
+
+
+def sample(**json):
+    return Sample(json, ("spec",), Reading())
+
+
+@pytest.mark.parametrize(
+    ("attribute", "json", "value", "default"),
+    [
+        ("text", {"text": "a"}, "a", "default"),
+        ("number", {"number": 3}, 3, 7),
+        ("number", {"number": 3.0}, 3, 7),
+        ("optional_number", {"optionalNumber": 0}, 0, None),
+        ("truth", {"truth": False}, False, True),
+        ("optional_truth", {"optionalTruth": False}, False, None),
+        ("raw", {"raw": [1]}, [1], None),
+        ("texts", {"texts": ["a", 1]}, ["a", ""], []),
+        ("numbers", {"numbers": [1, "2", True]}, [1], []),
+        ("values", {"values": [1, None]}, [1, None], []),
+        ("labels", {"labels": {"a": "b", "c": 1}}, {"a": "b"}, {}),
+        ("amounts", {"amounts": {"cpu": 1, "memory": None}}, {"cpu": 1}, {}),
+        ("cluster_ip", {"clusterIP": "None"}, "None", ""),
+    ],
+)
+def test_a_field_has_its_value_or_its_default(attribute, json, value, default):
+    assert getattr(sample(**json), attribute) == value
+    name = next(iter(json))
+    assert getattr(sample(), attribute) == default
+    assert getattr(sample(**{name: None}), attribute) == default
+    if attribute != "raw":
+        assert getattr(sample(**{name: object()}), attribute) == default
+
+
+def test_a_truth_value_is_no_number():
+    assert (sample(number=True).number, sample(optionalNumber=True).optional_number) == (7, None)
+
+
+def test_a_part_knows_where_it_stands():
+    read = sample(part={"name": "a"}, parts=[{"name": "b"}], partMap={"k": {"name": "c"}})
+    assert (read.part.name, read.part.path("name")) == ("a", ("spec", "part", "name"))
+    assert (read.parts[0].name, read.parts[0].at) == ("b", ("spec", "parts", 0))
+    assert (read.part_map["k"].name, read.part_map["k"].at) == ("c", ("spec", "partMap", "k"))
+
+
+def test_a_part_that_is_not_there_is_false_and_empty():
+    assert (bool(sample().part), sample().part.name, bool(sample(part={}).part)) == (False, "", True)
+
+
+def test_an_entry_that_is_no_object_keeps_the_place_of_the_others():
+    first, second = sample(parts=["text", {"name": "b"}]).parts
+    assert (bool(first), second.name, second.at) == (False, "b", ("spec", "parts", 1))
+
+
+def test_a_field_counts_as_set_where_its_value_is_still_to_be_filled_in():
+    read = Sample({"text": None}, ("spec",), Reading(omitted=frozenset({("spec", "part")})))
+    assert (read.has("part"), read.has("text"), read.is_omitted("part")) == (True, False, True)
+
+
+def test_objects_differ_in_some_fields_or_at_all():
+    one, other = sample(text="a", number=1), sample(text="a", number=2)
+    assert (one.differs(other), one.differs(other, "text"), one.differs(other, "text", "number")) == (True, False, True)
+
+
+def test_a_controller_is_an_owner_that_says_so():
+    owners = [{"kind": "Job"}, {"kind": "ReplicaSet", "controller": True}]
+    read = [Metadata({"ownerReferences": owners[:count]}, (), Reading()) for count in (1, 2)]
+    assert [metadata.is_controlled for metadata in read] == [False, True]
+
+
+@pytest.mark.parametrize("attribute", ["parts", "part_map", "texts", "numbers", "labels", "amounts"])
+def test_reading_a_long_list_or_map_ends_with_the_time(attribute):
+    name = fields.camel_case(attribute)
+    is_map = attribute in ("part_map", "labels", "amounts")
+    long = {str(index): "1" for index in range(1000)} if is_map else ["1"] * 1000
+    with pytest.raises(BudgetExceeded):
+        getattr(Sample({name: long}, (), Reading(Deadline(at=0))), attribute)

@@ -1,0 +1,112 @@
+"""The kinds of OpenSandbox and agent-sandbox, with the fields that checks read.
+
+What stands in a pod template itself is a pod template as any other, and the Pod policies look at it. Sources:
+opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/config/crd/bases, kubernetes-sigs/agent-sandbox@2fd412d5 k8s/crds.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.attributes import GroupVersionKind
+from webhook.typed.fields import Number, OptionalNumber, Part, Raw, Text, Values
+from webhook.typed.objects import Object
+from webhook.typed.pods import PodTemplate
+from webhook.typed.view import Typed
+
+OPENSANDBOX: Final = "sandbox.opensandbox.io"
+AGENTS: Final = "agents.x-k8s.io"
+EXTENSIONS: Final = "extensions.agents.x-k8s.io"
+
+
+class BatchSandboxSpec(Typed):
+    """Patches stay JSON: a null in one takes a field away."""
+
+    replicas = Number(1)
+    pool_ref = Text()
+    template = Part(PodTemplate)
+    shard_patches = Values()
+    task_template = Raw()
+    shard_task_patches = Values()
+
+
+class BatchSandbox(Object):
+    """sandbox.opensandbox.io BatchSandbox."""
+
+    gvk = GroupVersionKind(OPENSANDBOX, "v1alpha1", "BatchSandbox")
+    spec = Part(BatchSandboxSpec)
+
+
+class Capacity(Typed):
+    """How many pods a Pool has and keeps ready."""
+
+    buffer_min = OptionalNumber()
+    buffer_max = OptionalNumber()
+    pool_min = OptionalNumber()
+    pool_max = OptionalNumber()
+
+
+class PoolSpec(Typed):
+    """What a Pool says."""
+
+    template = Part(PodTemplate)
+    capacity_spec = Part(Capacity)
+
+
+class Pool(Object):
+    """sandbox.opensandbox.io Pool."""
+
+    gvk = GroupVersionKind(OPENSANDBOX, "v1alpha1", "Pool")
+    spec = Part(PoolSpec)
+
+
+class SandboxSpec(Typed):
+    """What a Sandbox and a SandboxTemplate say."""
+
+    pod_template = Part(PodTemplate)
+
+
+class Sandbox(Object):
+    """agents.x-k8s.io Sandbox, and the SandboxTemplate that one is made of."""
+
+    gvk = GroupVersionKind(AGENTS, "v1beta1", "Sandbox")
+    spec = Part(SandboxSpec)
+
+
+class SandboxTemplate(Sandbox):
+    """extensions.agents.x-k8s.io SandboxTemplate."""
+
+    gvk = GroupVersionKind(EXTENSIONS, "v1beta1", "SandboxTemplate")
+
+
+class Reference(Typed):
+    """core/v1 LocalObjectReference."""
+
+    name = Text()
+
+
+class SandboxClaimSpec(Typed):
+    """A claim names a template (v1alpha1) or a warm pool (v1beta1)."""
+
+    sandbox_template_ref = Part(Reference)
+    warm_pool_ref = Part(Reference)
+
+
+class SandboxClaim(Object):
+    """extensions.agents.x-k8s.io SandboxClaim."""
+
+    gvk = GroupVersionKind(EXTENSIONS, "v1beta1", "SandboxClaim")
+    spec = Part(SandboxClaimSpec)
+
+
+class SandboxWarmPoolSpec(Typed):
+    """A warm pool names a template."""
+
+    sandbox_template_ref = Part(Reference)
+
+
+class SandboxWarmPool(Object):
+    """extensions.agents.x-k8s.io SandboxWarmPool."""
+
+    gvk = GroupVersionKind(EXTENSIONS, "v1beta1", "SandboxWarmPool")
+    spec = Part(SandboxWarmPoolSpec)

@@ -1,0 +1,128 @@
+"""Lists and maps that charge a request for what is walked: whoever writes them can make them long.
+
+Walking one charges its length; walking a long one looks at the clock on the way. Access to one entry costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
+from typing import Any, TypeVar, overload
+
+from webhook.deadline import Deadline
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+Other = TypeVar("Other")
+
+
+class Items(Sequence[Item]):
+    """A list of values."""
+
+    __slots__ = ("_deadline", "_values")
+
+    def __init__(self, values: Sequence[Item], deadline: Deadline) -> None:
+        self._values = values
+        self._deadline = deadline
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._deadline.each(self._values))
+
+    def __contains__(self, value: object) -> bool:
+        self._deadline.spend(len(self._values))
+        return value in self._values
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Items[Item]: ...
+
+    def __getitem__(self, index: int | slice) -> Item | Items[Item]:
+        if isinstance(index, slice):
+            return Items(self._values[index], self._deadline)
+        return self._values[index]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as a list
+
+    def __repr__(self) -> str:
+        return f"Items({list(self._values)!r})"
+
+
+class Entries(Mapping[str, Value]):
+    """A map from texts to values."""
+
+    __slots__ = ("_deadline", "_values")
+
+    def __init__(self, values: Mapping[str, Value], deadline: Deadline) -> None:
+        self._values = values
+        self._deadline = deadline
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._walked(self._values))
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def __getitem__(self, key: str) -> Value:
+        return self._values[key]
+
+    @overload
+    def get(self, key: str, /) -> Value | None: ...
+
+    @overload
+    def get(self, key: str, default: Value | Other, /) -> Value | Other: ...
+
+    def get(self, key: str, default: Any = None, /) -> Any:
+        """The value of a key, or the default."""
+        return self._values.get(key, default)
+
+    def keys(self) -> KeysView[str]:
+        """The keys, charged when they are asked for."""
+        self._deadline.spend(len(self._values))
+        return self._values.keys()
+
+    def values(self) -> ValuesView[Value]:
+        """The values, charged when they are asked for."""
+        self._deadline.spend(len(self._values))
+        return self._values.values()
+
+    def items(self) -> ItemsView[str, Value]:
+        """The entries; of many, the clock is looked at on the way."""
+        return _ChargedItems(self._values, self._deadline)
+
+    def _walked(self, keys: Mapping[str, Value]) -> Iterable[str]:
+        return self._deadline.each(keys)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Entries):
+            return bool(self._values == other._values)
+        return self._values == other if isinstance(other, Mapping) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as a dict
+
+    def __repr__(self) -> str:
+        return f"Entries({dict(self._values)!r})"
+
+
+class _ChargedItems(ItemsView[str, Value]):
+    """The entries of a map, charged as they are walked."""
+
+    __slots__ = ("_deadline",)
+
+    def __init__(self, values: Mapping[str, Value], deadline: Deadline) -> None:
+        super().__init__(values)
+        self._deadline = deadline
+
+    def __iter__(self) -> Iterator[tuple[str, Value]]:
+        return iter(self._deadline.each(self._mapping.items()))  # type: ignore[attr-defined]

@@ -1,0 +1,224 @@
+"""The fields of typed objects: each reads one field of the JSON, and gives a default where that is not of its type.
+
+    class PodSpec(Typed):
+        node_name = Text()                      # nodeName
+        containers = Parts(Container)           # Items[Container]; each knows its place
+        cluster_ip = Text(name="clusterIP")     # where camel case is not enough
+
+What is read is kept in the object, which never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, Self, TypeAlias, TypeVar, overload
+
+from webhook.typed.collections import Entries, Items
+from webhook.typed.view import Typed
+
+T = TypeVar("T")
+Inner = TypeVar("Inner", bound=Typed)
+Amount: TypeAlias = str | int | float
+"""A quantity as it is written."""
+
+
+class Field(Generic[T]):
+    """One field."""
+
+    def __init__(self, *, name: str = "") -> None:
+        self.name = name
+        self._attribute = ""
+
+    def __set_name__(self, owner: type, attribute: str) -> None:
+        self._attribute = attribute
+        self.name = self.name or camel_case(attribute)
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> Self: ...
+
+    @overload
+    def __get__(self, owner: Typed, kind: type) -> T: ...
+
+    def __get__(self, owner: Typed | None, kind: type) -> Self | T:
+        if owner is None:
+            return self
+        value = owner.__dict__[self._attribute] = self.read(owner.json.get(self.name), owner)
+        return value
+
+    def read(self, value: Any, owner: Typed) -> T:
+        """The value of the field of an object."""
+        raise NotImplementedError
+
+
+def camel_case(attribute: str) -> str:
+    """The name of a field as an API spells it: `resourceClaims` of `resource_claims`."""
+    first, *others = attribute.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def whole(value: Any) -> int | None:
+    """A whole number, which custom kinds may write as 2.0; None for everything else."""
+    if type(value) is int:
+        return value
+    return int(value) if isinstance(value, float) and value.is_integer() else None
+
+
+class Text(Field[str]):
+    """A string; "" where there is none."""
+
+    def __init__(self, default: str = "", *, name: str = "") -> None:
+        super().__init__(name=name)
+        self._default = default
+
+    def read(self, value: Any, owner: Typed) -> str:  # noqa: ARG002
+        """The text, or the default."""
+        return value if isinstance(value, str) else self._default
+
+
+class Number(Field[int]):
+    """A whole number."""
+
+    def __init__(self, default: int = 0, *, name: str = "") -> None:
+        super().__init__(name=name)
+        self._default = default
+
+    def read(self, value: Any, owner: Typed) -> int:  # noqa: ARG002
+        """The number, or the default."""
+        number = whole(value)
+        return self._default if number is None else number
+
+
+class OptionalNumber(Field[int | None]):
+    """A whole number; None where there is none."""
+
+    def read(self, value: Any, owner: Typed) -> int | None:  # noqa: ARG002
+        """The number, or None."""
+        return whole(value)
+
+
+class Truth(Field[bool]):
+    """True or false."""
+
+    def __init__(self, *, default: bool = False, name: str = "") -> None:
+        super().__init__(name=name)
+        self._default = default
+
+    def read(self, value: Any, owner: Typed) -> bool:  # noqa: ARG002
+        """The truth value, or the default."""
+        return value if isinstance(value, bool) else self._default
+
+
+class OptionalTruth(Field[bool | None]):
+    """True or false; None where there is neither."""
+
+    def read(self, value: Any, owner: Typed) -> bool | None:  # noqa: ARG002
+        """The truth value, or None."""
+        return value if isinstance(value, bool) else None
+
+
+class Raw(Field[Any]):
+    """Whatever stands there, as JSON: a quantity, a number or a text, an object that nobody declares."""
+
+    def read(self, value: Any, owner: Typed) -> Any:  # noqa: ARG002
+        """The value; None where there is none."""
+        return value
+
+
+class Values(Field[Items[Any]]):
+    """A list of whatever stands there, as JSON."""
+
+    def read(self, value: Any, owner: Typed) -> Items[Any]:
+        """The values."""
+        return Items(value if isinstance(value, list) else (), owner.reading.deadline)
+
+
+class Part(Field[Inner]):
+    """An object inside this one; false, and with nothing in it, where there is none."""
+
+    def __init__(self, kind: type[Inner], *, name: str = "") -> None:
+        super().__init__(name=name)
+        self.kind = kind
+
+    def read(self, value: Any, owner: Typed) -> Inner:
+        """The object."""
+        return _part(self.kind, value, (*owner.at, self.name), owner)
+
+
+class Parts(Field[Items[Inner]]):
+    """A list of objects. An entry that is no object is false and empty, so that the others keep their place."""
+
+    def __init__(self, kind: type[Inner], *, name: str = "") -> None:
+        super().__init__(name=name)
+        self.kind = kind
+
+    def read(self, value: Any, owner: Typed) -> Items[Inner]:
+        """The objects, each with its place."""
+        deadline, at = owner.reading.deadline, (*owner.at, self.name)
+        listed: Sequence[Any] = value if isinstance(value, list) else ()
+        parts = [_part(self.kind, part, (*at, index), owner) for index, part in enumerate(deadline.each(listed))]
+        return Items(parts, deadline)
+
+
+class PartMap(Field[Entries[Inner]]):
+    """A map from texts to objects."""
+
+    def __init__(self, kind: type[Inner], *, name: str = "") -> None:
+        super().__init__(name=name)
+        self.kind = kind
+
+    def read(self, value: Any, owner: Typed) -> Entries[Inner]:
+        """The objects by their keys, each with its place."""
+        deadline, at = owner.reading.deadline, (*owner.at, self.name)
+        entries = deadline.each(_mapping(value).items())
+        return Entries({key: _part(self.kind, part, (*at, key), owner) for key, part in entries}, deadline)
+
+
+class Texts(Field[Items[str]]):
+    """A list of strings; "" for what is none, so that the others keep their place."""
+
+    def read(self, value: Any, owner: Typed) -> Items[str]:
+        """The texts."""
+        deadline = owner.reading.deadline
+        listed: Sequence[Any] = value if isinstance(value, list) else ()
+        texts = [text if isinstance(text, str) else "" for text in deadline.each(listed)]
+        return Items(texts, deadline)
+
+
+class Numbers(Field[Items[int]]):
+    """A list of whole numbers, without what is none."""
+
+    def read(self, value: Any, owner: Typed) -> Items[int]:
+        """The numbers."""
+        deadline = owner.reading.deadline
+        listed: Sequence[Any] = value if isinstance(value, list) else ()
+        return Items([number for number in deadline.each(listed) if type(number) is int], deadline)
+
+
+class Labels(Field[Entries[str]]):
+    """A map from texts to texts: labels, annotations, a node selector."""
+
+    def read(self, value: Any, owner: Typed) -> Entries[str]:
+        """The texts by their keys."""
+        deadline = owner.reading.deadline
+        entries = deadline.each(_mapping(value).items())
+        return Entries({key: text for key, text in entries if isinstance(text, str)}, deadline)
+
+
+class Amounts(Field[Entries[Amount]]):
+    """A map from the names of resources to quantities; null, which the API server drops, is left out."""
+
+    def read(self, value: Any, owner: Typed) -> Entries[Amount]:
+        """The quantities by the names of their resources."""
+        deadline = owner.reading.deadline
+        entries = deadline.each(_mapping(value).items())
+        return Entries({name: amount for name, amount in entries if amount is not None}, deadline)
+
+
+def _part(kind: type[Inner], value: Any, at: tuple[str | int, ...], owner: Typed) -> Inner:
+    if isinstance(value, dict):
+        return kind(value, at, owner.reading)
+    return kind({}, at, owner.reading, is_set=False)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,63 @@
+"""A typed object: its JSON, where it stands, and who reads it. Its fields are declared in subclasses (fields.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from webhook.deadline import Deadline
+from webhook.paths import FieldPath
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Who reads an object.
+
+    Args:
+        deadline: is charged for what is walked.
+        omitted: where the object as it is written has something that its JSON is without: a placeholder for a value
+            that is not a text, or a pod template that cannot be decoded.
+    """
+
+    deadline: Deadline = field(default_factory=Deadline)
+    omitted: Collection[FieldPath] = frozenset()
+
+
+class Typed:
+    """An object, or an object inside one.
+
+    Args:
+        json: its JSON; {} where there is none.
+        at: where it stands, from the root of the object.
+        reading: who reads it.
+        is_set: whether it is there.
+    """
+
+    def __init__(self, json: Mapping[str, Any], at: FieldPath, reading: Reading, *, is_set: bool = True) -> None:
+        self.json = json
+        self.at = at
+        self.reading = reading
+        self.is_set = is_set
+
+    def __bool__(self) -> bool:
+        return self.is_set
+
+    def path(self, *steps: str | int) -> FieldPath:
+        """Where something inside it stands: `task.path("template", "spec")`."""
+        return (*self.at, *steps)
+
+    def has(self, name: str) -> bool:
+        """Whether a field is set, to something that is still to be filled in included."""
+        return self.json.get(name) is not None or self.is_omitted(name)
+
+    def is_omitted(self, name: str) -> bool:
+        """Whether a field is set to something that is still to be filled in."""
+        omitted = self.reading.omitted
+        return bool(omitted) and (*self.at, name) in omitted
+
+    def differs(self, other: Typed, *names: str) -> bool:
+        """Whether another object says something else, in some of these fields or at all."""
+        if not names:
+            return bool(self.json != other.json)
+        return any(self.json.get(name) != other.json.get(name) for name in names)
