@@ -24,6 +24,10 @@ class Items(Sequence[Item]):
         self._values = values
         self._deadline = deadline
 
+    def of(self, values: Sequence[Other]) -> Items[Other]:
+        """Other values, whose walk the same request pays for."""
+        return Items(values, self._deadline)
+
     def __len__(self) -> int:
         return len(self._values)
 

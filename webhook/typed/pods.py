@@ -149,12 +149,19 @@ class Volume(Typed):
     empty_dir = Part(EmptyDir)
 
 
+class SchedulingGroup(Typed):
+    """core/v1 PodSchedulingGroup: the group that the pod is scheduled with."""
+
+    pod_group_name = Text()
+
+
 class PodSpec(Typed):
     """core/v1 PodSpec."""
 
     active_deadline_seconds = OptionalNumber()
     automount_service_account_token = OptionalTruth()
     containers = Parts(Container)
+    ephemeral_containers = Parts(Container)
     host_ipc = Truth(name="hostIPC")
     host_network = Truth()
     init_containers = Parts(Container)
@@ -166,6 +173,7 @@ class PodSpec(Typed):
     restart_policy = Text()
     runtime_class_name = Text()
     scheduler_name = Text()
+    scheduling_group = Part(SchedulingGroup)
     subdomain = Text()
     tolerations = Parts(Toleration)
     volumes = Parts(Volume)
