@@ -1,139 +1,147 @@
-"""Notes on the objects of resource.k8s.io: what is wrong by their shape (claims.yaml) and between their parts.
+"""What is wrong with the values of a claim, a template or the claims of a pod group: resource-claims.
 
-`what` is wrongType, missing, tooMany, duplicate, badName, notOneOf, forbidden or unknownField, as Breach has them; and
-unknownRequest for a constraint or a configuration of a request that the claim does not have, noAttribute for a
-constraint that names none, tooLong for parameters, excluded for a toleration's value beside Exists, noCapacity for a
-capacity that no device can have, noSource and twoSources for the claims of pod groups. Rules: k8s.io/kubernetes v1.36.1
-pkg/apis/resource/validation/validation.go, and scheduling/v1alpha2/zz_generated.validations.go for pod groups.
+By their shape (claims.yaml), and between their parts: names of requests in constraints and configurations, tolerations,
+and parameters for drivers. Rules: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
-from webhook.attributes import JSON
-from webhook.deadline import Deadline
-from webhook.facts.dra.notes import note, notes_of
-from webhook.facts.dra.requests import version_of
-from webhook.facts.pods.containers import items, text
+from webhook.facts.check import Group
+from webhook.facts.dra.breach_words import words_of
+from webhook.facts.dra.parameter_values import parameter_breaches
+from webhook.facts.dra.requests import FLAT_VERSIONS, Request
+from webhook.facts.dra.types import ClaimSpec, DeviceConstraint, DeviceRequest, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.view import View
-from webhook.paths import FieldPath, get
+from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
+from webhook.problem import Problem
 from webhook.schema.forms import FORMS
-from webhook.schema.values import declared, values
-from webhook.workloads.podsets import group_kind
+from webhook.schema.values import Breach, declared, values
+from webhook.typed.collections import Items
+from webhook.typed.objects import Object
+from webhook.typed.pods import Toleration
 
-FILE = Path(__file__).with_name("claims.yaml")
-_LARGEST = 10 * 1024  # resource/v1 types.go OpaqueParametersMaxLength
-_GROUPS = frozenset(("PodGroup", "Workload"))
-_SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
-
-
-def notes(obj: JSON, at: FieldPath, asked: Sequence[JSON], view: View) -> list[JSON]:
-    """What is wrong with an object; `at` is where the spec of its claim stands, `asked` are that spec's requests.
-
-    Of the view it uses the deadline and the search for near names.
-    """
-    objects, kind, version = declared(FILE)["objects"], group_kind(obj)[1], version_of(obj)
-    if kind not in _GROUPS and version not in objects["Devices"]["requests"]["list"]["object"]:
-        return []  # nothing is known of its shape
-    noted = [*notes_of(values(FILE, version).breaches(obj, kind, (), view.deadline))]
-    if kind in _GROUPS:
-        noted += _shared(obj, kind, view.deadline)
-    elif kind == "DeviceClass":
-        noted += _parameters(get(obj, ("spec", "config")), ("spec", "config"))
-    elif kind != "DeviceTaintRule":
-        noted += _claim(get(obj, at), (*at, "devices"), asked, view, flat=version in ("v1beta1", "v1alpha3"))
-    return noted
+problem: Final = Group("resource-claims").problem
+FILE: Final = Path(__file__).with_name("claims.yaml")
 
 
-def _shared(obj: JSON, kind: str, deadline: Deadline) -> Iterator[JSON]:
-    """Claims of pod groups that name no source, or two."""
-    templates = items(get(obj, ("spec", "podGroupTemplates")))
-    groups: list[tuple[FieldPath, JSON]] = [(("spec",), get(obj, ("spec",)))]
-    if kind == "Workload":
-        groups = [(("spec", "podGroupTemplates", index), template) for index, template in enumerate(templates)]
-    for at, group in deadline.paced(groups):
-        for index, claim in enumerate(deadline.paced(items(get(group, ("resourceClaims",))))):
-            if claim is None or isinstance(claim, dict):
-                named = [claim[each] for each in _SOURCES if claim and claim.get(each) is not None]
-                if len(named) != 1:
-                    yield note("twoSources" if named else "noSource", (*at, "resourceClaims", index))
+def is_declared(version: str) -> bool:
+    """Whether claims.yaml knows the shape of a version of resource.k8s.io."""
+    return version in declared(FILE)["objects"]["Devices"]["requests"]["list"]["object"]
 
 
-def _claim(spec: JSON, at: FieldPath, asked: Sequence[JSON], view: View, *, flat: bool) -> Iterator[JSON]:
-    known, deadline = _Names(asked, view), view.deadline
-    for index, request in enumerate(deadline.paced(items(get(spec, ("devices", "requests"))))):
-        where = (*at, "requests", index)
-        exact = (request, where) if flat else (get(request, ("exactly",)), (*where, "exactly"))
-        yield from _tolerations(*exact, deadline)
-        for place, choice in enumerate(items(get(request, ("firstAvailable",)))):
-            yield from _tolerations(choice, (*where, "firstAvailable", place), deadline)
-    for index, constraint in enumerate(deadline.paced(items(get(spec, ("devices", "constraints"))))):
-        where = (*at, "constraints", index)
-        if constraint is None or isinstance(constraint, dict):
-            yield from _constraint(constraint or {}, where)
-        yield from known.unknown(constraint, where)
-    configs = get(spec, ("devices", "config"))
-    for index, config in enumerate(deadline.paced(items(configs))):
-        yield from known.unknown(config, (*at, "config", index))
-    yield from _parameters(configs, (*at, "config"))
+def shape_breaches(obj: Object) -> Iterator[Breach]:
+    """What claims.yaml says of an object; what has another type is not said here, but where objects are decoded."""
+    breaches = values(FILE, obj.version).breaches(obj.json, obj.gvk.kind, (), obj.reading.deadline)
+    return (breach for breach in breaches if breach.what != "wrongType")
 
 
-def _references(request: JSON) -> Iterator[str]:
-    """The names by which a constraint or a configuration may refer to a request and to its alternatives."""
-    yield request["name"]
-    yield from (f"{request['name']}/{choice['name']}" for choice in request["choices"])
+def claim_breaches(
+    claim: ResourceClaim | ResourceClaimTemplate, requests: Items[Request], view: View
+) -> Iterator[Breach]:
+    """What is wrong with a claim or a template by its shape, then between its parts; nothing in an unknown version."""
+    if is_declared(claim.version):
+        yield from shape_breaches(claim)
+        yield from _spec_breaches(claim.claim, requests, view, is_flat=claim.version in FLAT_VERSIONS)
 
 
-class _Names:
-    """The names by which parts of a claim may refer to its requests."""
+def _spec_breaches(spec: ClaimSpec, requests: Items[Request], view: View, *, is_flat: bool) -> Iterator[Breach]:
+    names, devices = _RequestNames(requests, view), spec.devices
+    for request in devices.requests:
+        yield from _request_breaches(request, is_flat=is_flat)
+    for constraint in devices.constraints:
+        yield from _constraint_breaches(constraint)
+        yield from names.breaches(constraint.requests, constraint.path("requests"))
+    for config in devices.config:
+        yield from names.breaches(config.requests, config.path("requests"))
+    yield from parameter_breaches(config.opaque for config in devices.config)
 
-    def __init__(self, asked: Sequence[JSON], view: View) -> None:
+
+def _request_breaches(request: DeviceRequest, *, is_flat: bool) -> Iterator[Breach]:
+    exact = request.flat if is_flat else request.exactly
+    yield from _toleration_breaches(exact.tolerations)
+    for choice in request.first_available:
+        yield from _toleration_breaches(choice.tolerations)
+
+
+def _toleration_breaches(tolerations: Items[Toleration]) -> Iterator[Breach]:
+    """As validateDeviceToleration."""
+    is_good, expected = FORMS["labelValue"]
+    for toleration in tolerations:
+        value, at = toleration.value, toleration.path("value")
+        if toleration.operator == "Exists" and value:
+            yield Breach(what="excluded", at=at, given="operator Exists", expected="operator Equal")
+        elif toleration.operator in ("", "Equal") and not is_good(value) and not is_placeholder(value):
+            yield Breach(what="badName", at=at, given=value, expected=expected)
+
+
+def _constraint_breaches(constraint: DeviceConstraint) -> Iterator[Breach]:
+    """As validateDeviceConstraint."""
+    if constraint.json.get("matchAttribute") is None and constraint.json.get("distinctAttribute") is None:
+        yield Breach(what="noAttribute", at=constraint.at)
+
+
+class _RequestNames:
+    """The names by which parts of a claim may refer to its requests: `request`, and `request/alternative`."""
+
+    def __init__(self, requests: Items[Request], view: View) -> None:
         self._view = view
-        self._known = dict.fromkeys(name for request in view.deadline.paced(asked) for name in _references(request))
+        self._names = dict.fromkeys(name for request in requests for name in _names(request))
         # an alternative by its name alone: what stands behind the request's name and a slash
-        self._alone = {name.partition("/")[2]: name for name in reversed(self._known) if "/" in name}
+        self._alone = {name.partition("/")[2]: name for name in reversed(self._names) if "/" in name}
 
-    def unknown(self, holder: JSON, at: FieldPath) -> Iterator[JSON]:
-        """The names of a constraint or a configuration that no request has."""
-        for index, name in enumerate(self._view.deadline.paced(items(get(holder, ("requests",))))):
-            given = "" if name is None else name
-            if isinstance(given, str) and given not in self._known and not is_placeholder(given):
-                near = self._alone.get(given, "") if given else ""
-                where = (*at, "requests", index)
-                yield note("unknownRequest", where, given, near=near or self._view.nearest(given, self._known))
-
-
-def _constraint(constraint: JSON, at: FieldPath) -> Iterator[JSON]:
-    if constraint.get("matchAttribute") is None and constraint.get("distinctAttribute") is None:
-        yield note("noAttribute", at)
+    def breaches(self, names: Items[str], at: FieldPath) -> Iterator[Breach]:
+        """The names that no request has. As validateRequestNameRef."""
+        for index, name in enumerate(names):
+            if name not in self._names and not is_placeholder(name):
+                near = self._alone.get(name, "") if name else ""
+                near = near or self._view.nearest(name, self._names)
+                yield Breach(what="unknownRequest", at=(*at, index), given=name, nearest=near)
 
 
-def _tolerations(holder: JSON, at: FieldPath, deadline: Deadline) -> Iterator[JSON]:
-    for index, toleration in enumerate(deadline.paced(items(get(holder, ("tolerations",))))):
-        value, operator = text(get(toleration, ("value",))), get(toleration, ("operator",))
-        where = (*at, "tolerations", index, "value")
-        is_good, expected = FORMS["labelValue"]
-        if operator == "Exists" and value:
-            yield note("excluded", where, "operator Exists", "operator Equal")
-        elif operator in (None, "", "Equal") and not is_good(value) and not is_placeholder(value):
-            yield note("badName", where, value, expected)
+def _names(request: Request) -> Iterator[str]:
+    yield request.name
+    yield from (f"{request.name}/{choice.name}" for choice in request.choices)
 
 
-def _parameters(configs: JSON, at: FieldPath) -> Iterator[JSON]:
-    """Parameters are an object, whatever is in it; the API server measures the JSON as it was sent."""
-    for index, config in enumerate(items(configs)):
-        opaque = get(config, ("opaque",))
-        if not isinstance(opaque, dict):
-            continue
-        where, held = (*at, index, "opaque", "parameters"), opaque.get("parameters")
-        length = len(json.dumps(held, ensure_ascii=False, separators=(",", ":")).encode())
-        if held is None:
-            yield note("missing", where, "", "an object that the driver understands")
-        elif length > _LARGEST:
-            yield note("tooLong", where, length, str(_LARGEST))
-        elif not isinstance(held, dict):
-            yield note("parameters", where, held)
+def value_problems(breaches: Iterable[Breach]) -> Iterator[Problem]:
+    """The rules that such breaches break."""
+    for breach in breaches:
+        yield value_problem(breach)
+
+
+def value_problem(breach: Breach) -> Problem:  # one rule a case
+    """The rule that a breach breaks, with what to say."""
+    message, fix, shown = words_of(breach)
+    match breach.what:
+        case "notQuantity":
+            return problem("quantity", breach.at, message, fix, shown=shown)
+        case "missing":
+            return problem("required", breach.at, message, fix)
+        case "tooMany" | "tooLong":
+            return problem("too-large", breach.at, message, fix)
+        case "duplicate":
+            return problem("duplicate", breach.at, message, fix, shown=shown)
+        case "badName":
+            return problem("name-format", breach.at, message, fix, shown=shown)
+        case "notOneOf" | "allocationMode":
+            return problem("unsupported-value", breach.at, message, fix, shown=shown)
+        case "forbidden":
+            return problem("forbidden", breach.at, message, fix)
+        case "excluded":
+            return problem("excluded", breach.at, message, fix)
+        case "parameters":
+            return problem("parameters", breach.at, message, fix, shown=shown)
+        case "noAttribute":
+            return problem("constraint-attribute", breach.at, message, fix)
+        case "unknownRequest":
+            return problem("unknown-request", breach.at, message, fix, shown=shown)
+        case "noCapacity":
+            return problem("capacity-name", breach.at, message, fix, shown=shown)
+        case "unknownField":
+            return problem("unknown-field", breach.at, message, fix)
+    raise KeyError(breach.what)
