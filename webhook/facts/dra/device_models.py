@@ -43,6 +43,6 @@ def _model(device: Device) -> tuple[str, str]:
     attributes = device.fields.attributes
     for name in _MODEL:
         for written in (name, f"{device.pool.driver}/{name}"):
-            if written in attributes and (model := attributes[written].string):
+            if model := attributes.string(written):
                 return name, model
     return "", ""

@@ -71,7 +71,9 @@ class Device:
         return self.pool.driver, self.pool.name, self.name
 
     def consumed(self) -> dict[str, dict[str, int]]:
-        """How much it takes of sets of shared counters, in thousandths."""
+        """How much it takes of the sets of counters that its pool shares, in thousandths."""
+        if not self.pool.counters():
+            return {}
         return {taken.counter_set: amounts(taken.counters) for taken in self.fields.consumes_counters}
 
 

@@ -27,7 +27,7 @@ from webhook.paths import FieldPath
 from webhook.problem import MissingObject
 from webhook.typed.collections import Items
 from webhook.typed.objects import Namespace
-from webhook.typed.pods import Container, PodTemplate
+from webhook.typed.pods import Container, Pod, PodTemplate
 from webhook.typed.pods import PodClaim as Entry
 from webhook.typed.view import Reading
 from webhook.workloads.podsets import PodSet
@@ -137,18 +137,19 @@ class PodClaims:
 
 def pod_claims(subject: Subject) -> PodClaims:
     """The claims of the pods of an object, to be asked for with `Subject.once`."""
-    return claims_of(subject.once(pod_sets).all, subject.view())
+    return claims_of(subject.once(pod_sets).all, subject.view(), subject.typed(Pod))
 
 
-def claims_of(podsets: Iterable[PodSet], view: View) -> PodClaims:
-    """The claims of some pod sets."""
+def claims_of(podsets: Iterable[PodSet], view: View, pod: Pod | None = None) -> PodClaims:
+    """The claims of some pod sets; `pod` is an object that may be the template of one, so that it is read once."""
     resolver, deadline = _Resolver(view), view.deadline
     claims: list[PodClaim] = []
     references: list[Reference] = []
     for podset in deadline.paced(podsets):
-        template = PodTemplate(podset.template or {}, (), Reading(deadline))
-        listed = [container for container in template.spec.all_containers() if container.resources.claims]
-        entries = [entry for entry in template.spec.resource_claims if entry]
+        template = pod if pod and pod.json is podset.template else PodTemplate(podset.template, (), Reading(deadline))
+        spec = template.spec
+        listed = [container for container in spec.all_containers() if container.resources.claims]
+        entries = [entry for entry in spec.resource_claims if entry]
         if entries or listed:
             declared = [resolver.claim(entry, podset) for entry in entries]
             first = _first_of_a_name(declared)
@@ -248,6 +249,6 @@ def _references(container: Container, podset: PodSet, first: Mapping[str, PodCla
             request=request,
             claim=claim,
             is_duplicate=bool(requests) and (request == "" or not requests.isdisjoint((request, ""))),
-            nearest_request=view.nearest(request, known),
+            nearest_request=view.nearest(request, known) if known else "",
         )
         requests.add(request)

@@ -160,7 +160,7 @@ def _asked(
         has_admin_access=has_admin_access,
         selectors=selectors(asked.selectors),
         capacities=dict(asked.capacity.requests.items()),
-        tolerations=tuple(toleration.json for toleration in asked.tolerations),
+        tolerations=tuple(asked.tolerations_json),
         devices=count if is_exact else None,
         at_least=count if is_exact else 1 if mode == "All" else 0,
         is_gpu=device.gpu and device.kind != "",

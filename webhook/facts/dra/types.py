@@ -1,8 +1,9 @@
 """The kinds of resource.k8s.io, and others that name claims, with the fields that are read.
 
-v1beta1 and v1alpha3 write what a request asks for exactly beside its name, and what a device is made of under `basic`;
-v1beta2 and v1 write it under `exactly`, and beside the name of the device. `DeviceRequest.flat` and `PublishedDevice.fields` read both. The
-fields are those of v1, which look-ups ask for. Source: k8s.io/api v0.36.1 resource.
+v1beta1 and v1alpha3 write what a request asks for exactly next to its name, and what a device is made of under `basic`;
+v1beta2 and v1 write the first under `exactly`, and the second next to the name. `DeviceRequest.flat` and
+`PublishedDevice.fields` read the old form; the fields are those of v1, which look-ups ask for. Source: k8s.io/api
+v0.36.1 resource.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from webhook.typed.fields import (
     Texts,
     Truth,
     Values,
+    part_at,
 )
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodClaim, Toleration
@@ -58,6 +60,7 @@ class DeviceSubRequest(Typed):
     allocation_mode = Text()
     count = OptionalNumber()
     tolerations = Parts(Toleration)
+    tolerations_json = Values(name="tolerations")
     capacity = Part(Capacities)
 
 
@@ -70,6 +73,7 @@ class ExactDeviceRequest(Typed):
     count = OptionalNumber()
     admin_access = Truth()
     tolerations = Parts(Toleration)
+    tolerations_json = Values(name="tolerations")
     capacity = Part(Capacities)
 
     def is_written(self) -> bool:
@@ -286,10 +290,18 @@ class DeviceAttribute(Typed):
     string = Text()
 
 
+class DeviceAttributes(Typed):
+    """The attributes of a device by their names; most of them nobody reads but expressions, as JSON."""
+
+    def string(self, name: str) -> str:
+        """The text of an attribute, "" where it has none."""
+        return part_at(self, name, DeviceAttribute).string
+
+
 class DeviceFields(Typed):
     """What a device is made of; expressions see its JSON."""
 
-    attributes = PartMap(DeviceAttribute)
+    attributes = Part(DeviceAttributes)
     capacity = PartMap(DeviceCapacity)
     consumes_counters = Parts(CounterConsumption)
     node_name = Text()
