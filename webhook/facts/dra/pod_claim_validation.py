@@ -83,7 +83,7 @@ def validate_claim_names(pod: PodSpec) -> Iterator[Problem]:
 def _validate_containers(pod: PodSpec, view: View) -> Iterator[Problem]:
     """The claims that containers take."""
     taking = [container for container in pod.all_containers() if container.resources.claims]
-    declared = frozenset(claim.name for claim in pod.resource_claims) if taking else frozenset()
+    declared = dict.fromkeys(claim.name for claim in pod.resource_claims) if taking else {}
     is_open = any(map(names_variable, declared))  # a name that is filled in later may be any
     for container in taking:
         yield from validate_container_resource_claims(container)
