@@ -19,9 +19,9 @@ from webhook.facts.dra.pod_group_claims import LOOKUP, validate_pod_group_claims
 from webhook.facts.dra.pod_groups import validate_pod_group, validate_workload
 from webhook.facts.dra.resource_claims import validate_resource_claim
 from webhook.facts.dra.resource_slices import validate_selected_devices
+from webhook.facts.dra.slice_types import DeviceTaintRule
 from webhook.facts.dra.types import (
     DeviceClass,
-    DeviceTaintRule,
     PodGroup,
     ResourceClaim,
     ResourceClaimTemplate,

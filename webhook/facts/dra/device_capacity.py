@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from webhook import quantity
 from webhook.attributes import JSON
-from webhook.facts.dra.types import DeviceCapacity
+from webhook.facts.dra.slice_types import DeviceCapacity
 
 
 def used(capacity: DeviceCapacity, asks: int | None) -> int | None:

@@ -16,7 +16,10 @@ from webhook.facts.dra.claim_values import is_declared, shape_breaches
 from webhook.facts.dra.parameter_values import parameter_breaches
 from webhook.facts.dra.requests import selectors
 from webhook.facts.dra.selector_words import feature_gate_words, refusal_words
-from webhook.facts.dra.types import DeviceClass, DeviceTaintRule
+from webhook.facts.dra.slice_types import DeviceTaintRule
+from webhook.facts.dra.types import (
+    DeviceClass,
+)
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.schema.values import Breach

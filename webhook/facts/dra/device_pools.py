@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from webhook import quantity
 from webhook.cluster.interest import reading
-from webhook.facts.dra.types import CounterValue, DeviceFields, ResourceSlice, ResourceSliceSpec
+from webhook.facts.dra.slice_types import CounterValue, DeviceFields, ResourceSlice, ResourceSliceSpec
 from webhook.facts.view import View
 from webhook.typed.collections import Entries
 

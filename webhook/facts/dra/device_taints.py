@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from webhook.attributes import JSON
 from webhook.cluster.interest import reading
 from webhook.facts.dra.device_pools import Device
-from webhook.facts.dra.types import DeviceTaint, DeviceTaintRule
+from webhook.facts.dra.slice_types import DeviceTaint, DeviceTaintRule
 from webhook.facts.scheduling.node_selection import untolerated
 from webhook.facts.view import View
 

@@ -153,7 +153,7 @@ def _programs(selection: Selection, cluster: _Cluster) -> tuple[list[Program] | 
         by_class = device_class.expressions
     try:
         written = cluster.devices.of((*by_class, *selection.expressions))
-        return [compiled(expression) for expression in written], len(by_class)
+        return [compiled(expression, cluster.deadline) for expression in written], len(by_class)
     except CompileError:
         return None, 0
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
-from webhook.deadline import STEP
 from webhook.facts.dra.selectors import Judged, judge
 from webhook.facts.dra.types import (
     GROUP,
@@ -182,5 +181,4 @@ def selectors(listed: Items[DeviceSelector]) -> tuple[Selector, ...]:
 
 def _selector(selector: DeviceSelector) -> Selector:
     expression = selector.cel.expression
-    selector.reading.deadline.spend(STEP)  # compiling it takes about a millisecond
-    return Selector(selector.cel.path("expression"), expression, judge(expression))
+    return Selector(selector.cel.path("expression"), expression, judge(expression, selector.reading.deadline))

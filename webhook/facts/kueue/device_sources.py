@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.attributes import JSON
+from webhook.cel import Meter
 from webhook.deadline import Deadline
 from webhook.errors import CompileError, EvaluationError
 from webhook.facts.dra.device_capacity import used, whole
 from webhook.facts.dra.device_matching import selects
 from webhook.facts.dra.device_pools import SLICE, Device, pools
+from webhook.facts.dra.selectors import MOST_COST
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.kueue.configuration import Source
 from webhook.facts.view import View
@@ -99,7 +101,8 @@ def selected(asked: Asked, view: View, source: Source | None = None) -> list[Dev
 
 def _is_selected(device: Device, selectors: Sequence[str], deadline: Deadline) -> bool:
     deadline.spend(_WORK * len(selectors) + 1)
-    return all(selects(each, device.pool.driver, device.fields.json) for each in selectors)
+    driver, json = device.pool.driver, device.fields.json
+    return all(selects(each, driver, json, Meter(limit=MOST_COST, deadline=deadline)) for each in selectors)
 
 
 def _of_counter(asked: Asked, source: Source, matched: Sequence[Device]) -> Charge:
