@@ -14,6 +14,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.evaluation.request_context import request_context
+from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.trainer.train_job import train_job as merged
 
 NAMES = ("gpu", "dra", "priorities", "podSets", "trainer")
@@ -65,7 +66,7 @@ def test_pods_of_one_request_look_up_a_claim_once() -> None:
     pods = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "team"}, "spec": spec} for _ in range(2)]
     sent = request(pods[0])
     context = request_context(policies(validating("true")), sent, cluster)
-    first, second = (context.fact("dra", pod, sent).value["claims"][0]["requests"] for pod in pods)
+    first, second = (context.subject(pod, sent).once(pod_claims).claims[0].contents for pod in pods)
     assert first is second
     assert cluster.asked["ResourceClaimTemplate"] == 1
 
