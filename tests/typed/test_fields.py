@@ -80,6 +80,11 @@ def test_a_part_knows_where_it_stands():
     assert (read.part_map["k"].name, read.part_map["k"].at) == ("c", ("spec", "partMap", "k"))
 
 
+def test_an_object_under_a_name_of_nobodys_class_knows_where_it_stands():
+    there, not_there = (fields.part_at(sample(any={"name": "a"}), name, Inner) for name in ("any", "other"))
+    assert (there.name, there.at, bool(not_there), not_there.name) == ("a", ("spec", "any"), False, "")
+
+
 def test_a_part_that_is_not_there_is_false_and_empty():
     assert (bool(sample().part), sample().part.name, bool(sample(part={}).part)) == (False, "", True)
 

@@ -161,6 +161,11 @@ class Parts(Field[Items[Inner]]):
         return Items(parts, deadline)
 
 
+def part_at(owner: Typed, name: str, kind: type[Inner]) -> Inner:
+    """The object inside another one in a field whose name no class declares; false where there is none."""
+    return _part(kind, owner.json.get(name), (*owner.at, name), owner)
+
+
 class PartMap(Field[Entries[Inner]]):
     """A map from texts to objects."""
 

@@ -257,6 +257,12 @@ class Affinity(Typed):
     node_affinity = Part(NodeAffinity)
 
 
+class SchedulingGroup(Typed):
+    """core/v1 PodSchedulingGroup: the group that the pod is scheduled with."""
+
+    pod_group_name = Text()
+
+
 class PodSpec(Typed):
     """core/v1 PodSpec."""
 
@@ -264,6 +270,7 @@ class PodSpec(Typed):
     active_deadline_seconds = OptionalNumber()
     automount_service_account_token = OptionalTruth()
     containers = Parts(Container)
+    ephemeral_containers = Parts(Container)
     host_ipc = Truth(name="hostIPC")
     host_network = Truth()
     init_containers = Parts(Container)
@@ -275,6 +282,7 @@ class PodSpec(Typed):
     restart_policy = Text()
     runtime_class_name = Text()
     scheduler_name = Text()
+    scheduling_group = Part(SchedulingGroup)
     subdomain = Text()
     termination_grace_period_seconds = OptionalNumber()
     tolerations = Parts(Toleration)

@@ -11,6 +11,7 @@ from typing import Final
 from webhook.cluster.interest import reading
 from webhook.facts.check import Group
 from webhook.facts.dra.claim_use import OWN_DEVICES
+from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.failures.types import PodDisruptionBudget
 from webhook.facts.gpu.device_pods import SERVING, DevicePods, trains, workload
 from webhook.facts.subject import Subject
@@ -43,12 +44,11 @@ def advise_shared_claims(subject: Subject) -> Iterator[Problem]:
     if not using or subject.group_kind == _POD:
         return
     names = {pods.podset.name for pods in using}
-    for claim in Items(subject.fact("dra")["claims"], subject.deadline):
-        kinds = {request["deviceKind"] for request in claim["requests"]}
-        if claim["podSet"] in names and claim["source"] == "claim" and claim["users"] and kinds - _SHARED_ON_PURPOSE:
-            message = f"a pod that replaces this one gets the devices of ResourceClaim `{claim['reference']}` again"
-            fix = OWN_DEVICES
-            yield problem("shared-claim", claim["path"], f"{message}, even if the devices have failed", fix)
+    for claim in subject.once(pod_claims).claims:
+        kinds = {request.device.kind for request in claim.contents.requests}
+        if claim.pod_set in names and claim.source == "claim" and claim.users and kinds - _SHARED_ON_PURPOSE:
+            message = f"a pod that replaces this one gets the devices of ResourceClaim `{claim.reference}` again"
+            yield problem("shared-claim", claim.at, f"{message}, even if the devices have failed", OWN_DEVICES)
 
 
 def _names_claim(pods: DevicePods) -> bool:
