@@ -190,15 +190,15 @@ def serve(folder: Path) -> None:
     from webhook.logs import Log
     from webhook.server import runtime as serving
     from webhook.server.connections import ConnectionTimeouts
-    from webhook.server.door import Limits
-    from webhook.server.listen import Place
+    from webhook.server.listener import Place
+    from webhook.server.review_endpoint import Limits
     from webhook.server.tls import Certificates, Files
     from webhook.settings.shared import Settings
 
     certificates = Certificates(Files(certificate=folder / SERVING, key=folder / SERVING_KEY))
     place = Place(host="127.0.0.1", port=0, tls=certificates.listening, timeouts=ConnectionTimeouts(), drain_s=0)
     log, settings = Log(writer=LogWriter.to_stderr()), Settings()
-    held = serving.Held.make(settings, is_live=False, kubeconfig=None, log=log)
+    held = serving.ServedState.make(settings, is_live=False, kubeconfig=None, log=log)
     serving.serve(held, certificates, place, Limits(), log=log, reload_s=2.0, started=perf_counter(), before=_noop)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from certs.issue import authority, serving
 from tests.server.asgi import Running
 from webhook.server.connections import ConnectionTimeouts
-from webhook.server.listen import Listener, Place
+from webhook.server.listener import Listener, Place
 from webhook.server.tls import Certificates, Files
 
 

@@ -17,7 +17,7 @@ from webhook.attributes import Attributes, Phase
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, Verdict
 from webhook.server.counters import Counters
-from webhook.server.door import Limits
+from webhook.server.review_endpoint import Limits
 from webhook.server.review_handler import INLINE_BYTES
 from webhook.server.worker_lane import OutOfTime, Size, WorkerDied, WorkerLane, WorkerLimits
 

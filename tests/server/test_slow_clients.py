@@ -17,7 +17,7 @@ from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.decisions import Verdict
 from webhook.server.connections import MAX_HEADERS, MAX_PIPELINED, BoundedConnection, ConnectionTimeouts, abort_overdue
-from webhook.server.door import Limits
+from webhook.server.review_endpoint import Limits
 
 HEAD = b"POST /validate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 BODY = json.dumps(review_of()).encode()

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from webhook.admission.respond import status_body
 from webhook.attributes import Phase
 from webhook.decisions import Status
-from webhook.server import system
+from webhook.server import operating_system
 from webhook.server.answer_writer import AnswerWriter
 from webhook.settings.serving import DEFAULTS
 
@@ -333,7 +333,7 @@ class BoundedConnection(HttpToolsProtocol):
         if self.transport.get_write_buffer_size():
             return True
         if self._is_undrained:  # TLS hides what the transport below it holds; the system's buffer is full, too, then
-            self._is_undrained = system.unsent_bytes(self.transport.get_extra_info("socket")) >= _UNREAD_BYTES
+            self._is_undrained = operating_system.unsent_bytes(self.transport.get_extra_info("socket")) >= _UNREAD_BYTES
         return self._is_undrained
 
     def _bound(self, timeouts: ConnectionTimeouts) -> float:

@@ -1,4 +1,4 @@
-"""Behind the door: the body of a review in, the body of its answer out, one log line and the counts on the way.
+"""Behind the endpoint: the body of a review in, the body of its answer out, one log line and the counts on the way.
 
 Two lanes. A review is evaluated on the event loop: tens of microseconds each, and nothing else costs so little. One
 that takes longer than the loop may be held up (inline_budget.py) is evaluated in a child process (worker_lane.py), and
@@ -26,10 +26,10 @@ from webhook.server.counters import Counters
 from webhook.server.inline_budget import WORKER_S, InlineBudget, LoopTime, Tenant
 from webhook.server.large_body import LargeBody, keep_only
 from webhook.server.overruns import SMALL_BYTES, Overruns
-from webhook.server.reply import OUT_OF_MEMORY, Reply, unpack
 from webhook.server.review_log import FAULTS, WorkerFault, fault, line
 from webhook.server.turns import Turns
 from webhook.server.worker_lane import OutOfTime, Size, WorkerDied, WorkerLane
+from webhook.server.worker_result import OUT_OF_MEMORY, WorkerResult, unpack
 
 INLINE_BYTES: Final = 128 * 1024
 """Larger bodies go to a worker at once: a TrainJob of 60 KB takes 1 to 2 ms, hostile ones of this size 5 to decode."""
@@ -156,18 +156,18 @@ class ReviewHandler:
         self._note_review("info", "review", reply.fields)
         return reply.body
 
-    def _reply(self, attributes: Attributes, phase: Phase, deadline: Deadline, counters: Counters) -> Reply:
+    def _reply(self, attributes: Attributes, phase: Phase, deadline: Deadline, counters: Counters) -> WorkerResult:
         """Evaluate, encode, count; raises what they raise."""
         started = perf_counter()
         return self._written(attributes, phase, self._reviewer.review(attributes, phase, deadline), started, counters)
 
     def _written(
         self, attributes: Attributes, phase: Phase, verdict: Verdict, started: float, counters: Counters
-    ) -> Reply:
+    ) -> WorkerResult:
         answer = respond(attributes.uid, verdict, phase, attributes.operation)
         elapsed_s = perf_counter() - started
         counters.reviewed(attributes, phase, verdict, elapsed_s)
-        return Reply(outcome="answered", body=answer, fields=line(attributes, phase, verdict, elapsed_s))
+        return WorkerResult(outcome="answered", body=answer, fields=line(attributes, phase, verdict, elapsed_s))
 
     # ---- a child process
 
@@ -213,14 +213,14 @@ class ReviewHandler:
             return self._reply(attributes, phase, Deadline(end, BudgetExceeded), counters).packed(counters)
         except CallError as error:
             fields: dict[str, object] = {"code": error.code, "reason": error.reason, "message": error.message}
-            reply = Reply(outcome="refused", fields=fields)
+            reply = WorkerResult(outcome="refused", fields=fields)
         except _NO_MEMORY:
             return OUT_OF_MEMORY
         except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: the parent logs it and answers HTTP 500
-            reply = Reply(outcome="failed", fields=fault(error))
+            reply = WorkerResult(outcome="failed", fields=fault(error))
         return reply.packed(counters)
 
-    def _relayed(self, reply: Reply, started: float) -> bytes:
+    def _relayed(self, reply: WorkerResult, started: float) -> bytes:
         """A child's reply as this process's own.
 
         Raises:

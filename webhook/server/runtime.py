@@ -33,13 +33,13 @@ from webhook.policy.kept import Kept
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 from webhook.releases import shown
+from webhook.server.application import compose
+from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
-from webhook.server.door import Application, Limits
-from webhook.server.listen import Listener, Place
-from webhook.server.process import process
+from webhook.server.listener import Listener, Place
 from webhook.server.readiness import Check, Readiness
 from webhook.server.reload import Reloaded, marks, watch
-from webhook.server.supervision import Supervisor, Work
+from webhook.server.review_endpoint import AsgiApp, Limits
 from webhook.server.tls import Certificates
 from webhook.server.worker_lane import WorkerLimits
 from webhook.settings.shared import Settings
@@ -54,7 +54,7 @@ hours, or in one hostile review, and no review makes as many in its time on the 
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ServedState:
     """What reviews are answered with: values that change under the server, read anew for each review."""
 
     policies: Reloaded[PolicySet]
@@ -63,7 +63,7 @@ class Held:
     settings: Settings
 
     @classmethod
-    def make(cls, chosen: Settings, is_live: bool, kubeconfig: Path | None, log: Log) -> Held:
+    def make(cls, chosen: Settings, is_live: bool, kubeconfig: Path | None, log: Log) -> ServedState:
         """Load everything for the first time.
 
         Raises:
@@ -102,7 +102,7 @@ class Held:
 
 
 def serve(
-    held: Held,
+    held: ServedState,
     certificates: Certificates,
     place: Place,
     limits: Limits,
@@ -111,7 +111,7 @@ def serve(
     reload_s: float,
     started: float,
     workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
-    before: Callable[[Application], Application] = lambda door: door,
+    before: Callable[[AsgiApp], AsgiApp] = lambda endpoint: endpoint,
 ) -> None:
     """Put the process together and listen until told to stop.
 
@@ -135,7 +135,7 @@ def serve(
     remarks = {**watching.remarks(), "background tasks": supervisor.remark, "log": log.remark}
     readiness = Readiness(checks=watching.checks(), remarks=remarks)
     version = shown(held.settings.kubernetes_version)
-    made = process(
+    made = compose(
         held,
         log,
         limits,
@@ -177,7 +177,7 @@ def serve(
     work = {"warm-up": warm, **watching.background(reload_s)}
     background = tuple(supervisor.over(name, each) for name, each in work.items())
     Listener(
-        before(made.door),
+        before(made.endpoint),
         place,
         readiness,
         probes=made.probes,
@@ -191,7 +191,7 @@ def serve(
 class Watching:
     """Files that change under the server: who looks at them, and what is said and counted when they did."""
 
-    def __init__(self, held: Held, certificates: Certificates, counters: Counters, log: Log) -> None:
+    def __init__(self, held: ServedState, certificates: Certificates, counters: Counters, log: Log) -> None:
         self._held = held
         self._certificates = certificates
         self._certificate_error = ""

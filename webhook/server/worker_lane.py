@@ -1,6 +1,6 @@
 """Reviews that take too long for the event loop, each in a process of its own: who gets one when, and what ends it.
 
-Knows slots, tenants and deadlines; forked.py knows processes, review_handler.py what is done in one. Tenants take
+Knows slots and tenants; child_process.py knows processes, review_handler.py what is done in one. Tenants take
 turns, and nobody takes the last free slot who has one already: one tenant's heavy objects do not keep another's from a
 worker. When all slots are taken, a spare one is left for a small review of a tenant whose workers were all quick: it
 does not wait seconds for those of others. Quick is who takes little of a processor, however busy the node is.
@@ -17,9 +17,9 @@ from enum import Enum, auto
 from time import monotonic
 from typing import Final, TypeAlias
 
-from webhook.server import forked
+from webhook.server import child_process
+from webhook.server.child_process import Child
 from webhook.server.counters import Counters
-from webhook.server.forked import Child
 from webhook.server.inline_budget import Tenant
 from webhook.server.latest import Latest
 from webhook.settings.serving import DEFAULTS
@@ -204,7 +204,7 @@ class WorkerLane:
         if now >= deadline:
             raise OutOfTime
         try:
-            child = forked.start(work, deadline, self._limits.memory_bytes)
+            child = child_process.start(work, deadline, self._limits.memory_bytes)
         except OSError as error:
             self._counters.workers["not_started",] += 1
             raise WorkerDied(f"no worker process could be started: {error.strerror}") from None
@@ -227,10 +227,10 @@ class WorkerLane:
 
 async def _answer(child: Child) -> tuple[bytes | None, float]:
     """What a child answered, None when it ended without, and the seconds of a processor that it took."""
-    head = await _exactly(child, forked.HEAD.size)
+    head = await _exactly(child, child_process.HEAD.size)
     if head is None:
         return None, _SLOW
-    length, seconds = forked.HEAD.unpack(head)
+    length, seconds = child_process.HEAD.unpack(head)
     return await _exactly(child, length), seconds
 
 

@@ -1,4 +1,4 @@
-"""One serving process put together: the door, the handler behind it, the application, and their shared books.
+"""One serving process put together: the endpoint of reviews, its handler, the other pages, and what they count.
 
 Knows which part needs which; makes no policy, no cluster view and no socket.
 """
@@ -13,26 +13,26 @@ from typing import Any
 
 from webhook import __version__
 from webhook.logs import Log
-from webhook.server.bodies import BodyBudget, Receive, Scope
 from webhook.server.counters import Counters
-from webhook.server.door import Application, Door, Limits, Send
 from webhook.server.inline_budget import InlineBudget
 from webhook.server.metrics import Exposition, Gauges
 from webhook.server.readiness import Readiness
+from webhook.server.request_body import BodyBudget, Receive, Scope
+from webhook.server.review_endpoint import AsgiApp, Limits, ReviewEndpoint, Send
 from webhook.server.review_handler import Reviewer, ReviewHandler
 from webhook.server.worker_lane import WorkerLane, WorkerLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class Application:
     """What is served, what it counts, whether it is ready, and its background work.
 
-    `door` is the ASGI application of the reviews' port, `probes` that of the probes' port: the same without reviews.
+    `endpoint` is what the port of the reviews serves, `probes` the same without reviews.
     `budget` is what single reviews may take of the event loop.
     """
 
-    door: Door
-    probes: Application
+    endpoint: ReviewEndpoint
+    probes: AsgiApp
     budget: InlineBudget
     counters: Counters
     readiness: Readiness
@@ -40,17 +40,17 @@ class Process:
 
 
 class _Later:
-    """FastAPI behind the door, imported and made during the first reviews.
+    """FastAPI behind the endpoint, imported and made during the first reviews.
 
     Importing it takes a third of the start-up, and a review does not need it: it happens in a thread, started by
-    `Process.warm`, or by the first call that is no review.
+    `Application.warm`, or by the first call that is no review.
     """
 
-    def __init__(self, create: Callable[[], Application]) -> None:
+    def __init__(self, create: Callable[[], AsgiApp]) -> None:
         self._create = create
-        self._made: asyncio.Future[Application] | None = None
+        self._made: asyncio.Future[AsgiApp] | None = None
 
-    async def make(self) -> Application:
+    async def make(self) -> AsgiApp:
         """The application; whoever comes first has it made, everybody waits for the same one."""
         if self._made is None:
             self._made = asyncio.ensure_future(asyncio.to_thread(self._create))
@@ -61,7 +61,7 @@ class _Later:
         await application(scope, receive, send)
 
 
-def process(
+def compose(
     reviewer: Reviewer,
     log: Log,
     limits: Limits,
@@ -71,7 +71,7 @@ def process(
     gauges: Gauges,
     about: dict[str, str],
     workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
-) -> Process:
+) -> Application:
     """Put a process together.
 
     Args:
@@ -92,13 +92,13 @@ def process(
 
     def metrics() -> tuple[bytes, str]:
         if not exposition:
-            exposition.append(Exposition(counters, {**gauges, **_body_gauges(door.bodies)}, version=__version__))
+            exposition.append(Exposition(counters, {**gauges, **_body_gauges(endpoint.bodies)}, version=__version__))
         return exposition[0].text()
 
     version = {"name": "claimgate", "version": __version__, "python": platform.python_version(), **about}
 
-    def create() -> Application:
-        from webhook.server.app import create as make
+    def create() -> AsgiApp:
+        from webhook.server.pages import create as make
 
         return make(readiness, metrics, version)
 
@@ -108,9 +108,9 @@ def process(
         await application.make()
 
     handler = ReviewHandler(reviewer, lane, counters, log)
-    door = Door(application, handler, readiness, limits)
-    return Process(
-        door=door, probes=application, budget=handler.budget, counters=counters, readiness=readiness, warm=warm
+    endpoint = ReviewEndpoint(application, handler, readiness, limits)
+    return Application(
+        endpoint=endpoint, probes=application, budget=handler.budget, counters=counters, readiness=readiness, warm=warm
     )
 
 

@@ -1,6 +1,6 @@
 """The application that people and probes meet: health, readiness, metrics, version, documentation.
 
-Knows FastAPI. Reviews never come here: the door in front answers them; their paths stand in the OpenAPI document all
+Knows FastAPI. Reviews never come here: review_endpoint.py answers them; their paths stand in the OpenAPI document all
 the same. Errors are metav1.Status here too, so that every path of the server fails in one form.
 """
 
@@ -17,8 +17,8 @@ from starlette.exceptions import HTTPException
 
 from webhook.admission.respond import status_body
 from webhook.decisions import Status
-from webhook.server import documentation
-from webhook.server.documentation_page import page
+from webhook.server import openapi
+from webhook.server.docs_page import page
 from webhook.server.readiness import Readiness
 
 _TITLE: Final = "claimgate"
@@ -85,13 +85,13 @@ async def _as_status(request: Request, error: Exception) -> Response:
 
 
 def _documented(app: FastAPI) -> Callable[[], dict[str, Any]]:
-    """The document FastAPI makes, with the door's two paths in it."""
+    """The document FastAPI makes, with the two paths of reviews in it."""
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
             made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-            made["paths"].update(documentation.OPERATIONS)
-            made.setdefault("components", {}).setdefault("schemas", {}).update(documentation.SCHEMAS)
+            made["paths"].update(openapi.OPERATIONS)
+            made.setdefault("components", {}).setdefault("schemas", {}).update(openapi.SCHEMAS)
             app.openapi_schema = made
         return app.openapi_schema
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from webhook.logs import Log
 from webhook.server.connection_limit import ConnectionLimit
 from webhook.server.connections import BoundedConnection, ConnectionTimeouts
-from webhook.server.handshakes import HandshakeLog, certificate_names
+from webhook.server.handshake_log import HandshakeLog, certificate_names
 
 _BURST: Final = 8
 """Sockets taken in one go, so that connections that are open already get their turn in between."""

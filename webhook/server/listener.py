@@ -22,12 +22,12 @@ import uvicorn
 
 from webhook.errors import ConfigurationError
 from webhook.logs import Log
-from webhook.server import system
-from webhook.server.accept import Acceptor
+from webhook.server import operating_system
+from webhook.server.acceptor import Acceptor
 from webhook.server.connection_limit import ConnectionLimit
 from webhook.server.connections import BoundedConnection, ConnectionTimeouts, abort_overdue
 from webhook.server.counters import Counters
-from webhook.server.handshakes import HandshakeLog
+from webhook.server.handshake_log import HandshakeLog
 from webhook.server.readiness import Readiness
 from webhook.settings.serving import DEFAULTS
 
@@ -105,7 +105,7 @@ class Listener(uvicorn.Server):
         self._handshakes = HandshakeLog(self._log, self._counters)
         self._background = background
         self._on_start = on_start
-        self._trimmer = system.MemoryTrimmer()
+        self._trimmer = operating_system.MemoryTrimmer()
         self._acceptors: list[Acceptor] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_at: float | None = None
@@ -120,8 +120,8 @@ class Listener(uvicorn.Server):
         sockets = [bind(place.host, place.port)]
         if place.probe_port is not None:
             sockets.append(bind(place.probe_host or place.host, place.probe_port))
-        system.give_memory_back()
-        system.allow_files(place.max_connections + MAX_PROBE_CONNECTIONS + _OTHER_FILES)
+        operating_system.give_memory_back()
+        operating_system.allow_files(place.max_connections + MAX_PROBE_CONNECTIONS + _OTHER_FILES)
         self.run(sockets=sockets)
 
     async def startup(self, sockets: list[Any] | None = None) -> None:

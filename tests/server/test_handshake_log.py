@@ -24,7 +24,7 @@ from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.logs import Log
 from webhook.server.counters import Counters
-from webhook.server.handshakes import LINES_PER_S, HandshakeLog, certificate_names
+from webhook.server.handshake_log import LINES_PER_S, HandshakeLog, certificate_names
 from webhook.server.tls import Files
 
 
