@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.server.test_app import samples
+from tests.server.test_pages import samples
 
 from tests.literals import job, mutating, namespace, pod, policies, request, shipped_policies, validating
 from tests.server.asgi import Running, review_of

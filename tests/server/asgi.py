@@ -64,7 +64,7 @@ class Running:
 
     def __post_init__(self) -> None:
         self.log = Log(stream=self.stream, clock=lambda: 0.0)
-        made = compose(
+        application = compose(
             Given(self.reviewer),
             self.log,
             self.limits,
@@ -77,8 +77,9 @@ class Running:
             about={"kubernetes": "1.36"},
             workers=self.workers,
         )
-        self.app = made.endpoint
-        self.probes = made.probes
+        self.app = application.endpoint
+        self.scheduler = application.scheduler
+        self.probes = application.pages
 
     def call(self, method: str, path: str, **options: Any) -> httpx.Response:
         """One call."""

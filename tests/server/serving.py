@@ -84,6 +84,7 @@ def listening(
         running.app,
         where,
         running.readiness,
+        running.scheduler,
         probes=running.probes,
         log=running.log,
         counters=running.counters,

@@ -29,6 +29,7 @@ from webhook.server.connections import BoundedConnection, ConnectionTimeouts, ab
 from webhook.server.counters import Counters
 from webhook.server.handshake_log import HandshakeLog
 from webhook.server.readiness import Readiness
+from webhook.server.scheduler import Scheduler
 from webhook.settings.serving import DEFAULTS
 
 MAX_PROBE_CONNECTIONS: Final = 64
@@ -77,6 +78,7 @@ class Listener(uvicorn.Server):
         app: Any,
         place: Place,
         readiness: Readiness,
+        scheduler: Scheduler,
         *,
         probes: Any = None,
         log: Log | None = None,
@@ -90,6 +92,7 @@ class Listener(uvicorn.Server):
             app: answers on the port of the reviews.
             place: where to listen.
             readiness: its `draining` is set when the server is about to stop.
+            scheduler: says when there is time for a handshake.
             probes: answers on the port of the probes.
             log: where failed handshakes are noted.
             counters: where connections are counted.
@@ -99,6 +102,7 @@ class Listener(uvicorn.Server):
         super().__init__(_configuration(app, place))
         self._place = place
         self._readiness = readiness
+        self._scheduler = scheduler
         self._probes = probes
         self._log = log or Log()
         self._counters = counters or Counters()
@@ -160,6 +164,7 @@ class Listener(uvicorn.Server):
             timeouts=self._place.timeouts,
             client_names=names,
             handshakes=self._handshakes,
+            scheduler=self._scheduler,
             log=self._log,
         )
 

@@ -53,13 +53,15 @@ def create(readiness: Readiness, metrics: Metrics, version: Mapping[str, str]) -
     async def what_runs() -> dict[str, str]:
         return dict(version)
 
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> HTMLResponse:
-        return HTMLResponse(page(app.openapi(), str(app.openapi_url)))
-
     app.add_exception_handler(HTTPException, _as_status)
     app.add_exception_handler(Exception, _as_status)
     app.openapi = _documented(app)  # type: ignore[method-assign]
+    rendered = page(app.openapi(), str(app.openapi_url))
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(rendered)
+
     return app
 
 

@@ -135,7 +135,7 @@ def serve(
     remarks = {**watching.remarks(), "background tasks": supervisor.remark, "log": log.remark}
     readiness = Readiness(checks=watching.checks(), remarks=remarks)
     version = shown(held.settings.kubernetes_version)
-    made = compose(
+    application = compose(
         held,
         log,
         limits,
@@ -150,6 +150,8 @@ def serve(
         about={"kubernetes": version, "engine": held.settings.cel_engine},
         workers=workers,
     )
+    scheduler = application.scheduler
+    scheduler.is_warm.clear()
 
     def ready(host: str, port: int, probe_port: int | None) -> None:
         gc.collect()
@@ -163,24 +165,24 @@ def serve(
 
     async def prepare() -> None:
         """Make the functions of all expressions during the first reviews; one that is asked earlier is made then."""
-        made.budget.is_warming = True
         try:
             await asyncio.to_thread(held.policies.current.prepare)
         finally:
-            made.budget.is_warming = False
+            scheduler.is_warm.set()
 
     async def warm() -> None:
         """Do what every start has to do once; what stays of it is not walked by the collector either."""
-        await asyncio.gather(made.warm(), prepare())
+        await asyncio.gather(application.pages.load(), prepare())
         gc.freeze()
 
     work = {"warm-up": warm, **watching.background(reload_s)}
     background = tuple(supervisor.over(name, each) for name, each in work.items())
     Listener(
-        before(made.endpoint),
+        before(application.endpoint),
         place,
         readiness,
-        probes=made.probes,
+        scheduler,
+        probes=application.pages,
         log=log,
         counters=counters,
         background=background,
