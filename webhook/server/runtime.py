@@ -20,7 +20,7 @@ from typing import Final
 from webhook import assembly
 from webhook.admission.interrupt import interrupt
 from webhook.admission.review import review
-from webhook.attributes import Attributes, Phase
+from webhook.attributes import POD, Attributes, GroupVersionResource, Operation, Phase
 from webhook.cluster import Cluster, live
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -40,6 +40,7 @@ from webhook.server.listener import Listener, Place
 from webhook.server.readiness import Check, Readiness
 from webhook.server.reload import Reloaded, marks, watch
 from webhook.server.review_endpoint import AsgiApp, Limits
+from webhook.server.scheduler import Scheduler
 from webhook.server.tls import Certificates
 from webhook.server.worker_lane import WorkerLimits
 from webhook.settings.shared import Settings
@@ -51,6 +52,24 @@ be waited for at each read and write of each review."""
 _YOUNG_OBJECTS: Final = 150_000
 """So many new objects before the collector walks them. Reviews leave it nothing to find, so they come together over
 hours, or in one hostile review, and no review makes as many in its time on the loop."""
+_PODS: Final = GroupVersionResource("", "v1", "pods")
+_SAMPLE: Final = Attributes(
+    uid="warm-up",
+    kind=POD,
+    resource=_PODS,
+    operation=Operation.CREATE,
+    request_kind=POD,
+    request_resource=_PODS,
+    name="warm-up",
+    namespace="default",
+    object={
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "warm-up", "namespace": "default"},
+        "spec": {"containers": [{"name": "main", "image": "image", "resources": {"limits": {"cpu": "1"}}}]},
+    },
+)
+"""What is reviewed once before the server is ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +152,7 @@ def serve(
     watching = Watching(held, certificates, counters, log)
     supervisor = Supervisor(counters, log)
     remarks = {**watching.remarks(), "background tasks": supervisor.remark, "log": log.remark}
-    readiness = Readiness(checks=watching.checks(), remarks=remarks)
+    readiness = Readiness(remarks=remarks)
     version = shown(held.settings.kubernetes_version)
     application = compose(
         held,
@@ -152,6 +171,7 @@ def serve(
     )
     scheduler = application.scheduler
     scheduler.is_warm.clear()
+    readiness.checks = {**watching.checks(), "warm-up": lambda: "" if scheduler.is_warm.is_set() else "it is not done"}
 
     def ready(host: str, port: int, probe_port: int | None) -> None:
         gc.collect()
@@ -163,17 +183,11 @@ def serve(
         ports = {"host": host, "port": port, "probe_port": probe_port}
         log.write("info", "ready", {**ports, "policies": names, "elapsed_ms": elapsed_ms})
 
-    async def prepare() -> None:
-        """Make the functions of all expressions during the first reviews; one that is asked earlier is made then."""
-        try:
-            await asyncio.to_thread(held.policies.current.prepare)
-        finally:
-            scheduler.is_warm.set()
-
     async def warm() -> None:
         """Do what every start has to do once; what stays of it is not walked by the collector either."""
-        await asyncio.gather(application.pages.load(), prepare())
+        await asyncio.gather(application.pages.load(), warm_up(held, scheduler))
         gc.freeze()
+        log.info("warm", elapsed_ms=round((time.perf_counter() - started) * 1000))
 
     work = {"warm-up": warm, **watching.background(reload_s)}
     background = tuple(supervisor.over(name, each) for name, each in work.items())
@@ -188,6 +202,24 @@ def serve(
         background=background,
         on_start=ready,
     ).listen()
+
+
+async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
+    """Compile all expressions and review a Pod in both phases, in a thread; only then is the server ready.
+
+    A review that comes earlier may take its time on the loop: a worker would compile the same for itself alone.
+    """
+
+    def work() -> None:
+        state.policies.current.prepare()
+        for phase in Phase:
+            state.review(_SAMPLE, phase, Deadline())
+
+    scheduler.is_warm.clear()
+    try:
+        await asyncio.to_thread(work)
+    finally:
+        scheduler.is_warm.set()
 
 
 class Watching:
