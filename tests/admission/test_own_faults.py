@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.server.test_pages import samples
 
 from tests.literals import job, mutating, namespace, pod, policies, request, shipped_policies, validating
 from tests.server.asgi import Running, review_of
+from tests.server.test_pages import samples
 from webhook.admission.review import review
 from webhook.attributes import Attributes, Phase
 from webhook.cluster.files import FilesCluster

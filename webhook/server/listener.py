@@ -176,7 +176,6 @@ class Listener(uvicorn.Server):
                 self._counters.connections_aborted[broken.removesuffix("_s"),] += count
             for acceptor in self._acceptors:
                 acceptor.limit.shed(now)
-            self._handshakes.flush()
         if counter % _TRIM_TICKS == 0:
             self._trimmer.look()
         if self._stop_at is not None and time.monotonic() >= self._stop_at:
@@ -205,22 +204,26 @@ class Listener(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle uvicorn's signals and SIGHUP: a terminal that closes ends the server as gently as SIGTERM does.
+        """Handle uvicorn's signals and others: a terminal that closes ends the server as gently as SIGTERM does.
 
-        Where SIGHUP is ignored, as under nohup, it stays so.
+        SIGUSR1 and SIGUSR2, which end a process that knows nothing of them, mean nothing here. What is ignored, as
+        SIGHUP is under nohup, stays so.
         """
-        hangup = getattr(signal, "SIGHUP", None)
-        is_main = threading.current_thread() is threading.main_thread()
-        if hangup is None or not is_main or signal.getsignal(hangup) == signal.SIG_IGN:
-            with super().capture_signals():
-                yield
-            return
-        before = signal.signal(hangup, self.handle_exit)
+        wanted: dict[str, Any] = {"SIGHUP": self.handle_exit, "SIGUSR1": signal.SIG_IGN, "SIGUSR2": signal.SIG_IGN}
+        before = {}
+        if threading.current_thread() is threading.main_thread():
+            numbers = {getattr(signal, name): handler for name, handler in wanted.items() if hasattr(signal, name)}
+            before = {
+                number: signal.signal(number, handler)
+                for number, handler in numbers.items()
+                if signal.getsignal(number) != signal.SIG_IGN
+            }
         try:
             with super().capture_signals():
                 yield
         finally:
-            signal.signal(hangup, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature is a handler's
         """Drain on the first SIGTERM or SIGHUP, stop on anything else."""

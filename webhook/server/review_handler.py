@@ -23,6 +23,7 @@ from webhook.logs import Level, Log
 from webhook.server.counters import Counters
 from webhook.server.inline_slice import SMALL_BYTES, InlineSlice
 from webhook.server.large_body import LargeBody, keep_only
+from webhook.server.limited_log import LimitedLog
 from webhook.server.review_log import FAULTS, WorkerFault, fault, line
 from webhook.server.scheduler import Scheduler
 from webhook.server.tenants import UNKNOWN, tenant_of
@@ -65,6 +66,7 @@ class ReviewHandler:
         self._lane = lane
         self._counters = counters
         self._log = log
+        self._refusals = LimitedLog(self._note, "call refused")
 
     async def answer(self, body: bytes | LargeBody, phase: Phase, deadline: float) -> bytes:
         """The AdmissionReview that answers this one, before a moment of the monotonic clock.
@@ -103,7 +105,7 @@ class ReviewHandler:
     def refused(self, phase: Phase, error: CallError) -> None:
         """Note a call that could not be read."""
         self._counters.refused(phase, error.code)
-        self._note("warning", "call refused", {"phase": phase.value, "code": error.code, "reason": error.message})
+        self._refusals.write("warning", {"phase": phase.value, "code": error.code, "reason": error.message})
 
     def failed(self, phase: Phase, error: Exception) -> Status:
         """Note a fault of our own: where it happened, not what it held."""
