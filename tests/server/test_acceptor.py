@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
 import socket
+import ssl
 import threading
 import time
 from pathlib import Path
@@ -130,3 +132,26 @@ def test_outside_the_main_thread_no_signal_is_touched() -> None:
     with listening(Running()):
         assert threading.current_thread() is threading.main_thread()
         assert signal.getsignal(signal.SIGHUP) == before
+
+
+def test_a_handshake_begins_when_the_first_message_is_whole(tmp_path: Path) -> None:
+    """And then it goes on, however the message came."""
+    pki = Pki(tmp_path)
+    with listening(Running(), pki.files) as server:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = pki.trust().wrap_bio(incoming, outgoing, server_hostname="localhost")
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as plain:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                client.do_handshake()
+            hello = outgoing.read()
+            for piece in (hello[:3], hello[3:100], hello[100:]):
+                time.sleep(0.05)
+                plain.sendall(piece)
+            while True:
+                incoming.write(plain.recv(65536))
+                try:
+                    client.do_handshake()
+                except ssl.SSLWantReadError:
+                    continue
+                break
+        assert client.version() == "TLSv1.3"

@@ -57,8 +57,8 @@ def test_a_page_waits_for_its_turn():
         scheduler = Scheduler()
         pages = Pages(lambda: page, scheduler)
         await pages.load()
-        scheduler.worked(page_tenant("/docs", "192.0.2.1"), 2 * ROUND_S)
         waiting = asyncio.create_task(call(pages, "/docs"))
+        scheduler.worked(page_tenant("/docs", "192.0.2.1"), 2 * ROUND_S)
         await asyncio.sleep(0)
         assert scheduler.waiting == 1
         assert len(await waiting) == 1

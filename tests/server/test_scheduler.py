@@ -80,6 +80,22 @@ def test_whoever_comes_while_others_wait_waits_for_one_round():
     assert run(scenario()) <= 1
 
 
+def test_a_light_tenant_does_not_wait_behind_others_in_a_round_that_is_not_full():
+    async def scenario() -> list[Tenant]:
+        scheduler, done = Scheduler(), []
+        scheduler.usage.add(CROWD, 5.0, time.monotonic())
+        crowd = [asyncio.create_task(review(scheduler, CROWD, HEAVY_S, done)) for _ in range(3)]
+        scheduler.worked(CROWD, 2 * ROUND_S)
+        await asyncio.sleep(0)
+        assert scheduler.waiting == 3
+        await review(scheduler, VICTIM, 0.001, done)
+        assert done == [VICTIM]
+        await asyncio.gather(*crowd)
+        return done
+
+    assert run(scenario()) == [VICTIM, CROWD, CROWD, CROWD]
+
+
 def test_whoever_went_away_does_not_hold_up_the_rest():
     async def scenario() -> list[Tenant]:
         scheduler, done = Scheduler(), []

@@ -48,6 +48,9 @@ class FairQueue:
     def __len__(self) -> int:
         return self._length
 
+    def __contains__(self, tenant: Tenant) -> bool:
+        return bool(self._turns.get(tenant))
+
     async def wait(self, tenant: Tenant, until: float) -> None:
         """Wait for a turn.
 

@@ -55,7 +55,7 @@ class Scheduler:
 
     @property
     def is_free(self) -> bool:
-        """Whether work need not wait."""
+        """Whether work need not wait, whose ever it is."""
         return self._spent_s < ROUND_S and not self._queue
 
     async def turn(self, tenant: Tenant, until: float = inf) -> None:
@@ -64,10 +64,15 @@ class Scheduler:
         Raises:
             TimeoutError: a moment of the monotonic clock came first.
         """
-        if self.is_free:
+        if self.is_free or self._may_pass(tenant):
             return
         self._look_first()
         await self._queue.wait(tenant, until)
+
+    def _may_pass(self, tenant: Tenant) -> bool:
+        """Whether a light tenant need not wait behind those that do: its first work in a round that is not full."""
+        has_time = self._spent_s < ROUND_S and tenant not in self._queue
+        return has_time and self.usage.is_light(tenant, monotonic())
 
     def worked(self, tenant: Tenant, seconds: float) -> None:
         """Note what a tenant used of the loop."""
@@ -83,16 +88,20 @@ class Scheduler:
         return LIGHT_S if self.usage.is_light(tenant, monotonic()) else HEAVY_S
 
     def _look_first(self) -> None:
-        """Begin a round after a look at the sockets, and after what came has had a step to enter the queue."""
+        """Begin a round after a look at the sockets."""
         if not self._will_look:
             self._will_look = True
-            loop = asyncio.get_running_loop()
-            loop.call_soon(loop.call_soon, self._begin_round)
+            asyncio.get_running_loop().call_soon(self._begin_round)
 
     def _begin_round(self) -> None:
+        self._spent_s = 0.0
+        self._will_look = bool(self._queue)
+        if self._queue:  # whoever came during the look enters the queue first
+            asyncio.get_running_loop().call_soon(self._give_turns)
+
+    def _give_turns(self) -> None:
         """Give some turns to light tenants, or one to another: the last one of the round."""
-        self._will_look = False
-        self._spent_s, now = 0.0, monotonic()
+        self._will_look, now = False, monotonic()
         for _ in range(_TURNS):
             following = self._queue.pop()
             if following is None:
