@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
@@ -20,8 +20,6 @@ from webhook.decisions import Status
 from webhook.server import openapi
 from webhook.server.docs_page import page
 from webhook.server.readiness import Readiness
-
-_TITLE: Final = "claimgate"
 
 Metrics = Callable[[], tuple[bytes, str]]
 """The exposition and its media type."""
@@ -36,7 +34,7 @@ def create(readiness: Readiness, metrics: Metrics, version: Mapping[str, str]) -
         version: what /version answers; must have `version`.
     """
     app = FastAPI(
-        title=_TITLE,
+        title="claimgate",
         version=version["version"],
         description="Admission webhook for AI and GPU workloads.",
         docs_url=None,  # FastAPI's pages load scripts of other hosts, which a cluster without internet cannot reach

@@ -60,14 +60,8 @@ _SAMPLE: Final = Attributes(
     operation=Operation.CREATE,
     request_kind=POD,
     request_resource=_PODS,
-    name="warm-up",
     namespace="default",
-    object={
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "warm-up", "namespace": "default"},
-        "spec": {"containers": [{"name": "main", "image": "image", "resources": {"limits": {"cpu": "1"}}}]},
-    },
+    object={"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {"containers": [{"name": "main"}]}},
 )
 """What is reviewed once before the server is ready."""
 
