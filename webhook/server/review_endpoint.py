@@ -1,4 +1,4 @@
-"""The door for reviews: one small ASGI callable in front of the application, answering POST /validate and /mutate.
+"""The endpoint of reviews: one small ASGI callable in front of the application, answering POST /validate and /mutate.
 
 Knows HTTP: methods, media types, lengths, deadlines, status codes. Knows of reviews only that bytes go in and bytes
 come out. Standing before FastAPI it costs a third of a FastAPI route; everything that is not a review goes on to it.
@@ -21,14 +21,14 @@ from webhook.attributes import Phase
 from webhook.decisions import Status
 from webhook.errors import CallError
 from webhook.problems.text import ended
-from webhook.server.bodies import FREE_BYTES, Body, BodyBudget, ClientGone, LateBody, Receive, Scope, whole
 from webhook.server.connections import PATHS
 from webhook.server.large_body import LargeBody
 from webhook.server.readiness import Readiness
+from webhook.server.request_body import FREE_BYTES, Body, BodyBudget, ClientGone, LateBody, Receive, Scope, whole
 from webhook.settings.serving import DEFAULTS
 
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _ANSWER_SHARE: Final = 0.05
 """Of the time for a call, what is left to answer when its body does not come."""
@@ -47,7 +47,7 @@ class Limits:
 
 
 class Handler(Protocol):
-    """What stands behind the door: reviews in, reviews out, and a note of every call that was none."""
+    """What stands behind the endpoint: reviews in, reviews out, and a note of every call that was none."""
 
     async def answer(self, body: bytes | LargeBody, phase: Phase, deadline: float) -> bytes:
         """The AdmissionReview that answers this one; raises CallError when it cannot be read."""
@@ -66,10 +66,10 @@ class Handler(Protocol):
         ...
 
 
-class Door:
+class ReviewEndpoint:
     """The ASGI application to serve: reviews to the handler, everything else to `application`."""
 
-    def __init__(self, application: Application, handler: Handler, readiness: Readiness, limits: Limits) -> None:
+    def __init__(self, application: AsgiApp, handler: Handler, readiness: Readiness, limits: Limits) -> None:
         self._application = application
         self._handler = handler
         self._readiness = readiness

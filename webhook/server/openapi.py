@@ -1,4 +1,4 @@
-"""What OpenAPI says of the two paths that the door answers before the application sees them.
+"""What OpenAPI says of the two paths of reviews, which FastAPI never sees.
 
 Knows the shape of admission.k8s.io/v1 as far as people need it to call us by hand.
 """

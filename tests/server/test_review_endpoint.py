@@ -1,4 +1,4 @@
-"""The door: what is answered with which HTTP code, and that nothing gets past it."""
+"""The endpoint of reviews: what is answered with which HTTP code, and that nothing gets past it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from webhook.attributes import Attributes, Phase
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, Status, ValidationAction, Verdict
 from webhook.errors import CallError
-from webhook.server.door import Door, Limits
+from webhook.server.review_endpoint import Limits, ReviewEndpoint
 
 REVIEWS = sorted((Path(__file__).parents[1] / "data" / "reviews").glob("*.json"))
 JSON_TYPE = {"content-type": "application/json"}
@@ -185,7 +185,7 @@ class _Noted:
 @pytest.mark.parametrize(("query", "seconds"), TIMEOUTS.values(), ids=TIMEOUTS.keys())
 def test_timeout_is_the_deadline(query: str, seconds: float) -> None:
     running, handler = Running(), _Noted()
-    running.app = Door(running.app, handler, running.readiness, Limits(timeout_s=10))
+    running.app = ReviewEndpoint(running.app, handler, running.readiness, Limits(timeout_s=10))
     assert running.post(f"/validate{query}", review_of()).status_code == 200
     assert handler.seconds == pytest.approx(seconds, abs=0.2)
 

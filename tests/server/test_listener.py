@@ -15,8 +15,8 @@ from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.errors import ConfigurationError
 from webhook.server.connections import MAX_HEADER_BYTES, ConnectionTimeouts
-from webhook.server.door import Limits
-from webhook.server.listen import bind
+from webhook.server.listener import bind
+from webhook.server.review_endpoint import Limits
 
 HURRIED = ConnectionTimeouts(first_byte_s=0.3, headers_s=0.3, body_s=0.3)
 HEAD = b"POST /validate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from webhook.server import forked
-from webhook.server.system import resident_bytes
+from webhook.server import child_process
+from webhook.server.operating_system import resident_bytes
 
 MB = 1 << 20
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux what is resident")
@@ -45,11 +45,11 @@ def test_it_says_nothing_of_used_up_memory_that_the_answer_does_not(capfd: pytes
 
 def answered(work: Callable[[], bytes], memory_bytes: int) -> bytes:
     """What a child answers; nothing when it ends without."""
-    child = forked.start(work, time.monotonic() + 20, memory_bytes)
+    child = child_process.start(work, time.monotonic() + 20, memory_bytes)
     came = b""
     with child.channel:
         while select.select([child.channel], [], [], 20)[0] and (chunk := child.channel.recv(1 << 16)):
             came += chunk
     while not child.reaped():
         time.sleep(0.01)
-    return came[forked.HEAD.size :]
+    return came[child_process.HEAD.size :]

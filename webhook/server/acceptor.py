@@ -1,8 +1,10 @@
 """Accepting connections: every socket is counted from the first moment, and its TLS handshake is bounded.
 
-Knows listening sockets and the event loop; nothing of HTTP. `loop.create_server` would hide connections until their
-handshake is done, so nobody could count, bound or log those that never get there. Sockets are taken by a callback of
-the loop and not by a task: a callback that fails is called again for the next client.
+Knows listening sockets and the event loop; nothing of HTTP. A handshake costs the loop as much as a quick review, most
+of it in answer to the client's first message. So a socket is given to TLS when that message is whole, and when it is
+its turn: hundreds of clients that send theirs at the same time do not stop the loop. `loop.create_server` would hide
+connections until their handshake is done, so nobody could count, bound or log those that never get there. Sockets are
+taken by a callback of the loop and not by a task: a callback that fails is called again for the next client.
 """
 
 from __future__ import annotations
@@ -16,11 +18,23 @@ from typing import Any, Final
 from webhook.logs import Log
 from webhook.server.connection_limit import ConnectionLimit
 from webhook.server.connections import BoundedConnection, ConnectionTimeouts
-from webhook.server.handshakes import HandshakeLog, certificate_names
+from webhook.server.handshake_log import HandshakeLog, certificate_names
+from webhook.server.scheduler import Scheduler
+from webhook.server.tenants import page_tenant
 
 _BURST: Final = 8
 """Sockets taken in one go, so that connections that are open already get their turn in between."""
 _PAUSE_S: Final = 0.1
+_HANDSHAKE_S: Final = 0.000_3
+"""Of the loop, for one handshake with ECDSA P-256, measured."""
+_RECORD_HEAD: Final = 5
+_HANDSHAKE: Final = 22
+"""Bytes before a TLS record: its type, 22 for a handshake, a version, and in the last two how many follow (RFC 8446,
+section 5.1)."""
+_MOST_PEEKED: Final = 4096
+"""A first message is 300 to 2,000 bytes."""
+_PEEK_S: Final = 0.02
+"""Between two looks at a first message that comes in pieces."""
 
 
 class Acceptor:
@@ -36,6 +50,7 @@ class Acceptor:
         timeouts: ConnectionTimeouts,
         client_names: tuple[str, ...],
         handshakes: HandshakeLog,
+        scheduler: Scheduler,
         log: Log,
     ) -> None:
         """Describe what to do with clients.
@@ -48,6 +63,7 @@ class Acceptor:
             timeouts: bound the handshake.
             client_names: only clients whose certificate is for one of them are let in; empty lets everybody in.
             handshakes: where failed ones are noted.
+            scheduler: says when there is time for one.
             log: where trouble with accepting is noted.
         """
         self._listening = listening
@@ -55,6 +71,8 @@ class Acceptor:
         self.limit = limit
         self._client_names = client_names
         self._handshakes = handshakes
+        self._scheduler = scheduler
+        self._handshake_s = timeouts.handshake_s
         self._log = log
         self._tasks: set[asyncio.Task[None]] = set()
         self._options: dict[str, Any] = {}
@@ -129,12 +147,36 @@ class Acceptor:
         """Shake hands; from then on the connection speaks for itself."""
         peer = _peer(client)
         try:
+            if self._options:
+                async with asyncio.timeout(self._handshake_s):
+                    await self._turn(client, peer)
             await self._loop.connect_accepted_socket(lambda: connection, client, **self._options)
         except Exception as error:  # noqa: BLE001 - whatever a client can cause is one line and one count
             self._handshakes.failed(peer, error)
         else:
             if connection.transport is None:
                 self._handshakes.failed(peer, None)
+
+    async def _turn(self, client: socket.socket, peer: str) -> None:
+        """Wait until a handshake can begin, and until there is time for it."""
+        while not _is_whole(await self._peek(client)):  # noqa: ASYNC110
+            await asyncio.sleep(_PEEK_S)  # the socket stays readable: waiting for more would wake at once
+        tenant = page_tenant("handshake", peer.rpartition(":")[0])
+        await self._scheduler.turn(tenant)
+        self._scheduler.worked(tenant, _HANDSHAKE_S)
+
+    async def _peek(self, client: socket.socket) -> bytes:
+        """What a client has sent, once that is something; it stays in the socket. Empty where the client went away."""
+        readable = self._loop.create_future()
+        self._loop.add_reader(client, _resolve, readable)
+        try:
+            await readable
+        finally:
+            self._loop.remove_reader(client)
+        try:
+            return client.recv(_MOST_PEEKED, socket.MSG_PEEK)
+        except OSError:
+            return b""
 
     def _admits(self, transport: asyncio.BaseTransport) -> bool:
         """Whether the client's certificate is for one of the names."""
@@ -144,6 +186,18 @@ class Acceptor:
         address = transport.get_extra_info("peername")
         self._handshakes.refused(_address(address), names, self._client_names)
         return False
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _is_whole(sent: bytes) -> bool:
+    """Whether the first TLS record is there, or as much of it as is looked at, or nothing that could become one."""
+    if not sent or sent[0] != _HANDSHAKE or len(sent) == _MOST_PEEKED:
+        return True
+    return len(sent) >= _RECORD_HEAD and len(sent) >= _RECORD_HEAD + (sent[3] << 8 | sent[4])
 
 
 def _peer(client: socket.socket) -> str:

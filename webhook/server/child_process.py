@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from time import monotonic, process_time
 from typing import Final, NoReturn
 
-from webhook.server.system import trim_heap
+from webhook.server.operating_system import trim_heap
 
 HEAD: Final = struct.Struct("!Qd")
 """What stands before an answer: its length, and the seconds of a processor that it took."""

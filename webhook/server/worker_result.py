@@ -16,7 +16,7 @@ Outcome: TypeAlias = Literal["answered", "refused", "failed", "out of memory"]
 
 
 @dataclass(slots=True, kw_only=True)
-class Reply:
+class WorkerResult:
     """How a call ended.
 
     Attributes:
@@ -35,13 +35,13 @@ class Reply:
         return json.dumps(head).encode() + b"\n" + self.body
 
 
-OUT_OF_MEMORY: Final = Reply(outcome="out of memory", fields={}).packed(Counters())
+OUT_OF_MEMORY: Final = WorkerResult(outcome="out of memory", fields={}).packed(Counters())
 """Packed beforehand: who has no memory for a review has none to say so either."""
 
 
-def unpack(packed: bytes, counters: Counters) -> Reply:
+def unpack(packed: bytes, counters: Counters) -> WorkerResult:
     """A child's reply; what it counted is added to the counts."""
     head, _, body = packed.partition(b"\n")
     reply = json.loads(head)
     counters.add(reply["counts"])
-    return Reply(outcome=reply["outcome"], body=body, fields=reply["fields"])
+    return WorkerResult(outcome=reply["outcome"], body=body, fields=reply["fields"])

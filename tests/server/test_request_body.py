@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from webhook.errors import CallError
-from webhook.server.bodies import (
+from webhook.server.connections import CLOCK
+from webhook.server.request_body import (
     BURST_BYTES,
     BYTES_PER_S,
     FREE_BYTES,
@@ -19,7 +20,6 @@ from webhook.server.bodies import (
     BodyBudget,
     ClientGone,
 )
-from webhook.server.connections import CLOCK
 
 LIMIT = 1_000_000
 LARGE = FREE_BYTES + 1

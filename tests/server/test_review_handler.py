@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import signal
@@ -16,10 +15,9 @@ from tests.server.asgi import Running, review_of
 from webhook.attributes import Attributes, Phase
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, Verdict
-from webhook.server.counters import Counters
-from webhook.server.door import Limits
+from webhook.server.review_endpoint import Limits
 from webhook.server.review_handler import INLINE_BYTES
-from webhook.server.worker_lane import OutOfTime, Size, WorkerDied, WorkerLane, WorkerLimits
+from webhook.server.worker_lane import WorkerLimits
 
 LARGE = review_of(object={"metadata": {"name": "p"}, "x": "y" * INLINE_BYTES}, userInfo={"username": "u"})
 PARENT = os.getpid()
@@ -148,85 +146,3 @@ def test_without_a_uid_a_late_answer_is_an_http_error():
     running = Running(in_worker(lambda _: None), limits=Limits(timeout_s=0.0))
     answer = running.post("/validate", body)
     assert (answer.status_code, answer.json()["reason"]) == (503, "ServiceUnavailable")
-
-
-async def _gather(lane: WorkerLane, *asked: tuple[str, float, float]) -> list[object]:
-    """Run work of so many seconds for tenants, each with so many seconds until its deadline."""
-    begun = time.monotonic()
-    calls = [
-        lane.run(lambda s=sleep: (time.sleep(s), b"done")[1], ("", user), begun + until) for user, sleep, until in asked
-    ]
-    return await asyncio.gather(*calls, return_exceptions=True)
-
-
-def test_a_tenant_does_not_take_the_last_worker():
-    counters = Counters()
-    lane = WorkerLane(WorkerLimits(workers=2, spare=0), counters)
-    answers = asyncio.run(_gather(lane, ("greedy", 60, 1.0), ("greedy", 60, 1.0), ("other", 0, 30.0)))
-    assert [type(each) for each in answers] == [OutOfTime, OutOfTime, bytes]
-    assert counters.workers == {("answered",): 1, ("not_started",): 1, ("killed",): 1}
-    assert (lane.busy, lane.waiting) == (0, 0)
-
-
-def _work() -> bytes:
-    while time.process_time() < 0.2:
-        pass
-    return b"done"
-
-
-def test_a_spare_worker_is_left_for_tenants_that_were_quick():
-    lane = WorkerLane(WorkerLimits(workers=1, spare=1), Counters())
-    asyncio.run(lane.run(_work, ("", "slow"), time.monotonic() + 30))
-    answers = asyncio.run(_gather(lane, ("other", 60, 1.0), ("slow", 0, 1.0), ("quick", 0, 30.0)))
-    assert [type(each) for each in answers] == [OutOfTime, OutOfTime, bytes]
-
-
-def test_a_tenant_whose_worker_waited_for_a_processor_was_quick():
-    lane = WorkerLane(WorkerLimits(workers=1, spare=1), Counters())
-    asyncio.run(_gather(lane, ("victim", 0.3, 30.0)))
-    assert asyncio.run(_gather(lane, ("other", 60, 1.0), ("victim", 0, 30.0)))[1] == b"done"
-
-
-def test_large_reviews_run_one_at_a_time():
-    lane = WorkerLane(WorkerLimits(workers=3), Counters())
-
-    async def ask(user: str, size: Size) -> None:
-        await lane.run(lambda: (time.sleep(0.1), b"")[1], ("", user), time.monotonic() + 30, size)
-        order.append((user, size))
-
-    async def all_of_them() -> None:
-        await asyncio.gather(*(ask(user, size) for user in "ab" for size in (Size.LARGE, Size.MEDIUM)))
-
-    order: list[tuple[str, Size]] = []
-    asyncio.run(all_of_them())
-    assert [user for user, size in order if size is Size.LARGE] == ["a", "b"]
-    assert order[-1] == ("b", Size.LARGE)
-    assert (lane.busy, lane.waiting) == (0, 0)
-
-
-def test_tenants_take_turns():
-    lane = WorkerLane(WorkerLimits(workers=1, spare=0), Counters())
-    order: list[str] = []
-
-    async def ask(user: str) -> None:
-        await lane.run(lambda: b"", ("", user), time.monotonic() + 30)
-        order.append(user)
-
-    async def all_of_them() -> None:
-        await asyncio.gather(*(ask(user) for user in ("a", "a", "a", "b", "c")))
-
-    asyncio.run(all_of_them())
-    assert order == ["a", "a", "b", "c", "a"]
-
-
-def test_without_a_worker_the_deadline_ends_the_wait():
-    with pytest.raises(OutOfTime):
-        asyncio.run(
-            WorkerLane(WorkerLimits(workers=0, spare=0), Counters()).run(
-                lambda: b"", ("", "u"), time.monotonic() + 0.05
-            )
-        )
-    with pytest.raises(OutOfTime):
-        asyncio.run(WorkerLane(WorkerLimits(), Counters()).run(lambda: b"", ("", "u"), time.monotonic()))
-    with pytest.raises(WorkerDied):
-        asyncio.run(WorkerLane(WorkerLimits(), Counters()).run(lambda: os._exit(3), ("", "u"), time.monotonic() + 30))

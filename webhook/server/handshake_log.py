@@ -1,21 +1,19 @@
 """What became of TLS handshakes that failed: a counter for each, a log line for most.
 
-Knows OpenSSL's reasons and the names in certificates; nothing of sockets. Anybody can fail a handshake as often as they
-like, so lines are bounded by time and say how many were left out. They hold no bytes of the client but the names in a
-certificate that the client authority signed.
+Knows OpenSSL's reasons and the names in certificates; nothing of sockets. Lines hold no bytes of the client but the
+names in a certificate that the client authority signed.
 """
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Mapping
-from time import monotonic
+from collections.abc import Mapping
 from typing import Any, Final
 
 from webhook.logs import Level, Log
 from webhook.server.counters import Counters
+from webhook.server.limited_log import LimitedLog
 
-LINES_PER_S: Final = 5
 _SAN_KINDS: Final = frozenset({"DNS", "URI", "email"})
 
 
@@ -28,13 +26,9 @@ def certificate_names(certificate: Mapping[str, Any]) -> tuple[str, ...]:
 class HandshakeLog:
     """Notes failed handshakes of one server. Event loop only."""
 
-    def __init__(self, log: Log, counters: Counters, clock: Callable[[], float] = monotonic) -> None:
-        self._log = log
+    def __init__(self, log: Log, counters: Counters) -> None:
+        self._lines = LimitedLog(log.write, "TLS handshake failed")
         self._counters = counters
-        self._clock = clock
-        self._second = 0.0
-        self._lines = 0
-        self._left_out = 0
 
     def failed(self, peer: str, error: BaseException | None) -> None:
         """A handshake failed; None is a client that went away in the middle of it."""
@@ -47,22 +41,9 @@ class HandshakeLog:
         fields = {"peer": peer, "found": list(names), "expected": list(expected), "error": "not one of --client-name"}
         self._note("warning", "client_name", fields)
 
-    def flush(self) -> None:
-        """Say how many lines were left out, once their second is over."""
-        if self._left_out and self._clock() - self._second >= 1:
-            left_out, self._left_out = self._left_out, 0
-            self._log.warning("TLS handshakes failed", left_out=left_out)
-
     def _note(self, level: Level, reason: str, fields: dict[str, Any]) -> None:
         self._counters.handshakes_failed[reason,] += 1
-        if self._clock() - self._second >= 1:
-            self.flush()
-            self._second, self._lines = self._clock(), 0
-        self._lines += 1
-        if self._lines > LINES_PER_S:
-            self._left_out += level != "debug"
-        else:
-            self._log.write(level, "TLS handshake failed", {"reason": reason, **fields})
+        self._lines.write(level, {"reason": reason, **fields})
 
 
 _SSL_REASONS: Final = {

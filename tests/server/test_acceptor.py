@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
 import socket
+import ssl
 import threading
 import time
 from pathlib import Path
@@ -15,7 +17,7 @@ import pytest
 
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, listening
-from webhook.server import system
+from webhook.server import operating_system
 from webhook.server.tls import key_warning
 
 
@@ -69,17 +71,17 @@ def test_handshakes_end_with_the_server(tmp_path: Path) -> None:
 
 
 def test_memory_is_given_back_only_after_growth() -> None:
-    system.give_memory_back()
-    trimmer = system.MemoryTrimmer()
+    operating_system.give_memory_back()
+    trimmer = operating_system.MemoryTrimmer()
     assert not trimmer.look()
-    trimmer._least -= 2 * system._GROWN_BYTES
+    trimmer._least -= 2 * operating_system._GROWN_BYTES
     tried = [trimmer.look() for _ in range(60)]
     assert tried[0]
     assert tried.count(True) < 30, "less and less often where it does not help"
 
 
 def test_nothing_is_known_of_a_closed_socket() -> None:
-    assert system.unsent_bytes(None) == 0
+    assert operating_system.unsent_bytes(None) == 0
 
 
 def test_open_files_are_raised_and_never_lowered() -> None:
@@ -88,9 +90,9 @@ def test_open_files_are_raised_and_never_lowered() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
-        system.allow_files(300)
+        operating_system.allow_files(300)
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 300
-        system.allow_files(10)
+        operating_system.allow_files(10)
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 300
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
@@ -130,3 +132,26 @@ def test_outside_the_main_thread_no_signal_is_touched() -> None:
     with listening(Running()):
         assert threading.current_thread() is threading.main_thread()
         assert signal.getsignal(signal.SIGHUP) == before
+
+
+def test_a_handshake_begins_when_the_first_message_is_whole(tmp_path: Path) -> None:
+    """And then it goes on, however the message came."""
+    pki = Pki(tmp_path)
+    with listening(Running(), pki.files) as server:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = pki.trust().wrap_bio(incoming, outgoing, server_hostname="localhost")
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as plain:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                client.do_handshake()
+            hello = outgoing.read()
+            for piece in (hello[:3], hello[3:100], hello[100:]):
+                time.sleep(0.05)
+                plain.sendall(piece)
+            while True:
+                incoming.write(plain.recv(65536))
+                try:
+                    client.do_handshake()
+                except ssl.SSLWantReadError:
+                    continue
+                break
+        assert client.version() == "TLSv1.3"

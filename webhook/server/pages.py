@@ -1,6 +1,6 @@
 """The application that people and probes meet: health, readiness, metrics, version, documentation.
 
-Knows FastAPI. Reviews never come here: the door in front answers them; their paths stand in the OpenAPI document all
+Knows FastAPI. Reviews never come here: review_endpoint.py answers them; their paths stand in the OpenAPI document all
 the same. Errors are metav1.Status here too, so that every path of the server fails in one form.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
@@ -17,11 +17,9 @@ from starlette.exceptions import HTTPException
 
 from webhook.admission.respond import status_body
 from webhook.decisions import Status
-from webhook.server import documentation
-from webhook.server.documentation_page import page
+from webhook.server import openapi
+from webhook.server.docs_page import page
 from webhook.server.readiness import Readiness
-
-_TITLE: Final = "claimgate"
 
 Metrics = Callable[[], tuple[bytes, str]]
 """The exposition and its media type."""
@@ -36,7 +34,7 @@ def create(readiness: Readiness, metrics: Metrics, version: Mapping[str, str]) -
         version: what /version answers; must have `version`.
     """
     app = FastAPI(
-        title=_TITLE,
+        title="claimgate",
         version=version["version"],
         description="Admission webhook for AI and GPU workloads.",
         docs_url=None,  # FastAPI's pages load scripts of other hosts, which a cluster without internet cannot reach
@@ -53,13 +51,15 @@ def create(readiness: Readiness, metrics: Metrics, version: Mapping[str, str]) -
     async def what_runs() -> dict[str, str]:
         return dict(version)
 
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> HTMLResponse:
-        return HTMLResponse(page(app.openapi(), str(app.openapi_url)))
-
     app.add_exception_handler(HTTPException, _as_status)
     app.add_exception_handler(Exception, _as_status)
     app.openapi = _documented(app)  # type: ignore[method-assign]
+    rendered = page(app.openapi(), str(app.openapi_url))
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(rendered)
+
     return app
 
 
@@ -85,13 +85,13 @@ async def _as_status(request: Request, error: Exception) -> Response:
 
 
 def _documented(app: FastAPI) -> Callable[[], dict[str, Any]]:
-    """The document FastAPI makes, with the door's two paths in it."""
+    """The document FastAPI makes, with the two paths of reviews in it."""
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
             made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-            made["paths"].update(documentation.OPERATIONS)
-            made.setdefault("components", {}).setdefault("schemas", {}).update(documentation.SCHEMAS)
+            made["paths"].update(openapi.OPERATIONS)
+            made.setdefault("components", {}).setdefault("schemas", {}).update(openapi.SCHEMAS)
             app.openapi_schema = made
         return app.openapi_schema
 

@@ -1,7 +1,7 @@
 """The page /docs: what an OpenAPI document says, as HTML without scripts, fonts or styles of other hosts.
 
 The pages that FastAPI has load their scripts from a content delivery network, and stay blank where none can be reached.
-Knows OpenAPI as far as documentation.py and FastAPI use it.
+Knows OpenAPI as far as openapi.py and FastAPI use it.
 """
 
 from __future__ import annotations

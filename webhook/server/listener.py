@@ -22,13 +22,14 @@ import uvicorn
 
 from webhook.errors import ConfigurationError
 from webhook.logs import Log
-from webhook.server import system
-from webhook.server.accept import Acceptor
+from webhook.server import operating_system
+from webhook.server.acceptor import Acceptor
 from webhook.server.connection_limit import ConnectionLimit
 from webhook.server.connections import BoundedConnection, ConnectionTimeouts, abort_overdue
 from webhook.server.counters import Counters
-from webhook.server.handshakes import HandshakeLog
+from webhook.server.handshake_log import HandshakeLog
 from webhook.server.readiness import Readiness
+from webhook.server.scheduler import Scheduler
 from webhook.settings.serving import DEFAULTS
 
 MAX_PROBE_CONNECTIONS: Final = 64
@@ -77,6 +78,7 @@ class Listener(uvicorn.Server):
         app: Any,
         place: Place,
         readiness: Readiness,
+        scheduler: Scheduler,
         *,
         probes: Any = None,
         log: Log | None = None,
@@ -90,6 +92,7 @@ class Listener(uvicorn.Server):
             app: answers on the port of the reviews.
             place: where to listen.
             readiness: its `draining` is set when the server is about to stop.
+            scheduler: says when there is time for a handshake.
             probes: answers on the port of the probes.
             log: where failed handshakes are noted.
             counters: where connections are counted.
@@ -99,13 +102,14 @@ class Listener(uvicorn.Server):
         super().__init__(_configuration(app, place))
         self._place = place
         self._readiness = readiness
+        self._scheduler = scheduler
         self._probes = probes
         self._log = log or Log()
         self._counters = counters or Counters()
         self._handshakes = HandshakeLog(self._log, self._counters)
         self._background = background
         self._on_start = on_start
-        self._trimmer = system.MemoryTrimmer()
+        self._trimmer = operating_system.MemoryTrimmer()
         self._acceptors: list[Acceptor] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_at: float | None = None
@@ -120,8 +124,8 @@ class Listener(uvicorn.Server):
         sockets = [bind(place.host, place.port)]
         if place.probe_port is not None:
             sockets.append(bind(place.probe_host or place.host, place.probe_port))
-        system.give_memory_back()
-        system.allow_files(place.max_connections + MAX_PROBE_CONNECTIONS + _OTHER_FILES)
+        operating_system.give_memory_back()
+        operating_system.allow_files(place.max_connections + MAX_PROBE_CONNECTIONS + _OTHER_FILES)
         self.run(sockets=sockets)
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
@@ -160,6 +164,7 @@ class Listener(uvicorn.Server):
             timeouts=self._place.timeouts,
             client_names=names,
             handshakes=self._handshakes,
+            scheduler=self._scheduler,
             log=self._log,
         )
 
@@ -171,7 +176,6 @@ class Listener(uvicorn.Server):
                 self._counters.connections_aborted[broken.removesuffix("_s"),] += count
             for acceptor in self._acceptors:
                 acceptor.limit.shed(now)
-            self._handshakes.flush()
         if counter % _TRIM_TICKS == 0:
             self._trimmer.look()
         if self._stop_at is not None and time.monotonic() >= self._stop_at:
@@ -200,22 +204,26 @@ class Listener(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle uvicorn's signals and SIGHUP: a terminal that closes ends the server as gently as SIGTERM does.
+        """Handle uvicorn's signals and others: a terminal that closes ends the server as gently as SIGTERM does.
 
-        Where SIGHUP is ignored, as under nohup, it stays so.
+        SIGUSR1 and SIGUSR2, which end a process that knows nothing of them, mean nothing here. What is ignored, as
+        SIGHUP is under nohup, stays so.
         """
-        hangup = getattr(signal, "SIGHUP", None)
-        is_main = threading.current_thread() is threading.main_thread()
-        if hangup is None or not is_main or signal.getsignal(hangup) == signal.SIG_IGN:
-            with super().capture_signals():
-                yield
-            return
-        before = signal.signal(hangup, self.handle_exit)
+        wanted: dict[str, Any] = {"SIGHUP": self.handle_exit, "SIGUSR1": signal.SIG_IGN, "SIGUSR2": signal.SIG_IGN}
+        before = {}
+        if threading.current_thread() is threading.main_thread():
+            numbers = {getattr(signal, name): handler for name, handler in wanted.items() if hasattr(signal, name)}
+            before = {
+                number: signal.signal(number, handler)
+                for number, handler in numbers.items()
+                if signal.getsignal(number) != signal.SIG_IGN
+            }
         try:
             with super().capture_signals():
                 yield
         finally:
-            signal.signal(hangup, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature is a handler's
         """Drain on the first SIGTERM or SIGHUP, stop on anything else."""

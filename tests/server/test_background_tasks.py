@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from webhook.logs import Log
+from webhook.server.background_tasks import REMEMBERED_S, Supervisor
 from webhook.server.counters import Counters
-from webhook.server.supervision import REMEMBERED_S, Supervisor
 
 
 class Clock:
@@ -75,7 +75,7 @@ def test_what_failed_is_spoken_of_until_it_has_run_well_for_ten_minutes() -> Non
     asyncio.run(made.over("context", failing(clock, 0.0))())
     asyncio.run(made.over("policies", failing(clock, 0.0, 0.0))())
     first, second = made.remark().split("; ")
-    assert first.startswith("context: KeyError at test_supervision.py:")
+    assert first.startswith("context: KeyError at test_background_tasks.py:")
     assert first.endswith(" in work, restarted once")
     assert second.endswith(" in work, restarted 2 times")
     clock.now += REMEMBERED_S + 1
