@@ -93,8 +93,7 @@ class View:
     def find(self, kind: type[Whole], name: str, *, namespaced: bool = True, namespace: str | None = None) -> Whole:
         """As `get`, with typed fields; false where the object is not there or nobody can say."""
         obj = self.get(kind.gvk, name, namespaced=namespaced, namespace=namespace)
-        reading = Reading(self.deadline)
-        return kind(obj, (), reading) if isinstance(obj, dict) else kind({}, (), reading, is_set=False)
+        return kind.of(obj, (), Reading(self.deadline))
 
     def every(self, kind: type[Whole]) -> Items[Whole]:
         """As `objects`, with typed fields."""

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Self, TypeAlias, TypeVar, overload
 
+from webhook import quantity
+from webhook.quantity import Quantity
 from webhook.typed.collections import Entries, Items
 from webhook.typed.view import Typed
 
@@ -212,6 +214,38 @@ class Amounts(Field[Entries[Amount]]):
         deadline = owner.reading.deadline
         entries = deadline.each(_mapping(value).items())
         return Entries({name: amount for name, amount in entries if amount is not None}, deadline)
+
+
+class Quantities(Field[Entries[Quantity]]):
+    """The same as quantities; what is not one is left out."""
+
+    def read(self, value: Any, owner: Typed) -> Entries[Quantity]:
+        """The quantities by the names of their resources."""
+        deadline = owner.reading.deadline
+        entries = ((name, quantity.read(amount)) for name, amount in deadline.each(_mapping(value).items()))
+        return Entries({name: amount for name, amount in entries if amount is not None}, deadline)
+
+
+class TextLists(Field[Entries[Items[str]]]):
+    """A map from texts to lists of strings."""
+
+    def read(self, value: Any, owner: Typed) -> Entries[Items[str]]:
+        """The lists by their keys."""
+        deadline, texts = owner.reading.deadline, Texts()
+        entries = deadline.each(_mapping(value).items())
+        return Entries(
+            {key: texts.read(listed, owner) for key, listed in entries if isinstance(listed, list)}, deadline
+        )
+
+
+class NumberMap(Field[Entries[int]]):
+    """A map from texts to whole numbers, without what is none."""
+
+    def read(self, value: Any, owner: Typed) -> Entries[int]:
+        """The numbers by their keys."""
+        deadline = owner.reading.deadline
+        entries = ((key, whole(number)) for key, number in deadline.each(_mapping(value).items()))
+        return Entries({key: number for key, number in entries if number is not None}, deadline)
 
 
 def _part(kind: type[Inner], value: Any, at: tuple[str | int, ...], owner: Typed) -> Inner:
