@@ -31,7 +31,8 @@ from webhook.facts.volcano.job import is_created, problem, read_job
 from webhook.facts.volcano.job_flow import job_flow
 from webhook.facts.volcano.pod import pod
 from webhook.facts.volcano.pod_group import pod_group
-from webhook.facts.volcano.queue_validation import queue, queue_deletion
+from webhook.facts.volcano.queue_deletion import queue_deletion
+from webhook.facts.volcano.queue_validation import queue
 from webhook.facts.volcano.scheduler_conf import scheduler_conf
 from webhook.facts.volcano.topology import advise_part, advise_tier
 from webhook.facts.volcano.validation import validate_create

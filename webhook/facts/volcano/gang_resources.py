@@ -41,7 +41,7 @@ def above_capability(
 ) -> Iterator[Problem]:
     """Amounts that a queue, or one above it, does not let in; the first of them is told."""
     for queue in (queues.all[name], *queues.ancestors(name)):
-        capability = queue.amounts("capability")
+        capability = queue.spec.capability
         for resource, amount in needed.items():
             most = capability.get(resource)
             if most is not None and amount > most.milli_value() and _is_limit(resource, most):

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.job import Job, problem
-from webhook.facts.volcano.queues import ALWAYS_THERE, OPEN, ROOT, Queues, operate, read_queues
+from webhook.facts.volcano.queues import ALWAYS_THERE, OPEN, Queues, operate, read_queues
+from webhook.facts.volcano.types import ROOT
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
