@@ -8,6 +8,7 @@ from webhook.attributes import POD
 from webhook.typed.fields import (
     Amounts,
     Labels,
+    Number,
     OptionalNumber,
     OptionalTruth,
     Part,
@@ -16,6 +17,7 @@ from webhook.typed.fields import (
     Text,
     Texts,
     Truth,
+    Values,
 )
 from webhook.typed.objects import Metadata, Object
 from webhook.typed.view import Typed
@@ -79,6 +81,25 @@ class VolumeMount(Typed):
     read_only = Truth()
 
 
+class Sleep(Typed):
+    """core/v1 SleepAction."""
+
+    seconds = Number()
+
+
+class LifecycleHandler(Typed):
+    """core/v1 LifecycleHandler."""
+
+    sleep = Part(Sleep)
+
+
+class Lifecycle(Typed):
+    """core/v1 Lifecycle."""
+
+    pre_stop = Part(LifecycleHandler)
+    post_start = Part(LifecycleHandler)
+
+
 class Container(Typed):
     """core/v1 Container."""
 
@@ -87,9 +108,13 @@ class Container(Typed):
     command = Texts()
     args = Texts()
     env = Parts(Variable)
+    env_from = Values()
+    image_pull_policy = Text()
+    lifecycle = Part(Lifecycle)
     ports = Parts(ContainerPort)
     resources = Part(Resources)
     restart_policy = Text()
+    restart_policy_rules = Values()
     volume_mounts = Parts(VolumeMount)
     working_dir = Text()
 
@@ -155,8 +180,10 @@ class PodSpec(Typed):
     active_deadline_seconds = OptionalNumber()
     automount_service_account_token = OptionalTruth()
     containers = Parts(Container)
+    dns_policy = Text()
     host_ipc = Truth(name="hostIPC")
     host_network = Truth()
+    hostname = Text()
     init_containers = Parts(Container)
     node_name = Text()
     node_selector = Labels()

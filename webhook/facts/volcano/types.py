@@ -163,7 +163,7 @@ class JobSpec(Typed):
         """The first task of each name."""
         return {task.name: task for task in reversed([*self.tasks])}
 
-    @property
+    @cached_property
     def is_filled(self) -> bool:
         """Whether nothing in it is a placeholder for a number or an object."""
         return not any(path[: len(self.at)] == self.at for path in self.reading.omitted)
