@@ -8,6 +8,7 @@ from webhook.attributes import POD
 from webhook.typed.fields import (
     Amounts,
     Labels,
+    Names,
     Number,
     OptionalNumber,
     OptionalTruth,
@@ -81,7 +82,7 @@ class VolumeMount(Typed):
     read_only = Truth()
 
 
-class Sleep(Typed):
+class SleepAction(Typed):
     """core/v1 SleepAction."""
 
     seconds = Number()
@@ -90,7 +91,7 @@ class Sleep(Typed):
 class LifecycleHandler(Typed):
     """core/v1 LifecycleHandler."""
 
-    sleep = Part(Sleep)
+    sleep = Part(SleepAction)
 
 
 class Lifecycle(Typed):
@@ -109,6 +110,7 @@ class Container(Typed):
     args = Texts()
     env = Parts(Variable)
     env_from = Values()
+    env_names = Names(name="env")
     image_pull_policy = Text()
     lifecycle = Part(Lifecycle)
     ports = Parts(ContainerPort)

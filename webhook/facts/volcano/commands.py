@@ -78,7 +78,7 @@ def _host_files(script: str, container: Container) -> tuple[str, ...]:
 def _reads(script: str, container: Container) -> tuple[str, ...]:
     if container.env_from or _SCRIPT.search(script):
         return ()
-    return tuple(_unset(script, {variable.name for variable in container.env}))
+    return tuple(_unset(script, set(container.env_names)))
 
 
 def _unset(script: str, known: set[str]) -> Iterator[str]:

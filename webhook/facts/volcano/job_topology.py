@@ -25,9 +25,9 @@ def advise_job_topology(job: Job, subject: Subject) -> Iterator[Problem]:
     gang = job.spec.network_topology
     yield from _advise_topology(gang, subject)
     for task in job.spec.tasks:
-        part = task.partition_policy.network_topology
-        yield from _advise_topology(part, subject)
-        yield from _tier_order(part, gang)
+        if part := task.partition_policy.network_topology:
+            yield from _advise_topology(part, subject)
+            yield from _tier_order(part, gang)
 
 
 def _advise_topology(topology: NetworkTopology, subject: Subject) -> Iterator[Problem]:

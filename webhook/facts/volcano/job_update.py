@@ -33,7 +33,8 @@ def validate_update(job: Job, subject: Subject) -> Iterator[Problem]:
     for task in job.spec.tasks:
         if job.spec.is_filled:
             yield from validate_task_min_available(task, "lower minAvailable of the task")
-        yield from validate_partition_policy(task, job)
+        if task.partition_policy:
+            yield from validate_partition_policy(task, job)
     yield from validate_min_available(job)
     yield from validate_network_topology(job.spec.network_topology)
     old = subject.typed_old(Job)

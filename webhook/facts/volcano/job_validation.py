@@ -35,7 +35,8 @@ def validate_tasks(job: Job) -> Iterator[Problem]:
         seen.setdefault(task.name, task.index)
         if job.spec.is_filled:
             yield from validate_task_min_available(task, "lower minAvailable, or raise replicas")
-        yield from validate_partition_policy(task, job)
+        if task.partition_policy:
+            yield from validate_partition_policy(task, job)
 
 
 def _task_name_twice(task: Task, other: int) -> Problem:

@@ -22,7 +22,7 @@ from webhook.names import dns1123_label
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.typed.pods import Container, PodSpec
+from webhook.typed.pods import Container, Lifecycle, PodSpec
 
 problem: Final = Group("volcano-job").problem
 _ENV_NAME: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
@@ -92,7 +92,8 @@ def _validate_container(container: Container, volumes: set[str]) -> Iterator[Bro
     yield from _restarts(container)
     yield from _env_names(container)
     yield from _mounted_volumes(container, volumes)
-    yield from _sleeps(container)
+    if container.lifecycle:
+        yield from _sleeps(container.lifecycle)
 
 
 def _restarts(container: Container) -> Iterator[Broken]:
@@ -107,10 +108,10 @@ def _restarts(container: Container) -> Iterator[Broken]:
 
 
 def _env_names(container: Container) -> Iterator[Broken]:
-    for variable in container.env:
-        if not _ENV_NAME.fullmatch(variable.name) and not is_placeholder(variable.name):
+    for index, name in enumerate(container.env_names):
+        if not _ENV_NAME.fullmatch(name) and not is_placeholder(name):
             message = "must be letters, digits, `_`, `-` and `.`, and not begin with a digit, for Volcano's webhook"
-            yield variable.path("name"), message, "rename the variable", variable.name
+            yield container.path("env", index, "name"), message, "rename the variable", name
 
 
 def _mounted_volumes(container: Container, volumes: set[str]) -> Iterator[Broken]:
@@ -120,9 +121,9 @@ def _mounted_volumes(container: Container, volumes: set[str]) -> Iterator[Broken
             yield mount.path("name"), message, fix, mount.name
 
 
-def _sleeps(container: Container) -> Iterator[Broken]:
+def _sleeps(lifecycle: Lifecycle) -> Iterator[Broken]:
     """The option PodLifecycleSleepActionAllowZero is off."""
-    for hook in (container.lifecycle.pre_stop, container.lifecycle.post_start):
+    for hook in (lifecycle.pre_stop, lifecycle.post_start):
         if hook.sleep and hook.sleep.seconds <= 0:
             message, fix = "must be at least 1 for Volcano's webhook", "set 1, or remove the hook"
             yield hook.sleep.path("seconds"), message, fix, hook.sleep.seconds

@@ -45,7 +45,7 @@ class LifecyclePolicy(Typed):
     events = Texts()
     exit_code = OptionalNumber()
 
-    @cached_property
+    @property
     def all_events(self) -> list[str]:
         """The events that it is about, without repetitions."""
         return list(dict.fromkeys((*self.events, *((self.event,) if self.event else ()))))
@@ -148,12 +148,12 @@ class JobSpec(Typed):
     min_success = OptionalNumber()
     network_topology = Part(NetworkTopology)
 
-    @property
+    @cached_property
     def pods(self) -> int:
         """How many pods its tasks have together."""
         return sum(task.replicas for task in self.tasks)
 
-    @property
+    @cached_property
     def needed_pods(self) -> int:
         """How many pods its tasks need together."""
         return sum(task.min_available for task in self.tasks)
