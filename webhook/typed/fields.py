@@ -11,7 +11,7 @@ What is read is kept in the object, which never changes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, overload
+from typing import Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar, overload
 
 from webhook import quantity
 from webhook.quantity import Quantity
@@ -20,6 +20,7 @@ from webhook.typed.view import Typed
 
 T = TypeVar("T")
 Inner = TypeVar("Inner", bound=Typed)
+_TEXT: Final = frozenset((str,))
 Amount: TypeAlias = str | int | float
 """A quantity as it is written."""
 
@@ -52,7 +53,7 @@ class Field(Generic[T]):
         value: Any = owner.json.get(self.name)
         if type(value) is not self.plain:
             value = self.read(value, owner)
-        owner.__dict__[self._attribute] = value
+        setattr(owner, self._attribute, value)  # faster than by its __dict__
         result: T = value
         return result
 
@@ -217,8 +218,14 @@ class Names(Field[Items[str]]):
         """The names."""
         deadline = owner.reading.deadline
         listed: Sequence[Any] = value if isinstance(value, list) else ()
-        names = [part.get("name") if isinstance(part, dict) else "" for part in deadline.each(listed)]
-        return Items([name if isinstance(name, str) else "" for name in names], deadline)
+        deadline.spend(len(listed))
+        try:
+            names = [part["name"] for part in listed]
+        except (KeyError, TypeError):
+            names = [part.get("name") if isinstance(part, dict) else "" for part in listed]
+        if not _TEXT.issuperset(map(type, names)):
+            names = [name if isinstance(name, str) else "" for name in names]
+        return Items(names, deadline)
 
 
 class Numbers(Field[Items[int]]):

@@ -23,9 +23,12 @@ from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.pods import Container, Lifecycle, PodSpec
+from webhook.typed.view import Typed
 
 problem: Final = Group("volcano-job").problem
 _ENV_NAME: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
+_ENV_NAMES: Final = re.compile(rf"{_ENV_NAME.pattern}(?:\n{_ENV_NAME.pattern})*")
+"""Several, a line each."""
 _RESTARTS: Final = ("Always", "OnFailure", "Never")
 _DNS: Final = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _PULLS: Final = ("Always", "IfNotPresent", "Never")
@@ -51,10 +54,8 @@ def _pod_template(task: Task) -> Iterator[Problem]:
 def _validate_pod(pod: PodSpec) -> Iterator[Broken]:
     if not pod.containers:
         yield pod.path("containers"), "must have a container", "add a container", None
-    yield from _choice(pod.path("restartPolicy"), pod.restart_policy, _RESTARTS)
-    yield from _choice(pod.path("dnsPolicy"), pod.dns_policy, _DNS)
-    yield from _host("hostname", pod.hostname, pod)
-    yield from _host("subdomain", pod.subdomain, pod)
+    yield from _choices(pod, ("restartPolicy", pod.restart_policy, _RESTARTS), ("dnsPolicy", pod.dns_policy, _DNS))
+    yield from _hosts(pod)
     yield from _tolerations(pod)
     volumes = {volume.name for volume in pod.volumes if volume.name}
     for container in pod.all_containers():
@@ -63,15 +64,17 @@ def _validate_pod(pod: PodSpec) -> Iterator[Broken]:
             yield from _host_ports(container)
 
 
-def _choice(path: FieldPath, value: str, choices: tuple[str, ...]) -> Iterator[Broken]:
-    if value and value not in choices and not is_placeholder(value):
-        yield path, f"must be one of {', '.join(choices)}", "use one of them", value
+def _choices(part: Typed, *fields: tuple[str, str, tuple[str, ...]]) -> Iterator[Broken]:
+    for name, value, choices in fields:
+        if value and value not in choices and not is_placeholder(value):
+            yield part.path(name), f"must be one of {', '.join(choices)}", "use one of them", value
 
 
-def _host(name: str, value: str, pod: PodSpec) -> Iterator[Broken]:
-    if value and dns1123_label(value) and not is_placeholder(value):
-        message = f"is not a valid {name} because {label_fault(value)}"
-        yield pod.path(name), message, "use at most 63 lower-case letters, digits and dashes", value
+def _hosts(pod: PodSpec) -> Iterator[Broken]:
+    for name, value in (("hostname", pod.hostname), ("subdomain", pod.subdomain)):
+        if value and dns1123_label(value) and not is_placeholder(value):
+            message = f"is not a valid {name} because {label_fault(value)}"
+            yield pod.path(name), message, "use at most 63 lower-case letters, digits and dashes", value
 
 
 def _tolerations(pod: PodSpec) -> Iterator[Broken]:
@@ -88,7 +91,7 @@ def _validate_container(container: Container, volumes: set[str]) -> Iterator[Bro
     if not container.image:
         message, fix = "must be set because a container cannot start without an image", "set the image of the container"
         yield container.path("image"), message, fix, None
-    yield from _choice(container.path("imagePullPolicy"), container.image_pull_policy, _PULLS)
+    yield from _choices(container, ("imagePullPolicy", container.image_pull_policy, _PULLS))
     yield from _restarts(container)
     yield from _env_names(container)
     yield from _mounted_volumes(container, volumes)
@@ -108,7 +111,11 @@ def _restarts(container: Container) -> Iterator[Broken]:
 
 
 def _env_names(container: Container) -> Iterator[Broken]:
-    for index, name in enumerate(container.env_names):
+    names = container.env_names
+    text = "\n".join(names)
+    if _ENV_NAMES.fullmatch(text) and text.count("\n") < len(names):  # as nearly always, and there may be hundreds
+        return
+    for index, name in enumerate(names):
         if not _ENV_NAME.fullmatch(name) and not is_placeholder(name):
             message = "must be letters, digits, `_`, `-` and `.`, and not begin with a digit, for Volcano's webhook"
             yield container.path("env", index, "name"), message, "rename the variable", name
