@@ -81,11 +81,11 @@ def _reads(script: str, container: Container) -> tuple[str, ...]:
     return tuple(_unset(script, set(container.env_names)))
 
 
-def _unset(script: str, known: set[str]) -> Iterator[str]:
-    known.update(name for either in _SET.findall(script) for name in either)
+def _unset(script: str, variables: set[str]) -> Iterator[str]:
+    variables.update(name for either in _SET.findall(script) for name in either)
     for bracket, name, otherwise in dict.fromkeys(_READ.findall(script)):
-        if name not in known and not (bracket == "{" and otherwise):
-            known.add(name)
+        if name not in variables and not (bracket == "{" and otherwise):
+            variables.add(name)
             yield name
 
 

@@ -37,8 +37,8 @@ def above_capability(needed: Amounts, name: str, path: FieldPath, queues: Queues
             if queue.name != name:
                 where = "which counts if the capacity plugin has a hierarchy"
                 why = f"spec.capability of queue `{queue.name}` above this queue is {most}, {where}"
-            asked = Quantity(amount, -3, most.format)
-            message = f"can never give the {asked} {resource} that the pods need together because {why}"
+            needs = Quantity(amount, -3, most.format)
+            message = f"can never give the {needs} {resource} that the pods need together because {why}"
             fix = "ask for less, or ask the administrator to raise the capability"
             return Explanation(path, message, fix, name)
     return None

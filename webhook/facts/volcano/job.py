@@ -45,8 +45,8 @@ def job_of_template(template: JobTemplate, name: str) -> Job:
 
 def _job(sent: JobSpec, name: str) -> Job:
     """A Job with a spec, as Volcano's webhook leaves it."""
-    made = webhook_of_job(sent.json, sent.reading.deadline)
-    return Job.of({"metadata": {"name": name}, "spec": made}, sent.at[:-1], sent.reading)
+    spec = webhook_of_job(sent.json, sent.reading.deadline)
+    return Job.of({"metadata": {"name": name}, "spec": spec}, sent.at[:-1], sent.reading)
 
 
 def is_created(subject: Subject) -> bool:

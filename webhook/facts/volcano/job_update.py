@@ -63,12 +63,12 @@ def _immutable(old: Job, job: Job) -> Iterator[Problem]:
 
 def _unscaled(spec: JobSpec, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """A spec as JSON without what may change, and without the claims that the controller names."""
-    made = _without({**defaults, **spec.json}, *_SCALED)
-    made["tasks"] = [_without(task.json, *_TASK_SCALED) for task in spec.tasks]
-    made["volumes"] = [
+    unscaled = _without({**defaults, **spec.json}, *_SCALED)
+    unscaled["tasks"] = [_without(task.json, *_TASK_SCALED) for task in spec.tasks]
+    unscaled["volumes"] = [
         _without(volume.json, "volumeClaimName") if volume.volume_claim else volume.json for volume in spec.volumes
     ]
-    return made
+    return unscaled
 
 
 def _without(value: Mapping[str, Any], *names: str) -> dict[str, Any]:

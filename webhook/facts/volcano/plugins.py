@@ -78,8 +78,7 @@ _NEVER: Final[Mapping[str, tuple[str, str]]] = {
 
 def roles(job: Job, plugin: str) -> Mapping[str, str]:
     """The tasks that a plugin looks for, by role."""
-    known = PLUGINS[plugin]
-    return {**known.tasks, **known.read(job.spec.plugins[plugin]).values}
+    return {**PLUGINS[plugin].tasks, **PLUGINS[plugin].read(job.spec.plugins[plugin]).values}
 
 
 def validate_plugins(job: Job) -> Iterator[Problem]:
@@ -186,8 +185,8 @@ def _absent_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, s
 
 def _left_out(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
     """A task that has no role."""
-    tasks, known = job.spec.tasks, [wanted[role] for role in PLUGINS[name].tasks]
-    left = next((task.name for task in tasks if task.name not in known), None)
+    tasks, names = job.spec.tasks, [wanted[role] for role in PLUGINS[name].tasks]
+    left = next((task.name for task in tasks if task.name not in names), None)
     if left is None:
         return None
     if name == "tensorflow" and not _is_alone(tasks):

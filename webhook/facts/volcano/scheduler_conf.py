@@ -185,20 +185,20 @@ def _validate(conf: SchedulerConfiguration, at: FieldPath) -> Iterator[Problem]:
     yield from _validate_actions(conf, plugins, at)
 
 
-def _key(part: Typed, known: Sequence[str], at: FieldPath) -> Iterator[Problem]:
+def _key(part: Typed, keys: Sequence[str], at: FieldPath) -> Iterator[Problem]:
     """Keys that nobody reads."""
     for key in map(str, part.json):
-        if key not in known:
-            near = _other_prefix(key, known) or nearest(key, known)
+        if key not in keys:
+            near = _other_prefix(key, keys) or nearest(key, keys)
             where = f"{render(part.at)}.{key}" if part.at else key
             message = f"has the key `{where}`, which the scheduler ignores without a message"
             yield problem("key", at, message, did_you_mean(near, "remove the key"))
 
 
-def _other_prefix(key: str, known: Sequence[str]) -> str:
+def _other_prefix(key: str, keys: Sequence[str]) -> str:
     """The key that is spelt with another prefix: some begin with `enable`, others with `enabled`."""
     bare = _without_prefix(key)
-    return next((other for other in known if _without_prefix(other) == bare), "")
+    return next((other for other in keys if _without_prefix(other) == bare), "")
 
 
 def _without_prefix(key: str) -> str:

@@ -151,8 +151,8 @@ def _whole_cpus(task: Task) -> Iterator[Problem]:
         resources = container.resources
         side, listed = ("requests", resources.requests) if resources.requests else ("limits", resources.limits)
         written = amounts.text_of(listed.get("cpu"))
-        asked = quantity.read(written)
-        if is_placeholder(written) or asked is None or (asked.sign() > 0 and asked.is_whole()):
+        cpus = quantity.read(written)
+        if is_placeholder(written) or cpus is None or (cpus.sign() > 0 and cpus.is_whole()):
             continue
         message = (
             f"must be a whole number of CPUs because topologyPolicy {task.topology_policy} places each container on "
