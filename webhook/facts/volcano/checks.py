@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Final
 
-from webhook.facts.check import Check, kinds_of
+from webhook.facts.check import Check, Group, kinds_of
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
 from webhook.facts.trainer.lookups import RUNTIMES, TRAIN_JOB
@@ -42,6 +41,8 @@ from webhook.facts.volcano.volumes import advise_volumes
 from webhook.paths import render
 from webhook.problem import Problem
 
+problem: Final = Group("volcano-job").problem
+
 
 def job(subject: Subject) -> Iterator[Problem]:
     """What Volcano refuses of a Job, and what it takes and never runs."""
@@ -67,7 +68,9 @@ def job_template(subject: Subject) -> Iterator[Problem]:
 
 def _template_refused(refused: Problem) -> Problem:
     message = f"{refused.message} (Volcano accepts the template, but refuses every Job made from it)"
-    return replace(refused, code="volcano-job/template-refused", message="" if refused.missing else message)
+    if refused.missing:
+        return problem("template-refused", refused.path, missing=refused.missing)
+    return problem("template-refused", refused.path, message, refused.fix, shown=refused.found)
 
 
 def _advice(job: Job, subject: Subject) -> Iterator[Problem]:

@@ -16,7 +16,7 @@ from webhook.facts.volcano import kinds
 from webhook.facts.volcano.group_members import Member, members
 from webhook.facts.volcano.types import PodGroup
 from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
+from webhook.problem import MissingObject, Problem
 from webhook.wording import counted
 
 problem: Final = Group("volcano-pod-group").problem
@@ -29,26 +29,32 @@ def advise_members(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     if not group.name or is_placeholder(group.name) or not least or group.metadata.is_controlled:
         return
     pods, missing = members(subject, group.name)
+    yield from _members(least, pods, missing)
     if not missing:
-        yield from _members(least, pods)
         yield from _partial_gang(least, pods)
         yield from _task_pods(group, pods)
-    elif least > 1:
-        yield problem("members", _MIN_MEMBER, missing=missing)
 
 
-def _members(least: int, members: Sequence[Member]) -> Iterator[Problem]:
+def _members(least: int, members: Sequence[Member], missing: tuple[MissingObject, ...]) -> Iterator[Problem]:
     placed = [member for member in members if member.scheduler != kinds.DEFAULT_SCHEDULER]
     pods = sum(member.pods or 0 for member in placed)
-    if least <= pods or any(member.pods is None for member in placed):
-        return
-    elsewhere = sum(member.pods or 0 for member in members if member.scheduler == kinds.DEFAULT_SCHEDULER)
+    if missing:
+        if least > 1:
+            yield problem("members", _MIN_MEMBER, missing=missing)
+    elif least > pods and all(member.pods is not None for member in placed):
+        elsewhere = sum(member.pods or 0 for member in members if member.scheduler == kinds.DEFAULT_SCHEDULER)
+        message, fix = _too_few(least, pods, elsewhere)
+        yield problem("members", _MIN_MEMBER, message, fix, least)
+
+
+def _too_few(least: int, pods: int, elsewhere: int) -> tuple[str, str]:
+    """What is wrong with too few pods, and what to do; `elsewhere` are pods that another scheduler places."""
     others = f" ({counted(elsewhere, 'other')} not placed by Volcano)" if elsewhere else ""
     named = f"{counted(pods, 'pod')} that {'names' if pods == 1 else 'name'} the PodGroup{others}"
     fix = f"set {pods}, or create more pods"
     if least <= pods + elsewhere:
         fix = "set schedulerName: volcano in all of these pods"
-    yield problem("members", _MIN_MEMBER, f"is more than the {named}, so no pod is ever placed", fix, least)
+    return f"is more than the {named}, so no pod is ever placed", fix
 
 
 def _partial_gang(least: int, members: Sequence[Member]) -> Iterator[Problem]:
