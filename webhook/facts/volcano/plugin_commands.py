@@ -19,8 +19,8 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import View
 from webhook.facts.volcano.commands import Command, commands
 from webhook.facts.volcano.go_flags import is_true
-from webhook.facts.volcano.group_size import partial
 from webhook.facts.volcano.plugins import PLUGINS, roles
+from webhook.facts.volcano.pod_group_size import partial
 from webhook.facts.volcano.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem

@@ -13,8 +13,8 @@ from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.defaults import defaulted
 from webhook.facts.volcano.gang_resources import above_capability, in_thousandths, is_unknown_resource
-from webhook.facts.volcano.group_size import advise_members
 from webhook.facts.volcano.job import is_created
+from webhook.facts.volcano.pod_group_size import advise_members
 from webhook.facts.volcano.pod_group_topology import advise_sub_group, advise_topology, validate_network_topology
 from webhook.facts.volcano.queue_reference import absent_queue, closed_queue, inner_queue
 from webhook.facts.volcano.queues import read_queues

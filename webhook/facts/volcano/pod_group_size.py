@@ -13,7 +13,7 @@ from typing import Final
 from webhook.facts.check import Group
 from webhook.facts.subject import Subject
 from webhook.facts.volcano import kinds
-from webhook.facts.volcano.group_members import Member, members
+from webhook.facts.volcano.pod_group_members import Member, members
 from webhook.facts.volcano.types import PodGroup
 from webhook.placeholders import is_placeholder
 from webhook.problem import MissingObject, Problem
