@@ -32,6 +32,7 @@ class Sample(Typed):
     quantities = fields.Quantities()
     text_lists = fields.TextLists()
     number_map = fields.NumberMap()
+    names = fields.Names()
     cluster_ip = fields.Text(name="clusterIP")
 
 
@@ -57,6 +58,7 @@ def sample(**json):
         ("quantities", {"quantities": {"cpu": "2k", "memory": "much"}}, {"cpu": parse("2k")}, {}),
         ("text_lists", {"textLists": {"a": ["b"], "c": None}}, {"a": ["b"]}, {}),
         ("number_map", {"numberMap": {"a": 1, "b": 2.0, "c": "3"}}, {"a": 1, "b": 2}, {}),
+        ("names", {"names": [{"name": "a"}, {}, "b", {"name": 1}]}, ["a", "", "", ""], []),
         ("cluster_ip", {"clusterIP": "None"}, "None", ""),
     ],
 )
@@ -121,7 +123,7 @@ def test_a_controller_is_an_owner_that_says_so():
 MAPS = ("part_map", "labels", "amounts", "quantities", "text_lists", "number_map")
 
 
-@pytest.mark.parametrize("attribute", ["parts", "texts", "numbers", *MAPS])
+@pytest.mark.parametrize("attribute", ["parts", "texts", "names", "numbers", *MAPS])
 def test_reading_a_long_list_or_map_ends_with_the_time(attribute):
     name = fields.camel_case(attribute)
     long = {str(index): "1" for index in range(1000)} if attribute in MAPS else ["1"] * 1000

@@ -9,6 +9,7 @@ from webhook.typed.collections import Items
 from webhook.typed.fields import (
     Amounts,
     Labels,
+    Names,
     Number,
     OptionalNumber,
     OptionalTruth,
@@ -106,6 +107,7 @@ class Lifecycle(Typed):
     """core/v1 Lifecycle."""
 
     pre_stop = Part(LifecycleHandler)
+    post_start = Part(LifecycleHandler)
 
 
 class Container(Typed):
@@ -117,6 +119,7 @@ class Container(Typed):
     args = Texts()
     env = Parts(Variable)
     env_from = Values()
+    env_names = Names(name="env")
     image_pull_policy = Text()
     lifecycle = Part(Lifecycle)
     ports = Parts(ContainerPort)
@@ -124,6 +127,7 @@ class Container(Typed):
     resources = Part(Resources)
     restart_policy = Text()
     startup_probe = Raw()
+    restart_policy_rules = Values()
     volume_mounts = Parts(VolumeMount)
     working_dir = Text()
 
@@ -271,8 +275,10 @@ class PodSpec(Typed):
     automount_service_account_token = OptionalTruth()
     containers = Parts(Container)
     ephemeral_containers = Parts(Container)
+    dns_policy = Text()
     host_ipc = Truth(name="hostIPC")
     host_network = Truth()
+    hostname = Text()
     init_containers = Parts(Container)
     node_name = Text()
     node_selector = Labels()

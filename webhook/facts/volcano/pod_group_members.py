@@ -7,28 +7,24 @@ pkg/scheduler/plugins/gang/gang.go, which counts the pods that exist and have no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from webhook.attributes import JSON, POD
+from webhook.attributes import POD
 from webhook.facts.command_lines.command import launch
 from webhook.facts.command_lines.node_limits import limits_of
-from webhook.facts.pods.containers import containers
 from webhook.facts.subject import Subject
-from webhook.facts.values import mapping, text
 from webhook.facts.volcano_objects import kinds
-from webhook.paths import get
 from webhook.problem import MissingObject
 from webhook.same import Same
+from webhook.typed.objects import Object
+from webhook.typed.pods import PodTemplate
 from webhook.workloads.podsets import PodSet, podsets
-from webhook.workloads.table import Table
 
 _KEPT: Final = 128
 """Kinds times namespaces that are remembered; an audit asks for those of one namespace after another."""
-_OF_TASK: Final = ("annotations", "labels")
-"""Where pods say which task they are of; as getTaskRole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +36,7 @@ class Member:
         pods: how many, None where nobody knows.
         scheduler: who places them.
         nodes: how many nodes the launcher in them waits for, 0 where it does not say.
-        task: the task that they say they are of.
+        task: the task that they say they are of, by an annotation or a label, as getTaskRole reads it.
     """
 
     maker: str
@@ -56,41 +52,36 @@ def members(subject: Subject, name: str) -> tuple[Sequence[Member], tuple[Missin
     view.all(POD, subject.namespace)
     if unknown := view.missing():
         return (), unknown[""]
-    made: list[Member] = []
+    naming: list[Member] = []
     for row in subject.deadline.each(subject.table.rows):
         if row.podSets and row.group not in (kinds.BATCH, kinds.FLOW):  # Volcano names the groups of its own
             listed = view.all(row.gvk, subject.namespace)
             subject.deadline.spend(len(listed))
-            made += _named(Same(listed), Same(subject.table)).get(name, ())
+            naming += _by_group(Same(listed), Same(subject.table)).get(name, ())
     absent = MissingObject(kind="Pod", name=f"that names PodGroup {name}", namespace=subject.namespace)
-    return made, () if made else (absent,)
+    return naming, () if naming else (absent,)
 
 
 @lru_cache(maxsize=_KEPT)
-def _named(objects: Same, table: Same) -> Mapping[str, Sequence[Member]]:
+def _by_group(objects: Same, table: Same) -> Mapping[str, Sequence[Member]]:
     """The members of each PodGroup among objects of one kind; the same list has the same ones."""
-    made: dict[str, list[Member]] = {}
+    groups: dict[str, list[Member]] = {}
     for obj in objects.held:
-        for name, member in _members(obj, table.held):
-            made.setdefault(name, []).append(member)
-    return made
+        for podset in podsets(obj, table.held):
+            template = PodTemplate.of(podset.template)
+            if name := template.metadata.annotations.get(kinds.GROUP_NAME):
+                groups.setdefault(name, []).append(_member(podset, template, Object.of(obj)))
+    return groups
 
 
-def _members(obj: JSON, table: Table) -> Iterator[tuple[str, Member]]:
-    for podset in podsets(obj, table):
-        name = text(get(podset.template, ("metadata", "annotations", kinds.GROUP_NAME)))
-        if name:
-            yield name, _member(podset, f"{obj['kind']} `{text(get(obj, ('metadata', 'name')))}`")
-
-
-def _member(podset: PodSet, maker: str) -> Member:
-    spec = mapping(get(podset.template, ("spec",)))
-    running = (each for each in containers(podset.template) if not each.init)
-    nodes = [limits[0] for each in running if (limits := limits_of(launch(each.value))) is not None]
+def _member(podset: PodSet, template: PodTemplate, maker: Object) -> Member:
+    launches = (launch(container.json) for container in template.spec.containers)
+    nodes = [limits[0] for started in launches if (limits := limits_of(started)) is not None]
+    annotations, labels = template.metadata.annotations, template.metadata.labels
     return Member(
-        maker=maker,
+        maker=f"{maker.json['kind']} `{maker.name}`",
         pods=podset.pods,
-        scheduler=text(spec.get("schedulerName")) or kinds.DEFAULT_SCHEDULER,
+        scheduler=template.spec.scheduler_name or kinds.DEFAULT_SCHEDULER,
         nodes=max(nodes, default=0),
-        task=next(filter(None, (text(get(podset.template, ("metadata", at, kinds.TASK))) for at in _OF_TASK)), ""),
+        task=annotations.get(kinds.TASK, "") or labels.get(kinds.TASK, ""),
     )
